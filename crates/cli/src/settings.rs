@@ -1,0 +1,127 @@
+//! Settings: defaults, then the user's file, the project's file, the environment and flags.
+//!
+//! Every key is one entry in [`keys`]: its type and range, default, help and effect. All else is derived from
+//! that table: reading and checking each layer, the messages, [`show()`], [`explain`], [`schema()`] and the
+//! reference in `docs/config.md`. The types to know are [`Sources`] (what to read), [`Settings`] (what came
+//! out, one small struct per consumer) and [`SettingsError`] (all that is wrong, with places).
+//!
+//! Deliberately absent: API keys. They never live in a file; a provider names a variable or a command.
+
+mod environment;
+mod file;
+mod keys;
+mod kind;
+mod layers;
+mod problem;
+mod reference;
+mod schema;
+mod show;
+mod suggest;
+mod typed;
+mod value;
+
+#[cfg(test)]
+mod error_tests;
+#[cfg(test)]
+mod file_tests;
+#[cfg(test)]
+mod fixture_tests;
+#[cfg(test)]
+mod layer_tests;
+#[cfg(test)]
+mod reference_tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub(crate) use self::layers::Effective;
+use self::layers::Layers;
+pub(crate) use self::problem::SettingsError;
+pub(crate) use self::reference::{explain, reference_markdown};
+pub(crate) use self::schema::schema;
+pub(crate) use self::show::show;
+pub(crate) use self::typed::{
+    AgentSettings, ContextSettings, KeyCommand, ModelEntry, OnMaxIterations, ProviderEntry, Reasoning,
+    RetrySettings, SecuritySettings, TimeoutSettings, ToolExecution, ToolSettings, Wire,
+};
+use crate::folders::{Folders, same_place};
+
+/// Where settings are looked for.
+pub(crate) struct Sources<'a> {
+    /// The user's folders.
+    pub(crate) folders: &'a Folders,
+    /// The directory whose project counts.
+    pub(crate) cwd: &'a Path,
+    /// Looks up one environment variable.
+    pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
+    /// The names of all environment variables, to find misspelled ones.
+    pub(crate) env_names: Vec<String>,
+    /// What flags say; of several for one key the last wins.
+    pub(crate) overrides: Vec<Override>,
+    /// Read instead of the user's file, and must exist: `--config`.
+    pub(crate) user_file: Option<PathBuf>,
+}
+
+/// A setting from the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Override {
+    /// The dotted key, such as `agent.max_iterations`.
+    pub(crate) key: String,
+    /// The value as typed; strings need no quotes.
+    pub(crate) value: String,
+    /// The flag as typed, such as `--model` or `-c`.
+    pub(crate) flag: String,
+}
+
+/// CFG-1: what is in effect.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    /// The provider to use; chosen from the keys in the environment when `None`.
+    pub(crate) provider: Option<String>,
+    /// The model to ask; the provider's default when `None`.
+    pub(crate) model: Option<String>,
+    /// For the loop.
+    pub(crate) agent: AgentSettings,
+    /// For running tools.
+    pub(crate) tools: ToolSettings,
+    /// For failed requests.
+    pub(crate) retry: RetrySettings,
+    /// For connections.
+    pub(crate) timeouts: TimeoutSettings,
+    /// For compaction.
+    pub(crate) context: ContextSettings,
+    /// For approvals.
+    pub(crate) security: SecuritySettings,
+    /// Providers by the user's name for them.
+    pub(crate) providers: BTreeMap<String, ProviderEntry>,
+    /// Facts about models, by model id.
+    pub(crate) models: BTreeMap<String, ModelEntry>,
+    /// Every key, its value and where that came from, in the order of the reference.
+    pub(crate) origins: Vec<Effective>,
+    /// What was ignored and why, one line each.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// CFG-1: reads all layers. Fails with everything that is wrong in any of them.
+pub(crate) fn load(sources: &Sources<'_>) -> Result<Settings, SettingsError> {
+    let mut layers = Layers::with_defaults();
+    let user_file = match &sources.user_file {
+        Some(named) => {
+            file::read_named(named, &mut layers);
+            named.clone()
+        }
+        None => {
+            let usual = sources.folders.user_file();
+            file::read_user(&usual, &mut layers);
+            usual
+        }
+    };
+    let project = sources.folders.project_file(sources.cwd);
+    // A file that the user named is the user's, wherever it lies.
+    if let Some(project) = project.filter(|project| !same_place(project, &user_file)) {
+        file::read_project(&project, &mut layers);
+    }
+    environment::read(sources, &mut layers);
+    environment::read_overrides(&sources.overrides, &mut layers);
+    layers.into_settings()
+}

@@ -1,0 +1,102 @@
+//! The layers that are text: environment variables and flags.
+
+use super::keys::{self, Place, render};
+use super::layers::{Layers, Origin};
+use super::problem::Problem;
+use super::suggest;
+use super::{Override, Sources};
+
+/// Variables with the product's prefix that are no settings.
+const OTHER_VARIABLES: &[&str] = &[
+    "WINDLASS_HOME",
+    "WINDLASS_SESSION",
+    "WINDLASS_CALL",
+    "WINDLASS_LOG",
+    "WINDLASS_BIN",
+];
+
+/// The simulated provider has variables of its own.
+const SIM_PREFIX: &str = "WINDLASS_SIM_";
+
+/// CFG-1: one variable per key. An empty variable counts as unset.
+pub(crate) fn read(sources: &Sources<'_>, layers: &mut Layers) {
+    for key in keys::all() {
+        let Some(name) = key.env_name() else { continue };
+        let Some(text) = (sources.env)(&name).filter(|text| !text.is_empty()) else {
+            continue;
+        };
+        let path: Vec<String> = key.name.split('.').map(str::to_owned).collect();
+        match key.kind.parse(&text) {
+            Ok(value) => layers.set(key, &path, value, Origin::Environment(name)),
+            Err(message) => {
+                let place = format!("environment {name}");
+                layers.problem(|| Problem {
+                    place,
+                    key: key.name.to_owned(),
+                    message,
+                });
+            }
+        }
+    }
+    warn_unknown(&sources.env_names, layers);
+}
+
+/// A variable of a newer or older version must not stop this one, so an unknown name is no error.
+fn warn_unknown(names: &[String], layers: &mut Layers) {
+    let ours = names
+        .iter()
+        .filter(|name| name.starts_with("WINDLASS_") && !name.starts_with(SIM_PREFIX));
+    let other = ours.filter(|name| !OTHER_VARIABLES.contains(&name.as_str()));
+    let mut known: Option<Vec<String>> = None;
+    for name in other {
+        let known = known.get_or_insert_with(|| keys::all().filter_map(keys::Key::env_name).collect());
+        if known.contains(name) {
+            continue;
+        }
+        let candidates = known
+            .iter()
+            .map(String::as_str)
+            .chain(OTHER_VARIABLES.iter().copied());
+        let hint = match suggest::nearest(name, candidates) {
+            Some(near) => format!("; did you mean {near}?"),
+            None => String::new(),
+        };
+        layers.warn(format!("environment {name}: unknown variable, ignored{hint}"));
+    }
+}
+
+/// CFG-1: flags, the highest layer.
+pub(crate) fn read_overrides(overrides: &[Override], layers: &mut Layers) {
+    for Override {
+        key: name,
+        value: text,
+        flag,
+    } in overrides
+    {
+        let path: Vec<String> = match toml_edit::Key::parse(name) {
+            Ok(parts) => parts.iter().map(|part| part.get().to_owned()).collect(),
+            // Whatever it is, it is no key; the nearest one is looked for all the same.
+            Err(_) => vec![name.clone()],
+        };
+        let outcome = match keys::find(&path) {
+            Place::Key(key) => key
+                .check_names(&path)
+                .and_then(|()| Ok((key, key.kind.parse(text)?))),
+            Place::Section => Err(format!(
+                "a section; set one of its keys: {}",
+                suggest::children(&path)
+            )),
+            Place::Unknown => Err(suggest::unknown(&path, suggest::Found::Value)),
+        };
+        match outcome {
+            Ok((key, value)) => layers.set(key, &path, value, Origin::Flag(flag.clone())),
+            Err(message) => {
+                layers.problem(|| Problem {
+                    place: format!("flag {flag}"),
+                    key: render(&path),
+                    message,
+                });
+            }
+        }
+    }
+}

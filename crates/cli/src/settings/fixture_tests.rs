@@ -1,0 +1,113 @@
+//! A user, a project and an environment for tests: all made up, none of it the machine's.
+
+use std::path::{Path, PathBuf};
+
+use super::{Override, Settings, SettingsError, Sources, load};
+use crate::folders::Folders;
+
+/// Everything that settings are read from.
+pub(super) struct Bed {
+    root: tempfile::TempDir,
+    variables: Vec<(String, String)>,
+    overrides: Vec<Override>,
+    named: Option<PathBuf>,
+}
+
+impl Bed {
+    pub(super) fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("home/config")).unwrap();
+        std::fs::create_dir_all(root.path().join("repo/.windlass")).unwrap();
+        std::fs::create_dir_all(root.path().join("repo/.git")).unwrap();
+        Self {
+            root,
+            variables: Vec::new(),
+            overrides: Vec::new(),
+            named: None,
+        }
+    }
+
+    pub(super) fn user_file(&self) -> PathBuf {
+        self.root.path().join("home/config/config.toml")
+    }
+
+    pub(super) fn project_file(&self) -> PathBuf {
+        self.root.path().join("repo/.windlass/config.toml")
+    }
+
+    pub(super) fn user(self, text: impl AsRef<[u8]>) -> Self {
+        std::fs::write(self.user_file(), text).unwrap();
+        self
+    }
+
+    pub(super) fn project(self, text: impl AsRef<[u8]>) -> Self {
+        std::fs::write(self.project_file(), text).unwrap();
+        self
+    }
+
+    pub(super) fn named(mut self, path: &Path) -> Self {
+        self.named = Some(path.to_owned());
+        self
+    }
+
+    pub(super) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(super) fn flag(mut self, flag: &str, key: &str, value: &str) -> Self {
+        let (key, value, flag) = (key.to_owned(), value.to_owned(), flag.to_owned());
+        self.overrides.push(Override { key, value, flag });
+        self
+    }
+
+    pub(super) fn load(&self) -> Result<Settings, SettingsError> {
+        let env = |name: &str| {
+            let found = self.variables.iter().find(|(key, _)| key == name);
+            found.map(|(_, value)| value.clone())
+        };
+        let home = self.root.path().join("home");
+        let home_only = |name: &str| (name == "WINDLASS_HOME").then(|| home.display().to_string());
+        load(&Sources {
+            folders: &Folders::resolve(&home_only).unwrap(),
+            cwd: &self.root.path().join("repo"),
+            env: &env,
+            env_names: self.variables.iter().map(|(name, _)| name.clone()).collect(),
+            overrides: self.overrides.clone(),
+            user_file: self.named.clone(),
+        })
+    }
+
+    pub(super) fn settings(&self) -> Settings {
+        self.load().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// What is wrong, with short paths.
+    pub(super) fn problems(&self) -> String {
+        let error = self.load().expect_err("something is wrong");
+        self.shorten(&error.to_string())
+    }
+
+    pub(super) fn warnings(&self) -> Vec<String> {
+        self.settings()
+            .warnings
+            .iter()
+            .map(|warning| self.shorten(warning))
+            .collect()
+    }
+
+    /// `key = value  # origin` of one key.
+    pub(super) fn line(&self, key: &str) -> String {
+        let shown = self.shorten(&super::show(&self.settings(), true));
+        let is_wanted = |line: &&str| line.trim_start_matches("# ").starts_with(&format!("{key} "));
+        shown.lines().find(is_wanted).unwrap_or("not there").to_owned()
+    }
+
+    /// `config.toml` is the user's file, `project/config.toml` the project's.
+    pub(super) fn shorten(&self, text: &str) -> String {
+        let root = self.root.path().display().to_string();
+        let text = text.replace(&format!("{root}/home/config/"), "");
+        let text = text.replace(&format!("{root}/repo/.windlass/"), "project/");
+        text.replace(&format!("{root}/"), "")
+    }
+}

@@ -1,0 +1,187 @@
+//! The table of keys, one file per section, and how a dotted path finds its entry.
+//!
+//! Adding a key means adding an entry; everything else follows from it.
+
+mod agent;
+mod context;
+mod models;
+mod providers;
+mod retry;
+mod security;
+mod timeouts;
+mod tools;
+mod top;
+
+use super::kind::{Kind, NO_SECRETS};
+use super::value::quote;
+
+/// CFG-3: a key that describes itself.
+pub(crate) struct Key {
+    /// Dotted; a part such as `<name>` stands for any name.
+    pub(crate) name: &'static str,
+    /// Its type, range, default and place.
+    pub(crate) kind: Kind,
+    /// What it is.
+    pub(crate) help: &'static str,
+    /// What changing it does.
+    pub(crate) effect: &'static str,
+    /// A value, as TOML.
+    pub(crate) example: &'static str,
+    /// Whether a project's file may set it. A cloned repository is not trusted: only what cannot send keys or
+    /// data elsewhere, widen permissions or replace instructions.
+    pub(crate) project_ok: bool,
+}
+
+/// A group of keys.
+pub(crate) struct Section {
+    /// The first part of its keys; empty for keys without one.
+    pub(crate) name: &'static str,
+    /// What it is about.
+    pub(crate) help: &'static str,
+    /// Its keys, in the order of the reference.
+    pub(crate) keys: &'static [Key],
+}
+
+/// CFG-3: every section, in the order of the reference.
+pub(crate) static SECTIONS: &[&Section] = &[
+    &top::SECTION,
+    &agent::SECTION,
+    &tools::SECTION,
+    &retry::SECTION,
+    &timeouts::SECTION,
+    &context::SECTION,
+    &security::SECTION,
+    &providers::SECTION,
+    &models::SECTION,
+];
+
+/// A day, in seconds: longer than anything worth waiting for.
+const DAY: f64 = 86_400.0;
+
+/// What a path leads to.
+pub(crate) enum Place {
+    /// A key.
+    Key(&'static Key),
+    /// A table of keys.
+    Section,
+    /// Nothing.
+    Unknown,
+}
+
+/// Headers that carry a key.
+const KEY_HEADERS: &[&str] = &[
+    "authorization",
+    "proxy-authorization",
+    "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "cookie",
+];
+
+/// Every key, in the order of the reference.
+pub(crate) fn all() -> impl Iterator<Item = &'static Key> {
+    SECTIONS.iter().flat_map(|section| section.keys)
+}
+
+/// Finds what a path leads to.
+pub(crate) fn find(path: &[String]) -> Place {
+    let mut place = Place::Unknown;
+    for key in all() {
+        let fits = key
+            .parts()
+            .zip(path)
+            .all(|(part, name)| is_pattern(part) || part == name);
+        match key.parts().count().cmp(&path.len()) {
+            std::cmp::Ordering::Equal if fits => return Place::Key(key),
+            std::cmp::Ordering::Greater if fits => place = Place::Section,
+            _ => {}
+        }
+    }
+    place
+}
+
+/// A path as written in a file.
+pub(crate) fn render(path: &[String]) -> String {
+    let is_bare = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+    let part = |name: &String| {
+        let bare = !name.is_empty() && name.chars().all(is_bare);
+        if bare { name.clone() } else { quote(name) }
+    };
+    path.iter().map(part).collect::<Vec<_>>().join(".")
+}
+
+/// Whether a part of a key stands for any name.
+pub(crate) fn is_pattern(part: &str) -> bool {
+    part.starts_with('<')
+}
+
+/// PROV-11: whether a name says that its value is a key.
+pub(crate) fn names_secret(name: &str) -> bool {
+    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    let name = name.to_ascii_lowercase();
+    let whole = ["key", "token", "secret", "password", "bearer"];
+    let endings = ["apikey", "authtoken", "accesstoken", "secretkey"];
+    whole.contains(&name.as_str()) || endings.iter().any(|ending| name.ends_with(ending))
+}
+
+impl Key {
+    /// The parts between the dots.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.name.split('.')
+    }
+
+    /// The last part.
+    pub(crate) fn leaf(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+
+    /// Whether it stands for many keys, one per provider or model.
+    pub(crate) fn is_pattern(&self) -> bool {
+        self.parts().any(is_pattern)
+    }
+
+    /// The section it belongs to.
+    pub(crate) fn section(&self) -> &'static str {
+        self.name.split_once('.').map_or("", |(section, _)| section)
+    }
+
+    /// CFG-1: the variable that sets it.
+    pub(crate) fn env_name(&self) -> Option<String> {
+        let name = || format!("WINDLASS_{}", self.name.replace('.', "_").to_uppercase());
+        (!self.is_pattern()).then(name)
+    }
+
+    /// Checks the names that stand where the key has a pattern.
+    pub(crate) fn check_names(&self, path: &[String]) -> Result<(), String> {
+        for (part, name) in self.parts().zip(path) {
+            match part {
+                "<header>" => check_header(name)?,
+                part if is_pattern(part) && name.trim().is_empty() => {
+                    return Err(format!("expected a name for {part}, found an empty one"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_header(name: &str) -> Result<(), String> {
+    if KEY_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+        return Err(format!("this header carries a key, and {NO_SECRETS}"));
+    }
+    let is_token = |letter: char| letter.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(letter);
+    if name.is_empty() || !name.chars().all(is_token) {
+        return Err("expected the name of a header: letters, digits and `-`".to_owned());
+    }
+    Ok(())
+}
+
+/// A limit beyond what can be counted is no limit, so it may be cut.
+fn small(limit: u64) -> u32 {
+    u32::try_from(limit).unwrap_or(u32::MAX)
+}
+
+fn size(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,99 @@
+//! Keys of a turn.
+
+use crate::settings::keys::{Key, Section, small};
+use crate::settings::kind::{Kind, TextRule, words};
+use crate::settings::typed::{OnMaxIterations, Reasoning, Word};
+
+pub(super) static SECTION: Section = Section {
+    name: "agent",
+    help: "Limits and style of a turn.",
+    keys: &[
+        Key {
+            name: "agent.max_iterations",
+            kind: Kind::Integer {
+                min: 1,
+                max: None,
+                default: Some(200),
+                set: |s, _, v| s.agent.max_iterations = small(v),
+            },
+            help: "The most model requests in one turn.",
+            effect: "A turn that is not done by then ends as `agent.on_max_iterations` says.",
+            example: "50",
+            project_ok: true,
+        },
+        Key {
+            name: "agent.on_max_iterations",
+            kind: Kind::Choice {
+                words: words::<OnMaxIterations>,
+                default: Some("summary"),
+                set: |s, _, v| s.agent.on_max_iterations = Word::from_word(v),
+            },
+            help: "How a turn ends that used up its iterations.",
+            effect: "`summary` asks the model once more, without tools, where it stands; `message` ends with a fixed text.",
+            example: "\"message\"",
+            project_ok: true,
+        },
+        Key {
+            name: "agent.max_incomplete_prompts",
+            kind: Kind::Integer {
+                min: 0,
+                max: Some(100),
+                default: Some(2),
+                set: |s, _, v| s.agent.max_incomplete_prompts = small(v),
+            },
+            help: "How often per turn the model is told that work is still open before its answer is accepted.",
+            effect: "0 accepts the first answer.",
+            example: "0",
+            project_ok: true,
+        },
+        Key {
+            name: "agent.max_cost_usd",
+            kind: Kind::Number {
+                min: 0.001,
+                max: None,
+                default: None,
+                set: |s, _, v| s.agent.max_cost_usd = Some(v),
+            },
+            help: "The most a session may cost, in US dollars.",
+            effect: "The turn that reaches it ends. Unset, cost is counted and not limited.",
+            example: "2.5",
+            project_ok: false,
+        },
+        Key {
+            name: "agent.system_prompt",
+            kind: Kind::Text {
+                rule: TextRule::Free,
+                set: |s, _, v| s.agent.system_prompt = Some(v),
+            },
+            help: "The system prompt.",
+            effect: "Replaces the built-in one; an empty text sends none.",
+            example: "\"You are a careful reviewer.\"",
+            project_ok: false,
+        },
+        Key {
+            name: "agent.reasoning",
+            kind: Kind::Choice {
+                words: words::<Reasoning>,
+                default: Some("off"),
+                set: |s, _, v| s.agent.reasoning = Word::from_word(v),
+            },
+            help: "How much the model is asked to reason before it answers.",
+            effect: "More reasoning takes longer and costs more. Models that cannot reason ignore it.",
+            example: "\"medium\"",
+            project_ok: false,
+        },
+        Key {
+            name: "agent.max_output_tokens",
+            kind: Kind::Integer {
+                min: 1,
+                max: None,
+                default: None,
+                set: |s, _, v| s.agent.max_output_tokens = Some(v),
+            },
+            help: "The most tokens of one reply.",
+            effect: "A reply that is cut there goes on in the next request. Unset, it is the model's own limit.",
+            example: "8000",
+            project_ok: false,
+        },
+    ],
+};

@@ -1,0 +1,159 @@
+//! The layers laid over each other: the last to set a key wins, and it is known which one that was.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Settings;
+use super::keys::{self, Key, render};
+use super::problem::{Problem, SettingsError};
+use super::show::assignment;
+use super::value::Value;
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nobody set it.
+    Default,
+    /// A line of a file.
+    File {
+        /// The file.
+        path: Arc<PathBuf>,
+        /// From 1.
+        line: usize,
+    },
+    /// An environment variable.
+    Environment(String),
+    /// A flag.
+    Flag(String),
+}
+
+/// CFG-1: a key with the value in effect.
+///
+/// `Debug` hides what [`show`](super::show()) hides.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Effective {
+    /// The dotted key, names with unusual characters quoted.
+    pub(crate) key: String,
+    /// `None`: unset.
+    pub(crate) value: Option<Value>,
+    /// Where the value came from.
+    pub(crate) origin: Origin,
+}
+
+/// What the layers read so far say.
+pub(crate) struct Layers {
+    set: BTreeMap<Vec<String>, Setting>,
+    problems: SettingsError,
+    warnings: Vec<String>,
+}
+
+struct Setting {
+    key: &'static Key,
+    value: Option<Value>,
+    origin: Origin,
+}
+
+impl Layers {
+    /// The lowest layer.
+    pub(crate) fn with_defaults() -> Self {
+        let named = keys::all().filter(|key| !key.is_pattern());
+        let set = named.map(|key| {
+            let path = key.name.split('.').map(str::to_owned).collect();
+            (
+                path,
+                Setting {
+                    key,
+                    value: key.kind.default(),
+                    origin: Origin::Default,
+                },
+            )
+        });
+        Self {
+            set: set.collect(),
+            problems: SettingsError::default(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Sets a key over what lower layers said.
+    pub(crate) fn set(&mut self, key: &'static Key, path: &[String], value: Value, origin: Origin) {
+        self.set.insert(
+            path.to_vec(),
+            Setting {
+                key,
+                value: Some(value),
+                origin,
+            },
+        );
+    }
+
+    /// Notes that something is wrong.
+    pub(crate) fn problem(&mut self, problem: impl FnOnce() -> Problem) {
+        self.problems.add(problem);
+    }
+
+    /// Notes that something is ignored.
+    pub(crate) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    /// The settings, unless something is wrong.
+    pub(crate) fn into_settings(self) -> Result<Settings, SettingsError> {
+        if !self.problems.is_empty() {
+            return Err(self.problems);
+        }
+        let mut ordered: Vec<(Vec<String>, Setting)> = self.set.into_iter().collect();
+        ordered.sort_by(|(one, first), (other, second)| order(first.key, one).cmp(&order(second.key, other)));
+        let mut settings = Settings {
+            warnings: self.warnings,
+            ..Settings::default()
+        };
+        for (path, setting) in ordered {
+            if let Some(value) = &setting.value {
+                setting.key.kind.apply(&mut settings, &path, value);
+            }
+            let Setting { value, origin, .. } = setting;
+            settings.origins.push(Effective {
+                key: render(&path),
+                value,
+                origin,
+            });
+        }
+        Ok(settings)
+    }
+}
+
+/// As in the reference, with the keys of one provider or model together.
+fn order<'a>(key: &'static Key, path: &'a [String]) -> (usize, &'a str, usize, &'a [String]) {
+    let section = keys::SECTIONS
+        .iter()
+        .position(|section| section.name == key.section())
+        .unwrap_or_default();
+    let index = keys::all()
+        .position(|other| other.name == key.name)
+        .unwrap_or_default();
+    let name = path
+        .get(1)
+        .filter(|_| key.is_pattern())
+        .map_or("", String::as_str);
+    (section, name, index, path)
+}
+
+impl fmt::Debug for Effective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  # {}", assignment(self), self.origin)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The table of keys in words: the reference, and the answer to `windlass config explain`.
+
+use super::keys::{self, Key, Place, SECTIONS, Section};
+use super::suggest::{self, Found};
+
+/// CFG-3: what a key or section does. The error names the nearest key.
+pub(crate) fn explain(name: &str) -> Result<String, String> {
+    let name = name.trim();
+    if let Some(key) = keys::all().find(|key| key.name == name || key.env_name().as_deref() == Some(name)) {
+        return Ok(explain_key(key));
+    }
+    if let Some(section) = SECTIONS
+        .iter()
+        .find(|section| section.name == name && !name.is_empty())
+    {
+        return Ok(explain_section(section));
+    }
+    let path: Vec<String> = match toml_edit::Key::parse(name) {
+        Ok(parts) => parts.iter().map(|part| part.get().to_owned()).collect(),
+        Err(_) => vec![name.to_owned()],
+    };
+    match keys::find(&path) {
+        Place::Key(key) => Ok(explain_key(key)),
+        Place::Section => Ok(format!("{name}: its keys are {}\n", suggest::children(&path))),
+        Place::Unknown => Err(format!("{name}: {}", suggest::unknown(&path, Found::Value))),
+    }
+}
+
+/// CFG-1: `docs/config.md`.
+pub(crate) fn reference_markdown() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for section in SECTIONS {
+        let title = if section.name.is_empty() {
+            "Top level"
+        } else {
+            section.name
+        };
+        page.push_str(&format!("\n## {title}\n\n{}\n", section.help));
+        for key in section.keys {
+            page.push_str(&format!(
+                "\n### `{}`\n\n{} {}\n\n{}\n",
+                key.name,
+                key.help,
+                key.effect,
+                facts(key)
+            ));
+        }
+    }
+    page.push_str(&format!(
+        "\n## Example\n\nEvery key once:\n\n```toml\n{}```\n",
+        example()
+    ));
+    page
+}
+
+/// A file that sets every key.
+pub(crate) fn example() -> String {
+    let mut text = String::new();
+    let mut table = String::new();
+    for key in keys::all() {
+        let name = example_name(key);
+        let (header, leaf) = name.rsplit_once('.').unwrap_or(("", name.as_str()));
+        if header != table {
+            text.push_str(&format!("\n[{header}]\n"));
+            header.clone_into(&mut table);
+        }
+        text.push_str(&format!("{leaf} = {}\n", key.example));
+    }
+    text
+}
+
+const INTRODUCTION: &str = "\
+# Settings
+
+Settings come from five layers; a later one wins:
+
+1. defaults
+2. your file: `config.toml` in `$WINDLASS_HOME/config`, else in `$XDG_CONFIG_HOME/windlass`, else in
+   `~/.config/windlass`
+3. the project's file: `.windlass/config.toml` in the current folder or the nearest one above, never from outside
+   the repository
+4. environment variables: `WINDLASS_` and the key in capitals with `_` for `.`; an empty one counts as unset
+5. flags: `-c key=value`, and flags of their own for common keys
+
+`windlass config show` prints what is in effect and where it came from. `windlass config explain <key>` says what a
+key does. A mistake in a file stops the start, with file, line, column and the nearest valid key.
+
+A project's file is written by whoever wrote the repository. It may set only the keys marked so below; others in it
+are ignored with a warning, so that a cloned repository cannot send your keys to its own server, run a command or
+change what is allowed.
+
+API keys never live in a settings file. Each provider reads its usual environment variable, such as
+`ANTHROPIC_API_KEY`; `key_env` names another one and `key_command` a command that prints the key.
+
+Editors that know JSON Schema can check the file with [config.schema.json](config.schema.json).
+
+This page is generated from the table of keys.
+";
+
+fn explain_key(key: &Key) -> String {
+    format!("{}\n\n{}\n{}\n\n{}\n", key.name, key.help, key.effect, facts(key))
+}
+
+fn explain_section(section: &Section) -> String {
+    let mut text = format!("{}\n\n{}\n\n", section.name, section.help);
+    for key in section.keys {
+        text.push_str(&format!("- {}: {}\n", key.name, key.help));
+    }
+    text
+}
+
+/// Type, default, variable, example and who may set it.
+fn facts(key: &Key) -> String {
+    let default = key
+        .kind
+        .default()
+        .map_or_else(|| "unset".to_owned(), |value| format!("`{value}`"));
+    let mut facts = vec![
+        format!("- type: {}", key.kind.described()),
+        format!("- default: {default}"),
+    ];
+    if let Some(name) = key.env_name() {
+        facts.push(format!("- environment: `{name}`"));
+    }
+    facts.push(format!("- example: `{} = {}`", example_name(key), key.example));
+    let project = if key.project_ok {
+        "may set it"
+    } else {
+        "may not set it"
+    };
+    facts.push(format!("- a project {project}"));
+    facts.join("\n")
+}
+
+/// The key with names where it has patterns.
+fn example_name(key: &Key) -> String {
+    let part = |part: &'static str| match part {
+        "<name>" => "my-server",
+        "<id>" => "\"qwen3.5-coder\"",
+        "<header>" => "X-Team",
+        part => part,
+    };
+    key.parts().map(part).collect::<Vec<_>>().join(".")
+}

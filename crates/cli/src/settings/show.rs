@@ -1,0 +1,46 @@
+//! Shows the settings in effect as lines of TOML that can be read back.
+
+use super::Settings;
+use super::layers::Effective;
+use super::value::{Value, quote};
+
+/// CFG-1: `agent.max_iterations = 200  # default`; an unset key is a comment.
+pub(crate) fn show(settings: &Settings, with_origin: bool) -> String {
+    let mut lines = String::new();
+    for effective in &settings.origins {
+        lines.push_str(&assignment(effective));
+        if with_origin {
+            lines.push_str(&format!("  # {}", effective.origin));
+        }
+        lines.push('\n');
+    }
+    lines
+}
+
+/// A line without its origin. A value that may be secret is hidden.
+pub(crate) fn assignment(effective: &Effective) -> String {
+    let key = &effective.key;
+    match &effective.value {
+        None => format!("# {key} is unset"),
+        Some(Value::Text(_)) if is_secret_header(key) => format!("{key} = {}", quote("<hidden>")),
+        Some(value) => format!("{key} = {value}"),
+    }
+}
+
+/// PROV-11: the usual headers with a key are refused, but a gateway may want one under another name.
+fn is_secret_header(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    let header = key
+        .strip_prefix("providers.")
+        .and_then(|rest| rest.rsplit_once(".headers."));
+    let signs = [
+        "auth",
+        "key",
+        "token",
+        "secret",
+        "cookie",
+        "password",
+        "credential",
+    ];
+    header.is_some_and(|(_, header)| signs.iter().any(|sign| header.contains(sign)))
+}

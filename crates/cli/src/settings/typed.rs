@@ -1,0 +1,236 @@
+//! What the settings are made of: one small struct per consumer.
+//!
+//! `Default` gives empty structs; the defaults a user sees are in the table of keys.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// Limits and style of a turn.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct AgentSettings {
+    /// LOOP-9: model requests per turn.
+    pub(crate) max_iterations: u32,
+    /// LOOP-9: how a turn ends that used them up.
+    pub(crate) on_max_iterations: OnMaxIterations,
+    /// LOOP-13: how often open work is pointed out per turn.
+    pub(crate) max_incomplete_prompts: u32,
+    /// US dollars a session may cost.
+    pub(crate) max_cost_usd: Option<f64>,
+    /// Stands in for the built-in system prompt.
+    pub(crate) system_prompt: Option<String>,
+    /// How much the model is asked to reason.
+    pub(crate) reasoning: Reasoning,
+    /// Tokens of one reply; the model's own limit when `None`.
+    pub(crate) max_output_tokens: Option<u64>,
+}
+
+/// How tools run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ToolSettings {
+    /// LOOP-5: in which order several calls run.
+    pub(crate) execution: ToolExecution,
+    /// TOOL-4: how long a call may take.
+    pub(crate) timeout: Duration,
+    /// TOOL-3: characters of a result that the model sees.
+    pub(crate) max_tool_result_chars: usize,
+    /// TOOL-3: bytes of a command's output that are kept.
+    pub(crate) max_output_bytes: usize,
+}
+
+/// PROV-6: how failed requests are repeated.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct RetrySettings {
+    /// Retries after the first attempt.
+    pub(crate) max_retries: u32,
+    /// The longest wait between two attempts.
+    pub(crate) max_delay: Duration,
+}
+
+/// How long a silent connection is waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct TimeoutSettings {
+    /// PROV-6: silence after which a stream counts as dropped.
+    pub(crate) stream_idle: Duration,
+    /// Until a connection is made.
+    pub(crate) connect: Duration,
+}
+
+/// When and how far history is compacted.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct ContextSettings {
+    /// Whether it happens by itself.
+    pub(crate) auto_compact: bool,
+    /// The share of the context window that starts it.
+    pub(crate) hard_threshold: f64,
+    /// The newest messages, which stay as they are.
+    pub(crate) keep_recent_messages: usize,
+}
+
+/// What is allowed without asking.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct SecuritySettings {
+    /// Whether tools of category `write` run without asking.
+    pub(crate) auto_approve_writes: bool,
+}
+
+/// PROV-7: a provider under a name of the user's choice.
+///
+/// `Debug` leaves out the values of headers, which may be secret.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub(crate) struct ProviderEntry {
+    /// The built-in provider it is based on.
+    pub(crate) preset: Option<String>,
+    /// The format of requests and replies.
+    pub(crate) wire: Option<Wire>,
+    /// Where requests go.
+    pub(crate) base_url: Option<String>,
+    /// PROV-11: the environment variable with the key.
+    pub(crate) key_env: Option<String>,
+    /// PROV-11: the command that prints the key.
+    pub(crate) key_command: Option<KeyCommand>,
+    /// The model used when none is named.
+    pub(crate) model: Option<String>,
+    /// Headers added to every request.
+    pub(crate) headers: BTreeMap<String, String>,
+}
+
+/// PROV-10: facts about a model that replace what is built in.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct ModelEntry {
+    /// Tokens of a request and its reply together.
+    pub(crate) context_window: Option<u64>,
+    /// Tokens of a reply.
+    pub(crate) max_output: Option<u64>,
+    /// What it costs.
+    pub(crate) price: PriceEntry,
+    /// Whether it reads images.
+    pub(crate) images: Option<bool>,
+    /// Whether it can be asked to reason.
+    pub(crate) reasoning: Option<bool>,
+}
+
+/// US dollars per million tokens, as far as they were given.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct PriceEntry {
+    /// Uncached input.
+    pub(crate) input: Option<f64>,
+    /// Output, reasoning included.
+    pub(crate) output: Option<f64>,
+    /// Input read from the provider's cache.
+    pub(crate) cache_read: Option<f64>,
+    /// Input written to the provider's cache.
+    pub(crate) cache_write: Option<f64>,
+}
+
+/// A command that prints a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum KeyCommand {
+    /// One line for the shell.
+    Shell(String),
+    /// A program and its arguments, run without a shell.
+    Program(Vec<String>),
+}
+
+/// LOOP-9: how a turn ends that used up its iterations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum OnMaxIterations {
+    /// The model sums up where it stands.
+    #[default]
+    Summary,
+    /// A fixed text.
+    Message,
+}
+
+/// How much a model is asked to reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Reasoning {
+    /// It is not asked.
+    #[default]
+    Off,
+    /// A little.
+    Low,
+    /// Some.
+    Medium,
+    /// As much as it can.
+    High,
+}
+
+/// LOOP-5: in which order several calls of one reply run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum ToolExecution {
+    /// Neighbouring reads together, everything else alone.
+    #[default]
+    Auto,
+    /// All together.
+    Parallel,
+    /// One after the other.
+    Sequential,
+}
+
+/// The format a provider speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Wire {
+    /// Anthropic's Messages.
+    #[default]
+    AnthropicMessages,
+    /// OpenAI's Chat Completions, which most servers copy.
+    OpenAiChat,
+    /// OpenAI's Responses.
+    OpenAiResponses,
+}
+
+/// A choice by its word in a file. Words are checked against [`Word::WORDS`] before they get here.
+pub(crate) trait Word: Copy + Default + 'static {
+    /// Every word and what it means.
+    const WORDS: &'static [(&'static str, Self)];
+
+    /// The meaning of a word.
+    fn from_word(word: &str) -> Self {
+        let found = Self::WORDS.iter().find(|(name, _)| *name == word);
+        found.map(|(_, meaning)| *meaning).unwrap_or_default()
+    }
+}
+
+impl Word for OnMaxIterations {
+    const WORDS: &'static [(&'static str, Self)] = &[("summary", Self::Summary), ("message", Self::Message)];
+}
+
+impl Word for Reasoning {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("off", Self::Off),
+        ("low", Self::Low),
+        ("medium", Self::Medium),
+        ("high", Self::High),
+    ];
+}
+
+impl Word for ToolExecution {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("auto", Self::Auto),
+        ("parallel", Self::Parallel),
+        ("sequential", Self::Sequential),
+    ];
+}
+
+impl Word for Wire {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("anthropic-messages", Self::AnthropicMessages),
+        ("openai-chat", Self::OpenAiChat),
+        ("openai-responses", Self::OpenAiResponses),
+    ];
+}
+
+impl fmt::Debug for ProviderEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderEntry")
+            .field("preset", &self.preset)
+            .field("wire", &self.wire)
+            .field("base_url", &self.base_url)
+            .field("key_env", &self.key_env)
+            .field("key_command", &self.key_command)
+            .field("model", &self.model)
+            .field("headers", &self.headers.keys())
+            .finish()
+    }
+}

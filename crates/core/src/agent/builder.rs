@@ -1,0 +1,303 @@
+//! Choosing what an agent is made of.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio_util::task::TaskTracker;
+
+use super::{Agent, Choices, Guards, Shared, UsageSummary};
+use crate::clock::{Clock, SystemClock};
+use crate::compact::{AutoCompact, Compactor, Summarize};
+use crate::dispatch::Execution;
+use crate::id::SessionId;
+use crate::message::Message;
+use crate::middleware::Middleware;
+use crate::model::{Model, ModelRegistry};
+use crate::permission::{Approver, CategoryDefaults, NobodyToAsk, PermissionHook};
+use crate::provider::{Prefix, Provider, ProviderEvent, Request, ToolChoice};
+use crate::run::IncompleteWork;
+use crate::tool::{ExecutionContext, Tool, ToolSet, ToolSpec};
+use crate::turn::{Limits, OnMaxIterations};
+
+/// When and how the conversation is made smaller.
+#[derive(Debug, Clone, Copy)]
+pub struct CompactionConfig {
+    /// The share of the model's window that starts it.
+    pub threshold: f64,
+    /// How many of the newest messages stay as they are.
+    pub keep_recent: usize,
+}
+
+impl Default for CompactionConfig {
+    fn default() -> Self {
+        Self {
+            threshold: AutoCompact::default().threshold,
+            keep_recent: Summarize::default().keep_recent,
+        }
+    }
+}
+
+/// Builds an [`Agent`]. Everything but the model has a default.
+pub struct AgentBuilder {
+    provider: Arc<dyn Provider>,
+    tools: ToolSet,
+    system: String,
+    choices: Choices,
+    guards: Guards,
+    compaction: Option<CompactionConfig>,
+    clock: Arc<dyn Clock>,
+    history: Vec<Arc<Message>>,
+}
+
+impl AgentBuilder {
+    pub(super) fn new(provider: Arc<dyn Provider>) -> Self {
+        let choices = Choices {
+            max_result_chars: Some(40_000),
+            track_usage: true,
+            ..Choices::default()
+        };
+        let guards = Guards {
+            hook: None,
+            approver: Arc::new(NobodyToAsk),
+            incomplete: None,
+            compactor: None,
+            middleware: Vec::new(),
+        };
+        Self {
+            provider,
+            tools: ToolSet::new(),
+            system: String::new(),
+            choices,
+            guards,
+            compaction: Some(CompactionConfig::default()),
+            clock: Arc::new(SystemClock::default()),
+            history: Vec::new(),
+        }
+    }
+
+    /// Adds a tool.
+    #[must_use]
+    pub fn tool<T: Tool>(mut self, tool: T) -> Self {
+        self.tools = self.tools.with(tool);
+        self
+    }
+
+    /// Uses these tools instead of those added so far.
+    #[must_use]
+    pub fn tools(mut self, tools: ToolSet) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// The system prompt.
+    #[must_use]
+    pub fn system_prompt(mut self, system: impl Into<String>) -> Self {
+        self.system = system.into();
+        self
+    }
+
+    /// The iteration limit of a turn. Default 200.
+    #[must_use]
+    pub fn max_iterations(mut self, limit: u32) -> Self {
+        self.choices.limits.max_iterations = limit;
+        self
+    }
+
+    /// What happens at the iteration limit.
+    #[must_use]
+    pub fn on_max_iterations(mut self, choice: OnMaxIterations) -> Self {
+        self.choices.limits.on_max_iterations = choice;
+        self
+    }
+
+    /// All caps at once.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.choices.limits = limits;
+        self
+    }
+
+    /// Whether the model may, must or must not call tools.
+    #[must_use]
+    pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.choices.tool_choice = choice;
+        self
+    }
+
+    /// The most tokens of a reply.
+    #[must_use]
+    pub fn max_output(mut self, tokens: u64) -> Self {
+        self.choices.max_output = Some(tokens);
+        self
+    }
+
+    /// When the conversation is made smaller; `None` turns that off.
+    #[must_use]
+    pub fn compaction(mut self, config: Option<CompactionConfig>) -> Self {
+        self.compaction = config;
+        self
+    }
+
+    /// Another way of making the conversation smaller than a summary.
+    #[must_use]
+    pub fn compactor(mut self, compactor: impl Compactor + 'static) -> Self {
+        self.guards.compactor = Some(Arc::new(compactor));
+        self
+    }
+
+    /// The most characters of a tool's output that go into the context; `None` for no cap.
+    #[must_use]
+    pub fn output_cap(mut self, characters: Option<usize>) -> Self {
+        self.choices.max_result_chars = characters;
+        self
+    }
+
+    /// Which calls of one reply may overlap.
+    #[must_use]
+    pub fn execution(mut self, execution: Execution) -> Self {
+        self.choices.execution_mode = execution;
+        self
+    }
+
+    /// Where tools run.
+    #[must_use]
+    pub fn execution_context(mut self, context: ExecutionContext) -> Self {
+        self.choices.execution = Arc::new(context);
+        self
+    }
+
+    /// What each category of call gets when the hook has no opinion.
+    #[must_use]
+    pub fn category_defaults(mut self, defaults: CategoryDefaults) -> Self {
+        self.choices.defaults = defaults;
+        self
+    }
+
+    /// Looks the model's limits and prices up here instead of asking the provider.
+    #[must_use]
+    pub fn model_registry(mut self, registry: &dyn ModelRegistry) -> Self {
+        if let Some(model) = registry.lookup(&self.provider.model().id) {
+            self.provider = Arc::new(Described {
+                provider: self.provider,
+                model,
+            });
+        }
+        self
+    }
+
+    /// Whether [`Agent::usage`] counts. On by default.
+    #[must_use]
+    pub fn usage_tracking(mut self, on: bool) -> Self {
+        self.choices.track_usage = on;
+        self
+    }
+
+    /// Decides about calls before the built-in rules.
+    #[must_use]
+    pub fn permission_hook(mut self, hook: impl PermissionHook + 'static) -> Self {
+        self.guards.hook = Some(Arc::new(hook));
+        self
+    }
+
+    /// Asks a person. Without one, every question is answered with no.
+    #[must_use]
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.guards.approver = Arc::new(approver);
+        self
+    }
+
+    /// Has a say before an answer is accepted.
+    #[must_use]
+    pub fn incomplete_work(mut self, hook: impl IncompleteWork + 'static) -> Self {
+        self.guards.incomplete = Some(Arc::new(hook));
+        self
+    }
+
+    /// Adds a step around every iteration, after those added before.
+    #[must_use]
+    pub fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
+        self.guards.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// Another clock than the machine's.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Goes on from an earlier conversation.
+    #[must_use]
+    pub fn history(mut self, history: Vec<Arc<Message>>) -> Self {
+        self.history = history;
+        self
+    }
+
+    /// The agent.
+    pub fn build(mut self) -> Agent {
+        if let Some(config) = self.compaction {
+            self.guards.compactor.get_or_insert_with(|| {
+                Arc::new(Summarize {
+                    keep_recent: config.keep_recent,
+                })
+            });
+            self.guards.middleware.push(Arc::new(AutoCompact {
+                threshold: config.threshold,
+            }));
+        } else {
+            self.guards.compactor = None;
+        }
+        let session = self
+            .history
+            .last()
+            .map_or_else(SessionId::generate, |message| message.session_id.clone());
+        let prefix = Prefix {
+            system: self.system,
+            tools: self.tools.specs(),
+            ..Prefix::default()
+        };
+        Agent {
+            shared: Arc::new(Shared {
+                provider: self.provider,
+                tools: self.tools,
+                prefix: Arc::new(prefix),
+                choices: self.choices,
+                guards: self.guards,
+                clock: self.clock,
+                session,
+                conversation: Mutex::new(self.history),
+                spent: std::sync::Mutex::new(UsageSummary::default()),
+                tasks: TaskTracker::new(),
+            }),
+        }
+    }
+}
+
+/// A provider whose model is described by somebody who knows better.
+struct Described {
+    provider: Arc<dyn Provider>,
+    model: Model,
+}
+
+#[async_trait]
+impl Provider for Described {
+    fn name(&self) -> &str {
+        self.provider.name()
+    }
+
+    fn model(&self) -> &Model {
+        &self.model
+    }
+
+    fn stream(&self, request: Request) -> BoxStream<'static, ProviderEvent> {
+        self.provider.stream(request)
+    }
+
+    fn convert_tools(&self, tools: &[ToolSpec]) -> Value {
+        self.provider.convert_tools(tools)
+    }
+}

@@ -1,0 +1,57 @@
+//! Time as a port, so that nothing in the core reads the wall clock or sleeps by itself.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since the Unix epoch.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct Timestamp(pub u64);
+
+/// What the loop knows of time.
+#[async_trait]
+pub trait Clock: Send + Sync {
+    /// The current time. Must not block.
+    fn now(&self) -> Timestamp;
+
+    /// Time that never runs backwards, for measuring how long something took.
+    fn elapsed(&self) -> Duration;
+
+    /// Returns after `duration`. Dropping the future ends the wait.
+    async fn sleep(&self, duration: Duration);
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self {
+            start: Instant::now(),
+        }
+    }
+}
+
+#[async_trait]
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}

@@ -1,0 +1,89 @@
+//! Decides about every call, in order, before anything runs.
+
+use crate::message::{ToolCall, ToolResult};
+use crate::permission::{Decision, Denial, Proposal, decide};
+use crate::run::Deps;
+use crate::tool::{Prepared, ToolTraits};
+use crate::turn::{CANCELED_TEXT, Planned, refused};
+
+/// A call and what becomes of it.
+pub(super) struct Admitted {
+    pub(super) call: ToolCall,
+    pub(super) fate: Fate,
+}
+
+/// What becomes of a call.
+pub(super) enum Fate {
+    /// It runs.
+    Run { prepared: Prepared, traits: ToolTraits },
+    /// It has its result already.
+    Settled(ToolResult),
+}
+
+/// Admits or refuses every call. The second value says why the turn must end after these calls.
+pub(super) async fn admit(deps: &Deps<'_>, calls: Vec<Planned>) -> (Vec<Admitted>, Option<String>) {
+    let mut admitted = Vec::with_capacity(calls.len());
+    let mut denied = None;
+    for Planned { call, refusal } in calls {
+        let fate = match refusal {
+            _ if denied.is_some() || deps.cancel.is_cancelled() => {
+                Fate::Settled(refused(&call, CANCELED_TEXT))
+            }
+            Some(text) => Fate::Settled(refused(&call, &text)),
+            None => match propose(deps, &call).await {
+                Ok(fate) => fate,
+                Err(reason) => {
+                    denied = Some(reason);
+                    Fate::Settled(refused(&call, "Permission denied"))
+                }
+            },
+        };
+        admitted.push(Admitted { call, fate });
+    }
+    (admitted, denied)
+}
+
+/// Validates one call and asks for permission. `Err` ends the turn and says why.
+async fn propose(deps: &Deps<'_>, call: &ToolCall) -> Result<Fate, String> {
+    let Some(tool) = deps.dispatch.tools.get(&call.name) else {
+        return Ok(Fate::Settled(refused(
+            call,
+            &format!("Error: Unknown tool '{}'", call.name),
+        )));
+    };
+    let traits = tool.traits();
+    let prepared = match std::sync::Arc::clone(tool).prepare(&call.input) {
+        Ok(prepared) => prepared,
+        Err(error) => return Ok(Fate::Settled(refused(call, &error.to_string()))),
+    };
+    let proposal = Proposal {
+        call_id: call.id.clone(),
+        tool: call.name.clone(),
+        category: prepared.category,
+        arguments: prepared.arguments.clone(),
+    };
+    match permitted(deps, &proposal).await {
+        Ok(()) => Ok(Fate::Run { prepared, traits }),
+        Err(Denial {
+            feedback: Some(feedback),
+            ..
+        }) => Ok(Fate::Settled(refused(call, &feedback))),
+        Err(Denial {
+            reason,
+            feedback: None,
+        }) => Err(reason.unwrap_or_else(|| format!("The call of `{}` was denied.", call.name))),
+    }
+}
+
+async fn permitted(deps: &Deps<'_>, proposal: &Proposal) -> Result<(), Denial> {
+    match decide(proposal, deps.dispatch.hook, deps.dispatch.defaults) {
+        Decision::Allow => Ok(()),
+        Decision::Deny(denial) => Err(denial),
+        Decision::Ask => tokio::select! {
+            biased;
+            // The caller sees the canceled token and tells that instead of the denial.
+            () = deps.cancel.cancelled() => Err(Denial { reason: None, feedback: Some(CANCELED_TEXT.to_owned()) }),
+            answer = deps.dispatch.approver.approve(proposal) => answer,
+        },
+    }
+}

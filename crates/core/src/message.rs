@@ -1,0 +1,149 @@
+//! What a model reads and writes.
+
+mod memo;
+mod part;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+pub use self::memo::Memo;
+pub use self::part::{
+    Binary, Compaction, Compressed, Finish, FinishReason, ImageUrl, Part, Reasoning, Text, ToolCall,
+    ToolResult,
+};
+use crate::clock::Timestamp;
+use crate::id::{MessageId, SessionId};
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The person, or the runtime on the person's behalf.
+    User,
+    /// The model.
+    Assistant,
+    /// The instructions. Never part of a history: a request carries them beside the messages.
+    System,
+    /// The tools: one message holds the results of all calls of the assistant message before it.
+    Tool,
+}
+
+/// One message of a session. Immutable once shared: a change is a new value with the same id.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Message {
+    /// Its id.
+    pub id: MessageId,
+    /// The session it belongs to.
+    pub session_id: SessionId,
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub parts: Vec<Part>,
+    /// The model that wrote it, for assistant messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// What the provider returned, item by item, for sending back to the same provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// The wire bytes of this message, kept so that it is encoded once.
+    #[serde(skip)]
+    pub memo: Memo,
+}
+
+/// The provider's own items of a reply, in their own order and form.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    /// The configured name of the provider.
+    pub provider: String,
+    /// The wire format the items are in.
+    pub wire: String,
+    /// The items, byte for byte where the wire allows it.
+    #[schemars(with = "Vec<serde_json::Value>")]
+    pub items: Vec<Box<RawValue>>,
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, other: &Self) -> bool {
+        self.provider == other.provider
+            && self.wire == other.wire
+            && self
+                .items
+                .iter()
+                .map(|item| item.get())
+                .eq(other.items.iter().map(|item| item.get()))
+    }
+}
+
+impl Message {
+    /// A message of `role` with `parts`, made at `now`.
+    pub fn new(session_id: &SessionId, role: Role, parts: Vec<Part>, now: Timestamp) -> Self {
+        Self {
+            id: MessageId::generate(),
+            session_id: session_id.clone(),
+            role,
+            parts,
+            model: None,
+            created_at: now,
+            updated_at: now,
+            origin: None,
+            memo: Memo::default(),
+        }
+    }
+
+    /// A user message with one text.
+    pub fn user(session_id: &SessionId, text: impl Into<String>, now: Timestamp) -> Self {
+        Self::new(session_id, Role::User, vec![Part::text(text)], now)
+    }
+
+    /// All text parts, joined by line breaks.
+    pub fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The tool calls, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The tool results, in order.
+    pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::ToolResult(result) => Some(result),
+            _ => None,
+        })
+    }
+
+    /// Why the message ended, if it has ended.
+    pub fn finish(&self) -> Option<FinishReason> {
+        self.parts.iter().rev().find_map(|part| match part {
+            Part::Finish(finish) => Some(finish.reason),
+            _ => None,
+        })
+    }
+
+    /// The same message with another finish reason.
+    #[must_use]
+    pub fn finished(&self, reason: FinishReason, time: Timestamp) -> Self {
+        let mut message = self.clone();
+        message.parts.retain(|part| !matches!(part, Part::Finish(_)));
+        message.parts.push(Part::Finish(Finish { reason, time }));
+        message.updated_at = time;
+        message
+    }
+}
+
+#[cfg(test)]
+#[path = "message_tests.rs"]
+mod tests;

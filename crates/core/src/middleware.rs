@@ -1,0 +1,120 @@
+//! Steps around every iteration: limits, compaction, whatever an embedder adds.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use crate::message::Message;
+use crate::model::{Model, Usage};
+
+/// What a middleware sees of the turn.
+#[derive(Debug, Clone, Copy)]
+pub struct IterationView<'a> {
+    /// The conversation so far.
+    pub history: &'a [Arc<Message>],
+    /// The iteration, from 1.
+    pub iteration: u32,
+    /// What the last model call used.
+    pub last_usage: Option<Usage>,
+    /// US dollars of this turn so far.
+    pub cost_usd: f64,
+    /// The model.
+    pub model: &'a Model,
+}
+
+/// What should happen next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Flow {
+    /// Go on.
+    #[default]
+    Continue,
+    /// Make the context smaller, then go on.
+    Compact,
+    /// End the turn.
+    Stop,
+}
+
+/// A middleware's answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Verdict {
+    /// What should happen next.
+    pub flow: Flow,
+    /// Why, for people.
+    pub reason: String,
+    /// Anything else, for programs.
+    pub metadata: Map<String, Value>,
+}
+
+impl Verdict {
+    /// Go on.
+    pub fn proceed() -> Self {
+        Self::default()
+    }
+
+    /// Make the context smaller.
+    pub fn compact(reason: impl Into<String>) -> Self {
+        Self {
+            flow: Flow::Compact,
+            reason: reason.into(),
+            metadata: Map::new(),
+        }
+    }
+
+    /// End the turn.
+    pub fn stop(reason: impl Into<String>) -> Self {
+        Self {
+            flow: Flow::Stop,
+            reason: reason.into(),
+            metadata: Map::new(),
+        }
+    }
+}
+
+/// A step around every iteration. Its cost must not grow with the history.
+#[async_trait]
+pub trait Middleware: Send + Sync {
+    /// Called before the model is asked.
+    async fn before_turn(&self, _view: IterationView<'_>) -> Verdict {
+        Verdict::proceed()
+    }
+
+    /// Called when an iteration has ended.
+    async fn after_turn(&self, _view: IterationView<'_>) -> Verdict {
+        Verdict::proceed()
+    }
+}
+
+/// Where in an iteration the pipeline runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Before the model is asked.
+    Before,
+    /// After the iteration.
+    After,
+}
+
+/// Runs the pipeline in order. The first that does not continue decides; the metadata of those before
+/// it is kept.
+pub async fn run_pipeline(
+    pipeline: &[Arc<dyn Middleware>],
+    stage: Stage,
+    view: IterationView<'_>,
+) -> Verdict {
+    let mut metadata = Map::new();
+    for middleware in pipeline {
+        let mut verdict = match stage {
+            Stage::Before => middleware.before_turn(view).await,
+            Stage::After => middleware.after_turn(view).await,
+        };
+        metadata.append(&mut verdict.metadata);
+        if verdict.flow != Flow::Continue {
+            verdict.metadata = metadata;
+            return verdict;
+        }
+    }
+    Verdict {
+        metadata,
+        ..Verdict::default()
+    }
+}

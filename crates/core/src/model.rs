@@ -1,0 +1,84 @@
+//! What is known about a model: limits, prices, abilities, and what a call cost.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A model as the registry knows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// The name sent to the provider.
+    pub id: String,
+    /// The most tokens of a request and its reply together.
+    pub context_window: u64,
+    /// The most tokens of a reply.
+    pub max_output: u64,
+    /// Prices, when known.
+    pub price: Option<Price>,
+    /// Whether it reads images.
+    pub images: bool,
+    /// Whether it can be asked to reason.
+    pub reasoning: bool,
+    /// False when the registry has no entry and safe defaults stand in.
+    pub known: bool,
+}
+
+/// US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Price {
+    /// Uncached input.
+    pub input: f64,
+    /// Output, reasoning included.
+    pub output: f64,
+    /// Input read from the provider's cache.
+    pub cache_read: f64,
+    /// Input written to the provider's cache.
+    pub cache_write: f64,
+}
+
+/// Tokens of one model call. The four counts do not overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Input that was neither read from nor written to a cache.
+    pub input: u64,
+    /// Output, reasoning included.
+    pub output: u64,
+    /// Input read from the provider's cache.
+    pub cache_read: u64,
+    /// Input written to the provider's cache.
+    pub cache_write: u64,
+}
+
+impl Usage {
+    /// Everything the model read.
+    pub fn total_input(&self) -> u64 {
+        self.input
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write)
+    }
+
+    /// Adds another call's tokens.
+    pub fn add(&mut self, other: &Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+    }
+}
+
+impl Price {
+    /// What `usage` costs, in US dollars.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn cost(&self, usage: &Usage) -> f64 {
+        let dollars = |tokens: u64, per_million: f64| tokens as f64 * per_million / 1_000_000.0;
+        dollars(usage.input, self.input)
+            + dollars(usage.output, self.output)
+            + dollars(usage.cache_read, self.cache_read)
+            + dollars(usage.cache_write, self.cache_write)
+    }
+}
+
+/// Where an embedder keeps what it knows about models.
+pub trait ModelRegistry: Send + Sync {
+    /// The entry for a model's name, if there is one.
+    fn lookup(&self, id: &str) -> Option<Model>;
+}

@@ -1,0 +1,161 @@
+//! Asks the model once. Never fails: whatever happens is an answer.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+
+use crate::context::prepare;
+use crate::event::{DeltaKind, Event};
+use crate::id::SessionId;
+use crate::message::{Message, Part, Role};
+use crate::provider::{
+    Completion, Prefix, ProviderError, ProviderErrorKind, ProviderEvent, Request, RetryNotice, ToolChoice,
+};
+use crate::run::Deps;
+use crate::turn::{Answer, Ask, LAST_WORD_PROMPT};
+
+/// Asks the model about `history` and shows the reply as it comes.
+pub(crate) async fn reply(deps: &Deps<'_>, history: &[Arc<Message>], ask: Ask) -> Answer {
+    if deps.cancel.is_cancelled() {
+        return Answer::Canceled { partial: None };
+    }
+    let session = history
+        .last()
+        .map_or_else(|| SessionId::from(""), |message| message.session_id.clone());
+    let mut listener = Listener {
+        deps,
+        session,
+        text: String::new(),
+    };
+    let mut stream = deps.provider.stream(listener.request(history, ask));
+    loop {
+        let event = tokio::select! {
+            biased;
+            () = deps.cancel.cancelled() => return Answer::Canceled { partial: listener.partial() },
+            event = stream.next() => event,
+        };
+        let Some(event) = event else {
+            let error = ProviderError::new(ProviderErrorKind::Network, "the reply ended without an end");
+            return Answer::Failed {
+                error,
+                partial: listener.partial(),
+            };
+        };
+        if let Some(answer) = listener.hear(event).await {
+            return answer;
+        }
+    }
+}
+
+struct Listener<'a> {
+    deps: &'a Deps<'a>,
+    session: SessionId,
+    text: String,
+}
+
+impl Listener<'_> {
+    fn request(&self, history: &[Arc<Message>], ask: Ask) -> Request {
+        let mut messages = prepare(history);
+        let (prefix, tool_choice) = match ask {
+            Ask::Iteration => (Arc::clone(&self.deps.prefix), self.deps.tool_choice.clone()),
+            Ask::LastWord => {
+                let now = self.deps.clock.now();
+                messages.push(Arc::new(Message::user(&self.session, LAST_WORD_PROMPT, now)));
+                let system = self.deps.prefix.system.clone();
+                (
+                    Arc::new(Prefix {
+                        system,
+                        ..Prefix::default()
+                    }),
+                    ToolChoice::None,
+                )
+            }
+        };
+        Request {
+            prefix,
+            messages,
+            tool_choice,
+            max_output: self.deps.max_output,
+            session: self.session.clone(),
+            cancel: self.deps.cancel.child_token(),
+        }
+    }
+
+    async fn hear(&mut self, event: ProviderEvent) -> Option<Answer> {
+        match event {
+            ProviderEvent::ContentDelta(text) => {
+                self.text.push_str(&text);
+                self.show(DeltaKind::Text, text);
+            }
+            ProviderEvent::ThinkingDelta(text) => self.show(DeltaKind::Thinking, text),
+            ProviderEvent::ToolUseDelta { json, .. } => self.show(DeltaKind::ToolInput, json),
+            ProviderEvent::ContentStart
+            | ProviderEvent::ContentStop
+            | ProviderEvent::ToolUseStart { .. }
+            | ProviderEvent::ToolUseStop { .. } => {}
+            ProviderEvent::Warning(message) => self.record(Event::Warning { message }).await,
+            ProviderEvent::Retry(notice) => self.retrying(notice).await,
+            ProviderEvent::Complete(completion) => return Some(self.complete(*completion)),
+            ProviderEvent::Error(_) if self.deps.cancel.is_cancelled() => {
+                return Some(Answer::Canceled {
+                    partial: self.partial(),
+                });
+            }
+            ProviderEvent::Error(error) => {
+                return Some(Answer::Failed {
+                    error,
+                    partial: self.partial(),
+                });
+            }
+        }
+        None
+    }
+
+    fn show(&self, kind: DeltaKind, text: String) {
+        self.deps.events.live(Event::Delta { kind, text });
+    }
+
+    /// A lost note about a retry is not worth the turn; the record's health is checked with every state event.
+    async fn record(&self, event: Event) {
+        let _ = self.deps.events.record(event).await;
+    }
+
+    async fn retrying(&mut self, notice: RetryNotice) {
+        if notice.discard {
+            self.text.clear();
+        }
+        self.record(Event::Retry {
+            attempt: notice.attempt,
+            max_attempts: notice.max_attempts,
+            delay_ms: u64::try_from(notice.delay.as_millis()).unwrap_or(u64::MAX),
+            kind: notice.error.kind,
+            message: notice.error.message,
+            discard: notice.discard,
+        })
+        .await;
+    }
+
+    fn complete(&self, completion: Completion) -> Answer {
+        let now = self.deps.clock.now();
+        let mut message = Message::new(&self.session, Role::Assistant, completion.parts, now);
+        message.model = Some(completion.model);
+        message.origin = completion.origin;
+        Answer::Complete {
+            message,
+            stop: completion.stop,
+            usage: completion.usage,
+        }
+    }
+
+    /// The text that was shown before the reply broke off. Half calls and unsigned reasoning are worth
+    /// nothing and would make the history invalid.
+    fn partial(&self) -> Option<Message> {
+        if self.text.trim().is_empty() {
+            return None;
+        }
+        let parts = vec![Part::text(self.text.clone())];
+        let mut message = Message::new(&self.session, Role::Assistant, parts, self.deps.clock.now());
+        message.model = Some(self.deps.provider.model().id.clone());
+        Some(message)
+    }
+}

@@ -1,0 +1,175 @@
+//! Typed tools behind one object-safe face. This is the only place where arguments become types.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits, parse_strict};
+
+/// A tool whose argument type has been erased. Made by [`erase`], or implemented directly by tools
+/// whose schema is only known at run time.
+pub trait AnyTool: Send + Sync {
+    /// The tool as a model sees it.
+    fn spec(&self) -> &ToolSpec;
+
+    /// How it behaves beside other calls.
+    fn traits(&self) -> ToolTraits;
+
+    /// Validates the arguments. Must have no effect.
+    ///
+    /// # Errors
+    /// [`ToolError::Invalid`] naming the field and what would be right.
+    fn prepare(self: Arc<Self>, arguments: &str) -> Result<Prepared, ToolError>;
+}
+
+/// A validated call, ready to run once.
+pub struct Prepared {
+    /// The kind of effect this call will have.
+    pub category: Category,
+    /// The arguments as a value, for rules and for showing.
+    pub arguments: Value,
+    run: Box<dyn FnOnce(ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send>,
+}
+
+impl Prepared {
+    /// A call that will do `run`.
+    pub fn new(
+        category: Category,
+        arguments: Value,
+        run: impl FnOnce(ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + 'static,
+    ) -> Self {
+        Self {
+            category,
+            arguments,
+            run: Box::new(run),
+        }
+    }
+
+    /// Does the work.
+    pub fn run(self, cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        (self.run)(cx)
+    }
+}
+
+/// Erases a tool's argument type and derives its schema, once, at registration.
+pub fn erase<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
+    Arc::new(Erased {
+        spec: spec_of::<T>(),
+        tool: Arc::new(tool),
+    })
+}
+
+struct Erased<T> {
+    spec: ToolSpec,
+    tool: Arc<T>,
+}
+
+impl<T: Tool> AnyTool for Erased<T> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn traits(&self) -> ToolTraits {
+        self.tool.traits()
+    }
+
+    fn prepare(self: Arc<Self>, arguments: &str) -> Result<Prepared, ToolError> {
+        // Several providers send no text at all for a call without arguments.
+        let text = if arguments.trim().is_empty() {
+            "{}"
+        } else {
+            arguments
+        };
+        let (input, value) = match parse_strict(text) {
+            Ok(value) => (self.decode(&value)?, value),
+            Err(error) => self.decode_raw(arguments, &error)?,
+        };
+        let category = self.tool.category(&input);
+        let tool = Arc::clone(&self.tool);
+        Ok(Prepared::new(category, value, move |cx| {
+            Box::pin(async move { tool.run(input, cx).await })
+        }))
+    }
+}
+
+impl<T: Tool> Erased<T> {
+    fn decode(&self, value: &Value) -> Result<T::Input, ToolError> {
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            let path = error.path().to_string();
+            let place = if path == "." {
+                String::new()
+            } else {
+                format!("`{path}`: ")
+            };
+            ToolError::Invalid(format!(
+                "Invalid arguments for {}: {place}{}",
+                T::NAME,
+                error.inner()
+            ))
+        })
+    }
+
+    fn decode_raw(&self, raw: &str, error: &serde_json::Error) -> Result<(T::Input, Value), ToolError> {
+        let taken = if self.tool.traits().raw_text {
+            self.tool.take_raw(raw)
+        } else {
+            None
+        };
+        match taken {
+            Some(input) => Ok((input, serde_json::json!({ "_raw": raw }))),
+            None => Err(ToolError::Invalid(format!(
+                "Invalid arguments for {}: not valid JSON ({error}). Send one JSON object that matches the tool's schema.",
+                T::NAME
+            ))),
+        }
+    }
+}
+
+/// The schema without what only costs tokens: the meta-schema's address and the type's Rust name.
+fn spec_of<T: Tool>() -> ToolSpec {
+    let mut schema = schemars::generate::SchemaSettings::draft2020_12()
+        .with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        })
+        .into_generator()
+        .into_root_schema_for::<T::Input>()
+        .to_value();
+    let mut description = String::new();
+    if let Value::Object(map) = &mut schema {
+        map.shift_remove("title");
+        if let Some(Value::String(text)) = map.shift_remove("description") {
+            description = text;
+        }
+        map.entry("type")
+            .or_insert_with(|| Value::String("object".to_owned()));
+        map.entry("properties")
+            .or_insert_with(|| Value::Object(serde_json::Map::new()));
+        tidy_properties(map);
+    }
+    ToolSpec {
+        name: T::NAME.to_owned(),
+        description,
+        schema,
+    }
+}
+
+/// Drops number formats (`uint32`) and null defaults, which no model needs.
+fn tidy_properties(schema: &mut serde_json::Map<String, Value>) {
+    schema.shift_remove("format");
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.shift_remove("default");
+    }
+    for value in schema.values_mut() {
+        match value {
+            Value::Object(map) => tidy_properties(map),
+            Value::Array(list) => {
+                list.iter_mut()
+                    .filter_map(Value::as_object_mut)
+                    .for_each(tidy_properties);
+            }
+            _ => {}
+        }
+    }
+}

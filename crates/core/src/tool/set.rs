@@ -1,0 +1,58 @@
+//! The tools of a turn, in a fixed order.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{AnyTool, Tool, ToolSpec, erase};
+
+/// An ordered set of tools. The order is part of the prompt, so it never depends on a hash.
+#[derive(Clone, Default)]
+pub struct ToolSet {
+    tools: Vec<Arc<dyn AnyTool>>,
+    by_name: HashMap<String, usize>,
+}
+
+impl ToolSet {
+    /// No tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool; one of the same name is replaced in place.
+    #[must_use]
+    pub fn with<T: Tool>(mut self, tool: T) -> Self {
+        self.insert(erase(tool));
+        self
+    }
+
+    /// Adds an erased tool; one of the same name is replaced in place.
+    pub fn insert(&mut self, tool: Arc<dyn AnyTool>) {
+        let name = tool.spec().name.clone();
+        match self.by_name.get(&name) {
+            Some(&index) => {
+                if let Some(slot) = self.tools.get_mut(index) {
+                    *slot = tool;
+                }
+            }
+            None => {
+                self.by_name.insert(name, self.tools.len());
+                self.tools.push(tool);
+            }
+        }
+    }
+
+    /// The tool called `name`.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn AnyTool>> {
+        self.by_name.get(name).and_then(|&index| self.tools.get(index))
+    }
+
+    /// What a model sees, in order.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.tools.iter().map(|tool| tool.spec().clone()).collect()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+}

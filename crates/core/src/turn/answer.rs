@@ -1,0 +1,74 @@
+//! What the driver feeds back to the machine.
+
+use crate::clock::Timestamp;
+use crate::message::{Message, ToolCall, ToolResult};
+use crate::model::Usage;
+use crate::provider::{ProviderError, StopReason};
+
+/// What came of asking the model. A failed stream is an answer too.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// The reply is whole.
+    Complete {
+        /// The reply, not yet marked as finished.
+        message: Message,
+        /// Why it ended.
+        stop: StopReason,
+        /// What it used.
+        usage: Usage,
+    },
+    /// There will be no reply.
+    Failed {
+        /// Why.
+        error: ProviderError,
+        /// The text that came before.
+        partial: Option<Message>,
+    },
+    /// The user stopped it.
+    Canceled {
+        /// The text that came before.
+        partial: Option<Message>,
+    },
+}
+
+/// A call the machine wants dealt with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// The call.
+    pub call: ToolCall,
+    /// Answer with this instead of running it.
+    pub refusal: Option<String>,
+}
+
+/// What came of the calls of one iteration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settled {
+    /// One result per call, in call order.
+    pub results: Vec<ToolResult>,
+    /// Set when the turn should end here.
+    pub end: Option<SettledEnd>,
+    /// When the last one settled.
+    pub now: Timestamp,
+}
+
+/// Why the turn should end after these calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettledEnd {
+    /// The user stopped it.
+    Canceled,
+    /// A call was denied; the text says which and why.
+    Denied(String),
+    /// A tool ended the turn with this answer.
+    Finished(String),
+}
+
+/// An error result with `text` for a call that did not run.
+pub(crate) fn refused(call: &ToolCall, text: &str) -> ToolResult {
+    ToolResult {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        content: text.to_owned(),
+        metadata: None,
+        is_error: true,
+    }
+}

@@ -1,0 +1,78 @@
+//! How a turn ends.
+
+use std::sync::Arc;
+
+use crate::event::{Event, FailureKind};
+use crate::message::{FinishReason, Message};
+use crate::model::Usage;
+
+/// How a turn ended. Each variant is one terminal event.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// With an answer.
+    Answered(Answered),
+    /// The user stopped it.
+    Canceled,
+    /// Without an answer.
+    Failed(Failure),
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// The text.
+    pub text: String,
+    /// `end_turn`, or `max_iterations` when the limit forced it.
+    pub finish: FinishReason,
+    /// Whether a tool declared the work done.
+    pub done: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// For programs.
+    pub kind: FailureKind,
+    /// For people.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The finish reason of the turn.
+    pub finish: FinishReason,
+}
+
+/// What a turn came to.
+#[derive(Debug, Clone)]
+pub struct TurnReport {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The conversation, all of this turn included.
+    pub history: Vec<Arc<Message>>,
+    /// Tokens of all model calls.
+    pub usage: Usage,
+    /// US dollars, when the model's prices are known.
+    pub cost_usd: Option<f64>,
+    /// Iterations begun.
+    pub iterations: u32,
+}
+
+impl Outcome {
+    /// The terminal event.
+    pub fn event(&self) -> Event {
+        match self {
+            Self::Answered(answered) => Event::Final {
+                content: answered.text.clone(),
+                finish: answered.finish,
+            },
+            Self::Canceled => Event::Canceled {
+                message: "Canceled by the user.".to_owned(),
+            },
+            Self::Failed(failure) => Event::Failed {
+                reason: failure.kind,
+                message: failure.message.clone(),
+                hint: failure.hint.clone(),
+                finish: failure.finish,
+            },
+        }
+    }
+}

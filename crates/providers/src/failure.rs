@@ -1,0 +1,216 @@
+//! Failures of every wire, normalized: what the provider said becomes a kind, and the kind says what to do.
+
+mod said;
+
+use std::time::Duration;
+
+use windlass_core::provider::{ProviderError, ProviderErrorKind};
+
+use self::said::Said;
+use crate::sse::SseError;
+
+/// What an HTTP answer said besides its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) retry_after: Option<Duration>,
+    /// The provider asks not to send it again.
+    pub(crate) final_word: bool,
+}
+
+/// The failure an HTTP answer stands for.
+pub(crate) fn from_answer(answer: Answer, body: &str) -> ProviderError {
+    let said = Said::read(body);
+    let mut error = classify(Some(answer.status), &said);
+    if error.message.is_empty() {
+        error.message = format!("the provider answered with status {}", answer.status);
+    }
+    error.status = Some(answer.status);
+    error.retry_after = answer.retry_after;
+    error.retryable &= !answer.final_word;
+    error
+}
+
+/// The failure an event inside a stream stands for.
+pub(crate) fn from_event(data: &str) -> ProviderError {
+    let said = Said::read(data);
+    let mut error = classify(said.status, &said);
+    if error.message.is_empty() {
+        "the provider broke off the reply without saying why".clone_into(&mut error.message);
+    }
+    error
+}
+
+/// A whole answer that is no reply: an error in disguise, or something else entirely.
+pub(crate) fn not_a_reply(body: &str) -> ProviderError {
+    let said = Said::read(body);
+    if said.is_error {
+        return classify(said.status, &said);
+    }
+    let start: String = body.chars().take(200).collect();
+    let mut error = ProviderError::new(
+        ProviderErrorKind::Provider,
+        format!("the answer is not a reply: {start}"),
+    );
+    error.retryable = false;
+    error.with_hint("check that base_url points to the API")
+}
+
+/// An event that cannot be read.
+pub(crate) fn not_json(data: &str) -> ProviderError {
+    let start: String = data.chars().take(200).collect();
+    ProviderError::new(
+        ProviderErrorKind::Provider,
+        format!("the provider sent an event that cannot be read: {start}"),
+    )
+}
+
+/// A stream that stopped before its last event.
+pub(crate) fn ended_early() -> ProviderError {
+    ProviderError::new(ProviderErrorKind::Network, "stream ended early")
+}
+
+/// The request was canceled from our side.
+pub(crate) fn canceled() -> ProviderError {
+    let mut error = ProviderError::new(ProviderErrorKind::Network, "canceled");
+    error.retryable = false;
+    error
+}
+
+/// Bytes that are no event stream, or too many of them. The next answer would not be better.
+pub(crate) fn from_sse(error: SseError) -> ProviderError {
+    let mut error = ProviderError::new(ProviderErrorKind::Provider, error.to_string());
+    error.retryable = false;
+    error
+}
+
+fn classify(status: Option<u16>, said: &Said) -> ProviderError {
+    use ProviderErrorKind as Kind;
+    let kind = match status {
+        _ if said.says(OVERFLOW) => Kind::ContextOverflow,
+        _ if said.says(SPENT) => Kind::Quota,
+        _ if said.says(POLICY) => Kind::ContentPolicy,
+        Some(402) => Kind::Quota,
+        Some(401 | 403) => Kind::Auth,
+        Some(408) => Kind::Network,
+        Some(409) => Kind::Provider,
+        Some(429) => Kind::RateLimit,
+        Some(529) => Kind::Overloaded,
+        Some(500..) if said.says(OVERLOADED) => Kind::Overloaded,
+        Some(500..) => Kind::Provider,
+        Some(400..) => Kind::InvalidRequest,
+        _ if said.says(OVERLOADED) => Kind::Overloaded,
+        _ if said.says(LIMITED) => Kind::RateLimit,
+        _ if said.says(AUTH) => Kind::Auth,
+        _ if said.says(INVALID) => Kind::InvalidRequest,
+        _ => Kind::Provider,
+    };
+    ProviderError::new(kind, said.message.clone())
+}
+
+/// Words that give a kind away, in lower case; codes match whole, messages by part.
+struct Signs {
+    codes: &'static [&'static str],
+    phrases: &'static [&'static str],
+}
+
+const OVERFLOW: &Signs = &Signs {
+    codes: &[
+        "context_length_exceeded",
+        "exceed_context_size_error",
+        "context_window_exceeded",
+        "model_max_prompt_tokens_exceeded",
+    ],
+    phrases: &[
+        "prompt is too long",
+        "input is too long",
+        "maximum context length",
+        "context length exceeded",
+        "exceeds the context window",
+        "exceed context limit",
+        "exceeds the available context size",
+        "exceeds the model's context",
+        "exceeds the maximum number of tokens",
+        "exceeds maximum context",
+        "larger than the maximum context",
+        "context window exceeded",
+        "maximum prompt length",
+        "reduce the length of the messages",
+        "too large for model with",
+        "greater than the context length",
+    ],
+};
+
+const SPENT: &Signs = &Signs {
+    codes: &[
+        "insufficient_quota",
+        "billing_error",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "enforced_spend_limit_reached",
+        "insufficient_credits",
+    ],
+    phrases: &[
+        "credit balance is too low",
+        "insufficient balance",
+        "exceeded your current quota",
+        "enforced_spend_limit_reached",
+        "spend limit",
+        "spending limit",
+        "insufficient credits",
+        "requires more credits",
+    ],
+};
+
+const POLICY: &Signs = &Signs {
+    codes: &[
+        "content_filter",
+        "content_policy_violation",
+        "invalid_prompt",
+        "prompt_blocked",
+    ],
+    phrases: &[
+        "content management policy",
+        "content filtering policy",
+        "violates our usage policies",
+    ],
+};
+
+const OVERLOADED: &Signs = &Signs {
+    codes: &[
+        "overloaded_error",
+        "server_is_overloaded",
+        "slow_down",
+        "unavailable",
+    ],
+    phrases: &["overloaded", "at capacity"],
+};
+
+const LIMITED: &Signs = &Signs {
+    codes: &[
+        "rate_limit_error",
+        "rate_limit_exceeded",
+        "too_many_requests",
+        "resource_exhausted",
+    ],
+    phrases: &["rate limit"],
+};
+
+const AUTH: &Signs = &Signs {
+    codes: &[
+        "authentication_error",
+        "permission_error",
+        "invalid_api_key",
+        "unauthenticated",
+    ],
+    phrases: &[],
+};
+
+const INVALID: &Signs = &Signs {
+    codes: &["invalid_request_error", "not_found_error", "model_not_found"],
+    phrases: &[],
+};
+
+#[cfg(test)]
+#[path = "failure_tests.rs"]
+mod tests;

@@ -1,0 +1,204 @@
+//! Known vendors: where they are, what they speak, and what they do differently.
+
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use crate::wire::{AuthStyle, MaxTokensField, Quirks, ReasoningEcho, Wire};
+
+/// A vendor as the built-in table knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preset {
+    /// The name in settings.
+    pub name: String,
+    /// The format it speaks.
+    pub wire: Wire,
+    /// Where it is; empty for one whose address is known only at run time.
+    pub base_url: String,
+    /// The variables that may hold the key, in order of preference. Empty: no key is needed.
+    pub key_variables: Vec<String>,
+    /// The variables that may hold another address.
+    pub base_url_variables: Vec<String>,
+    /// The model asked when none is set; empty when only the user can know.
+    pub default_model: String,
+    /// What it does differently.
+    pub quirks: Quirks,
+    /// What a user should know about it.
+    pub note: String,
+}
+
+/// All presets, in the order of the table.
+pub fn presets() -> &'static [Preset] {
+    static PRESETS: OnceLock<Vec<Preset>> = OnceLock::new();
+    // The table is part of the program and a test reads it; a broken one means no presets.
+    PRESETS.get_or_init(|| parse(include_str!("../data/presets.toml")).unwrap_or_default())
+}
+
+/// The preset of that name.
+pub fn preset(name: &str) -> Option<&'static Preset> {
+    presets().iter().find(|preset| preset.name == name)
+}
+
+impl Preset {
+    /// What to do when the key is missing or refused.
+    pub fn key_hint(&self) -> String {
+        match self.key_variables.as_slice() {
+            [] => String::new(),
+            variables => format!("set {}", variables.join(" or ")),
+        }
+    }
+
+    /// The preset's quirks when the key was found in `variable`.
+    pub fn quirks_for_key(&self, variable: &str) -> Quirks {
+        // This one variable holds a token of another kind, sent in another header.
+        let auth = if variable == "ANTHROPIC_AUTH_TOKEN" {
+            AuthStyle::Bearer
+        } else {
+            self.quirks.auth
+        };
+        Quirks { auth, ..self.quirks }
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<Preset>, toml_edit::de::Error> {
+    let table: Table = toml_edit::de::from_str(text)?;
+    Ok(table.preset.into_iter().map(Preset::from).collect())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    preset: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    name: String,
+    wire: RowWire,
+    base_url: String,
+    #[serde(default)]
+    keys: Vec<String>,
+    #[serde(default)]
+    base_url_variables: Vec<String>,
+    #[serde(default)]
+    model: String,
+    #[serde(default)]
+    quirks: Vec<RowQuirk>,
+    #[serde(default)]
+    note: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RowWire {
+    Anthropic,
+    Chat,
+    Responses,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum RowQuirk {
+    MaxCompletionTokens,
+    EchoReasoningContent,
+    EchoReasoningDetails,
+    CacheKey,
+    ShortCallIds,
+    NoStreamOptions,
+}
+
+impl From<Row> for Preset {
+    fn from(row: Row) -> Self {
+        let mut quirks = Quirks::default();
+        for quirk in row.quirks {
+            match quirk {
+                RowQuirk::MaxCompletionTokens => quirks.max_tokens = MaxTokensField::MaxCompletionTokens,
+                RowQuirk::EchoReasoningContent => quirks.echo = ReasoningEcho::Content,
+                RowQuirk::EchoReasoningDetails => quirks.echo = ReasoningEcho::Details,
+                RowQuirk::CacheKey => quirks.cache_key = true,
+                RowQuirk::ShortCallIds => quirks.short_call_ids = true,
+                RowQuirk::NoStreamOptions => quirks.no_stream_options = true,
+            }
+        }
+        let wire = match row.wire {
+            RowWire::Anthropic => Wire::Anthropic,
+            RowWire::Chat => Wire::Chat,
+            RowWire::Responses => Wire::Responses,
+        };
+        Self {
+            name: row.name,
+            wire,
+            base_url: row.base_url,
+            key_variables: row.keys,
+            base_url_variables: row.base_url_variables,
+            default_model: row.model,
+            quirks,
+            note: row.note,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PROV-4: the table is well-formed and knows the common servers.
+    #[test]
+    fn the_table_is_well_formed() {
+        let presets = parse(include_str!("../data/presets.toml")).unwrap();
+        for name in [
+            "anthropic",
+            "openai",
+            "openai-chat",
+            "openrouter",
+            "ollama",
+            "llama.cpp",
+            "vllm",
+            "lmstudio",
+            "groq",
+            "mistral",
+            "deepseek",
+            "xai",
+            "gemini",
+            "cerebras",
+            "together",
+            "fireworks",
+            "sim",
+        ] {
+            assert_eq!(
+                presets.iter().filter(|preset| preset.name == name).count(),
+                1,
+                "{name}"
+            );
+            assert_eq!(preset(name).map(|preset| preset.name.as_str()), Some(name));
+        }
+        for preset in &presets {
+            assert!(
+                preset.base_url.is_empty() || reqwest::Url::parse(&preset.base_url).is_ok(),
+                "{}",
+                preset.name
+            );
+            assert_eq!(preset.base_url.is_empty(), preset.name == "sim");
+        }
+    }
+
+    /// PROV-11: hints name the variable that holds the key, and an auth token goes in its own header.
+    #[test]
+    fn keys_are_named() {
+        let anthropic = preset("anthropic").unwrap();
+        assert_eq!(
+            anthropic.key_hint(),
+            "set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"
+        );
+        assert_eq!(
+            anthropic.quirks_for_key("ANTHROPIC_AUTH_TOKEN").auth,
+            AuthStyle::Bearer
+        );
+        assert_eq!(
+            anthropic.quirks_for_key("ANTHROPIC_API_KEY").auth,
+            AuthStyle::Wire
+        );
+        assert_eq!(preset("ollama").unwrap().key_hint(), "");
+    }
+}

@@ -1,0 +1,252 @@
+//! A provider over HTTP: a wire, a transport, and the retries around them.
+
+mod attempt;
+mod endpoint;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use serde_json::Value;
+use windlass_core::clock::Clock;
+use windlass_core::model::Model;
+use windlass_core::provider::{Provider, ProviderError, ProviderErrorKind, ProviderEvent, Request};
+use windlass_core::tool::ToolSpec;
+
+use self::attempt::attempt;
+use self::endpoint::Endpoint;
+use crate::key::{Secret, redact};
+use crate::registry;
+use crate::retry::{Jitter, RetryPolicy, Retrying, retrying};
+use crate::transport::{Transport, TransportLimits};
+use crate::wire::{Effort, Encoder, Quirks, Wire};
+
+/// What makes a provider.
+#[derive(Clone)]
+pub struct ProviderConfig {
+    /// The configured name, such as `anthropic` or `my-server`.
+    pub name: String,
+    /// The format it speaks.
+    pub wire: Wire,
+    /// Where it is, with or without a trailing `/v1`.
+    pub base_url: String,
+    /// The key, for those that want one.
+    pub key: Option<Secret>,
+    /// What to do when the key is refused, such as "set ANTHROPIC_API_KEY".
+    pub key_hint: String,
+    /// Further headers; they win over our own.
+    pub headers: Vec<(String, String)>,
+    /// What it does differently.
+    pub quirks: Quirks,
+    /// The model it asks.
+    pub model: Model,
+    /// How hard the model is asked to think; `None` leaves it to the provider.
+    pub reasoning: Option<Effort>,
+    /// What the transport puts up with.
+    pub limits: TransportLimits,
+    /// How often a request is sent again.
+    pub retry: RetryPolicy,
+}
+
+impl fmt::Debug for ProviderConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Header values and the user part of an address may be secrets too.
+        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("ProviderConfig")
+            .field("name", &self.name)
+            .field("wire", &self.wire)
+            .field("base_url", &endpoint::shown_url(&self.base_url))
+            .field("key", &self.key)
+            .field("headers", &headers)
+            .field("quirks", &self.quirks)
+            .field("model", &self.model)
+            .field("reasoning", &self.reasoning)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a provider cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The address is none.
+    #[error("base_url `{url}` of provider `{provider}` is not an http or https address: {reason}")]
+    BadUrl {
+        /// The provider.
+        provider: String,
+        /// The address.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A header cannot be sent.
+    #[error("header `{header}` of provider `{provider}` has a name or value that HTTP does not allow")]
+    BadHeader {
+        /// The provider.
+        provider: String,
+        /// The header's name.
+        header: String,
+    },
+    /// The key cannot be sent.
+    #[error("the key of provider `{provider}` has characters that HTTP does not allow")]
+    BadKey {
+        /// The provider.
+        provider: String,
+    },
+}
+
+/// A provider over HTTP.
+#[derive(Debug, Clone)]
+pub struct HttpProvider(Arc<Shared>);
+
+/// What all attempts of a provider share.
+struct Shared {
+    name: String,
+    encoder: Encoder,
+    quirks: Quirks,
+    endpoint: Endpoint,
+    key_hint: String,
+    model: Model,
+    limits: TransportLimits,
+    retry: RetryPolicy,
+    secrets: Vec<Secret>,
+    transport: Transport,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("name", &self.name)
+            .field("model", &self.model.id)
+            .field("url", &endpoint::shown_url(self.endpoint.url.as_str()))
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpProvider {
+    /// Makes a provider. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// When the address, a header or the key cannot be used.
+    pub fn new(
+        config: ProviderConfig,
+        transport: Transport,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, ConfigError> {
+        let endpoint = Endpoint::new(&config)?;
+        let secrets = endpoint::secrets(&config);
+        let ProviderConfig {
+            name,
+            wire,
+            quirks,
+            model,
+            reasoning,
+            key_hint,
+            limits,
+            retry,
+            ..
+        } = config;
+        let encoder = Encoder::new(wire, &name, model.clone(), quirks, reasoning);
+        Ok(Self(Arc::new(Shared {
+            name,
+            encoder,
+            quirks,
+            endpoint,
+            key_hint,
+            model,
+            limits,
+            retry,
+            secrets,
+            transport,
+            clock,
+        })))
+    }
+
+    /// The body a request is sent with.
+    pub fn request_body(&self, request: &Request) -> Bytes {
+        self.0.encoder.body(request)
+    }
+
+    /// Builds the HTTP client ahead of the first request.
+    pub fn warm(&self) {
+        self.0
+            .transport
+            .warm(self.0.endpoint.url.as_str(), &self.0.limits);
+    }
+}
+
+#[async_trait]
+impl Provider for HttpProvider {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn model(&self) -> &Model {
+        &self.0.model
+    }
+
+    fn stream(&self, request: Request) -> BoxStream<'static, ProviderEvent> {
+        let body = self.request_body(&request);
+        let shared = Arc::clone(&self.0);
+        let Request { messages, cancel, .. } = request;
+        let parts = Retrying {
+            policy: shared.retry,
+            clock: Arc::clone(&shared.clock),
+            jitter: Jitter::random(),
+            cancel: cancel.clone(),
+        };
+        let start = move || {
+            attempt(
+                Arc::clone(&shared),
+                body.clone(),
+                messages.clone(),
+                cancel.clone(),
+            )
+        };
+        retrying(parts, Box::new(start))
+    }
+
+    fn convert_tools(&self, tools: &[ToolSpec]) -> Value {
+        self.0.encoder.tools(tools)
+    }
+}
+
+impl Shared {
+    /// An error as the user may see it: with what to do about it, and without any key.
+    fn tell(&self, mut error: ProviderError) -> ProviderError {
+        if error.hint.is_none() {
+            error.hint = self.hint(&error);
+        }
+        error.message = redact(&error.message, &self.secrets);
+        error.hint = error.hint.map(|hint| redact(&hint, &self.secrets));
+        error
+    }
+
+    fn hint(&self, error: &ProviderError) -> Option<String> {
+        let model = &self.model.id;
+        match (error.kind, error.status) {
+            (ProviderErrorKind::Auth, _) => (!self.key_hint.is_empty()).then(|| self.key_hint.clone()),
+            (ProviderErrorKind::InvalidRequest, Some(404 | 405))
+                if error.message.to_lowercase().contains("model") =>
+            {
+                let near = registry::similar(model);
+                let near = if near.is_empty() {
+                    String::new()
+                } else {
+                    format!("; known: {}", near.join(", "))
+                };
+                Some(format!("check the model name `{model}`{near}"))
+            }
+            (ProviderErrorKind::InvalidRequest, Some(404 | 405)) => {
+                let url = endpoint::shown_url(self.endpoint.url.as_str());
+                Some(format!(
+                    "check base_url (the request went to {url}) and the model name `{model}`"
+                ))
+            }
+            (ProviderErrorKind::Quota, _) => Some("check the plan and billing of the account".to_owned()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! One try at a request: send, read, decode, and end exactly once.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, StreamExt};
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+use tokio_util::sync::CancellationToken;
+use windlass_core::message::Message;
+use windlass_core::provider::{Completion, ProviderError, ProviderErrorKind, ProviderEvent};
+
+use super::Shared;
+use crate::failure;
+use crate::transport::{Call, next_chunk, read_body};
+use crate::wire::ReplyDecoder;
+
+/// Starts an attempt. Dropping the stream, or firing `cancel`, drops the connection.
+pub(super) fn attempt(
+    shared: Arc<Shared>,
+    body: Bytes,
+    history: Vec<Arc<Message>>,
+    cancel: CancellationToken,
+) -> BoxStream<'static, ProviderEvent> {
+    let decoder = ReplyDecoder::new(
+        shared.encoder.wire,
+        &shared.name,
+        &shared.quirks,
+        shared.limits.stream,
+        history,
+    );
+    let attempt = Attempt {
+        shared,
+        cancel,
+        decoder,
+        phase: Phase::Send(body),
+        fresh: Vec::new(),
+        ready: VecDeque::new(),
+    };
+    stream::unfold(attempt, |mut attempt| async move {
+        attempt.next().await.map(|event| (event, attempt))
+    })
+    .boxed()
+}
+
+struct Attempt {
+    shared: Arc<Shared>,
+    cancel: CancellationToken,
+    decoder: ReplyDecoder,
+    phase: Phase,
+    /// What the decoder just said.
+    fresh: Vec<ProviderEvent>,
+    /// What waits to be handed out.
+    ready: VecDeque<ProviderEvent>,
+}
+
+enum Phase {
+    Send(Bytes),
+    Read(Response),
+    Done,
+}
+
+/// How an answer is to be read.
+enum Form {
+    Stream,
+    Whole,
+}
+
+impl Attempt {
+    async fn next(&mut self) -> Option<ProviderEvent> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            if matches!(self.phase, Phase::Done) {
+                return None;
+            }
+            let cancel = self.cancel.clone();
+            let outcome = tokio::select! {
+                biased;
+                () = cancel.cancelled() => Err(failure::canceled()),
+                outcome = self.advance() => outcome,
+            };
+            self.ready.extend(self.fresh.drain(..));
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(completion)) => {
+                    self.phase = Phase::Done;
+                    self.ready
+                        .push_back(ProviderEvent::Complete(Box::new(completion)));
+                }
+                Err(error) => {
+                    self.phase = Phase::Done;
+                    self.ready
+                        .push_back(ProviderEvent::Error(self.shared.tell(error)));
+                }
+            }
+        }
+    }
+
+    /// Does the next thing; the reply, when it is whole.
+    async fn advance(&mut self) -> Result<Option<Completion>, ProviderError> {
+        match &mut self.phase {
+            Phase::Done => Ok(None),
+            Phase::Send(body) => {
+                let body = std::mem::take(body);
+                self.send(body).await
+            }
+            Phase::Read(response) => {
+                let shared = &self.shared;
+                match next_chunk(response, &shared.limits, &*shared.clock).await {
+                    Ok(Some(chunk)) => {
+                        if !self.decoder.push(&chunk, &mut self.fresh)? {
+                            return Ok(None);
+                        }
+                        drain(response);
+                        self.decoder.finish(&mut self.fresh).map(Some)
+                    }
+                    Ok(None) => self.decoder.finish(&mut self.fresh).map(Some),
+                    // A connection that breaks behind the reply has done no harm.
+                    Err(error) => self.decoder.finish(&mut self.fresh).map(Some).map_err(|_| error),
+                }
+            }
+        }
+    }
+
+    async fn send(&mut self, body: Bytes) -> Result<Option<Completion>, ProviderError> {
+        let shared = Arc::clone(&self.shared);
+        let (limits, clock) = (&shared.limits, &*shared.clock);
+        let endpoint = &shared.endpoint;
+        let call = Call {
+            url: endpoint.url.clone(),
+            headers: endpoint.headers.clone(),
+            body,
+        };
+        let mut response = shared.transport.post(call, limits, clock).await?;
+        match form(&response)? {
+            Form::Stream => {
+                self.phase = Phase::Read(response);
+                Ok(None)
+            }
+            Form::Whole => {
+                let body = read_body(&mut response, limits.stream.reply, limits, clock).await?;
+                self.decoder.whole(&body, &mut self.fresh).map(Some)
+            }
+        }
+    }
+}
+
+/// Reads what has already arrived behind the reply, so that the connection can serve again.
+fn drain(response: &mut Response) {
+    while let Some(Ok(Some(_))) = response.chunk().now_or_never() {}
+}
+
+fn form(response: &Response) -> Result<Form, ProviderError> {
+    let Some(value) = response.headers().get(CONTENT_TYPE) else {
+        return Ok(Form::Stream);
+    };
+    let text = value.to_str().unwrap_or_default().to_lowercase();
+    let kind = text.split(';').next().unwrap_or_default().trim();
+    match kind {
+        "text/event-stream" => Ok(Form::Stream),
+        "application/json" => Ok(Form::Whole),
+        other => {
+            let message = format!("the server answered with `{other}` instead of an event stream");
+            let mut error = ProviderError::new(ProviderErrorKind::Provider, message);
+            error.status = Some(response.status().as_u16());
+            error.retryable = false;
+            Err(error.with_hint("check that base_url points to the API and not to a web page"))
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What is known about models: a built-in table, and what the user says instead.
+
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use windlass_core::model::{Model, Price};
+
+/// The window assumed for a model nobody described.
+const SAFE_WINDOW: u64 = 128_000;
+
+/// The reply length assumed for a model nobody described.
+const SAFE_OUTPUT: u64 = 8_192;
+
+/// What the user says about a model. What is left out comes from the table.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ModelOverride {
+    /// The model's name, as it is sent to the provider.
+    pub id: String,
+    /// The most tokens of a request and its reply together.
+    pub context_window: Option<u64>,
+    /// The most tokens of a reply.
+    pub max_output: Option<u64>,
+    /// Prices.
+    pub price: Option<Price>,
+    /// Whether it reads images.
+    pub images: Option<bool>,
+    /// Whether it can be asked to reason.
+    pub reasoning: Option<bool>,
+}
+
+/// The model called `id`: from the table by its name, an alias, its name without a date or a vendor, or
+/// its family; with the user's overrides on top. An unknown one gets safe defaults and `known: false`.
+///
+/// ```
+/// let model = windlass_providers::registry::lookup("anthropic/claude-sonnet-4-5-20250929", &[]);
+/// assert_eq!((model.context_window, model.known), (200_000, true));
+/// ```
+pub fn lookup(id: &str, overrides: &[ModelOverride]) -> Model {
+    let mut model = match find(id, table()) {
+        Some(row) => row.model(id),
+        None => unknown(id),
+    };
+    if let Some(said) = overrides.iter().rev().find(|said| said.id == id) {
+        model.context_window = said.context_window.unwrap_or(model.context_window);
+        model.max_output = said.max_output.unwrap_or(model.max_output);
+        model.price = said.price.or(model.price);
+        model.images = said.images.unwrap_or(model.images);
+        model.reasoning = said.reasoning.unwrap_or(model.reasoning);
+        model.known |= said.context_window.is_some();
+    }
+    model
+}
+
+/// The names in the table, for completion and hints.
+pub fn known_ids() -> impl Iterator<Item = &'static str> {
+    table().iter().map(|row| row.id.as_str())
+}
+
+/// Up to three names that begin like `id`, for a hint beside "model not found".
+pub fn similar(id: &str) -> Vec<&'static str> {
+    let shared = |other: &str| id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let mut near: Vec<(usize, &str)> = known_ids().map(|other| (shared(other), other)).collect();
+    near.retain(|(length, _)| *length >= 4);
+    near.sort_by_key(|(length, _)| std::cmp::Reverse(*length));
+    near.into_iter().take(3).map(|(_, other)| other).collect()
+}
+
+fn unknown(id: &str) -> Model {
+    Model {
+        id: id.to_owned(),
+        context_window: SAFE_WINDOW,
+        max_output: SAFE_OUTPUT,
+        price: None,
+        images: false,
+        reasoning: false,
+        known: false,
+    }
+}
+
+fn table() -> &'static [Row] {
+    static TABLE: OnceLock<Vec<Row>> = OnceLock::new();
+    // The table is part of the program and a test reads it; with a broken one no model is known.
+    TABLE.get_or_init(|| parse(include_str!("../data/models.toml")).unwrap_or_default())
+}
+
+fn parse(text: &str) -> Result<Vec<Row>, toml_edit::de::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Table {
+        model: Vec<Row>,
+    }
+    toml_edit::de::from_str::<Table>(text).map(|table| table.model)
+}
+
+fn find<'a>(id: &str, rows: &'a [Row]) -> Option<&'a Row> {
+    let id = id.to_ascii_lowercase();
+    let whole = std::iter::once(id.as_str());
+    // `vendor/model` and `accounts/vendor/models/model`: the model is what stands last. A suffix such
+    // as `:free` or `:8b` says how it is served.
+    let bare = id.rsplit('/').next().unwrap_or_default();
+    let plain = bare.split(':').next().unwrap_or_default();
+    whole
+        .chain([bare, plain, without_date(plain)])
+        .find_map(|name| exact(name, rows))
+        .or_else(|| {
+            let family = |row: &&Row| row.names().any(|name| is_family(name, plain));
+            rows.iter().filter(family).max_by_key(|row| {
+                row.names()
+                    .filter(|name| is_family(name, plain))
+                    .map(str::len)
+                    .max()
+            })
+        })
+}
+
+fn exact<'a>(name: &str, rows: &'a [Row]) -> Option<&'a Row> {
+    rows.iter().find(|row| row.names().any(|known| known == name))
+}
+
+/// Whether `name` begins with `family` and goes on at a word's end: `gpt-5` is no `gpt-5x`.
+fn is_family(family: &str, name: &str) -> bool {
+    name.strip_prefix(family)
+        .is_some_and(|rest| rest.starts_with(['-', '.', ':', '@', '_']))
+}
+
+/// `claude-x-20250929`, `gpt-x-2024-08-06`, `x-latest` and `x@20250929` without their ends.
+fn without_date(name: &str) -> &str {
+    let name = name.strip_suffix("-latest").unwrap_or(name);
+    let dated =
+        name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '-' || letter == '@');
+    let digits = name
+        .strip_prefix(dated)
+        .unwrap_or_default()
+        .bytes()
+        .filter(u8::is_ascii_digit)
+        .count();
+    // `claude-opus-4-20250514` must keep its 4: only the last eight digits are the date.
+    match name.rsplit_once(['-', '@']) {
+        Some((start, end)) if end.len() == 8 && end.bytes().all(|byte| byte.is_ascii_digit()) => start,
+        _ if digits >= 8 && has_dashed_date(name) => strip_dashed_date(name),
+        _ => name,
+    }
+}
+
+fn has_dashed_date(name: &str) -> bool {
+    let parts: Vec<&str> = name.rsplitn(4, '-').collect();
+    let lengths: Vec<usize> = parts.iter().take(3).map(|part| part.len()).collect();
+    parts.len() == 4 && lengths == [2, 2, 4]
+}
+
+fn strip_dashed_date(name: &str) -> &str {
+    name.rsplitn(4, '-').last().unwrap_or(name)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    id: String,
+    #[serde(default)]
+    aliases: Vec<String>,
+    window: u64,
+    output: u64,
+    /// Input, output, cache read, cache write.
+    price: Option<[f64; 4]>,
+    #[serde(default)]
+    images: bool,
+    #[serde(default)]
+    reasoning: bool,
+}
+
+impl Row {
+    fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.id.as_str()).chain(self.aliases.iter().map(String::as_str))
+    }
+
+    fn model(&self, id: &str) -> Model {
+        let price = self.price.map(|[input, output, cache_read, cache_write]| Price {
+            input,
+            output,
+            cache_read,
+            cache_write,
+        });
+        Model {
+            id: id.to_owned(),
+            context_window: self.window,
+            max_output: self.output,
+            price,
+            images: self.images,
+            reasoning: self.reasoning,
+            known: true,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

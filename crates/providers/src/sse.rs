@@ -1,0 +1,177 @@
+//! The event-stream grammar, decoded from bytes as they arrive.
+//!
+//! Own code, because a reply must not depend on where the network cut it: lines end in CR, LF or CRLF
+//! (also when a chunk ends between the two), text is decoded only once a line is whole, and both an
+//! event and a reply have a size limit.
+
+/// How much of a stream is taken before it is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one event.
+    pub event: usize,
+    /// Bytes of the whole reply.
+    pub reply: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            event: 8 * 1024 * 1024,
+            reply: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The `event` field; empty when there was none.
+    pub name: String,
+    /// The `data` lines, joined by line breaks.
+    pub data: String,
+}
+
+/// Why a stream cannot be read on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SseError {
+    /// One event is larger than allowed.
+    #[error("the provider sent an event of more than {0} bytes")]
+    EventTooLong(usize),
+    /// The reply is larger than allowed.
+    #[error("the provider sent a reply of more than {0} bytes")]
+    ReplyTooLong(usize),
+    /// A line is not text.
+    #[error("the provider sent bytes that are not UTF-8")]
+    NotText,
+}
+
+/// Turns bytes into events. Feed it with [`Decoder::push`], then call [`Decoder::finish`] at the end.
+#[derive(Debug)]
+pub struct Decoder {
+    limits: Limits,
+    received: usize,
+    /// The begin of a line whose end has not arrived.
+    line: Vec<u8>,
+    /// The last byte was a CR, so a LF right after it ends no second line.
+    after_return: bool,
+    first_line: bool,
+    name: String,
+    data: String,
+    has_data: bool,
+}
+
+impl Decoder {
+    /// A decoder at the start of a stream.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            received: 0,
+            line: Vec::new(),
+            after_return: false,
+            first_line: true,
+            name: String::new(),
+            data: String::new(),
+            has_data: false,
+        }
+    }
+
+    /// Takes the next bytes and appends the events they complete.
+    ///
+    /// # Errors
+    /// When a limit is passed or a line is not UTF-8. The stream cannot be read on after that.
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), SseError> {
+        self.received = self.received.saturating_add(bytes.len());
+        if self.received > self.limits.reply {
+            return Err(SseError::ReplyTooLong(self.limits.reply));
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if std::mem::take(&mut self.after_return) && rest.first() == Some(&b'\n') {
+                rest = rest.split_at(1).1;
+                continue;
+            }
+            let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+                self.line.extend_from_slice(rest);
+                return self.check_size();
+            };
+            let (line, after) = rest.split_at(end);
+            self.after_return = after.first() == Some(&b'\r');
+            rest = after.split_at(1).1;
+            if self.line.is_empty() {
+                self.take_line(line, events)?;
+            } else {
+                let mut whole = std::mem::take(&mut self.line);
+                whole.extend_from_slice(line);
+                self.take_line(&whole, events)?;
+                // Keep the buffer: its capacity fits the lines of this stream.
+                whole.clear();
+                self.line = whole;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the stream. The grammar drops an event without a closing blank line; servers that forget
+    /// it are common, so it is delivered, and the reader of the data decides whether it is whole.
+    ///
+    /// # Errors
+    /// As for [`Decoder::push`].
+    pub fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), SseError> {
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() {
+            self.take_line(&line, events)?;
+        }
+        self.dispatch(events);
+        Ok(())
+    }
+
+    fn check_size(&self) -> Result<(), SseError> {
+        if self.line.len().saturating_add(self.data.len()) > self.limits.event {
+            return Err(SseError::EventTooLong(self.limits.event));
+        }
+        Ok(())
+    }
+
+    fn take_line(&mut self, line: &[u8], events: &mut Vec<Event>) -> Result<(), SseError> {
+        let mut line = line;
+        if std::mem::take(&mut self.first_line) {
+            line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        }
+        if line.is_empty() {
+            self.dispatch(events);
+            return Ok(());
+        }
+        let line = std::str::from_utf8(line).map_err(|_| SseError::NotText)?;
+        let (field, value) = match line.split_once(':') {
+            // A line that starts with a colon is a comment.
+            Some(("", _)) => return Ok(()),
+            Some((field, value)) => (field, value.strip_prefix(' ').unwrap_or(value)),
+            None => (line, ""),
+        };
+        match field {
+            "data" => {
+                if self.has_data {
+                    self.data.push('\n');
+                }
+                self.data.push_str(value);
+                self.has_data = true;
+            }
+            "event" => value.clone_into(&mut self.name),
+            // `id` and `retry` serve reconnecting, which a posted request never does.
+            _ => {}
+        }
+        self.check_size()
+    }
+
+    fn dispatch(&mut self, events: &mut Vec<Event>) {
+        let name = std::mem::take(&mut self.name);
+        let data = std::mem::take(&mut self.data);
+        if std::mem::take(&mut self.has_data) {
+            events.push(Event { name, data });
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "sse_tests.rs"]
+mod tests;

@@ -1,0 +1,260 @@
+//! Requests to Anthropic Messages.
+
+use std::borrow::Cow;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use windlass_core::message::Role;
+use windlass_core::provider::{Prefix, Request, ToolChoice};
+use windlass_core::tool::ToolSpec;
+
+use crate::wire::content::{Content, contents, result_text, sent_role};
+use crate::wire::encoder::{Encoder, Outgoing};
+use crate::wire::json::{append, field, object_text};
+
+/// Asks the provider to keep everything up to the block it stands in.
+pub(crate) const MARKER: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
+
+/// How every message piece ends: its last block, its list, itself. The marker goes before this.
+const PIECE_END: &[u8] = b"}]}";
+
+/// The reply length asked for when nobody says otherwise; longer ones are rare and block the account's
+/// output allowance.
+const DEFAULT_OUTPUT: u64 = 32_000;
+
+/// The smallest thinking budget the API takes.
+const LEAST_BUDGET: u64 = 1024;
+
+pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
+    let max_tokens = request
+        .max_output
+        .unwrap_or(encoder.model.max_output.min(DEFAULT_OUTPUT))
+        .max(1);
+    let mut out = b"{".to_vec();
+    field(&mut out, "model", &encoder.model.id);
+    field(&mut out, "max_tokens", &max_tokens);
+    field(&mut out, "stream", &true);
+    let forced = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Tool(_));
+    if let Some(effort) = encoder.reasoning.filter(|_| !forced) {
+        // The budget counts against `max_tokens` and must leave room for the answer.
+        let budget = effort.budget().min(max_tokens.saturating_sub(LEAST_BUDGET));
+        if budget >= LEAST_BUDGET {
+            field(
+                &mut out,
+                "thinking",
+                &json!({"type": "enabled", "budget_tokens": budget}),
+            );
+        }
+    }
+    if !request.prefix.tools.is_empty() {
+        match &request.tool_choice {
+            ToolChoice::Auto => {}
+            ToolChoice::None => field(&mut out, "tool_choice", &json!({"type": "none"})),
+            ToolChoice::Required => field(&mut out, "tool_choice", &json!({"type": "any"})),
+            ToolChoice::Tool(name) => {
+                field(&mut out, "tool_choice", &json!({"type": "tool", "name": name}));
+            }
+        }
+    }
+    out
+}
+
+pub(crate) fn prefix(prefix: &Prefix) -> Vec<u8> {
+    let mut out = Vec::new();
+    if !prefix.tools.is_empty() {
+        let mut tools = tools(&prefix.tools);
+        if let Some(last) = tools.as_array_mut().and_then(|tools| tools.last_mut()) {
+            last["cache_control"] = json!({"type": "ephemeral"});
+        }
+        field(&mut out, "tools", &tools);
+    }
+    if !prefix.system.trim().is_empty() {
+        let mark = Some(CacheControl { r#type: "ephemeral" });
+        field(
+            &mut out,
+            "system",
+            &[SystemBlock {
+                r#type: "text",
+                text: &prefix.system,
+                cache_control: mark,
+            }],
+        );
+    }
+    out.extend_from_slice(b"\"messages\":[");
+    out
+}
+
+pub(crate) fn tools(tools: &[ToolSpec]) -> Value {
+    let tool = |tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema});
+    Value::Array(tools.iter().map(tool).collect())
+}
+
+/// One message; empty when there is nothing to say.
+pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let mut content = Vec::new();
+    match outgoing.items {
+        Some(items) => {
+            for item in items {
+                push(&mut content, item);
+            }
+        }
+        None => {
+            let mut names = outgoing.names.namer();
+            for part in contents(outgoing.message, outgoing.model.images) {
+                append_block(&mut content, part, &mut |id| names.name(id));
+            }
+        }
+    }
+    if content.is_empty() {
+        return content;
+    }
+    let role = match sent_role(outgoing.message) {
+        Role::Assistant => "assistant",
+        Role::User | Role::Tool | Role::System => "user",
+    };
+    let mut out = format!("{{\"role\":\"{role}\",\"content\":[").into_bytes();
+    out.append(&mut content);
+    out.extend_from_slice(b"]}");
+    out
+}
+
+/// The pieces that carry a marker: the last one, so that this request is kept, and the last one of the
+/// request before, so that what it kept is found. Only user pieces, which never end in a thinking block.
+pub(crate) fn breakpoints(pieces: &[Bytes]) -> Vec<usize> {
+    let is_user = |index: &usize| {
+        pieces
+            .get(*index)
+            .is_some_and(|piece| piece.starts_with(b"{\"role\":\"user\"") && piece.ends_with(PIECE_END))
+    };
+    let last = pieces.len().checked_sub(1);
+    let reply = pieces
+        .iter()
+        .rposition(|piece| piece.starts_with(b"{\"role\":\"assistant\""));
+    let previous = reply.and_then(|reply| reply.checked_sub(1));
+    let mut marked: Vec<usize> = previous.into_iter().chain(last).filter(is_user).collect();
+    marked.dedup();
+    marked
+}
+
+/// Appends a piece with the marker in its last block.
+pub(crate) fn put_marked(body: &mut BytesMut, piece: &Bytes) {
+    let splice = piece.len().saturating_sub(PIECE_END.len());
+    let (start, end) = piece.split_at(splice);
+    body.put_slice(start);
+    body.put_slice(MARKER);
+    body.put_slice(end);
+}
+
+/// The ids of the calls among the provider's own items.
+pub(crate) fn item_calls(items: &[Box<RawValue>]) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Item {
+        r#type: String,
+        id: Option<String>,
+    }
+    let parsed = items
+        .iter()
+        .filter_map(|item| serde_json::from_str::<Item>(item.get()).ok());
+    parsed
+        .filter(|item| item.r#type == "tool_use")
+        .filter_map(|item| item.id)
+        .collect()
+}
+
+fn append_block<'a>(out: &mut Vec<u8>, content: Content<'a>, name: &mut impl FnMut(&'a str) -> Cow<'a, str>) {
+    match content {
+        Content::Text(text) => push(out, &Block::Text { text: &text }),
+        Content::Image { mime, data } => {
+            push(
+                out,
+                &Block::Image {
+                    source: Source::Base64 {
+                        media_type: mime,
+                        data,
+                    },
+                },
+            );
+        }
+        Content::ImageUrl { url, .. } => push(
+            out,
+            &Block::Image {
+                source: Source::Url { url },
+            },
+        ),
+        Content::Call(call) => {
+            let input = object_text(&call.input);
+            // `object_text` always gives JSON; should it not, the call still needs some object.
+            let input = serde_json::from_str::<&RawValue>(&input).unwrap_or(RawValue::NULL);
+            push(
+                out,
+                &Block::ToolUse {
+                    id: &name(call.id.as_str()),
+                    name: &call.name,
+                    input,
+                },
+            );
+        }
+        Content::Result(result) => {
+            let tool_use_id = &name(result.call_id.as_str());
+            let content = result_text(result);
+            push(
+                out,
+                &Block::ToolResult {
+                    tool_use_id,
+                    content,
+                    is_error: result.is_error,
+                },
+            );
+        }
+    }
+}
+
+fn push<T: Serialize + ?Sized>(out: &mut Vec<u8>, block: &T) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    append(out, block);
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: &'a RawValue,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        content: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Source<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+    Url { url: &'a str },
+}
+
+#[derive(Serialize)]
+struct SystemBlock<'a> {
+    r#type: &'static str,
+    text: &'a str,
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}

@@ -1,0 +1,158 @@
+//! Tool calls from fragments, by id and by index, whichever the server gets right.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use windlass_core::provider::ProviderEvent;
+
+use super::chunk::Fragment;
+use crate::wire::draft::{At, Draft};
+use crate::wire::json::{ObjectWriter, is_object, object_text};
+
+/// The calls of one reply.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Vec<Slot>);
+
+/// One call. It opens when its name is known.
+#[derive(Debug, Default)]
+struct Slot {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    at: Option<At>,
+    early: String,
+    rest: Map<String, Value>,
+}
+
+impl Calls {
+    pub(super) fn take(&mut self, fragment: Fragment, draft: &mut Draft, events: &mut Vec<ProviderEvent>) {
+        let Fragment {
+            index,
+            id,
+            function,
+            rest,
+        } = fragment;
+        let id = id.unwrap_or_default();
+        let name = function
+            .as_ref()
+            .and_then(|function| function.name.clone())
+            .unwrap_or_default();
+        let arguments = function.map(|function| function.arguments()).unwrap_or_default();
+        let piece = Piece {
+            id: &id,
+            name: &name,
+            arguments: &arguments,
+        };
+        let place = self.place(index, &piece, draft);
+        let slot = match place.and_then(|place| self.0.get_mut(place)) {
+            Some(slot) => slot,
+            None => {
+                self.0.push(Slot {
+                    index,
+                    id: id.clone(),
+                    ..Slot::default()
+                });
+                let Some(slot) = self.0.last_mut() else { return };
+                slot
+            }
+        };
+        if slot.id.is_empty() && slot.at.is_none() {
+            slot.id = id;
+        }
+        if slot.name.is_empty() {
+            slot.name = name;
+        }
+        slot.rest.extend(rest);
+        slot.early.push_str(&arguments);
+        if slot.at.is_none() && !slot.name.is_empty() {
+            slot.at = Some(draft.open_call(&slot.id, &slot.name, events));
+        }
+        if let Some(at) = slot.at {
+            draft.extend(at, &std::mem::take(&mut slot.early), events);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(|slot| slot.at.is_none())
+    }
+
+    /// Ends all calls. One that never got a name cannot be answered and is dropped, and said.
+    pub(super) fn close(&mut self, draft: &mut Draft, events: &mut Vec<ProviderEvent>) {
+        for slot in &self.0 {
+            match slot.at {
+                Some(at) => draft.close(at, events),
+                None => events.push(ProviderEvent::Warning(
+                    "dropped a tool call without a name".to_owned(),
+                )),
+            }
+        }
+    }
+
+    /// The calls as they go back to the provider.
+    pub(super) fn items(&self, draft: &Draft) -> Vec<Box<RawValue>> {
+        let items = self.0.iter().filter_map(|slot| {
+            let at = slot.at?;
+            let function = ObjectWriter::new()
+                .field("name", &slot.name)
+                .field("arguments", object_text(draft.text(at)).as_ref())
+                .finish()?;
+            ObjectWriter::new()
+                .field("id", draft.call_id(at))
+                .field("type", "function")
+                .field("function", &function)
+                .fields(&slot.rest, &["id", "type", "function", "index"])
+                .finish()
+        });
+        items.collect()
+    }
+
+    /// The call a fragment belongs to; `None` begins a new one.
+    fn place(&self, index: Option<u64>, fragment: &Piece<'_>, draft: &Draft) -> Option<usize> {
+        let known = |slot: &Slot| !fragment.id.is_empty() && slot.id == fragment.id && slot.same_index(index);
+        let by_id = self.0.iter().rposition(known);
+        let place = match index {
+            _ if by_id.is_some() => by_id?,
+            Some(_) => self.0.iter().rposition(|slot| slot.index == index)?,
+            None => self.0.len().checked_sub(1)?,
+        };
+        let slot = self.0.get(place)?;
+        let new_id = !fragment.id.is_empty() && by_id.is_none();
+        // A name begins a call, unless the arguments of the one before it are still open: then the
+        // server repeats the name, and sometimes a new id, with every fragment.
+        let may_begin = !fragment.name.is_empty() && !slot.name.is_empty();
+        let begins = may_begin
+            && match slot.progress(draft) {
+                Progress::Inside => false,
+                Progress::Empty => new_id || (by_id.is_none() && index.is_none()),
+                Progress::Whole => new_id || index.is_none() || !fragment.arguments.is_empty(),
+            };
+        (!begins).then_some(place)
+    }
+}
+
+/// What a fragment says.
+struct Piece<'a> {
+    id: &'a str,
+    name: &'a str,
+    arguments: &'a str,
+}
+
+/// How far a call's arguments are.
+enum Progress {
+    Empty,
+    Inside,
+    Whole,
+}
+
+impl Slot {
+    fn progress(&self, draft: &Draft) -> Progress {
+        match self.at.map_or(self.early.as_str(), |at| draft.text(at)) {
+            "" => Progress::Empty,
+            text if is_object(text) => Progress::Whole,
+            _ => Progress::Inside,
+        }
+    }
+
+    fn same_index(&self, index: Option<u64>) -> bool {
+        index.is_none() || self.index.is_none() || self.index == index
+    }
+}

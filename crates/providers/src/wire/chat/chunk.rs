@@ -1,0 +1,132 @@
+//! What a chunk of a chat stream may hold, read as tolerantly as servers write it.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use windlass_core::model::Usage;
+
+#[derive(Deserialize)]
+pub(super) struct Chunk {
+    pub(super) model: Option<String>,
+    pub(super) choices: Option<Vec<Choice>>,
+    pub(super) usage: Option<Counts>,
+    pub(super) error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Choice {
+    pub(super) index: Option<u64>,
+    pub(super) delta: Option<Delta>,
+    /// The whole message, from servers that do not stream.
+    pub(super) message: Option<Delta>,
+    pub(super) finish_reason: Option<String>,
+    pub(super) usage: Option<Counts>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Delta {
+    content: Option<Value>,
+    reasoning_content: Option<Value>,
+    reasoning: Option<Value>,
+    pub(super) reasoning_details: Option<Vec<Value>>,
+    pub(super) refusal: Option<String>,
+    pub(super) tool_calls: Option<Vec<Fragment>>,
+}
+
+/// A piece of a tool call.
+#[derive(Deserialize)]
+pub(super) struct Fragment {
+    pub(super) index: Option<u64>,
+    pub(super) id: Option<String>,
+    pub(super) function: Option<Function>,
+    /// What else the vendor sent with the call, such as a thought signature it wants back.
+    #[serde(flatten)]
+    pub(super) rest: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Function {
+    pub(super) name: Option<String>,
+    arguments: Option<Value>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Counts {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<Details>,
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+}
+
+impl Counts {
+    /// The counts without overlap: on this wire cached tokens are part of the prompt's.
+    pub(super) fn usage(&self) -> Usage {
+        let prompt = self.prompt_tokens.unwrap_or(0);
+        let details = self
+            .prompt_tokens_details
+            .as_ref()
+            .and_then(|details| details.cached_tokens);
+        let cached = details.or(self.prompt_cache_hit_tokens).unwrap_or(0).min(prompt);
+        Usage {
+            input: prompt - cached,
+            output: self.completion_tokens.unwrap_or(0),
+            cache_read: cached,
+            cache_write: 0,
+        }
+    }
+}
+
+impl Delta {
+    pub(super) fn text(&self) -> String {
+        match &self.content {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(blocks)) => joined(blocks, "text"),
+            _ => String::new(),
+        }
+    }
+
+    /// Reasoning, under whichever of its names.
+    pub(super) fn reasoning(&self) -> String {
+        for place in [&self.reasoning_content, &self.reasoning] {
+            if let Some(Value::String(text)) = place
+                && !text.is_empty()
+            {
+                return text.clone();
+            }
+        }
+        match &self.content {
+            Some(Value::Array(blocks)) => blocks
+                .iter()
+                .filter_map(|block| block.get("thinking"))
+                .map(|thinking| match thinking {
+                    Value::Array(inner) => joined(inner, "text"),
+                    other => other.as_str().unwrap_or_default().to_owned(),
+                })
+                .collect(),
+            _ => String::new(),
+        }
+    }
+}
+
+impl Function {
+    /// The arguments as text; some servers send the object itself.
+    pub(super) fn arguments(&self) -> String {
+        match &self.arguments {
+            Some(Value::String(text)) => text.clone(),
+            None | Some(Value::Null) => String::new(),
+            Some(value) => value.to_string(),
+        }
+    }
+}
+
+fn joined(blocks: &[Value], name: &str) -> String {
+    blocks
+        .iter()
+        .filter_map(|block| block.get(name))
+        .filter_map(Value::as_str)
+        .collect()
+}

@@ -1,0 +1,107 @@
+//! What of a message's parts any wire sends: empty things are gone, placeholders are in place.
+
+use std::borrow::Cow;
+
+use windlass_core::message::{Message, Part, Role, ToolCall, ToolResult};
+
+/// What an empty tool result says, because no wire takes empty content.
+const NO_OUTPUT: &str = "(no output)";
+
+/// One thing to send.
+pub(crate) enum Content<'a> {
+    Text(Cow<'a, str>),
+    /// An image carried along, in base64.
+    Image {
+        mime: &'a str,
+        data: &'a str,
+    },
+    /// An image the provider fetches.
+    ImageUrl {
+        url: &'a str,
+        detail: Option<&'a str>,
+    },
+    Call(&'a ToolCall),
+    Result(&'a ToolResult),
+}
+
+/// The contents of a message, in order.
+pub(crate) fn contents(message: &Message, images: bool) -> Vec<Content<'_>> {
+    message
+        .parts
+        .iter()
+        .filter_map(|part| content(part, images))
+        .collect()
+}
+
+/// The role a message is sent under. A summary always speaks as the user: it stands for a
+/// conversation, and an assistant message at the start of one is invalid.
+pub(crate) fn sent_role(message: &Message) -> Role {
+    let summary = message
+        .parts
+        .iter()
+        .any(|part| matches!(part, Part::Compaction(_)));
+    match message.role {
+        Role::Assistant if summary && message.calls().next().is_none() => Role::User,
+        Role::System => Role::User,
+        role => role,
+    }
+}
+
+/// What the model reads of a result.
+pub(crate) fn result_text(result: &ToolResult) -> &str {
+    if is_blank(&result.content) {
+        NO_OUTPUT
+    } else {
+        &result.content
+    }
+}
+
+fn content(part: &Part, images: bool) -> Option<Content<'_>> {
+    match part {
+        Part::Text(text) => shown(Cow::Borrowed(&text.text)),
+        Part::Compressed(compressed) => shown(Cow::Borrowed(&compressed.text)),
+        Part::Compaction(summary) if !is_blank(&summary.summary) => shown(Cow::Owned(format!(
+            "Summary of the conversation so far:\n{}",
+            summary.summary
+        ))),
+        Part::ToolCall(call) => Some(Content::Call(call)),
+        Part::ToolResult(result) => Some(Content::Result(result)),
+        Part::Binary(file) if images && is_image(&file.mime) && !file.data.is_empty() => {
+            Some(Content::Image {
+                mime: &file.mime,
+                data: &file.data,
+            })
+        }
+        Part::Binary(file) => shown(Cow::Owned(format!(
+            "[attached file not shown: {} ({})]",
+            file.path, file.mime
+        ))),
+        Part::ImageUrl(image) => Some(match data_url(&image.url) {
+            Some((mime, data)) if images && is_image(mime) => Content::Image { mime, data },
+            Some((mime, _)) => Content::Text(Cow::Owned(format!("[image not shown ({mime})]"))),
+            None if images => Content::ImageUrl {
+                url: &image.url,
+                detail: image.detail.as_deref(),
+            },
+            None => Content::Text(Cow::Owned(format!("[image not shown: {}]", image.url))),
+        }),
+        // Reasoning belongs to the provider it came from and travels in the message's origin only.
+        Part::Reasoning(_) | Part::Finish(_) | Part::Compaction(_) | Part::Unknown(_) => None,
+    }
+}
+
+fn shown(text: Cow<'_, str>) -> Option<Content<'_>> {
+    (!is_blank(&text)).then_some(Content::Text(text))
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+fn is_image(mime: &str) -> bool {
+    matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
+}
+
+fn data_url(url: &str) -> Option<(&str, &str)> {
+    url.strip_prefix("data:")?.split_once(";base64,")
+}

@@ -1,0 +1,185 @@
+//! A reply while it arrives: the one place where deltas become both events and parts, so that what is
+//! shown is what is stored.
+
+use windlass_core::id::CallId;
+use windlass_core::message::{Part, Reasoning, ToolCall};
+use windlass_core::provider::{ProviderEvent, StopReason};
+
+use super::ids::CallIds;
+use super::json::is_object;
+
+/// Where a block stands in the draft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct At(usize);
+
+#[derive(Debug)]
+pub(crate) struct Draft {
+    blocks: Vec<Block>,
+    ids: CallIds,
+}
+
+#[derive(Debug)]
+enum Block {
+    Text {
+        text: String,
+        open: bool,
+    },
+    Reasoning(Reasoning),
+    Call {
+        id: String,
+        name: String,
+        input: String,
+        open: bool,
+    },
+}
+
+type Events = Vec<ProviderEvent>;
+
+impl Draft {
+    pub(crate) fn new(ids: CallIds) -> Self {
+        Self {
+            blocks: Vec::new(),
+            ids,
+        }
+    }
+
+    pub(crate) fn open_text(&mut self, events: &mut Events) -> At {
+        events.push(ProviderEvent::ContentStart);
+        self.push(Block::Text {
+            text: String::new(),
+            open: true,
+        })
+    }
+
+    pub(crate) fn open_reasoning(&mut self) -> At {
+        self.push(Block::Reasoning(Reasoning::default()))
+    }
+
+    pub(crate) fn open_call(&mut self, id: &str, name: &str, events: &mut Events) -> At {
+        let id = self.ids.admit(id);
+        events.push(ProviderEvent::ToolUseStart {
+            id: id.clone(),
+            name: name.to_owned(),
+        });
+        self.push(Block::Call {
+            id,
+            name: name.to_owned(),
+            input: String::new(),
+            open: true,
+        })
+    }
+
+    /// Appends a piece to a block, whatever it is.
+    pub(crate) fn extend(&mut self, at: At, piece: &str, events: &mut Events) {
+        if piece.is_empty() {
+            return;
+        }
+        match self.blocks.get_mut(at.0) {
+            Some(Block::Text { text, .. }) => {
+                text.push_str(piece);
+                events.push(ProviderEvent::ContentDelta(piece.to_owned()));
+            }
+            Some(Block::Reasoning(reasoning)) => {
+                reasoning.text.push_str(piece);
+                events.push(ProviderEvent::ThinkingDelta(piece.to_owned()));
+            }
+            Some(Block::Call { id, input, .. }) => {
+                input.push_str(piece);
+                events.push(ProviderEvent::ToolUseDelta {
+                    id: id.clone(),
+                    json: piece.to_owned(),
+                });
+            }
+            None => {}
+        }
+    }
+
+    /// The block got its last piece. Doing it twice does nothing.
+    pub(crate) fn close(&mut self, at: At, events: &mut Events) {
+        match self.blocks.get_mut(at.0) {
+            Some(Block::Text { open, .. }) if *open => {
+                *open = false;
+                events.push(ProviderEvent::ContentStop);
+            }
+            Some(Block::Call { id, open, .. }) if *open => {
+                *open = false;
+                events.push(ProviderEvent::ToolUseStop { id: id.clone() });
+            }
+            _ => {}
+        }
+    }
+
+    /// What the provider needs to recognise its reasoning again.
+    pub(crate) fn seal(&mut self, at: At, signature: Option<String>, redacted: Option<String>) {
+        if let Some(Block::Reasoning(reasoning)) = self.blocks.get_mut(at.0) {
+            reasoning.signature = signature;
+            reasoning.redacted = redacted;
+        }
+    }
+
+    /// What a block holds so far.
+    pub(crate) fn text(&self, at: At) -> &str {
+        match self.blocks.get(at.0) {
+            Some(Block::Text { text, .. }) => text,
+            Some(Block::Reasoning(reasoning)) => &reasoning.text,
+            Some(Block::Call { input, .. }) => input,
+            None => "",
+        }
+    }
+
+    /// The id a call goes by, which is not always the one the provider gave.
+    pub(crate) fn call_id(&self, at: At) -> &str {
+        match self.blocks.get(at.0) {
+            Some(Block::Call { id, .. }) => id,
+            _ => "",
+        }
+    }
+
+    /// The reply's stop reason by what it holds: servers say `stop` with calls and `tool_calls` without.
+    pub(crate) fn settle(&self, said: StopReason) -> StopReason {
+        let calls = self
+            .blocks
+            .iter()
+            .any(|block| matches!(block, Block::Call { .. }));
+        match said {
+            StopReason::EndTurn if calls => StopReason::ToolUse,
+            StopReason::ToolUse if !calls => StopReason::EndTurn,
+            said => said,
+        }
+    }
+
+    /// The parts, empty ones left out.
+    pub(crate) fn take_parts(&mut self, stop: StopReason) -> Vec<Part> {
+        // A reply that was cut may have been cut inside any call whose arguments are no whole object;
+        // a reply that was not cut holds what the model meant to write, JSON or not.
+        let cut = stop == StopReason::MaxTokens;
+        let parts = std::mem::take(&mut self.blocks)
+            .into_iter()
+            .filter_map(|block| match block {
+                Block::Text { text, .. } => (!text.is_empty()).then(|| Part::text(text)),
+                Block::Reasoning(reasoning) => {
+                    (reasoning != Reasoning::default()).then_some(Part::Reasoning(reasoning))
+                }
+                Block::Call {
+                    id,
+                    name,
+                    input,
+                    open,
+                } => {
+                    let finished = !open && (!cut || is_object(&input));
+                    Some(Part::ToolCall(ToolCall {
+                        id: CallId::from(id),
+                        name,
+                        input,
+                        finished,
+                    }))
+                }
+            });
+        parts.collect()
+    }
+
+    fn push(&mut self, block: Block) -> At {
+        self.blocks.push(block);
+        At(self.blocks.len() - 1)
+    }
+}

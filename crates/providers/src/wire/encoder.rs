@@ -1,0 +1,168 @@
+//! Requests as pieces in a row.
+//!
+//! A body is `head + prefix + message, message, … + ]}`. The prefix and every message are encoded once and
+//! kept as bytes beside the value, so a request costs what is new in it plus one copy of the rest.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use windlass_core::message::Message;
+use windlass_core::model::Model;
+use windlass_core::provider::{Prefix, Request};
+use windlass_core::tool::ToolSpec;
+
+use super::ids::{CallNames, Naming};
+use super::{Effort, Quirks, Wire, anthropic, chat, responses};
+
+/// Encodes requests for one provider and one model.
+#[derive(Debug, Clone)]
+pub struct Encoder {
+    /// The wire.
+    pub(crate) wire: Wire,
+    /// The configured name of the provider, which says whose reasoning may be sent.
+    pub(crate) provider: String,
+    pub(crate) model: Model,
+    pub(crate) quirks: Quirks,
+    pub(crate) reasoning: Option<Effort>,
+    /// Under which a message's bytes are kept. The model is in it because it decides about images.
+    key: Arc<str>,
+    /// The same for messages whose calls had to be renamed.
+    renamed_key: Arc<str>,
+}
+
+/// One message on its way to the wire.
+pub(crate) struct Outgoing<'a> {
+    pub(crate) message: &'a Message,
+    pub(crate) names: CallNames<'a>,
+    /// The provider's own items, when the message may go back as it came.
+    pub(crate) items: Option<&'a [Box<RawValue>]>,
+    pub(crate) model: &'a Model,
+}
+
+impl Encoder {
+    /// An encoder for `provider`, which asks `model`.
+    pub fn new(wire: Wire, provider: &str, model: Model, quirks: Quirks, reasoning: Option<Effort>) -> Self {
+        let key = format!("{wire}/{provider}/{}", model.id);
+        let renamed_key = Arc::from(format!("{key}#renamed"));
+        Self {
+            wire,
+            provider: provider.to_owned(),
+            model,
+            quirks,
+            reasoning,
+            key: Arc::from(key),
+            renamed_key,
+        }
+    }
+
+    /// The body of a request.
+    pub fn body(&self, request: &Request) -> Bytes {
+        let head = match self.wire {
+            Wire::Anthropic => anthropic::head(self, request),
+            Wire::Chat => chat::head(self, request),
+            Wire::Responses => responses::head(self, request),
+        };
+        let prefix = self.prefix(&request.prefix);
+        let pieces = self.pieces(&request.messages);
+        let marked = match self.wire {
+            Wire::Anthropic => anthropic::breakpoints(&pieces),
+            Wire::Chat | Wire::Responses => Vec::new(),
+        };
+        let size: usize = pieces.iter().map(|piece| piece.len() + 1).sum();
+        let room = marked.len() * anthropic::MARKER.len() + 2;
+        let mut body = BytesMut::with_capacity(head.len() + prefix.len() + size + room);
+        body.put_slice(&head);
+        body.put_slice(&prefix);
+        for (index, piece) in pieces.iter().enumerate() {
+            if body.last() != Some(&b'[') {
+                body.put_u8(b',');
+            }
+            if marked.contains(&index) {
+                anthropic::put_marked(&mut body, piece);
+            } else {
+                body.put_slice(piece);
+            }
+        }
+        body.put_slice(b"]}");
+        body.freeze()
+    }
+
+    /// The tool list in the wire's form.
+    pub fn tools(&self, tools: &[ToolSpec]) -> Value {
+        match self.wire {
+            Wire::Anthropic => anthropic::tools(tools),
+            Wire::Chat => chat::tools(tools),
+            Wire::Responses => responses::tools(tools),
+        }
+    }
+
+    /// System prompt and tools, up to and including the bracket that opens the message list.
+    pub(crate) fn prefix(&self, prefix: &Prefix) -> Bytes {
+        prefix.memo.get_or_encode(&self.key, || {
+            let bytes = match self.wire {
+                Wire::Anthropic => anthropic::prefix(prefix),
+                Wire::Chat => chat::prefix(prefix),
+                Wire::Responses => responses::prefix(prefix),
+            };
+            Bytes::from(bytes)
+        })
+    }
+
+    /// The messages, without the ones that have nothing to say on this wire.
+    pub(crate) fn pieces(&self, messages: &[Arc<Message>]) -> Vec<Bytes> {
+        let mut naming = Naming::new(self.wire, self.quirks.short_call_ids);
+        let mut pieces = Vec::with_capacity(messages.len());
+        for message in messages {
+            let names = naming.next(message, self.own_items(message).is_some());
+            let key = if names.renamed() {
+                &self.renamed_key
+            } else {
+                &self.key
+            };
+            let piece = message.memo.get_or_encode(key, || self.encode(message, names));
+            if !piece.is_empty() {
+                pieces.push(piece);
+            }
+        }
+        pieces
+    }
+
+    fn encode(&self, message: &Message, names: CallNames<'_>) -> Bytes {
+        let items = self.own_items(message).filter(|items| {
+            // A message that was changed since (a call dropped, an id renamed) is what its parts say.
+            !names.renamed()
+                && self
+                    .item_calls(items)
+                    .eq(message.calls().map(|call| call.id.as_str()))
+        });
+        let outgoing = Outgoing {
+            message,
+            names,
+            items,
+            model: &self.model,
+        };
+        let bytes = match self.wire {
+            Wire::Anthropic => anthropic::message(&outgoing),
+            Wire::Chat => chat::message(&outgoing),
+            Wire::Responses => responses::message(&outgoing),
+        };
+        Bytes::from(bytes)
+    }
+
+    /// The items of a message this very provider wrote on this very wire.
+    fn own_items<'a>(&self, message: &'a Message) -> Option<&'a [Box<RawValue>]> {
+        let origin = message.origin.as_ref()?;
+        (origin.provider == self.provider && origin.wire == self.wire.name()).then_some(&*origin.items)
+    }
+
+    fn item_calls(&self, items: &[Box<RawValue>]) -> impl Iterator<Item = String> {
+        let calls = match self.wire {
+            Wire::Anthropic => anthropic::item_calls(items),
+            Wire::Chat => chat::item_calls(items),
+            Wire::Responses => responses::item_calls(items),
+        };
+        calls.into_iter()
+    }
+}

@@ -1,0 +1,183 @@
+//! Call ids: unique within a request, valid for its wire, the same for a call and its result.
+//!
+//! Providers repeat ids (`call_0` in every turn) and have different ideas of what an id looks like, while
+//! every wire wants them unique within a request. Two places see to that. The decoder replaces an id that
+//! the conversation already has, so our own history never repeats one. The encoder renames the calls of a
+//! message whose ids are taken or foreign to the wire, by the message they stand in; the results that
+//! follow get the same names. The normal path renames nothing.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use windlass_core::id::CallId;
+use windlass_core::message::{Message, Role};
+
+use super::Wire;
+
+/// Ids for the calls of a reply.
+#[derive(Debug)]
+pub(crate) struct CallIds {
+    history: Vec<Arc<Message>>,
+    given: Vec<String>,
+    seed: String,
+    short: bool,
+}
+
+impl CallIds {
+    pub(crate) fn new(history: Vec<Arc<Message>>, short: bool) -> Self {
+        Self {
+            history,
+            given: Vec::new(),
+            seed: CallId::generate().to_string(),
+            short,
+        }
+    }
+
+    /// The provider's id, or a new one when that is empty or taken.
+    pub(crate) fn admit(&mut self, id: &str) -> String {
+        let taken = id.is_empty()
+            || self.given.iter().any(|given| given == id)
+            || self
+                .history
+                .iter()
+                .any(|message| message.calls().any(|call| call.id.as_str() == id));
+        let id = if taken {
+            derived(&self.seed, id, self.given.len(), self.short)
+        } else {
+            id.to_owned()
+        };
+        self.given.push(id.clone());
+        id
+    }
+}
+
+/// Decides, message by message and in order, whose calls must be renamed.
+pub(crate) struct Naming<'a> {
+    wire: Wire,
+    short: bool,
+    seen: HashSet<&'a str>,
+    renamed: Option<&'a Message>,
+}
+
+impl<'a> Naming<'a> {
+    pub(crate) fn new(wire: Wire, short: bool) -> Self {
+        Self {
+            wire,
+            short,
+            seen: HashSet::new(),
+            renamed: None,
+        }
+    }
+
+    /// How `message` names its calls or results. `own` says that its ids came from this provider.
+    pub(crate) fn next(&mut self, message: &'a Message, own: bool) -> CallNames<'a> {
+        match message.role {
+            Role::Assistant => {
+                let mut rename = false;
+                for call in message.calls() {
+                    let id = call.id.as_str();
+                    let fits = own && !id.is_empty() || self.fits(id);
+                    rename |= !fits || !self.seen.insert(id);
+                }
+                self.renamed = rename.then_some(message);
+            }
+            Role::Tool => {}
+            Role::User | Role::System => self.renamed = None,
+        }
+        CallNames {
+            owner: self.renamed,
+            short: self.short,
+        }
+    }
+
+    fn fits(&self, id: &str) -> bool {
+        let most = match self.wire {
+            Wire::Chat => 40,
+            Wire::Anthropic | Wire::Responses => 64,
+        };
+        let letters = |byte: u8| byte.is_ascii_alphanumeric() || (!self.short && matches!(byte, b'_' | b'-'));
+        let length = if self.short {
+            id.len() == 9
+        } else {
+            (1..=most).contains(&id.len())
+        };
+        length && id.bytes().all(letters)
+    }
+}
+
+/// How one message names its calls or results.
+#[derive(Clone, Copy)]
+pub(crate) struct CallNames<'a> {
+    owner: Option<&'a Message>,
+    short: bool,
+}
+
+impl<'a> CallNames<'a> {
+    pub(crate) fn renamed(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    /// Names the ids of one message in order.
+    pub(crate) fn namer(self) -> Namer<'a> {
+        Namer {
+            names: self,
+            seen: Vec::new(),
+        }
+    }
+}
+
+/// Names the ids of one message, telling repeated ones apart by their order.
+pub(crate) struct Namer<'a> {
+    names: CallNames<'a>,
+    seen: Vec<&'a str>,
+}
+
+impl<'a> Namer<'a> {
+    pub(crate) fn name(&mut self, id: &'a str) -> Cow<'a, str> {
+        let Some(owner) = self.names.owner else {
+            return Cow::Borrowed(id);
+        };
+        let occurrence = self.seen.iter().filter(|seen| **seen == id).count();
+        self.seen.push(id);
+        Cow::Owned(derived(owner.id.as_str(), id, occurrence, self.names.short))
+    }
+}
+
+/// An id made from where a call stands: the same in every run, so that provider caches keep hitting.
+fn derived(place: &str, id: &str, count: usize, short: bool) -> String {
+    let mut hash = Fnv::default();
+    hash.write(place.as_bytes());
+    hash.write(&[0]);
+    hash.write(id.as_bytes());
+    hash.write(&[0]);
+    hash.write(&count.to_le_bytes());
+    if !short {
+        return format!("call_{:016x}", hash.0);
+    }
+    const LETTERS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut rest = hash.0;
+    let letters = (0..9).map(|_| {
+        let letter = LETTERS[usize::try_from(rest % 36).unwrap_or(0)];
+        rest /= 36;
+        char::from(letter)
+    });
+    letters.collect()
+}
+
+/// FNV-1a, because the standard hasher gives other numbers in every run.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}

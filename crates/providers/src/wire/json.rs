@@ -1,0 +1,111 @@
+//! Small helpers for writing JSON piece by piece.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// Appends `value` as JSON.
+pub(crate) fn append<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    // Our values have string keys and cannot fail by themselves, and a Vec takes every byte.
+    let written = serde_json::to_writer(&mut *out, value);
+    debug_assert!(written.is_ok(), "{written:?}");
+}
+
+/// Appends `"name":value,`.
+pub(crate) fn field<T: Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value: &T) {
+    append(out, name);
+    out.push(b':');
+    append(out, value);
+    out.push(b',');
+}
+
+/// Whether `text` is one whole JSON object.
+pub(crate) fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+/// A call's arguments as the text of a JSON object: as the model wrote them where that is one, the raw
+/// text under `_raw` where it is not.
+pub(crate) fn object_text(input: &str) -> Cow<'_, str> {
+    if input.trim().is_empty() {
+        Cow::Borrowed("{}")
+    } else if is_object(input) {
+        Cow::Borrowed(input.trim())
+    } else {
+        let mut wrapped = b"{\"_raw\":".to_vec();
+        append(&mut wrapped, input);
+        wrapped.push(b'}');
+        Cow::Owned(String::from_utf8_lossy(&wrapped).into_owned())
+    }
+}
+
+/// A JSON object with fields whose text must stay as it is.
+pub(crate) struct ObjectWriter(Vec<u8>);
+
+impl ObjectWriter {
+    pub(crate) fn new() -> Self {
+        Self(b"{".to_vec())
+    }
+
+    pub(crate) fn field<T: Serialize + ?Sized>(mut self, name: &str, value: &T) -> Self {
+        field(&mut self.0, name, value);
+        self
+    }
+
+    /// All fields of `map` but the ones in `except`.
+    pub(crate) fn fields(mut self, map: &Map<String, Value>, except: &[&str]) -> Self {
+        for (name, value) in map.iter().filter(|(name, _)| !except.contains(&name.as_str())) {
+            field(&mut self.0, name, value);
+        }
+        self
+    }
+
+    /// A field whose value is JSON text already.
+    pub(crate) fn raw(mut self, name: &str, json: &str) -> Self {
+        append(&mut self.0, name);
+        self.0.push(b':');
+        self.0.extend_from_slice(json.as_bytes());
+        self.0.push(b',');
+        self
+    }
+
+    /// The object, or `None` when a raw field was no JSON.
+    pub(crate) fn finish(mut self) -> Option<Box<RawValue>> {
+        if self.0.last() == Some(&b',') {
+            self.0.pop();
+        }
+        self.0.push(b'}');
+        String::from_utf8(self.0)
+            .ok()
+            .and_then(|text| RawValue::from_string(text).ok())
+    }
+}
+
+/// A string field of an object, without owning the rest.
+pub(crate) fn text<'a>(map: &'a Map<String, Value>, name: &str) -> &'a str {
+    map.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// LOOP-7: arguments that are no JSON object travel under `_raw`, everything else as it was written.
+    #[test]
+    fn arguments_become_an_object() {
+        let cases = [
+            ("", "{}"),
+            ("  ", "{}"),
+            ("{\"a\": 1.0e5}", "{\"a\": 1.0e5}"),
+            ("{\"a\":", "{\"_raw\":\"{\\\"a\\\":\"}"),
+            ("[1]", "{\"_raw\":\"[1]\"}"),
+            ("null", "{\"_raw\":\"null\"}"),
+            ("{} x", "{\"_raw\":\"{} x\"}"),
+        ];
+        for (input, expected) in cases {
+            assert_eq!(object_text(input), expected);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Answers as they arrive: bytes in, provider events out.
+
+use std::sync::Arc;
+
+use windlass_core::message::Message;
+use windlass_core::provider::{Completion, ProviderError, ProviderEvent};
+
+use super::ids::CallIds;
+use super::{Quirks, Wire, anthropic, chat, responses};
+use crate::failure;
+use crate::sse;
+
+/// Decodes one answer. It knows nothing of the network, so any chunking of the same bytes gives the
+/// same events and the same completion.
+#[derive(Debug)]
+pub struct ReplyDecoder {
+    stream: sse::Decoder,
+    pending: Vec<sse::Event>,
+    assembly: Assembly,
+}
+
+/// Why an event could not be taken.
+#[derive(Debug)]
+pub(crate) enum EventError {
+    /// It is not what the wire sends.
+    Unreadable(String),
+    /// It reports a failure.
+    Failed(ProviderError),
+}
+
+#[derive(Debug)]
+enum Assembly {
+    Anthropic(anthropic::Decoder),
+    Chat(chat::Decoder),
+    Responses(responses::Decoder),
+}
+
+impl ReplyDecoder {
+    /// A decoder for one answer of `provider`. `history` is the conversation the answer belongs to: a
+    /// call that repeats an id of it gets a new one.
+    pub fn new(
+        wire: Wire,
+        provider: &str,
+        quirks: &Quirks,
+        limits: sse::Limits,
+        history: Vec<Arc<Message>>,
+    ) -> Self {
+        let ids = CallIds::new(history, quirks.short_call_ids);
+        let assembly = match wire {
+            Wire::Anthropic => Assembly::Anthropic(anthropic::Decoder::new(provider, ids)),
+            Wire::Chat => Assembly::Chat(chat::Decoder::new(provider, quirks.echo, ids)),
+            Wire::Responses => Assembly::Responses(responses::Decoder::new(provider, ids)),
+        };
+        Self {
+            stream: sse::Decoder::new(limits),
+            pending: Vec::new(),
+            assembly,
+        }
+    }
+
+    /// Takes the next bytes of an event stream and appends what they say. True once the reply is over
+    /// and no further byte matters.
+    ///
+    /// # Errors
+    /// What the provider reported inside the stream, or that the stream cannot be read.
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<ProviderEvent>) -> Result<bool, ProviderError> {
+        let read = self.stream.push(bytes, &mut self.pending);
+        self.deliver(events).map_err(|error| match error {
+            EventError::Unreadable(data) => failure::not_json(&data),
+            EventError::Failed(error) => error,
+        })?;
+        if self.is_over() {
+            return Ok(true);
+        }
+        read.map_err(failure::from_sse)?;
+        Ok(false)
+    }
+
+    /// Ends the stream and gives the reply.
+    ///
+    /// # Errors
+    /// When the stream ended before the reply did.
+    pub fn finish(&mut self, events: &mut Vec<ProviderEvent>) -> Result<Completion, ProviderError> {
+        if !self.is_over() {
+            // What stands behind the last blank line may be half an event. It counts if it can be read.
+            let read = self.stream.finish(&mut self.pending);
+            match self.deliver(events) {
+                Err(EventError::Failed(error)) => return Err(error),
+                Err(EventError::Unreadable(_)) => return Err(failure::ended_early()),
+                Ok(()) if read.is_err() => return Err(failure::ended_early()),
+                Ok(()) => {}
+            }
+        }
+        self.complete(events)
+    }
+
+    /// Takes an answer that came in one piece, from servers that do not stream.
+    ///
+    /// # Errors
+    /// When it is not a reply.
+    pub fn whole(
+        &mut self,
+        body: &[u8],
+        events: &mut Vec<ProviderEvent>,
+    ) -> Result<Completion, ProviderError> {
+        let body = std::str::from_utf8(body).map_err(|_| failure::from_sse(sse::SseError::NotText))?;
+        match &mut self.assembly {
+            Assembly::Anthropic(decoder) => decoder.whole(body, events)?,
+            Assembly::Chat(decoder) => decoder.whole(body, events)?,
+            Assembly::Responses(decoder) => decoder.whole(body, events)?,
+        }
+        self.complete(events)
+    }
+
+    fn deliver(&mut self, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
+        for event in std::mem::take(&mut self.pending) {
+            if self.is_over() {
+                break;
+            }
+            match &mut self.assembly {
+                Assembly::Anthropic(decoder) => decoder.event(&event.data, events)?,
+                Assembly::Chat(decoder) => decoder.event(&event.data, events)?,
+                Assembly::Responses(decoder) => decoder.event(&event.data, events)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        match &self.assembly {
+            Assembly::Anthropic(decoder) => decoder.is_over(),
+            Assembly::Chat(decoder) => decoder.is_over(),
+            Assembly::Responses(decoder) => decoder.is_over(),
+        }
+    }
+
+    fn complete(&mut self, events: &mut Vec<ProviderEvent>) -> Result<Completion, ProviderError> {
+        match &mut self.assembly {
+            Assembly::Anthropic(decoder) if decoder.is_over() => Ok(decoder.complete()),
+            Assembly::Responses(decoder) if decoder.is_over() => Ok(decoder.complete()),
+            // Chat servers forget their last event so often that the finish reason has to do.
+            Assembly::Chat(decoder) if decoder.is_finished() => Ok(decoder.complete(events)),
+            _ => Err(failure::ended_early()),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! OpenAI Responses.
+
+mod decode;
+mod encode;
+
+pub(crate) use self::decode::Decoder;
+pub(crate) use self::encode::{head, item_calls, message, prefix, tools};

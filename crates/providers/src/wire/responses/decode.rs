@@ -1,0 +1,360 @@
+//! Replies of Responses.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use windlass_core::message::Origin;
+use windlass_core::model::Usage;
+use windlass_core::provider::{Completion, ProviderError, ProviderEvent, StopReason};
+
+use crate::failure;
+use crate::wire::Wire;
+use crate::wire::draft::{At, Draft};
+use crate::wire::ids::CallIds;
+use crate::wire::json::{ObjectWriter, is_object, object_text, text};
+use crate::wire::reply::EventError;
+
+/// Assembles one reply from its events.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    provider: String,
+    draft: Draft,
+    open: Vec<Slot>,
+    items: Vec<(u64, Box<RawValue>)>,
+    model: String,
+    usage: Usage,
+    stop: Option<StopReason>,
+    refused: bool,
+}
+
+/// A part of the reply: item `output`, and within a message its `content`.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    output: u64,
+    content: u64,
+    kind: Kind,
+    at: At,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Reasoning,
+    Call,
+}
+
+impl Decoder {
+    pub(crate) fn new(provider: &str, ids: CallIds) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            draft: Draft::new(ids),
+            open: Vec::new(),
+            items: Vec::new(),
+            model: String::new(),
+            usage: Usage::default(),
+            stop: None,
+            refused: false,
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    pub(crate) fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
+        if data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let unreadable = |_| EventError::Unreadable(data.to_owned());
+        let event: Event<'_> = serde_json::from_str(data).map_err(unreadable)?;
+        let output = event.output_index.unwrap_or_default();
+        let content = event.content_index.unwrap_or_default();
+        // Not every event's delta is text; those that are not are not ours.
+        let delta: Option<String> = event
+            .delta
+            .and_then(|delta| serde_json::from_str(delta.get()).ok());
+        let delta = delta.as_deref().unwrap_or_default();
+        match event.r#type.as_str() {
+            "response.output_item.added" => self.added(output, event.item, events),
+            "response.output_text.delta" => {
+                let at = self.slot(output, content, Kind::Text, events);
+                self.draft.extend(at, delta, events);
+            }
+            "response.refusal.delta" => {
+                self.refused = true;
+                let at = self.slot(output, content, Kind::Text, events);
+                self.draft.extend(at, delta, events);
+            }
+            "response.output_text.done" | "response.refusal.done" => {
+                self.close_output(output, Some(content), events);
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                let at = self.slot(output, 0, Kind::Reasoning, events);
+                self.draft.extend(at, delta, events);
+            }
+            "response.reasoning_summary_part.added" => {
+                let at = self.slot(output, 0, Kind::Reasoning, events);
+                if !self.draft.text(at).is_empty() {
+                    self.draft.extend(at, "\n\n", events);
+                }
+            }
+            "response.function_call_arguments.delta" => {
+                if let Some(slot) = self.find(output, 0, Kind::Call) {
+                    self.draft.extend(slot.at, delta, events);
+                }
+            }
+            "response.output_item.done" => {
+                if let Some(item) = event.item {
+                    self.done(output, item, events);
+                }
+            }
+            "response.completed" | "response.incomplete" | "response.done" => {
+                if let Some(response) = event.response {
+                    self.end(response, events);
+                }
+            }
+            "response.failed" | "error" => return Err(EventError::Failed(failure::from_event(data))),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes a reply that came in one piece.
+    pub(crate) fn whole(&mut self, body: &str, events: &mut Vec<ProviderEvent>) -> Result<(), ProviderError> {
+        let response: Response<'_> = serde_json::from_str(body).map_err(|_| failure::not_a_reply(body))?;
+        if response.output.is_none() || response.status.as_deref() == Some("failed") {
+            return Err(failure::not_a_reply(body));
+        }
+        self.end(response, events);
+        Ok(())
+    }
+
+    pub(crate) fn complete(&mut self) -> Completion {
+        self.items.sort_by_key(|(output, _)| *output);
+        let items = std::mem::take(&mut self.items)
+            .into_iter()
+            .map(|(_, item)| item)
+            .collect();
+        let said = if self.refused {
+            Some(StopReason::Refusal)
+        } else {
+            self.stop
+        };
+        let stop = self.draft.settle(said.unwrap_or(StopReason::EndTurn));
+        Completion {
+            parts: self.draft.take_parts(stop),
+            origin: Some(Origin {
+                provider: self.provider.clone(),
+                wire: Wire::Responses.name().to_owned(),
+                items,
+            }),
+            stop,
+            usage: self.usage,
+            model: std::mem::take(&mut self.model),
+        }
+    }
+
+    fn added(&mut self, output: u64, item: Option<&RawValue>, events: &mut Vec<ProviderEvent>) {
+        let item: Item = item
+            .and_then(|item| serde_json::from_str(item.get()).ok())
+            .unwrap_or_default();
+        if item.r#type == "function_call" && self.find(output, 0, Kind::Call).is_none() {
+            let id = item.call_id.unwrap_or_default();
+            let at = self.draft.open_call(&id, &item.name.unwrap_or_default(), events);
+            self.open.push(Slot {
+                output,
+                content: 0,
+                kind: Kind::Call,
+                at,
+            });
+        }
+    }
+
+    /// An item is whole. It is kept as it came; what no delta had told yet is told now.
+    fn done(&mut self, output: u64, raw: &RawValue, events: &mut Vec<ProviderEvent>) {
+        let item: Item = serde_json::from_str(raw.get()).unwrap_or_default();
+        let mut kept = raw.to_owned();
+        match item.r#type.as_str() {
+            "function_call" => {
+                self.added(output, Some(raw), events);
+                if let Some(slot) = self.find(output, 0, Kind::Call) {
+                    if self.draft.text(slot.at).is_empty() {
+                        self.draft
+                            .extend(slot.at, item.arguments.as_deref().unwrap_or_default(), events);
+                    }
+                    kept = self.call_item(raw, &item, slot.at).unwrap_or(kept);
+                }
+            }
+            "message" => {
+                for (part, content) in item.content.iter().flatten().zip(0..) {
+                    self.refused |= text(part, "type") == "refusal";
+                    let whole = if self.refused {
+                        text(part, "refusal")
+                    } else {
+                        text(part, "text")
+                    };
+                    let at = self.slot(output, content, Kind::Text, events);
+                    if self.draft.text(at).is_empty() {
+                        self.draft.extend(at, whole, events);
+                    }
+                }
+            }
+            "reasoning" => {
+                let at = self.slot(output, 0, Kind::Reasoning, events);
+                if self.draft.text(at).is_empty() {
+                    let parts: Vec<&str> = item
+                        .summary
+                        .iter()
+                        .flatten()
+                        .map(|part| text(part, "text"))
+                        .collect();
+                    self.draft.extend(at, &parts.join("\n\n"), events);
+                }
+                self.draft.seal(at, None, item.encrypted_content);
+            }
+            // A kind this version does not know is kept whole and goes back whole.
+            _ => {}
+        }
+        self.close_output(output, None, events);
+        self.items.push((output, kept));
+    }
+
+    /// The call as it goes back, if it cannot go back as it came.
+    fn call_item(&self, raw: &RawValue, item: &Item, at: At) -> Option<Box<RawValue>> {
+        let id = self.draft.call_id(at);
+        let arguments = item.arguments.as_deref().unwrap_or_default();
+        if item.call_id.as_deref() == Some(id) && is_object(arguments) {
+            return None;
+        }
+        let fields: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
+        ObjectWriter::new()
+            .fields(&fields, &["call_id", "arguments"])
+            .field("call_id", id)
+            .field("arguments", object_text(arguments).as_ref())
+            .finish()
+    }
+
+    fn end(&mut self, response: Response<'_>, events: &mut Vec<ProviderEvent>) {
+        // Servers that do not stream items put them all here.
+        for (item, output) in response.output.unwrap_or_default().into_iter().zip(0..) {
+            if !self.items.iter().any(|(known, _)| *known == output) {
+                self.done(output, item, events);
+            }
+        }
+        self.model = response.model.unwrap_or_default();
+        if let Some(counts) = response.usage {
+            let input = counts.input_tokens.unwrap_or(0);
+            let cached = counts
+                .input_tokens_details
+                .and_then(|details| details.cached_tokens);
+            let cache_read = cached.unwrap_or(0).min(input);
+            let output = counts.output_tokens.unwrap_or(0);
+            self.usage = Usage {
+                input: input - cache_read,
+                output,
+                cache_read,
+                cache_write: 0,
+            };
+        }
+        let reason = response.incomplete_details.and_then(|details| details.reason);
+        self.stop = Some(match reason.as_deref() {
+            Some("content_filter") => StopReason::Refusal,
+            Some(_) => StopReason::MaxTokens,
+            None if response.status.as_deref() == Some("incomplete") => StopReason::MaxTokens,
+            None => StopReason::EndTurn,
+        });
+        let texts: Vec<At> = self
+            .open
+            .iter()
+            .filter(|slot| slot.kind == Kind::Text)
+            .map(|slot| slot.at)
+            .collect();
+        for at in texts {
+            self.draft.close(at, events);
+        }
+    }
+
+    /// The part of that place, begun if it is new.
+    fn slot(&mut self, output: u64, content: u64, kind: Kind, events: &mut Vec<ProviderEvent>) -> At {
+        if let Some(slot) = self.find(output, content, kind) {
+            return slot.at;
+        }
+        let at = match kind {
+            Kind::Reasoning => self.draft.open_reasoning(),
+            Kind::Text | Kind::Call => self.draft.open_text(events),
+        };
+        self.open.push(Slot {
+            output,
+            content,
+            kind,
+            at,
+        });
+        at
+    }
+
+    fn find(&self, output: u64, content: u64, kind: Kind) -> Option<Slot> {
+        let same = |slot: &&Slot| slot.output == output && slot.content == content && slot.kind == kind;
+        self.open.iter().rev().find(same).copied()
+    }
+
+    /// Ends the parts of an item, or one of them.
+    fn close_output(&mut self, output: u64, content: Option<u64>, events: &mut Vec<ProviderEvent>) {
+        for slot in self.open.iter().filter(|slot| slot.output == output) {
+            if content.is_none_or(|content| content == slot.content) {
+                self.draft.close(slot.at, events);
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    r#type: String,
+    output_index: Option<u64>,
+    content_index: Option<u64>,
+    #[serde(borrow)]
+    delta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response: Option<Response<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Response<'a> {
+    model: Option<String>,
+    status: Option<String>,
+    usage: Option<Counts>,
+    incomplete_details: Option<Incomplete>,
+    #[serde(borrow)]
+    output: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Incomplete {
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    input_tokens_details: Option<Details>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Item {
+    r#type: String,
+    call_id: Option<String>,
+    name: Option<String>,
+    arguments: Option<String>,
+    encrypted_content: Option<String>,
+    content: Option<Vec<Map<String, Value>>>,
+    summary: Option<Vec<Map<String, Value>>>,
+}

@@ -1,0 +1,232 @@
+//! Requests to Responses.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use windlass_core::message::Role;
+use windlass_core::provider::{Prefix, Request, ToolChoice};
+use windlass_core::tool::ToolSpec;
+
+use crate::wire::content::{Content, contents, result_text, sent_role};
+use crate::wire::encoder::{Encoder, Outgoing};
+use crate::wire::json::{append, field, object_text};
+
+pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
+    let mut out = b"{".to_vec();
+    field(&mut out, "model", &encoder.model.id);
+    field(&mut out, "stream", &true);
+    // The log is ours; the provider keeps nothing, so its reasoning travels encrypted in the items.
+    field(&mut out, "store", &false);
+    if let Some(most) = request.max_output {
+        field(&mut out, "max_output_tokens", &most.max(1));
+    }
+    if let Some(effort) = encoder.reasoning {
+        field(
+            &mut out,
+            "reasoning",
+            &json!({"effort": effort.name(), "summary": "auto"}),
+        );
+    }
+    if encoder.reasoning.is_some() || encoder.model.reasoning {
+        field(&mut out, "include", &["reasoning.encrypted_content"]);
+    }
+    if encoder.quirks.cache_key {
+        field(&mut out, "prompt_cache_key", request.session.as_str());
+    }
+    if !request.prefix.tools.is_empty() {
+        match &request.tool_choice {
+            ToolChoice::Auto => {}
+            ToolChoice::None => field(&mut out, "tool_choice", "none"),
+            ToolChoice::Required => field(&mut out, "tool_choice", "required"),
+            ToolChoice::Tool(name) => {
+                field(
+                    &mut out,
+                    "tool_choice",
+                    &json!({"type": "function", "name": name}),
+                );
+            }
+        }
+    }
+    out
+}
+
+pub(crate) fn prefix(prefix: &Prefix) -> Vec<u8> {
+    let mut out = Vec::new();
+    if !prefix.system.trim().is_empty() {
+        field(&mut out, "instructions", &prefix.system);
+    }
+    if !prefix.tools.is_empty() {
+        field(&mut out, "tools", &tools(&prefix.tools));
+    }
+    out.extend_from_slice(b"\"input\":[");
+    out
+}
+
+pub(crate) fn tools(tools: &[ToolSpec]) -> Value {
+    let tool = |tool: &ToolSpec| {
+        json!({
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.schema,
+            // Strict mode refuses schemas with optional fields.
+            "strict": false,
+        })
+    };
+    Value::Array(tools.iter().map(tool).collect())
+}
+
+/// One message, which may be several items on this wire; empty when there is nothing to say.
+pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    match outgoing.items {
+        Some(items) => verbatim(&mut out, items, !outgoing.model.known || outgoing.model.reasoning),
+        None => from_parts(&mut out, outgoing),
+    }
+    out
+}
+
+/// The ids of the calls among the provider's own items.
+pub(crate) fn item_calls(items: &[Box<RawValue>]) -> Vec<String> {
+    let calls = items
+        .iter()
+        .map(|item| ItemHead::read(item))
+        .filter(|item| item.r#type == "function_call");
+    calls
+        .filter_map(|item| item.call_id.map(Cow::into_owned))
+        .collect()
+}
+
+/// The provider's own items as they came, without reasoning it would refuse: the kind it keeps itself,
+/// the kind that nothing follows, and any kind for a model that does not reason.
+fn verbatim(out: &mut Vec<u8>, items: &[Box<RawValue>], reasons: bool) {
+    let heads: Vec<ItemHead<'_>> = items.iter().map(|item| ItemHead::read(item)).collect();
+    let last = heads.iter().rposition(|head| head.r#type != "reasoning");
+    for (index, (item, head)) in items.iter().zip(&heads).enumerate() {
+        let reasoning = head.r#type == "reasoning";
+        let usable = reasons && head.encrypted_content.is_some() && Some(index) < last;
+        if !reasoning || usable {
+            push(out, item);
+        }
+    }
+}
+
+fn from_parts(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
+    let assistant = sent_role(outgoing.message) == Role::Assistant;
+    let mut names = outgoing.names.namer();
+    let mut blocks = Vec::new();
+    for content in contents(outgoing.message, outgoing.model.images) {
+        match content {
+            Content::Text(text) if assistant => blocks.push(Block::OutputText { text }),
+            Content::Text(text) => blocks.push(Block::InputText { text }),
+            Content::Image { .. } | Content::ImageUrl { .. } if assistant => {}
+            Content::Image { mime, data } => {
+                let image_url = Cow::Owned(format!("data:{mime};base64,{data}"));
+                blocks.push(Block::InputImage {
+                    image_url,
+                    detail: "auto",
+                });
+            }
+            Content::ImageUrl { url, detail } => {
+                let detail = detail.unwrap_or("auto");
+                blocks.push(Block::InputImage {
+                    image_url: Cow::Borrowed(url),
+                    detail,
+                });
+            }
+            Content::Call(call) => {
+                // Items stand in the order they were written: text before the call goes first.
+                push_message(out, assistant, &mut blocks);
+                let call_id = names.name(call.id.as_str());
+                let arguments = object_text(&call.input);
+                push(
+                    out,
+                    &Item::FunctionCall {
+                        call_id,
+                        name: &call.name,
+                        arguments,
+                    },
+                );
+            }
+            Content::Result(result) => {
+                push_message(out, assistant, &mut blocks);
+                let call_id = names.name(result.call_id.as_str());
+                push(
+                    out,
+                    &Item::FunctionCallOutput {
+                        call_id,
+                        output: result_text(result),
+                    },
+                );
+            }
+        }
+    }
+    push_message(out, assistant, &mut blocks);
+}
+
+fn push_message(out: &mut Vec<u8>, assistant: bool, blocks: &mut Vec<Block<'_>>) {
+    let content = std::mem::take(blocks);
+    if !content.is_empty() {
+        let role = if assistant { "assistant" } else { "user" };
+        push(out, &Item::Message { role, content });
+    }
+}
+
+fn push<T: Serialize + ?Sized>(out: &mut Vec<u8>, item: &T) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    append(out, item);
+}
+
+/// What decides about an item.
+#[derive(Deserialize, Default)]
+struct ItemHead<'a> {
+    #[serde(borrow, default)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    call_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    encrypted_content: Option<Cow<'a, str>>,
+}
+
+impl<'a> ItemHead<'a> {
+    fn read(item: &'a RawValue) -> Self {
+        serde_json::from_str(item.get()).unwrap_or_default()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Item<'a> {
+    Message {
+        role: &'static str,
+        content: Vec<Block<'a>>,
+    },
+    FunctionCall {
+        call_id: Cow<'a, str>,
+        name: &'a str,
+        arguments: Cow<'a, str>,
+    },
+    FunctionCallOutput {
+        call_id: Cow<'a, str>,
+        output: &'a str,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    InputText {
+        text: Cow<'a, str>,
+    },
+    OutputText {
+        text: Cow<'a, str>,
+    },
+    InputImage {
+        image_url: Cow<'a, str>,
+        detail: &'a str,
+    },
+}

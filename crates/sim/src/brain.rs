@@ -1,0 +1,114 @@
+//! What decides the answer: a script or the rules.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::answer::Answer;
+use crate::rules;
+use crate::script::{OnEnd, Script, Times};
+use crate::seen::Seen;
+use crate::wire::Wire;
+
+/// What decides the answer to a request.
+#[derive(Clone, Debug)]
+pub struct Brain {
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Rules,
+    Script(Script),
+}
+
+impl Brain {
+    /// The embedded rules: simple requests are answered with real tool calls.
+    #[must_use]
+    pub const fn rules() -> Self {
+        Self { kind: Kind::Rules }
+    }
+
+    /// A script of replies.
+    #[must_use]
+    pub const fn script(script: Script) -> Self {
+        Self {
+            kind: Kind::Script(script),
+        }
+    }
+}
+
+/// A brain at work: it knows which replies of its script were used.
+#[derive(Debug)]
+pub(crate) struct Mind {
+    brain: Brain,
+    used: Mutex<Vec<u64>>,
+}
+
+/// Why a script has no answer, in words for the person who wrote it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the script has no reply for this request: {used} of {total} replies are used up, the conditions of the others do not fit"
+)]
+pub(crate) struct Exhausted {
+    used: usize,
+    total: usize,
+}
+
+impl Mind {
+    pub(crate) fn new(brain: Brain) -> Self {
+        let replies = match &brain.kind {
+            Kind::Rules => 0,
+            Kind::Script(script) => script.replies.len(),
+        };
+        Self {
+            used: Mutex::new(vec![0; replies]),
+            brain,
+        }
+    }
+
+    pub(crate) fn answer(&self, wire: Wire, seen: &Seen) -> Result<Answer, Exhausted> {
+        let script = match &self.brain.kind {
+            Kind::Rules => return Ok(rules::answer(seen)),
+            Kind::Script(script) => script,
+        };
+        let mut answer = match self.pick(script, wire, seen) {
+            Ok(index) => script.replies[index].answer(seen),
+            Err(_) if script.on_end == OnEnd::Rules => rules::answer(seen),
+            Err(exhausted) => return Err(exhausted),
+        };
+        answer.model = script.model.clone();
+        Ok(answer)
+    }
+
+    /// The first reply that is left and fits, marked as used.
+    fn pick(&self, script: &Script, wire: Wire, seen: &Seen) -> Result<usize, Exhausted> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let find = |used: &[u64]| {
+            (0..script.replies.len())
+                .find(|index| !spent(script, used, *index) && script.replies[*index].when.holds(wire, seen))
+        };
+        let mut found = find(&used);
+        if found.is_none() && script.on_end == OnEnd::Repeat {
+            used.fill(0);
+            found = find(&used);
+        }
+        match found {
+            Some(index) => {
+                used[index] += 1;
+                Ok(index)
+            }
+            None => Err(Exhausted {
+                used: (0..used.len())
+                    .filter(|index| spent(script, &used, *index))
+                    .count(),
+                total: used.len(),
+            }),
+        }
+    }
+}
+
+fn spent(script: &Script, used: &[u64], index: usize) -> bool {
+    match script.replies[index].times {
+        Times::Count(count) => used[index] >= count,
+        Times::Forever => false,
+    }
+}

@@ -1,0 +1,74 @@
+//! The request log.
+
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::seen::Seen;
+use crate::wire::Wire;
+
+/// One request as the server saw it.
+#[derive(Clone, Debug)]
+pub struct Logged {
+    /// The wire it came over.
+    pub wire: Wire,
+    /// The parsed body; null when bodies are not kept or the body was not JSON.
+    pub body: Value,
+    /// The bytes of the body; empty when bodies are not kept.
+    pub raw: Bytes,
+    /// How many bytes the body had.
+    pub bytes: usize,
+    /// The headers, with secrets replaced.
+    pub headers: Vec<(String, String)>,
+    /// What the request said; without its turns and system text when bodies are not kept.
+    pub seen: Seen,
+    /// Why it was refused, if it was.
+    pub violation: Option<String>,
+}
+
+impl Logged {
+    pub(crate) fn summary(&self) -> Value {
+        json!({
+            "wire": self.wire.name(),
+            "valid": self.violation.is_none(),
+            "violation": self.violation,
+            "bytes": self.bytes,
+            "turns": self.seen.turn_count,
+            "outline": self.seen.outline(),
+        })
+    }
+}
+
+/// All requests since the server started.
+#[derive(Debug, Default)]
+pub(crate) struct RequestLog {
+    entries: Mutex<Vec<Logged>>,
+}
+
+impl RequestLog {
+    pub(crate) fn push(&self, entry: Logged) {
+        self.with(|entries| entries.push(entry));
+    }
+
+    pub(crate) fn all(&self) -> Vec<Logged> {
+        self.with(|entries| entries.clone())
+    }
+
+    pub(crate) fn summaries(&self) -> Vec<Value> {
+        self.with(|entries| entries.iter().map(Logged::summary).collect())
+    }
+
+    pub(crate) fn violations(&self) -> Vec<String> {
+        self.with(|entries| {
+            entries
+                .iter()
+                .filter_map(|entry| entry.violation.clone())
+                .collect()
+        })
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut Vec<Logged>) -> R) -> R {
+        act(&mut self.entries.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,231 @@
+//! What a request said, in one form for the three wires.
+
+mod read;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::wire::Wire;
+
+/// A normalised request: the same conversation gives the same value on every wire, apart from what a wire cannot say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// The model asked for.
+    pub model: String,
+    /// All system and developer text, joined with line breaks.
+    pub system: String,
+    /// The conversation, with neighbours of the same role merged.
+    pub turns: Vec<SeenTurn>,
+    /// How many turns the request had; kept when the log drops the turns themselves.
+    pub turn_count: usize,
+    /// Names of the offered tools, in order.
+    pub tools: Vec<String>,
+    /// `auto`, `any`/`required`, `none` or the name of the forced tool.
+    pub tool_choice: Option<String>,
+    /// Whether the answer is to be streamed.
+    pub stream: bool,
+    /// The output limit of the request.
+    pub max_tokens: Option<u64>,
+}
+
+/// Who speaks in a turn. Tool results belong to the user's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The person, or tool results.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One merged turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeenTurn {
+    /// Who speaks.
+    pub role: Role,
+    /// All text of the turn, joined with line breaks.
+    pub text: String,
+    /// Thinking or reasoning parts, each as its readable text (empty when redacted).
+    pub thinking: Vec<String>,
+    /// Number of images.
+    pub images: usize,
+    /// Tool calls, in order.
+    pub calls: Vec<SeenCall>,
+    /// Tool results, in order.
+    pub results: Vec<SeenResult>,
+}
+
+/// One tool call of the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeenCall {
+    /// The id that ties it to its result.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments; a string when they are not valid JSON.
+    pub args: Value,
+}
+
+/// One tool result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenResult {
+    /// The id of the call it answers.
+    pub id: String,
+    /// Its text.
+    pub text: String,
+    /// Whether it was marked as an error. Only the Anthropic wire can say so.
+    pub is_error: bool,
+}
+
+impl Seen {
+    /// Reads a validated request. Parts that do not fit are left out; the validator is what complains.
+    #[must_use]
+    pub fn read(wire: Wire, body: &Value) -> Self {
+        let mut seen = match wire {
+            Wire::Anthropic => read::anthropic(body),
+            Wire::Chat => read::chat(body),
+            Wire::Responses => read::responses(body),
+        };
+        seen.turn_count = seen.turns.len();
+        seen
+    }
+
+    /// The text of the last user turn that has any.
+    #[must_use]
+    pub fn last_user_text(&self) -> Option<&str> {
+        self.turns
+            .iter()
+            .rev()
+            .find(|turn| turn.role == Role::User && !turn.text.trim().is_empty())
+            .map(|turn| turn.text.as_str())
+    }
+
+    /// All tool results, oldest first.
+    pub fn results(&self) -> impl DoubleEndedIterator<Item = &SeenResult> {
+        self.turns.iter().flat_map(|turn| turn.results.iter())
+    }
+
+    /// The newest tool result, if the request ends with one.
+    #[must_use]
+    pub fn last_result(&self) -> Option<&SeenResult> {
+        self.turns.last().and_then(|turn| turn.results.last())
+    }
+
+    /// The tool that the newest result belongs to, if the request ends with one.
+    #[must_use]
+    pub fn last_tool(&self) -> Option<&str> {
+        let id = &self.last_result()?.id;
+        let calls = self.turns.iter().rev().flat_map(|turn| &turn.calls);
+        calls
+            .into_iter()
+            .find(|call| call.id == *id)
+            .map(|call| call.name.as_str())
+    }
+
+    /// Whether a tool of this name is offered.
+    #[must_use]
+    pub fn offers(&self, tool: &str) -> bool {
+        self.tools.iter().any(|name| name == tool)
+    }
+
+    /// One line per item, for snapshots. Call ids are numbered by appearance, so the text does not depend on them.
+    #[must_use]
+    pub fn outline(&self) -> String {
+        let mut out = String::new();
+        let mut numbers = HashMap::new();
+        let _ = write!(out, "model {}", self.model);
+        if self.stream {
+            out.push_str(" stream");
+        }
+        if let Some(limit) = self.max_tokens {
+            let _ = write!(out, " max_tokens={limit}");
+        }
+        if let Some(choice) = &self.tool_choice {
+            let _ = write!(out, " tool_choice={choice}");
+        }
+        out.push('\n');
+        if !self.tools.is_empty() {
+            let _ = writeln!(out, "tools {}", self.tools.join(" "));
+        }
+        if !self.system.is_empty() {
+            let _ = writeln!(out, "system {}", excerpt(&self.system));
+        }
+        for turn in &self.turns {
+            turn.outline(&mut out, &mut numbers);
+        }
+        out
+    }
+
+    /// The same without the conversation, for logs that must stay small.
+    pub(crate) fn without_turns(self) -> Self {
+        Self {
+            system: String::new(),
+            turns: Vec::new(),
+            ..self
+        }
+    }
+}
+
+impl SeenTurn {
+    pub(crate) const fn new(role: Role) -> Self {
+        Self {
+            role,
+            text: String::new(),
+            thinking: Vec::new(),
+            images: 0,
+            calls: Vec::new(),
+            results: Vec::new(),
+        }
+    }
+
+    fn outline<'turn>(&'turn self, out: &mut String, numbers: &mut HashMap<&'turn str, usize>) {
+        for result in &self.results {
+            let number = number_of(numbers, &result.id);
+            let mark = if result.is_error { " error" } else { "" };
+            let _ = writeln!(out, "result #{number}{mark} {}", excerpt(&result.text));
+        }
+        for thought in &self.thinking {
+            let _ = writeln!(out, "thinking {}", excerpt(thought));
+        }
+        let who = match self.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        };
+        if !self.text.is_empty() {
+            let _ = writeln!(out, "{who} {}", excerpt(&self.text));
+        }
+        if self.images > 0 {
+            let _ = writeln!(out, "{who} images={}", self.images);
+        }
+        for call in &self.calls {
+            let number = number_of(numbers, &call.id);
+            let _ = writeln!(
+                out,
+                "call #{number} {} {}",
+                call.name,
+                excerpt(&call.args.to_string())
+            );
+        }
+    }
+}
+
+fn number_of<'id>(numbers: &mut HashMap<&'id str, usize>, id: &'id str) -> usize {
+    let next = numbers.len() + 1;
+    *numbers.entry(id).or_insert(next)
+}
+
+/// A text on one line, at most 120 characters, with the rest counted.
+fn excerpt(text: &str) -> String {
+    const LIMIT: usize = 120;
+    let total = text.chars().count();
+    let mut line: String = text.chars().take(LIMIT).collect::<String>().replace('\n', "\\n");
+    if total > LIMIT {
+        let _ = write!(line, "… (+{} chars)", total - LIMIT);
+    }
+    line
+}
+
+#[cfg(test)]
+#[path = "seen_tests.rs"]
+mod tests;

@@ -1,0 +1,86 @@
+//! Strict request validation: what the real services reject is rejected here too.
+//!
+//! The validator is an independent reading of the three request formats and shares no code with the client side, so that
+//! a mistake made there is not made here as well.
+
+mod anthropic;
+mod chat;
+mod fields;
+mod responses;
+mod tools;
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::wire::Wire;
+
+/// One broken rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Where, such as `messages.3.content.0.text`.
+    pub path: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl Violation {
+    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.path, self.message)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// Checks a request of any wire.
+///
+/// # Errors
+///
+/// The first broken rule.
+pub fn check(wire: Wire, body: &Value) -> Result<(), Violation> {
+    match wire {
+        Wire::Anthropic => anthropic(body),
+        Wire::Chat => chat(body),
+        Wire::Responses => responses(body),
+    }
+}
+
+/// Checks an Anthropic Messages request.
+///
+/// # Errors
+///
+/// The first broken rule.
+pub fn anthropic(body: &Value) -> Result<(), Violation> {
+    anthropic::check(body)
+}
+
+/// Checks an OpenAI Chat Completions request.
+///
+/// # Errors
+///
+/// The first broken rule.
+pub fn chat(body: &Value) -> Result<(), Violation> {
+    chat::check(body)
+}
+
+/// Checks an OpenAI Responses request.
+///
+/// # Errors
+///
+/// The first broken rule.
+pub fn responses(body: &Value) -> Result<(), Violation> {
+    responses::check(body)
+}
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;

@@ -1,0 +1,219 @@
+//! Tool definitions and the choice among them.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::fields::{Check, Kind, Null, array, fail, join, keys, object, text, tool_name};
+
+/// Which of the two shapes of OpenAI tools a request uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// `{type, function: {name, …}}`
+    Nested,
+    /// `{type, name, …}`
+    Flat,
+}
+
+const MOST_TOOLS: usize = 128;
+
+/// Checks `tools`, `tool_choice` and `parallel_tool_calls` of an Anthropic request.
+pub(super) fn anthropic(map: &Map<String, Value>) -> Check {
+    let names = anthropic_names(map)?;
+    let Some(choice) = map.get("tool_choice") else {
+        return Ok(());
+    };
+    if names.is_empty() {
+        return fail("tool_choice", "may only be given together with tools");
+    }
+    let choice = object("tool_choice", choice)?;
+    let known = [
+        ("type", Kind::Text),
+        ("name", Kind::Text),
+        ("disable_parallel_tool_use", Kind::Bool),
+    ];
+    keys("tool_choice", choice, &known, Null::Refused)?;
+    match text("tool_choice", choice, "type")? {
+        "auto" | "any" | "none" => Ok(()),
+        "tool" => {
+            let name = text("tool_choice", choice, "name")?;
+            offered("tool_choice.name", &names, name)
+        }
+        _ => fail("tool_choice.type", "must be auto, any, tool or none"),
+    }
+}
+
+fn anthropic_names(map: &Map<String, Value>) -> Result<HashSet<&str>, super::Violation> {
+    const KNOWN: [(&str, Kind); 9] = [
+        ("type", Kind::Text),
+        ("name", Kind::Text),
+        ("description", Kind::Text),
+        ("input_schema", Kind::Object),
+        ("cache_control", Kind::Object),
+        ("strict", Kind::Bool),
+        ("eager_input_streaming", Kind::Bool),
+        ("defer_loading", Kind::Bool),
+        ("input_examples", Kind::Array),
+    ];
+    let mut names = HashSet::new();
+    let Some(tools) = map.get("tools") else {
+        return Ok(names);
+    };
+    for (index, tool) in array("tools", tools)?.iter().enumerate() {
+        let path = format!("tools.{index}");
+        let tool = object(&path, tool)?;
+        let name = text(&path, tool, "name")?;
+        tool_name(&join(&path, "name"), name)?;
+        unique(&path, &mut names, name)?;
+        // Tools the service itself defines have a dated type and no schema.
+        if matches!(tool.get("type"), Some(kind) if kind != "custom") {
+            continue;
+        }
+        keys(&path, tool, &KNOWN, Null::Refused)?;
+        let Some(schema) = tool.get("input_schema") else {
+            return fail(join(&path, "input_schema"), "field required");
+        };
+        schema_is_object(&join(&path, "input_schema"), schema)?;
+    }
+    Ok(names)
+}
+
+/// Checks `tools`, `tool_choice` and `parallel_tool_calls` of an OpenAI request.
+pub(super) fn openai(map: &Map<String, Value>, shape: Shape) -> Check {
+    let names = openai_names(map, shape)?;
+    let Some(names) = names else {
+        for key in ["tool_choice", "parallel_tool_calls"] {
+            if map.get(key).is_some_and(|value| !value.is_null()) && shape == Shape::Nested {
+                return fail(key, "is only allowed when tools are given");
+            }
+        }
+        return match map.get("tool_choice") {
+            Some(choice) if !choice.is_null() && choice != "auto" && choice != "none" => {
+                fail("tool_choice", "is only allowed when tools are given")
+            }
+            _ => Ok(()),
+        };
+    };
+    match map.get("tool_choice") {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::String(choice)) => match choice.as_str() {
+            "auto" | "none" | "required" => Ok(()),
+            _ => fail("tool_choice", "must be auto, none, required or a function"),
+        },
+        Some(choice) => {
+            let choice = object("tool_choice", choice)?;
+            let (path, holder) = match (shape, choice.get("function")) {
+                (Shape::Nested, Some(function)) => {
+                    ("tool_choice.function", object("tool_choice.function", function)?)
+                }
+                (Shape::Nested, None) => return fail("tool_choice.function", "field required"),
+                (Shape::Flat, _) => ("tool_choice", choice),
+            };
+            offered(path, &names, text(path, holder, "name")?)
+        }
+    }
+}
+
+/// The names of the offered functions, or `None` when the request has no tools.
+fn openai_names(map: &Map<String, Value>, shape: Shape) -> Result<Option<HashSet<&str>>, super::Violation> {
+    let tools = match map.get("tools") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(tools) => array("tools", tools)?,
+    };
+    match (tools.len(), shape) {
+        (0, Shape::Nested) => return fail("tools", "must not be an empty array"),
+        (0, Shape::Flat) => return Ok(None),
+        (count, _) if count > MOST_TOOLS => {
+            return fail("tools", format!("has more than {MOST_TOOLS} entries"));
+        }
+        _ => {}
+    }
+    let mut names = HashSet::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let path = format!("tools[{index}]");
+        let tool = object(&path, tool)?;
+        if text(&path, tool, "type")? != "function" {
+            return fail(join(&path, "type"), "only function tools are supported");
+        }
+        let name = match shape {
+            Shape::Flat => function(&path, tool, &[("type", Kind::Text)])?,
+            Shape::Nested => {
+                let known = [("type", Kind::Text), ("function", Kind::Object)];
+                keys(&path, tool, &known, Null::Refused)?;
+                let path = join(&path, "function");
+                let Some(inner) = tool.get("function") else {
+                    return fail(path, "field required");
+                };
+                function(&path, object(&path, inner)?, &[])?
+            }
+        };
+        unique(&path, &mut names, name)?;
+    }
+    Ok(Some(names))
+}
+
+/// Checks one function and gives its name.
+fn function<'v>(
+    path: &str,
+    map: &'v Map<String, Value>,
+    more: &[(&str, Kind)],
+) -> Result<&'v str, super::Violation> {
+    let mut known = vec![
+        ("name", Kind::Text),
+        ("description", Kind::Text),
+        ("parameters", Kind::Object),
+        ("strict", Kind::Bool),
+    ];
+    known.extend_from_slice(more);
+    keys(path, map, &known, Null::Absent)?;
+    let name = text(path, map, "name")?;
+    tool_name(&join(path, "name"), name)?;
+    if let Some(schema @ Value::Object(_)) = map.get("parameters") {
+        let path = join(path, "parameters");
+        schema_is_object(&path, schema)?;
+        if map.get("strict") == Some(&Value::Bool(true)) {
+            strict_schema(&path, schema)?;
+        }
+    }
+    Ok(name)
+}
+
+/// Strict functions must close their schema and require every property.
+fn strict_schema(path: &str, schema: &Value) -> Check {
+    if schema["additionalProperties"] != Value::Bool(false) {
+        return fail(path, "a strict schema needs \"additionalProperties\": false");
+    }
+    let required = schema["required"].as_array().map_or(0, Vec::len);
+    let properties = schema["properties"].as_object().map_or(0, Map::len);
+    if required != properties {
+        return fail(path, "a strict schema must require every property");
+    }
+    Ok(())
+}
+
+fn schema_is_object(path: &str, schema: &Value) -> Check {
+    if schema["type"] == "object" {
+        Ok(())
+    } else {
+        fail(join(path, "type"), "must be \"object\"")
+    }
+}
+
+fn unique<'v>(path: &str, names: &mut HashSet<&'v str>, name: &'v str) -> Check {
+    if names.insert(name) {
+        Ok(())
+    } else {
+        fail(
+            join(path, "name"),
+            format!("tool names must be unique, `{name}` is not"),
+        )
+    }
+}
+
+fn offered(path: &str, names: &HashSet<&str>, name: &str) -> Check {
+    if names.contains(name) {
+        Ok(())
+    } else {
+        fail(path, format!("there is no tool named `{name}`"))
+    }
+}

@@ -1,0 +1,111 @@
+//! The three wires and the error shapes they use.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+/// One of the three request formats the server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wire {
+    /// `POST /v1/messages`, the Anthropic Messages API.
+    Anthropic,
+    /// `POST /v1/chat/completions`, the OpenAI Chat Completions API.
+    Chat,
+    /// `POST /v1/responses`, the OpenAI Responses API.
+    Responses,
+}
+
+impl Wire {
+    /// The name used in scripts, in the request log and on screen.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+        }
+    }
+
+    /// The wire with this name, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Anthropic, Self::Chat, Self::Responses]
+            .into_iter()
+            .find(|wire| wire.name() == name)
+    }
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// An error answer before it has a wire's shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    pub(crate) error_type: Option<String>,
+    pub(crate) message: String,
+    pub(crate) param: Option<String>,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            error_type: None,
+            message: message.into(),
+            param: None,
+        }
+    }
+
+    /// The body in the wire's own error shape.
+    pub(crate) fn body(&self, wire: Wire, request_id: &str) -> Value {
+        let kind = self
+            .error_type
+            .clone()
+            .unwrap_or_else(|| default_type(wire, self.status).to_owned());
+        match wire {
+            Wire::Anthropic => json!({
+                "type": "error",
+                "error": {"type": kind, "message": self.message},
+                "request_id": request_id,
+            }),
+            Wire::Chat | Wire::Responses => json!({"error": {
+                "message": self.message,
+                "type": kind,
+                "param": self.param,
+                "code": default_code(self.status),
+            }}),
+        }
+    }
+}
+
+/// The error type each vendor documents for a status.
+fn default_type(wire: Wire, status: u16) -> &'static str {
+    match (wire, status) {
+        (Wire::Anthropic, 401) => "authentication_error",
+        (Wire::Anthropic, 402) => "billing_error",
+        (Wire::Anthropic, 403) => "permission_error",
+        (Wire::Anthropic, 404) => "not_found_error",
+        (Wire::Anthropic, 413) => "request_too_large",
+        (Wire::Anthropic, 429) => "rate_limit_error",
+        (Wire::Anthropic, 504) => "timeout_error",
+        (Wire::Anthropic, 529) => "overloaded_error",
+        (Wire::Anthropic, 500..) => "api_error",
+        (Wire::Chat | Wire::Responses, 429) => "rate_limit_error",
+        (Wire::Chat | Wire::Responses, 500..) => "server_error",
+        _ => "invalid_request_error",
+    }
+}
+
+fn default_code(status: u16) -> Option<&'static str> {
+    match status {
+        401 => Some("invalid_api_key"),
+        404 => Some("model_not_found"),
+        429 => Some("rate_limit_exceeded"),
+        500.. => Some("server_error"),
+        _ => None,
+    }
+}

@@ -1,0 +1,125 @@
+//! Live output in few pieces: a person reads it, and nobody reads a thousand pieces a second.
+
+use std::time::{Duration, Instant};
+
+use windlass_core::tool::Progress;
+
+use crate::text::boundary_after;
+
+/// Time between two pieces.
+const INTERVAL: Duration = Duration::from_millis(30);
+/// A piece of this size does not wait for the time.
+const PIECE: usize = 4096;
+/// Large pieces that may go out within one interval. More is skipped: it could not be read, and a queue of it would
+/// grow without limit.
+const PIECES_PER_INTERVAL: usize = 4;
+const SKIPPED: &str = "\n[… live output skipped …]\n";
+
+/// Collects output and hands it on in pieces.
+pub(super) struct Live {
+    progress: Progress,
+    waiting: String,
+    skipped: bool,
+    /// When the current interval began; `None` before the first piece.
+    since: Option<Instant>,
+    sent: usize,
+}
+
+impl Live {
+    pub(super) fn new(progress: Progress) -> Self {
+        Self {
+            progress,
+            waiting: String::new(),
+            skipped: false,
+            since: None,
+            sent: 0,
+        }
+    }
+
+    /// Adds text and sends what is due.
+    pub(super) fn push(&mut self, text: &str) {
+        self.waiting.push_str(text);
+        if self.is_due() {
+            self.flush();
+        } else if self.waiting.len() >= PIECE {
+            if self.sent < PIECES_PER_INTERVAL {
+                self.send();
+            } else {
+                let excess = boundary_after(&self.waiting, self.waiting.len() - PIECE);
+                self.skipped |= excess > 0;
+                self.waiting.drain(..excess);
+            }
+        }
+    }
+
+    /// When [`Self::flush`] wants to be called, if something waits.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let since = self.since.filter(|_| !self.waiting.is_empty())?;
+        Some(since + INTERVAL)
+    }
+
+    /// Sends all that waits and begins an interval.
+    pub(super) fn flush(&mut self) {
+        if !self.waiting.is_empty() {
+            self.since = Some(Instant::now());
+            self.sent = 0;
+            self.send();
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.since.is_none_or(|since| since.elapsed() >= INTERVAL)
+    }
+
+    fn send(&mut self) {
+        if std::mem::take(&mut self.skipped) {
+            self.waiting.insert_str(0, SKIPPED);
+        }
+        self.progress.send(&self.waiting);
+        self.waiting.clear();
+        self.sent += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    fn recorded() -> (Live, Arc<Mutex<Vec<String>>>) {
+        let pieces = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&pieces);
+        let progress = Progress::new(move |piece| sink.lock().expect("lock").push(piece.to_owned()));
+        (Live::new(progress), pieces)
+    }
+
+    /// TOOL-9: output arrives live and whole, in few pieces.
+    #[test]
+    fn small_pieces_are_joined() {
+        let (mut live, pieces) = recorded();
+        live.push("first");
+        assert_eq!(*pieces.lock().expect("lock"), ["first"]);
+        for _ in 0..100 {
+            live.push("x");
+        }
+        live.flush();
+        let pieces = pieces.lock().expect("lock");
+        assert_eq!(pieces.concat(), format!("first{}", "x".repeat(100)));
+        assert!(live.deadline().is_none());
+    }
+
+    #[test]
+    fn a_flood_is_thinned() {
+        let (mut live, pieces) = recorded();
+        let flood = "ä".repeat(PIECE);
+        for _ in 0..10_000 {
+            live.push(&flood);
+        }
+        live.flush();
+        let pieces = pieces.lock().expect("lock").concat();
+        assert!(pieces.len() < 40_000_000);
+        assert!(pieces.contains("[… live output skipped …]"));
+        assert!(live.waiting.is_empty());
+    }
+}

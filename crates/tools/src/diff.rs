@@ -1,0 +1,52 @@
+//! A change for people: a unified diff, and how many lines it adds and removes.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+
+use crate::text::boundary_before;
+
+/// A diff that would take longer is made coarser.
+const TIME: Duration = Duration::from_millis(300);
+const CONTEXT: usize = 3;
+/// A longer diff is cut: nobody reads it.
+const MAX_BYTES: usize = 100_000;
+
+/// What changed in one file.
+pub(crate) struct Change {
+    text: String,
+    added: usize,
+    removed: usize,
+}
+
+impl Change {
+    pub(crate) fn between(path: &str, old: &str, new: &str) -> Self {
+        let diff = TextDiff::configure().timeout(TIME).diff_lines(old, new);
+        let count = |tag| {
+            diff.iter_all_changes()
+                .filter(|change| change.tag() == tag)
+                .count()
+        };
+        let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
+        let mut text = diff
+            .unified_diff()
+            .context_radius(CONTEXT)
+            .header(path, path)
+            .to_string();
+        if text.len() > MAX_BYTES {
+            text.truncate(boundary_before(&text, MAX_BYTES));
+            text.push_str("\n[… diff cut …]\n");
+        }
+        Self { text, added, removed }
+    }
+
+    /// `(+3 −1)`.
+    pub(crate) fn counts(&self) -> String {
+        format!("(+{} −{})", self.added, self.removed)
+    }
+
+    pub(crate) fn details(&self, path: &str) -> Value {
+        json!({ "path": path, "diff": self.text, "added": self.added, "removed": self.removed })
+    }
+}

@@ -1,0 +1,194 @@
+//! Matching line by line when the exact text is not there: blanks at line ends first, then indentation.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::matching::{Found, How, NoMatch, line_index, nearest, uses_crlf, with_crlf, with_lf};
+
+/// A line of a file.
+struct Line<'a> {
+    text: &'a str,
+    start: usize,
+    /// Without the line break.
+    end: usize,
+    /// With it.
+    next: usize,
+}
+
+/// Finds the one place that is alike.
+///
+/// # Errors
+/// When there is none, or more than one.
+pub(super) fn find(text: &str, old: &str, new: &str) -> Result<Found, NoMatch> {
+    let (old, new) = (with_lf(old), with_lf(new));
+    let (body, takes_break) = match old.strip_suffix('\n') {
+        Some(body) => (body, true),
+        None => (old.as_str(), false),
+    };
+    let wanted: Vec<&str> = body.split('\n').collect();
+    let nowhere = || NoMatch::Nowhere {
+        nearest: nearest(text, &old),
+    };
+    if body.trim().is_empty() {
+        return Err(nowhere());
+    }
+    let lines = lines(text);
+    for how in [How::TrailingSpace, How::Indentation] {
+        let starts = alike(&lines, &wanted, how);
+        let start = match starts.as_slice() {
+            [] => continue,
+            [start] => *start,
+            several => return Err(NoMatch::SeveralAlike { count: several.len() }),
+        };
+        let matched: Vec<&Line<'_>> = lines.iter().skip(start).take(wanted.len()).collect();
+        let replacement = match how {
+            How::Indentation => reindent(&matched, &wanted, &new).ok_or_else(nowhere)?,
+            How::Exact | How::TrailingSpace => new,
+        };
+        let (place, replacement) = placed(&matched, takes_break, replacement);
+        let crlf = uses_crlf(text, text.get(place.clone()).unwrap_or_default());
+        let replacement = if crlf {
+            with_crlf(&replacement)
+        } else {
+            replacement
+        };
+        let first_line = line_index(text, place.start);
+        return Ok(Found {
+            places: vec![place],
+            replacement,
+            how,
+            first_line,
+        });
+    }
+    Err(nowhere())
+}
+
+fn lines(text: &str) -> Vec<Line<'_>> {
+    let mut lines = Vec::new();
+    let mut start = 0;
+    for whole in text.split_inclusive('\n') {
+        let line = whole.strip_suffix('\n').unwrap_or(whole);
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        lines.push(Line {
+            text: line,
+            start,
+            end: start + line.len(),
+            next: start + whole.len(),
+        });
+        start += whole.len();
+    }
+    // A byte order mark is not part of the first line.
+    if let Some(first) = lines.first_mut()
+        && let Some(rest) = first.text.strip_prefix('\u{FEFF}')
+    {
+        first.start += first.text.len() - rest.len();
+        first.text = rest;
+    }
+    lines
+}
+
+/// Where all wanted lines follow each other, after trimming.
+fn alike(lines: &[Line<'_>], wanted: &[&str], how: How) -> Vec<usize> {
+    let trim: fn(&str) -> &str = match how {
+        How::Exact => |line| line,
+        How::TrailingSpace => str::trim_end,
+        How::Indentation => str::trim,
+    };
+    let wanted: Vec<&str> = wanted.iter().map(|line| trim(line)).collect();
+    let is_alike = |part: &[Line<'_>]| {
+        part.iter()
+            .zip(&wanted)
+            .all(|(line, wanted)| trim(line.text) == *wanted)
+    };
+    lines
+        .windows(wanted.len())
+        .enumerate()
+        .filter(|(_, part)| is_alike(part))
+        .map(|(index, _)| index)
+        .collect()
+}
+
+/// The bytes to replace. The last line break belongs to it when the old text had one.
+fn placed(matched: &[&Line<'_>], takes_break: bool, mut replacement: String) -> (Range<usize>, String) {
+    let start = matched.first().map_or(0, |line| line.start);
+    let (end, next) = matched
+        .last()
+        .map_or((start, start), |line| (line.end, line.next));
+    if !takes_break {
+        return (start..end, replacement);
+    }
+    if end == next && replacement.ends_with('\n') {
+        // The file ends without a line break and shall go on doing so.
+        replacement.pop();
+    }
+    (start..next, replacement)
+}
+
+/// The new text with the file's indentation instead of the one the old text was written with. `None` when the two do
+/// not correspond.
+fn reindent(matched: &[&Line<'_>], wanted: &[&str], new: &str) -> Option<String> {
+    let mut known: HashMap<&str, &str> = HashMap::new();
+    for (line, wanted) in matched.iter().zip(wanted) {
+        if wanted.trim().is_empty() {
+            continue;
+        }
+        let there = indentation(line.text);
+        if *known.entry(indentation(wanted)).or_insert(there) != there {
+            return None;
+        }
+    }
+    let shift = Shift::of(&known);
+    let lines = new.split('\n').map(|line| {
+        let written = indentation(line);
+        let rest = line.strip_prefix(written).unwrap_or(line);
+        match known.get(written) {
+            _ if rest.is_empty() => line.to_owned(),
+            Some(there) => format!("{there}{rest}"),
+            None => format!("{}{rest}", shift.apply(written)),
+        }
+    });
+    Some(lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn indentation(line: &str) -> &str {
+    let rest = line.trim_start();
+    line.strip_suffix(rest).unwrap_or_default()
+}
+
+/// What every line of the file has more, or less, than the text that was written.
+enum Shift<'a> {
+    More(&'a str),
+    Less(&'a str),
+    None,
+}
+
+impl<'a> Shift<'a> {
+    /// Only when all known lines agree.
+    fn of(known: &HashMap<&'a str, &'a str>) -> Self {
+        let mut pairs = known.iter();
+        let Some((written, there)) = pairs.next() else {
+            return Self::None;
+        };
+        if let Some(more) = there.strip_suffix(written)
+            && pairs
+                .clone()
+                .all(|(written, there)| there.strip_suffix(written) == Some(more))
+        {
+            return Self::More(more);
+        }
+        match written.strip_suffix(there) {
+            Some(less) if pairs.all(|(written, there)| written.strip_suffix(there) == Some(less)) => {
+                Self::Less(less)
+            }
+            _ => Self::None,
+        }
+    }
+
+    fn apply(&self, written: &str) -> String {
+        match self {
+            Self::More(more) => format!("{more}{written}"),
+            Self::Less(less) => written.strip_prefix(less).unwrap_or(written).to_owned(),
+            Self::None => written.to_owned(),
+        }
+    }
+}

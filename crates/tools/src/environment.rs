@@ -1,0 +1,73 @@
+//! What a child process may know of ours.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The variables that are handed on. Everything else may hold a secret.
+const HANDED_ON: &[&str] = &[
+    "PATH", "HOME", "USER", "LANG", "LC_ALL", "TERM", "SHELL", "TMPDIR", "TZ",
+];
+
+/// Tells programs that nobody is there to answer them or to turn pages.
+const UNATTENDED: &[(&str, &str)] = &[
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_EDITOR", "true"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+];
+
+/// Where programs are looked for when the search path holds nothing usable.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The environment of a child process: an allowlist of `parent`, what says who we are, and what keeps programs from
+/// waiting for a person. The search path loses its empty and relative entries and those inside the workspace, so that
+/// a file there is never taken for a program of the system.
+///
+/// ```
+/// let parent = [("PATH", "/usr/bin:.:/home/ann/project/bin"), ("API_KEY", "secret")];
+/// let parent = parent.map(|(name, value)| (name.to_owned(), value.to_owned()));
+/// let env = windlass_tools::child_environment(parent.into_iter(), "/home/ann/project".as_ref(), "s1");
+/// assert_eq!(env["PATH"], "/usr/bin");
+/// assert_eq!(env["WINDLASS_SESSION"], "s1");
+/// assert!(!env.contains_key("API_KEY"));
+/// ```
+pub fn child_environment(
+    parent: impl Iterator<Item = (String, String)>,
+    workspace: &Path,
+    session: &str,
+) -> BTreeMap<String, String> {
+    let mut env: BTreeMap<String, String> = parent
+        .filter(|(name, _)| HANDED_ON.contains(&name.as_str()))
+        .collect();
+    let path = clean_path(env.get("PATH").map_or("", String::as_str), workspace);
+    let mut set = |name: &str, value: &str| env.insert(name.to_owned(), value.to_owned());
+    set("PATH", &path);
+    set("AGENT", "windlass");
+    set("AI_AGENT", concat!("windlass@", env!("CARGO_PKG_VERSION")));
+    set("WINDLASS_SESSION", session);
+    for (name, value) in UNATTENDED {
+        set(name, value);
+    }
+    env
+}
+
+fn clean_path(path: &str, workspace: &Path) -> String {
+    let real_workspace = workspace.canonicalize().ok();
+    let is_inside = |folder: &Path| {
+        let real = folder.canonicalize().ok();
+        let through_links = real
+            .zip(real_workspace.as_ref())
+            .is_some_and(|(real, inside)| real.starts_with(inside));
+        folder.starts_with(workspace) || through_links
+    };
+    let is_usable = |entry: &&str| {
+        let folder = Path::new(entry);
+        folder.is_absolute() && !is_inside(folder)
+    };
+    let entries: Vec<&str> = path.split(':').filter(is_usable).collect();
+    if entries.is_empty() {
+        DEFAULT_PATH.to_owned()
+    } else {
+        entries.join(":")
+    }
+}

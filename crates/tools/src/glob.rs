@@ -1,0 +1,134 @@
+//! `glob`: finds files by name.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ignore::WalkState;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
+
+use crate::blocking;
+use crate::path::{place, resolve_path, shown};
+use crate::search::{PathPattern, Smallest, split_root, walk};
+
+const MAX_RESULTS: usize = 200;
+
+/// Finds files by name, such as `*.rs` (at any depth) or `src/**/*.{ts,tsx}`. Skips what .gitignore excludes. A
+/// pattern ending in `/` finds folders.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GlobInput {
+    pattern: String,
+    /// The folder to search; the working directory by default.
+    #[serde(default, alias = "directory", alias = "dir")]
+    path: Option<String>,
+}
+
+/// The tool.
+pub(crate) struct Glob;
+
+impl Tool for Glob {
+    type Input = GlobInput;
+    const NAME: &'static str = "glob";
+
+    fn category(&self, _: &GlobInput) -> Category {
+        Category::Read
+    }
+
+    async fn run(&self, input: GlobInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let base = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
+        if !base.is_dir() {
+            let name = shown(&cx.execution.cwd, &base);
+            return Err(ToolError::Permanent(format!("`path` is not a folder: {name}")));
+        }
+        let pattern = input.pattern.strip_prefix("./").unwrap_or(&input.pattern);
+        let (pattern, folders) = match pattern.strip_suffix('/') {
+            Some(pattern) => (pattern, true),
+            None => (pattern, false),
+        };
+        if pattern.is_empty() {
+            return Err(ToolError::Invalid("`pattern` is empty.".to_owned()));
+        }
+        let search = Search::new(&cx, &base, pattern, folders)?;
+        let cancel = cx.cancel.clone();
+        blocking::look(&cancel, move || search.answer(&input.pattern, &cx)).await
+    }
+}
+
+struct Search {
+    root: PathBuf,
+    pattern: PathPattern,
+    folders: bool,
+}
+
+impl Search {
+    fn new(cx: &ToolContext, base: &Path, pattern: &str, folders: bool) -> Result<Self, ToolError> {
+        if !pattern.contains('/') {
+            return Ok(Self {
+                root: base.to_owned(),
+                pattern: PathPattern::new(pattern)?,
+                folders,
+            });
+        }
+        let (start, rest) = split_root(pattern);
+        let root = if start.starts_with("~") {
+            resolve_path(cx, &start.to_string_lossy())?
+        } else {
+            place(cx, &base.join(start))?
+        };
+        Ok(Self {
+            root,
+            pattern: PathPattern::anchored(&rest)?,
+            folders,
+        })
+    }
+
+    fn answer(&self, asked: &str, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let found = self.run(&cx.cancel);
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::Canceled(String::new()));
+        }
+        let total = found.total();
+        let mut lines: Vec<String> = found
+            .into_kept()
+            .map(|(path, ())| shown(&cx.execution.cwd, &path))
+            .collect();
+        if total == 0 {
+            let kind = if self.folders { "folder" } else { "file" };
+            lines.push(format!("No {kind} matches {asked}."));
+        } else if total > lines.len() {
+            lines.push(format!(
+                "[{} more left out; narrow the pattern]",
+                total - lines.len()
+            ));
+        }
+        Ok(ToolOutput::text(lines.join("\n")).with_details(json!({ "pattern": asked, "matches": total })))
+    }
+
+    fn run(&self, cancel: &CancellationToken) -> Smallest<()> {
+        let found = Mutex::new(Smallest::new(MAX_RESULTS));
+        walk(&self.root).run(|| {
+            Box::new(|entry| {
+                if cancel.is_cancelled() {
+                    return WalkState::Quit;
+                }
+                if let Ok(entry) = entry
+                    && entry.depth() > 0
+                    && entry.file_type().is_some_and(|kind| kind.is_dir()) == self.folders
+                    && entry
+                        .path()
+                        .strip_prefix(&self.root)
+                        .is_ok_and(|relative| self.pattern.fits(relative))
+                {
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    found.add(entry.into_path(), 1, ());
+                }
+                WalkState::Continue
+            })
+        });
+        found.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}

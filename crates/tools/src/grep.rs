@@ -1,0 +1,198 @@
+//! `grep`: finds text in files.
+
+mod hits;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use ignore::WalkState;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
+
+use self::hits::{Collector, Hits};
+use crate::blocking;
+use crate::disk;
+use crate::path::{resolve_path, shown};
+use crate::search::{PathPattern, Smallest, walk};
+use crate::text;
+
+const MAX_MATCHES: usize = 200;
+/// What a model is shown of one result, less the note at its end.
+const MAX_BYTES: usize = 38_000;
+const MAX_CONTEXT: usize = 20;
+/// A line that does not fit is not searched; neither is the rest of its file.
+const MAX_LINE_MEMORY: usize = 64 << 20;
+
+/// Searches file contents for a regular expression (Rust syntax). Prints `path:line: text`. Skips binary files and
+/// what .gitignore excludes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GrepInput {
+    pattern: String,
+    /// A file or folder; the working directory by default.
+    #[serde(default, alias = "directory", alias = "dir")]
+    path: Option<String>,
+    /// Only files that match, such as `*.rs`.
+    #[serde(default, alias = "include")]
+    glob: Option<String>,
+    #[serde(default, alias = "case_insensitive")]
+    ignore_case: bool,
+    /// Lines to show around each match.
+    #[serde(default)]
+    context: usize,
+}
+
+/// The tool.
+pub(crate) struct Grep;
+
+impl Tool for Grep {
+    type Input = GrepInput;
+    const NAME: &'static str = "grep";
+
+    fn category(&self, _: &GrepInput) -> Category {
+        Category::Read
+    }
+
+    async fn run(&self, input: GrepInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let root = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
+        if !root.exists() {
+            return Err(ToolError::Permanent(format!(
+                "{} does not exist.",
+                shown(&cx.execution.cwd, &root)
+            )));
+        }
+        let search = Search {
+            matcher: matcher(&input)?,
+            glob: input.glob.as_deref().map(PathPattern::new).transpose()?,
+            context: input.context.min(MAX_CONTEXT),
+            root,
+        };
+        let cancel = cx.cancel.clone();
+        blocking::look(&cancel, move || search.answer(&input.pattern, &cx)).await
+    }
+}
+
+fn matcher(input: &GrepInput) -> Result<RegexMatcher, ToolError> {
+    if input.pattern.is_empty() {
+        return Err(ToolError::Invalid("`pattern` is empty.".to_owned()));
+    }
+    // `$` stands before a carriage return too; lines end at the line feed, which lets the search skip through whole
+    // buffers instead of going line by line.
+    let built = RegexMatcherBuilder::new()
+        .case_insensitive(input.ignore_case)
+        .multi_line(true)
+        .crlf(true)
+        .line_terminator(Some(b'\n'))
+        .build(&input.pattern);
+    built.map_err(|error| {
+        ToolError::Invalid(format!(
+            "`pattern` is not a valid regular expression for single lines: {error}\nTo search for text as it is, put a \
+             backslash before each of . * + ? ( ) [ ] {{ }} | ^ $ \\"
+        ))
+    })
+}
+
+struct Search {
+    matcher: RegexMatcher,
+    glob: Option<PathPattern>,
+    context: usize,
+    root: PathBuf,
+}
+
+impl Search {
+    fn answer(&self, pattern: &str, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let found = self.run(&|| cx.cancel.is_cancelled());
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::Canceled(String::new()));
+        }
+        let total = found.total();
+        let (mut content, printed) = print(found, &cx.execution.cwd);
+        if total == 0 {
+            content = format!("No match for {pattern}");
+        } else if printed < total {
+            content.push_str(&format!(
+                "[{} more left out; narrow the search]",
+                text::count(total - printed, "match")
+            ));
+        }
+        content.truncate(content.trim_end_matches('\n').len());
+        Ok(ToolOutput::text(content).with_details(json!({ "pattern": pattern, "matches": total })))
+    }
+
+    fn run(&self, stopped: &(dyn Fn() -> bool + Sync)) -> Smallest<Hits> {
+        let found = Mutex::new(Smallest::new(MAX_MATCHES));
+        walk(&self.root).run(|| {
+            let mut searcher = self.searcher();
+            let found = &found;
+            Box::new(move |entry| {
+                if stopped() {
+                    return WalkState::Quit;
+                }
+                let file = entry
+                    .ok()
+                    .filter(|entry| entry.file_type().is_none_or(|kind| !kind.is_dir()));
+                if let Some(entry) = file.filter(|entry| self.wants(entry.path()))
+                    && let Some(hits) = self.hits(&mut searcher, entry.path(), stopped)
+                {
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    found.add(entry.into_path(), hits.total(), hits);
+                }
+                WalkState::Continue
+            })
+        });
+        found.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn searcher(&self) -> Searcher {
+        SearcherBuilder::new()
+            .line_number(true)
+            .before_context(self.context)
+            .after_context(self.context)
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(MAX_LINE_MEMORY))
+            .build()
+    }
+
+    fn wants(&self, path: &Path) -> bool {
+        let Some(glob) = &self.glob else {
+            return true;
+        };
+        match path.strip_prefix(&self.root) {
+            // The root itself is a file, and was asked for by name.
+            Ok(relative) if relative.as_os_str().is_empty() => true,
+            Ok(relative) => glob.fits(relative),
+            Err(_) => false,
+        }
+    }
+
+    /// The matches in one file, if it has any. A file that cannot be read has none.
+    fn hits(&self, searcher: &mut Searcher, path: &Path, stopped: &dyn Fn() -> bool) -> Option<Hits> {
+        // Links to folders, pipes and devices end here.
+        let (file, _) = disk::open(path).ok()?;
+        let mut collector = Collector::new(MAX_MATCHES, stopped);
+        searcher.search_file(&self.matcher, &file, &mut collector).ok()?;
+        collector.into_hits()
+    }
+}
+
+/// The lines to show, and how many of them are matches.
+fn print(found: Smallest<Hits>, cwd: &Path) -> (String, usize) {
+    let mut content = String::new();
+    let mut printed = 0;
+    for (path, hits) in found.into_kept() {
+        let name = shown(cwd, &path);
+        for line in hits.lines {
+            let text = line.print(&name);
+            if printed == MAX_MATCHES || content.len() + text.len() > MAX_BYTES {
+                return (content, printed);
+            }
+            content.push_str(&text);
+            printed += usize::from(line.is_match());
+        }
+    }
+    (content, printed)
+}

@@ -1,0 +1,123 @@
+//! Tools that act on this machine: a shell, files, search, and the agent's own notes.
+//!
+//! The things to know:
+//!
+//! - [`builtin`] makes the tools, in the order in which a model sees them, from a [`ToolsConfig`].
+//! - [`child_environment`] is what a command may know of our environment. It goes into the execution context of a turn.
+//! - [`TodoList`] is the agent's list of what is left to do; it is shared with whoever wants to know what is open.
+//! - [`process`] starts processes and ends whole trees of them. A program that offers `bash` calls
+//!   [`process::adopt_orphans`] when it starts and [`process::settle`] before it exits.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use windlass_core::tool::{ExecutionContext, Progress, ToolContext};
+//! use windlass_tools::{ToolsConfig, builtin, child_environment};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let execution = ExecutionContext {
+//!     cwd: folder.path().to_owned(),
+//!     env: child_environment(std::env::vars(), folder.path(), "s1"),
+//!     session: None,
+//! };
+//! let tools = builtin(&ToolsConfig::default());
+//! let bash = tools.get("bash").ok_or("no bash")?;
+//! let call = Arc::clone(bash).prepare(r#"{"command": "echo hello; exit 3"}"#)?;
+//! let output = call
+//!     .run(ToolContext {
+//!         call_id: "call-1".into(),
+//!         cancel: Default::default(),
+//!         execution: Arc::new(execution),
+//!         progress: Progress::none(),
+//!     })
+//!     .await?;
+//! assert_eq!(output.content, "hello\n[exit code 3]");
+//! assert!(output.failed);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What a tool answers is short text for the model, and details for people: a diff, an exit code, counts. Output that
+//! would not fit is cut where a character ends, and says so.
+//!
+//! What this crate deliberately does not do: decide whether a call may run (that is the core's), read the environment or
+//! the clock outside [`process`] and `bash`, or keep a shell between calls.
+
+mod bash;
+mod blocking;
+mod diff;
+mod disk;
+mod done;
+mod edit_file;
+mod environment;
+mod glob;
+mod grep;
+mod ledger;
+mod list_directory;
+mod path;
+pub mod process;
+mod read_file;
+mod search;
+mod text;
+mod todo;
+mod write_file;
+
+use std::time::Duration;
+
+use windlass_core::tool::ToolSet;
+
+pub use self::environment::child_environment;
+pub use self::todo::{TodoItem, TodoList, TodoStatus};
+use crate::ledger::FileLedger;
+
+/// What the built-in tools need to know.
+#[derive(Debug, Clone)]
+pub struct ToolsConfig {
+    /// How long a command may run when the call does not say.
+    pub command_timeout: Duration,
+    /// How many bytes of a command's output are kept.
+    pub max_command_output: usize,
+    /// Whether the model is offered `done`.
+    pub offer_done: bool,
+    /// Where `todo` keeps its list.
+    pub todos: TodoList,
+}
+
+impl Default for ToolsConfig {
+    fn default() -> Self {
+        Self {
+            command_timeout: Duration::from_secs(120),
+            max_command_output: 200_000,
+            offer_done: false,
+            todos: TodoList::new(),
+        }
+    }
+}
+
+/// The built-in tools of one session, in the order in which a model sees them. They share what they know of the files
+/// they read, so each session has its own.
+pub fn builtin(config: &ToolsConfig) -> ToolSet {
+    let ledger = FileLedger::default();
+    let tools = ToolSet::new()
+        .with(bash::Bash::new(config.command_timeout, config.max_command_output))
+        .with(read_file::ReadFile {
+            ledger: ledger.clone(),
+        })
+        .with(write_file::WriteFile {
+            ledger: ledger.clone(),
+        })
+        .with(edit_file::EditFile { ledger })
+        .with(list_directory::ListDirectory)
+        .with(glob::Glob)
+        .with(grep::Grep)
+        .with(todo::Todo {
+            list: config.todos.clone(),
+        });
+    if config.offer_done {
+        tools.with(done::Done)
+    } else {
+        tools
+    }
+}

@@ -1,0 +1,119 @@
+//! Paths as a model writes them. The one place where a path becomes a place on the disk.
+
+use std::path::{Path, PathBuf};
+
+use windlass_core::tool::{ExecutionContext, ToolContext, ToolError};
+
+/// The place a path means: `~` is the home folder, and a relative path starts in the working directory.
+///
+/// Every file tool goes through here, so whatever limits where they may act belongs here.
+///
+/// # Errors
+/// When the path is empty, holds a NUL, or needs a home folder that is not known.
+pub(crate) fn resolve_path(cx: &ToolContext, path: &str) -> Result<PathBuf, ToolError> {
+    if path.is_empty() {
+        return Err(ToolError::Invalid("`path` is empty.".to_owned()));
+    }
+    if path.contains('\0') {
+        return Err(ToolError::Invalid(
+            "`path` holds a NUL character, which no path can.".to_owned(),
+        ));
+    }
+    let path = expand_home(&cx.execution, path)?;
+    place(cx, &path)
+}
+
+/// The same for a path that was put together from one that a model wrote.
+///
+/// # Errors
+/// None yet; a wall around the workspace will have some.
+pub(crate) fn place(cx: &ToolContext, path: &Path) -> Result<PathBuf, ToolError> {
+    // Collecting the components drops `.` and doubled slashes, so that results read well.
+    Ok(cx.execution.cwd.join(path).components().collect())
+}
+
+fn expand_home(execution: &ExecutionContext, path: &str) -> Result<PathBuf, ToolError> {
+    let rest = match path.strip_prefix('~') {
+        Some("") => "",
+        Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/'),
+        _ => return Ok(PathBuf::from(path)),
+    };
+    let home = execution.env.get("HOME").filter(|home| !home.is_empty());
+    let home =
+        home.ok_or_else(|| ToolError::Invalid("`~` means nothing here: HOME is not set.".to_owned()))?;
+    Ok(Path::new(home).join(rest))
+}
+
+/// A path as the model should see it: relative inside the working directory, absolute elsewhere.
+pub(crate) fn shown(cwd: &Path, path: &Path) -> String {
+    match path.strip_prefix(cwd) {
+        Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
+        Ok(inside) => inside.display().to_string(),
+        Err(_) => path.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio_util::sync::CancellationToken;
+    use windlass_core::tool::Progress;
+
+    use super::*;
+
+    fn context(home: Option<&str>) -> ToolContext {
+        let env = home
+            .map(|home| ("HOME".to_owned(), home.to_owned()))
+            .into_iter()
+            .collect();
+        ToolContext {
+            call_id: "1".into(),
+            cancel: CancellationToken::new(),
+            execution: Arc::new(ExecutionContext {
+                cwd: "/project".into(),
+                env,
+                session: None,
+            }),
+            progress: Progress::none(),
+        }
+    }
+
+    #[test]
+    fn paths_mean_places() {
+        let cases = [
+            ("a.txt", "/project/a.txt"),
+            ("./a//b/./c", "/project/a/b/c"),
+            ("../x", "/project/../x"),
+            ("/etc/hosts", "/etc/hosts"),
+            ("~", "/home/ann"),
+            ("~/a", "/home/ann/a"),
+            ("~//etc/hosts", "/home/ann/etc/hosts"),
+            ("~ann/a", "/project/~ann/a"),
+        ];
+        for (path, place) in cases {
+            let resolved = resolve_path(&context(Some("/home/ann")), path).expect(path);
+            assert_eq!(resolved, Path::new(place), "{path}");
+        }
+        for path in ["", "a\0b"] {
+            assert!(matches!(
+                resolve_path(&context(None), path),
+                Err(ToolError::Invalid(_))
+            ));
+        }
+        assert!(resolve_path(&context(None), "~/a").is_err());
+        assert!(resolve_path(&context(Some("")), "~").is_err());
+    }
+
+    #[test]
+    fn paths_are_shown_short() {
+        let cwd = Path::new("/project");
+        for (path, text) in [
+            ("/project/a/b", "a/b"),
+            ("/project", "."),
+            ("/projects/a", "/projects/a"),
+        ] {
+            assert_eq!(shown(cwd, Path::new(path)), text);
+        }
+    }
+}

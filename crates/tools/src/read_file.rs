@@ -1,0 +1,125 @@
+//! `read_file`: a page of a text file, with line numbers.
+
+mod nearby;
+mod page;
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
+
+use self::page::{Page, Total};
+use crate::blocking;
+use crate::disk::{self, DiskError, Stamp};
+use crate::ledger::FileLedger;
+use crate::path::{resolve_path, shown};
+use crate::text;
+
+const DEFAULT_LINES: u64 = 2000;
+
+/// Reads a text file and numbers its lines. Reads 2000 lines unless told otherwise.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReadFileInput {
+    #[serde(alias = "file_path", alias = "filename", alias = "file")]
+    path: String,
+    /// The first line to read, from 1.
+    #[serde(default)]
+    offset: Option<u64>,
+    /// How many lines.
+    #[serde(default)]
+    limit: Option<u64>,
+}
+
+/// The tool.
+pub(crate) struct ReadFile {
+    pub(crate) ledger: FileLedger,
+}
+
+impl Tool for ReadFile {
+    type Input = ReadFileInput;
+    const NAME: &'static str = "read_file";
+
+    fn category(&self, _: &ReadFileInput) -> Category {
+        Category::Read
+    }
+
+    async fn run(&self, input: ReadFileInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        if input.limit == Some(0) {
+            return Err(ToolError::Invalid("`limit` must be at least 1.".to_owned()));
+        }
+        let path = resolve_path(&cx, &input.path)?;
+        let ledger = self.ledger.clone();
+        let cancel = cx.cancel.clone();
+        let work = move || {
+            let name = shown(&cx.execution.cwd, &path);
+            read(&path, &name, &input, &ledger, &cx.cancel).map_err(|error| match error {
+                DiskError::Missing => nearby::missing(&path, &name),
+                other => other.about(&name),
+            })?
+        };
+        blocking::look(&cancel, work).await
+    }
+}
+
+fn read(
+    path: &Path,
+    name: &str,
+    input: &ReadFileInput,
+    ledger: &FileLedger,
+    cancel: &CancellationToken,
+) -> Result<Result<ToolOutput, ToolError>, DiskError> {
+    let (file, data) = disk::open(path)?;
+    let first = input.offset.unwrap_or(1).max(1);
+    let page = page::read(file, first, input.limit.unwrap_or(DEFAULT_LINES), &|| {
+        cancel.is_cancelled()
+    });
+    let page = match page? {
+        Some(page) => page,
+        None => return Ok(Err(ToolError::Canceled(String::new()))),
+    };
+    if let Page::Text { .. } = page {
+        ledger.note(path.canonicalize()?, Stamp::of(&data));
+    }
+    Ok(answer(page, name, first, data.len()))
+}
+
+fn answer(page: Page, name: &str, first: u64, size: u64) -> Result<ToolOutput, ToolError> {
+    let (mut content, lines, total) = match page {
+        Page::Binary(kind) => {
+            let content = format!("{name} is {kind}, {}; it is not shown.", text::size(size));
+            return Ok(
+                ToolOutput::text(content).with_details(json!({ "path": name, "binary": true, "size": size }))
+            );
+        }
+        Page::Text {
+            content,
+            lines,
+            total,
+        } => (content, lines, total),
+    };
+    let last = (first + lines).saturating_sub(1);
+    match total {
+        Total::Exactly(0) => content = format!("({name} is empty)"),
+        Total::Exactly(total) if lines == 0 => {
+            let lines = text::count(usize::try_from(total).unwrap_or(usize::MAX), "line");
+            return Err(ToolError::Invalid(format!(
+                "`offset` is {first}, but {name} has only {lines}."
+            )));
+        }
+        Total::Exactly(total) if first == 1 && last == total => {}
+        Total::Exactly(total) if last == total => {
+            content.push_str(&format!("[showing lines {first}-{last} of {total}]"));
+        }
+        more => content.push_str(&format!(
+            "[showing lines {first}-{last} of {more}; use offset={}]",
+            last + 1
+        )),
+    }
+    content.truncate(content.trim_end_matches('\n').len());
+    let details = json!({ "path": name, "first_line": first, "last_line": last, "size": size });
+    Ok(ToolOutput::text(content).with_details(details))
+}

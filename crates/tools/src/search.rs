@@ -1,0 +1,204 @@
+//! What `glob` and `grep` share: a walk that respects ignore files, patterns for paths, and a bounded sorted result.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::{WalkBuilder, WalkParallel};
+use windlass_core::tool::ToolError;
+
+/// A walk over everything below `root` that is not ignored. Hidden files are part of it, `.git` is not.
+///
+/// Only ignore files in the tree and above it count, not the user's own: the same tree gives the same answer to all.
+pub(crate) fn walk(root: &Path) -> WalkParallel {
+    WalkBuilder::new(root)
+        .hidden(false)
+        .git_global(false)
+        .require_git(false)
+        .filter_entry(|entry| entry.file_name() != ".git" || entry.depth() == 0)
+        .build_parallel()
+}
+
+/// A pattern for paths below a folder.
+pub(crate) struct PathPattern {
+    matcher: GlobMatcher,
+    /// It is about the name alone, at any depth.
+    name_only: bool,
+}
+
+impl PathPattern {
+    /// A pattern without a slash fits names at any depth.
+    ///
+    /// # Errors
+    /// When the pattern is malformed; the text says how.
+    pub(crate) fn new(pattern: &str) -> Result<Self, ToolError> {
+        Ok(Self {
+            name_only: !pattern.contains('/'),
+            ..Self::anchored(pattern)?
+        })
+    }
+
+    /// A pattern without a slash fits only what is directly in the folder.
+    ///
+    /// # Errors
+    /// When the pattern is malformed; the text says how.
+    pub(crate) fn anchored(pattern: &str) -> Result<Self, ToolError> {
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .build()
+            .map_err(|error| {
+                ToolError::Invalid(format!("The pattern `{pattern}` is malformed: {}.", error.kind()))
+            })?;
+        Ok(Self {
+            matcher: glob.compile_matcher(),
+            name_only: false,
+        })
+    }
+
+    /// Whether it fits a path, given relative to the folder.
+    pub(crate) fn fits(&self, relative: &Path) -> bool {
+        if self.name_only {
+            relative
+                .file_name()
+                .is_some_and(|name| self.matcher.is_match(name))
+        } else {
+            self.matcher.is_match(relative)
+        }
+    }
+}
+
+/// Splits the leading part without wildcards off a pattern, so that the walk starts as deep as it can.
+pub(crate) fn split_root(pattern: &str) -> (PathBuf, String) {
+    let mut root = PathBuf::new();
+    let mut rest = Path::new(pattern).components().peekable();
+    let mut pending: Option<Component<'_>> = None;
+    while let Some(next) = rest.next_if(|part| {
+        !part
+            .as_os_str()
+            .to_string_lossy()
+            .contains(['*', '?', '[', '{', '\\'])
+    }) {
+        // The last part always stays in the pattern.
+        if let Some(part) = pending.replace(next) {
+            root.push(part);
+        }
+    }
+    let mut left = PathBuf::new();
+    match pending {
+        Some(part) if rest.peek().is_some() => root.push(part),
+        Some(part) => left.push(part),
+        None => {}
+    }
+    left.extend(rest);
+    (root, left.to_string_lossy().into_owned())
+}
+
+/// The first `limit` results in order, whatever order they come in, and the count of all.
+pub(crate) struct Smallest<T> {
+    limit: usize,
+    kept: BTreeMap<PathBuf, (usize, T)>,
+    /// The weights of what is kept.
+    weight: usize,
+    /// The weights of all.
+    total: usize,
+}
+
+impl<T> Smallest<T> {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            kept: BTreeMap::new(),
+            weight: 0,
+            total: 0,
+        }
+    }
+
+    /// Adds what was found at one path and counts as `weight` results.
+    pub(crate) fn add(&mut self, path: PathBuf, weight: usize, value: T) {
+        self.total += weight;
+        self.weight += weight;
+        self.kept.insert(path, (weight, value));
+        while let Some(last) = self.kept.last_entry() {
+            let without_last = self.weight - last.get().0;
+            if without_last < self.limit {
+                break;
+            }
+            self.weight = without_last;
+            last.remove();
+        }
+    }
+
+    pub(crate) fn total(&self) -> usize {
+        self.total
+    }
+
+    /// In order. The last may go beyond the limit.
+    pub(crate) fn into_kept(self) -> impl Iterator<Item = (PathBuf, T)> {
+        self.kept.into_iter().map(|(path, (_, value))| (path, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_paths() {
+        let cases = [
+            ("*.rs", "a.rs", true),
+            ("*.rs", "src/deep/a.rs", true),
+            ("src/*.rs", "src/a.rs", true),
+            ("src/*.rs", "src/deep/a.rs", false),
+            ("src/**/*.rs", "src/deep/a.rs", true),
+            ("src/**/*.rs", "src/a.rs", true),
+            ("**/*.{ts,tsx}", "web/a.tsx", true),
+            ("[ab].txt", "b.txt", true),
+            ("a?c", "abc", true),
+        ];
+        for (pattern, path, fits) in cases {
+            let pattern = PathPattern::new(pattern).expect(pattern);
+            assert_eq!(pattern.fits(Path::new(path)), fits, "{path}");
+        }
+        assert!(matches!(
+            PathPattern::new("a[").map(drop),
+            Err(ToolError::Invalid(_))
+        ));
+    }
+
+    #[test]
+    fn the_walk_starts_as_deep_as_it_can() {
+        let cases = [
+            ("*.rs", "", "*.rs"),
+            ("src/*.rs", "src", "*.rs"),
+            ("src/a/**/b/*.rs", "src/a", "**/b/*.rs"),
+            ("src/a.rs", "src", "a.rs"),
+            ("a.rs", "", "a.rs"),
+            ("/etc/*.conf", "/etc", "*.conf"),
+            ("../x/*", "../x", "*"),
+            ("./src/*", "./src", "*"),
+        ];
+        for (pattern, root, rest) in cases {
+            assert_eq!(
+                split_root(pattern),
+                (PathBuf::from(root), rest.to_owned()),
+                "{pattern}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_results_are_kept_in_any_order() {
+        let mut paths: Vec<String> = (0..50).map(|number| format!("{number:02}")).collect();
+        for _ in 0..2 {
+            paths.reverse();
+            let mut smallest = Smallest::new(3);
+            for path in &paths {
+                smallest.add(PathBuf::from(path), 2, ());
+            }
+            assert_eq!(smallest.total(), 100);
+            let kept: Vec<PathBuf> = smallest.into_kept().map(|(path, ())| path).collect();
+            assert_eq!(kept, [PathBuf::from("00"), PathBuf::from("01")]);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Cutting text where a character ends.
+
+/// The last place at or before `index` where a character begins.
+pub(crate) fn boundary_before(text: &str, index: usize) -> usize {
+    let mut index = index.min(text.len());
+    while !text.is_char_boundary(index) {
+        index -= 1;
+    }
+    index
+}
+
+/// The first place at or after `index` where a character begins.
+pub(crate) fn boundary_after(text: &str, index: usize) -> usize {
+    let mut index = index.min(text.len());
+    while !text.is_char_boundary(index) {
+        index += 1;
+    }
+    index
+}
+
+/// A line of at most `limit` characters, and how many were cut off.
+pub(crate) fn shorten(line: &str, limit: usize) -> (&str, usize) {
+    match line.char_indices().nth(limit) {
+        None => (line, 0),
+        Some((index, _)) => {
+            let (kept, rest) = line.split_at(index);
+            (kept, rest.chars().count())
+        }
+    }
+}
+
+/// A size for people.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1000)];
+    match units.iter().find(|(_, unit)| bytes >= *unit) {
+        None => format!("{bytes} B"),
+        Some((name, unit)) => format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit),
+    }
+}
+
+/// `1 line`, `2 lines`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    let plural = match (number, noun) {
+        (1, _) => "",
+        (_, noun) if noun.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{number} {noun}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_fall_between_characters() {
+        let text = "aä🦀";
+        for index in 0..=text.len() + 1 {
+            let (before, after) = (boundary_before(text, index), boundary_after(text, index));
+            assert!(text.is_char_boundary(before) && text.is_char_boundary(after));
+            assert!(before <= index && after >= index.min(text.len()));
+        }
+        assert_eq!(shorten(text, 2), ("aä", 1));
+        assert_eq!(shorten(text, 3), (text, 0));
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        let sizes = [0, 999, 1000, 1250, 1_500_000, 2_000_000_000].map(size);
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 KB", "1.2 KB", "1.5 MB", "2.0 GB"]);
+        assert_eq!(
+            [count(1, "line"), count(2, "line"), count(0, "match")],
+            ["1 line", "2 lines", "0 matches"]
+        );
+    }
+}

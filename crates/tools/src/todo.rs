@@ -1,0 +1,156 @@
+//! `todo`: the agent's own list of what is left to do.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolTraits};
+
+use crate::text;
+
+const MAX_ITEMS: usize = 100;
+const MAX_CHARS: usize = 500;
+
+/// A list of what is to do, shared by the tool that writes it and whoever wants to know what is open.
+#[derive(Debug, Clone, Default)]
+pub struct TodoList {
+    items: Arc<Mutex<Vec<TodoItem>>>,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(description = "")]
+pub struct TodoItem {
+    /// What is to do.
+    #[serde(alias = "content", alias = "task")]
+    #[schemars(description = "")]
+    pub text: String,
+    /// How far it is.
+    #[schemars(description = "")]
+    pub status: TodoStatus,
+}
+
+/// How far a thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoStatus {
+    /// Not begun.
+    Pending,
+    /// Begun.
+    InProgress,
+    /// Done.
+    Completed,
+}
+
+/// Written by hand: the derived one is three times as long, and every request carries it.
+impl JsonSchema for TodoStatus {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "TodoStatus".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "enum": ["pending", "in_progress", "completed"] })
+    }
+}
+
+impl TodoList {
+    /// An empty list.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All items, in order.
+    pub fn items(&self) -> Vec<TodoItem> {
+        self.items.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The texts of the items that are not completed.
+    pub fn open(&self) -> Vec<String> {
+        let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+        items
+            .iter()
+            .filter(|item| item.status != TodoStatus::Completed)
+            .map(|item| item.text.clone())
+            .collect()
+    }
+
+    /// Replaces all items.
+    pub fn replace(&self, items: Vec<TodoItem>) {
+        *self.items.lock().unwrap_or_else(PoisonError::into_inner) = items;
+    }
+}
+
+/// Keeps your todo list for work of several steps. Each call replaces the whole list. Mark an item completed as soon
+/// as it is done.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TodoInput {
+    #[serde(alias = "todos")]
+    items: Vec<TodoItem>,
+}
+
+/// The tool.
+pub(crate) struct Todo {
+    pub(crate) list: TodoList,
+}
+
+impl Tool for Todo {
+    type Input = TodoInput;
+    const NAME: &'static str = "todo";
+
+    /// It changes nothing but the agent's own notes.
+    fn category(&self, _: &TodoInput) -> Category {
+        Category::Read
+    }
+
+    fn traits(&self) -> ToolTraits {
+        ToolTraits {
+            exclusive: true,
+            ..ToolTraits::default()
+        }
+    }
+
+    async fn run(&self, input: TodoInput, _: ToolContext) -> Result<ToolOutput, ToolError> {
+        check(&input.items)?;
+        let content = summary(&input.items);
+        let details = json!({ "items": input.items });
+        self.list.replace(input.items);
+        Ok(ToolOutput::text(content).with_details(details))
+    }
+}
+
+fn check(items: &[TodoItem]) -> Result<(), ToolError> {
+    if items.len() > MAX_ITEMS {
+        return Err(ToolError::Invalid(format!(
+            "`items` has {}; {MAX_ITEMS} are allowed.",
+            items.len()
+        )));
+    }
+    for (index, item) in items.iter().enumerate() {
+        if item.text.trim().is_empty() {
+            return Err(ToolError::Invalid(format!("`items[{index}].text` is empty.")));
+        }
+        if item.text.chars().count() > MAX_CHARS {
+            return Err(ToolError::Invalid(format!(
+                "`items[{index}].text` is longer than {MAX_CHARS} characters."
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn summary(items: &[TodoItem]) -> String {
+    if items.is_empty() {
+        return "The todo list is empty.".to_owned();
+    }
+    let count = |status| items.iter().filter(|item| item.status == status).count();
+    format!(
+        "{}: {} completed, {} in progress, {} pending.",
+        text::count(items.len(), "todo"),
+        count(TodoStatus::Completed),
+        count(TodoStatus::InProgress),
+        count(TodoStatus::Pending)
+    )
+}

@@ -1,0 +1,23 @@
+//! The built-in tools through the face the loop uses: arguments as text in, content and details out.
+
+#![allow(
+    clippy::expect_used,
+    reason = "a test stops at the first surprise, in what its cases share too"
+)]
+
+#[path = "suite/command.rs"]
+mod command;
+#[path = "suite/desk.rs"]
+mod desk;
+#[path = "suite/environment.rs"]
+mod environment;
+#[path = "suite/files.rs"]
+mod files;
+#[path = "suite/kill.rs"]
+mod kill;
+#[path = "suite/notes.rs"]
+mod notes;
+#[path = "suite/search.rs"]
+mod search;
+#[path = "suite/specs.rs"]
+mod specs;

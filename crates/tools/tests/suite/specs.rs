@@ -1,0 +1,35 @@
+//! What every request pays for the tools.
+
+use windlass_tools::{ToolsConfig, builtin};
+
+/// TOOL-1: the order is fixed, every tool explains itself, and all of them together stay small.
+#[test]
+fn specs_are_ordered_and_small() {
+    let config = ToolsConfig {
+        offer_done: true,
+        ..ToolsConfig::default()
+    };
+    let specs = builtin(&config).specs();
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    let expected = [
+        "bash",
+        "read_file",
+        "write_file",
+        "edit_file",
+        "list_directory",
+        "glob",
+        "grep",
+        "todo",
+        "done",
+    ];
+    assert_eq!(names, expected);
+    assert!(builtin(&ToolsConfig::default()).get("done").is_none());
+    for spec in &specs {
+        assert!(spec.description.len() > 20, "{}", spec.name);
+        assert_eq!(spec.schema["type"], "object", "{}", spec.name);
+        assert_eq!(spec.schema["additionalProperties"], false, "{}", spec.name);
+    }
+    let bytes = serde_json::to_string(&specs).expect("JSON").len();
+    println!("{bytes} bytes of tool specs");
+    assert!(bytes < 6000, "{bytes}");
+}

@@ -1,0 +1,211 @@
+//! `cargo xtask test`: everything that must hold, in the order in which it fails soonest.
+
+mod prerequisites;
+mod sdk;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::repo::Root;
+use crate::tidy::{self, Notes};
+use crate::{child, conformance};
+
+/// One step: its name for `--only` and `--skip`, what it does, and how.
+struct Step {
+    name: &'static str,
+    what: &'static str,
+    run: fn(&Root) -> Result<()>,
+}
+
+/// The steps. Cargo is called with the same flags throughout, so that each crate is compiled once per kind of build.
+const STEPS: &[Step] = &[
+    Step {
+        name: "prerequisites",
+        what: "git, Python and the components of the toolchain",
+        run: prerequisites::provide,
+    },
+    Step {
+        name: "fmt",
+        what: "cargo fmt --all --check",
+        run: |root| cargo(root, &["fmt", "--all", "--check"]),
+    },
+    Step {
+        name: "clippy",
+        what: "cargo clippy --workspace --all-targets -- -D warnings",
+        run: |root| {
+            cargo(
+                root,
+                &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+            )
+        },
+    },
+    Step {
+        name: "tidy",
+        what: "the shape of the code",
+        run: |root| tidy::run(root, Notes::Hide),
+    },
+    Step {
+        name: "conformance",
+        what: "every requirement that is done has a test",
+        run: conformance::check_page,
+    },
+    Step {
+        name: "test",
+        what: "cargo test --workspace",
+        run: |root| cargo(root, &["test", "--workspace"]),
+    },
+    Step {
+        name: "sdk",
+        what: "the official SDKs against the binary",
+        run: sdk::test,
+    },
+    Step {
+        name: "docs",
+        what: "cargo doc --workspace --no-deps, without warnings",
+        run: docs,
+    },
+];
+
+pub(crate) fn command(root: &Root, arguments: &[String]) -> Result<()> {
+    match Choice::parse(arguments)? {
+        Choice::List => {
+            for Step { name, what, .. } in STEPS {
+                println!("{name:<14} {what}");
+            }
+            Ok(())
+        }
+        Choice::Run(steps) => run(root, &steps),
+    }
+}
+
+enum Choice {
+    List,
+    Run(Vec<&'static Step>),
+}
+
+impl Choice {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let (mut only, mut skip) = (Vec::new(), Vec::new());
+        let mut arguments = arguments.iter();
+        while let Some(option) = arguments.next() {
+            let names = match option.as_str() {
+                "--list" => return Ok(Self::List),
+                "--only" => &mut only,
+                "--skip" => &mut skip,
+                unknown => bail!("`{unknown}` is not an option; there are --only, --skip and --list"),
+            };
+            let name = arguments
+                .next()
+                .with_context(|| format!("{option} needs the name of a step"))?;
+            if !STEPS.iter().any(|step| step.name == name) {
+                bail!("no step is called `{name}`; see `cargo xtask test --list`");
+            }
+            names.push(name.as_str());
+        }
+        let chosen =
+            |step: &&Step| (only.is_empty() || only.contains(&step.name)) && !skip.contains(&step.name);
+        Ok(Self::Run(STEPS.iter().filter(chosen).collect()))
+    }
+}
+
+/// Runs the steps up to the first that fails, and sums up how long each took.
+fn run(root: &Root, steps: &[&Step]) -> Result<()> {
+    let mut times = Vec::new();
+    let mut failure = None;
+    for Step { name, what, run } in steps {
+        println!("\n==> {name}: {what}");
+        let start = Instant::now();
+        let result = run(root);
+        let time = start.elapsed();
+        let verdict = if result.is_ok() { "ok" } else { "FAILED" };
+        println!("    {name}: {verdict} after {:.1} s", time.as_secs_f64());
+        times.push((*name, verdict, time));
+        if let Err(error) = result {
+            failure = Some(error.context(format!("step `{name}` failed")));
+            break;
+        }
+    }
+    println!("\n{}", summary(&times));
+    failure.map_or(Ok(()), Err)
+}
+
+fn summary(times: &[(&str, &str, Duration)]) -> String {
+    let total = times.iter().map(|(_, _, time)| *time).sum::<Duration>();
+    let verdict = if times.iter().all(|(_, verdict, _)| *verdict == "ok") {
+        "ok"
+    } else {
+        "FAILED"
+    };
+    let rows = times.iter().copied().chain([("total", verdict, total)]);
+    let lines =
+        rows.map(|(name, verdict, time)| format!("{name:<14} {verdict:<7} {:>8.1} s", time.as_secs_f64()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn cargo(root: &Root, arguments: &[&str]) -> Result<()> {
+    child::run(child::cargo(root).args(arguments))
+}
+
+fn docs(root: &Root) -> Result<()> {
+    child::run(
+        child::cargo(root)
+            .args(["doc", "--workspace", "--no-deps"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(arguments: &[&str]) -> Result<Vec<&'static str>> {
+        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        match Choice::parse(&arguments)? {
+            Choice::List => Ok(vec!["list"]),
+            Choice::Run(steps) => Ok(steps.iter().map(|step| step.name).collect()),
+        }
+    }
+
+    #[test]
+    fn steps_are_chosen_by_name() {
+        let all = [
+            "prerequisites",
+            "fmt",
+            "clippy",
+            "tidy",
+            "conformance",
+            "test",
+            "sdk",
+            "docs",
+        ];
+        assert_eq!(chosen(&[]).expect("no options"), all);
+        assert_eq!(
+            chosen(&["--only", "tidy", "--only", "fmt"]).expect("two steps"),
+            ["fmt", "tidy"]
+        );
+        assert_eq!(
+            chosen(&["--skip", "sdk"]).expect("all but one").len(),
+            all.len() - 1
+        );
+        assert_eq!(chosen(&["--list"]).expect("the list"), ["list"]);
+    }
+
+    #[test]
+    fn a_wrong_option_is_an_error() {
+        for arguments in [&["--only"][..], &["--only", "tests"], &["tidy"]] {
+            assert!(chosen(arguments).is_err(), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn the_summary_adds_up() {
+        let times = [
+            ("fmt", "ok", Duration::from_millis(1500)),
+            ("tidy", "FAILED", Duration::from_millis(600)),
+        ];
+        let expected = "fmt            ok           1.5 s\ntidy           FAILED       0.6 s\n\
+                        total          FAILED       2.1 s";
+        assert_eq!(summary(&times), expected);
+    }
+}

@@ -1,0 +1,110 @@
+//! What the tests need from the machine. On a bare Debian machine, as root, it is installed; elsewhere it is named.
+
+use anyhow::{Result, bail};
+
+use super::sdk;
+use crate::child;
+use crate::repo::Root;
+
+/// A program the tests start, how to see that it works, and the Debian packages it comes from.
+struct Need {
+    name: &'static str,
+    check: &'static [&'static str],
+    packages: &'static [&'static str],
+}
+
+/// The table to edit when the tests need something new.
+const NEEDS: &[Need] = &[
+    Need {
+        name: "sh",
+        check: &["sh", "-c", "true"],
+        packages: &["dash"],
+    },
+    Need {
+        name: "git",
+        check: &["git", "--version"],
+        packages: &["git"],
+    },
+    Need {
+        name: "python3",
+        check: &["python3", "--version"],
+        packages: &["python3"],
+    },
+    Need {
+        name: "python3 venv",
+        check: &["python3", "-c", "import venv, ensurepip"],
+        packages: &["python3", "python3-venv"],
+    },
+];
+
+pub(crate) fn provide(root: &Root) -> Result<()> {
+    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(root, need)).collect();
+    if !missing.is_empty() {
+        install(root, &packages(&missing))?;
+        if let Some(need) = missing.iter().find(|need| !is_there(root, need)) {
+            bail!("{} still does not work after it was installed", need.name);
+        }
+    }
+    for component in ["fmt", "clippy"] {
+        if !child::succeeds(child::cargo(root).args([component, "--version"])) {
+            bail!("`cargo {component}` is missing; `rustup component add rustfmt clippy` installs it");
+        }
+        println!("    found cargo {component}");
+    }
+    if sdk::exist(root) {
+        sdk::environment(root)?;
+    } else {
+        println!("    no SDK tests, so no Python environment");
+    }
+    Ok(())
+}
+
+fn is_there(root: &Root, need: &Need) -> bool {
+    let Some((program, arguments)) = need.check.split_first() else {
+        return false;
+    };
+    let works = child::succeeds(child::command(root, program).args(arguments));
+    println!("    {} {}", if works { "found" } else { "missing" }, need.name);
+    works
+}
+
+fn packages(missing: &[&Need]) -> Vec<&'static str> {
+    let mut packages: Vec<&str> = missing.iter().flat_map(|need| need.packages).copied().collect();
+    packages.sort_unstable();
+    packages.dedup();
+    packages
+}
+
+fn install(root: &Root, packages: &[&str]) -> Result<()> {
+    let list = packages.join(" ");
+    let is_root = child::output(child::command(root, "id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    let has_apt = child::succeeds(child::command(root, "apt-get").arg("--version"));
+    if !is_root || !has_apt {
+        bail!("install what is missing and start again; on Debian: apt-get install {list}");
+    }
+    println!("    installing {list}");
+    let apt = || {
+        let mut command = child::command(root, "apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    child::run(apt().args(["update", "-qq"]))?;
+    child::run(
+        apt()
+            .args(["install", "-y", "-qq", "--no-install-recommends"])
+            .args(packages),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_package_is_installed_once() {
+        assert_eq!(
+            packages(&NEEDS.iter().collect::<Vec<_>>()),
+            ["dash", "git", "python3", "python3-venv"]
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! What a check reports, and the names of the rules.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The rules, by the names that are printed and used in the list of exceptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Rule {
+    CrateEdge,
+    Features,
+    Lints,
+    WorkspaceDependency,
+    LockedSource,
+    DependencyCount,
+    Syntax,
+    FileLength,
+    FunctionLength,
+    Nesting,
+    StructFields,
+    TraitMethods,
+    EventVariants,
+    InlineTests,
+    Name,
+    Anyhow,
+    Panic,
+    Print,
+    Unsafe,
+    Port,
+    IgnoredTest,
+    EmptyAssert,
+    TestSleep,
+    MachinePath,
+    TrailingSpace,
+    Exception,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
+    }
+}
+
+/// One violation: where, which rule, what is wrong and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    pub(crate) path: String,
+    pub(crate) line: usize,
+    pub(crate) rule: Rule,
+    pub(crate) message: String,
+    /// What an exception names beside the file: a function, a type, a call. Empty for the file as a whole.
+    pub(crate) item: String,
+    /// The size that is over the limit, for rules with a limit.
+    pub(crate) size: Option<usize>,
+}
+
+impl Finding {
+    pub(crate) fn new(rule: Rule, path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            line,
+            rule,
+            message: message.into(),
+            item: String::new(),
+            size: None,
+        }
+    }
+
+    pub(crate) fn about(self, item: impl Into<String>) -> Self {
+        Self {
+            item: item.into(),
+            ..self
+        }
+    }
+
+    pub(crate) fn sized(self, size: usize) -> Self {
+        Self {
+            size: Some(size),
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{}:{}: {}: {}",
+            self.path, self.line, self.rule, self.message
+        )
+    }
+}
