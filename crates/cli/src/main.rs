@@ -1,2 +1,126 @@
-//! Stub.
-fn main() {}
+//! Windlass: an agent runtime in one binary.
+//!
+//! This crate is the assembly: the command line ([`args`]), the settings ([`settings`]), and the few lines that put a
+//! provider, tools and the loop together ([`connect`], [`assemble`], [`local`]). What a run shows is in [`output`].
+
+mod args;
+mod assemble;
+mod connect;
+mod demo;
+mod doctor;
+mod environment;
+mod exec;
+mod exit;
+mod folders;
+mod kernel;
+mod local;
+mod output;
+mod prompt;
+mod settings;
+mod signals;
+mod sim;
+mod terminal;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Cli, Command, ConfigCommand, SimCommand};
+use crate::exit::{Exit, Problem};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: cannot start: {error}");
+            return ExitCode::from(Exit::Failed as u8);
+        }
+    };
+    let result = runtime.block_on(dispatch(cli));
+    // A thread that waits for standard input must not keep the program from ending.
+    runtime.shutdown_background();
+    match result {
+        Ok(exit) => ExitCode::from(exit as u8),
+        Err(problem) => {
+            eprintln!("error: {}", terminal::plain(&problem.message));
+            ExitCode::from(problem.exit as u8)
+        }
+    }
+}
+
+async fn dispatch(cli: Cli) -> Result<Exit, Problem> {
+    windlass_providers::install_tls();
+    // Best effort: without it, processes that escape their parent are still found by their marker.
+    let _ = windlass_tools::process::adopt_orphans();
+    match (cli.command, cli.print) {
+        (Some(command), _) => command_line(command).await,
+        (None, Some(prompt)) => exec::exec(&[prompt], &cli.exec).await,
+        (None, None) => {
+            let _ = Cli::command().print_help();
+            Ok(Exit::Usage)
+        }
+    }
+}
+
+async fn command_line(command: Command) -> Result<Exit, Problem> {
+    match command {
+        Command::Exec { prompt, options } => exec::exec(&prompt, &options).await,
+        Command::Demo(options) => demo::demo(&options).await,
+        Command::Doctor { settings, offline } => doctor::doctor(&settings, offline).await,
+        Command::Config { command } => config(command),
+        Command::Sim { command: SimCommand::Serve { script, port, api_key } } => {
+            sim::serve(script.as_deref(), port, api_key).await
+        }
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "windlass", &mut std::io::stdout());
+            Ok(Exit::Ok)
+        }
+        Command::Man => manual(),
+    }
+}
+
+fn config(command: ConfigCommand) -> Result<Exit, Problem> {
+    match command {
+        ConfigCommand::Show { origin, settings: options } => {
+            let cwd = exec::working_directory(None)?;
+            let settings = environment::settings(&options, &cwd, Vec::new())?;
+            for warning in &settings.warnings {
+                eprintln!("warning: {}", terminal::plain(warning));
+            }
+            print_text(&settings::show(&settings, origin))
+        }
+        ConfigCommand::Schema => print_text(&format!("{:#}\n", settings::schema())),
+        ConfigCommand::Explain { key } => match settings::explain(&key) {
+            Ok(text) => print_text(&text),
+            Err(message) => Err(Problem::usage(message)),
+        },
+        ConfigCommand::Path => {
+            let folders = environment::folders()?;
+            let cwd = exec::working_directory(None)?;
+            let mut text = format!("{}\n", folders.user_file().display());
+            if let Some(project) = folders.project_file(&cwd) {
+                text.push_str(&format!("{}\n", project.display()));
+            }
+            print_text(&text)
+        }
+    }
+}
+
+fn manual() -> Result<Exit, Problem> {
+    let mut page = Vec::new();
+    let rendered = clap_mangen::Man::new(Cli::command()).render(&mut page);
+    rendered.map_err(|error| Problem::new(Exit::Failed, error.to_string()))?;
+    print_text(&String::from_utf8_lossy(&page))
+}
+
+/// Prints a text; a reader that has gone is not an error worth words.
+fn print_text(text: &str) -> Result<Exit, Problem> {
+    let mut out = std::io::stdout().lock();
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    match write!(out, "{text}{end}").and_then(|()| out.flush()) {
+        Ok(()) => Ok(Exit::Ok),
+        Err(_) => Ok(Exit::BrokenPipe),
+    }
+}

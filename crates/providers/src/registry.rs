@@ -123,33 +123,23 @@ fn is_family(family: &str, name: &str) -> bool {
         .is_some_and(|rest| rest.starts_with(['-', '.', ':', '@', '_']))
 }
 
-/// `claude-x-20250929`, `gpt-x-2024-08-06`, `x-latest` and `x@20250929` without their ends.
+/// `claude-x-20250929`, `claude-x@20250929`, `gpt-x-2024-08-06` and `x-latest` without their ends.
 fn without_date(name: &str) -> &str {
     let name = name.strip_suffix("-latest").unwrap_or(name);
-    let dated =
-        name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '-' || letter == '@');
-    let digits = name
-        .strip_prefix(dated)
-        .unwrap_or_default()
-        .bytes()
-        .filter(u8::is_ascii_digit)
-        .count();
-    // `claude-opus-4-20250514` must keep its 4: only the last eight digits are the date.
-    match name.rsplit_once(['-', '@']) {
-        Some((start, end)) if end.len() == 8 && end.bytes().all(|byte| byte.is_ascii_digit()) => start,
-        _ if digits >= 8 && has_dashed_date(name) => strip_dashed_date(name),
-        _ => name,
+    let is_number =
+        |text: &str, length: usize| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some((start, date)) = name.rsplit_once(['-', '@'])
+        && is_number(date, 8)
+    {
+        return start;
     }
-}
-
-fn has_dashed_date(name: &str) -> bool {
-    let parts: Vec<&str> = name.rsplitn(4, '-').collect();
-    let lengths: Vec<usize> = parts.iter().take(3).map(|part| part.len()).collect();
-    parts.len() == 4 && lengths == [2, 2, 4]
-}
-
-fn strip_dashed_date(name: &str) -> &str {
-    name.rsplitn(4, '-').last().unwrap_or(name)
+    let mut ends = name.rsplitn(4, '-');
+    let (day, month, year, start) = (ends.next(), ends.next(), ends.next(), ends.next());
+    let dated = [(day, 2), (month, 2), (year, 4)];
+    let is_dated = dated
+        .into_iter()
+        .all(|(part, length)| part.is_some_and(|part| is_number(part, length)));
+    start.filter(|_| is_dated).unwrap_or(name)
 }
 
 #[derive(Debug, Deserialize)]

@@ -36,7 +36,7 @@ const DRAIN_SILENCE: Duration = Duration::from_millis(500);
 pub(crate) struct BashInput {
     #[serde(alias = "cmd")]
     command: String,
-    /// Seconds until it is killed; 120 by default, 1800 at most.
+    /// Seconds until it is killed, at most 1800.
     #[serde(default, alias = "timeout")]
     timeout_secs: Option<u64>,
     /// What it does, in a few words for the user.

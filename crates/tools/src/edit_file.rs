@@ -11,6 +11,7 @@ use serde::Deserialize;
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
 
 use self::matching::{Found, How, NoMatch};
+use crate::arguments::null_is_default;
 use crate::blocking;
 use crate::diff::Change;
 use crate::disk::{self, DiskError, Stamp};
@@ -39,7 +40,7 @@ pub(crate) struct EditFileInput {
     #[serde(alias = "new_str", alias = "new_text")]
     new_string: String,
     /// Replace it everywhere.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     replace_all: bool,
 }
 

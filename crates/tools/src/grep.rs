@@ -14,6 +14,7 @@ use serde_json::json;
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
 
 use self::hits::{Collector, Hits};
+use crate::arguments::null_is_default;
 use crate::blocking;
 use crate::disk;
 use crate::path::{resolve_path, shown};
@@ -39,10 +40,10 @@ pub(crate) struct GrepInput {
     /// Only files that match, such as `*.rs`.
     #[serde(default, alias = "include")]
     glob: Option<String>,
-    #[serde(default, alias = "case_insensitive")]
+    #[serde(default, alias = "case_insensitive", deserialize_with = "null_is_default")]
     ignore_case: bool,
     /// Lines to show around each match.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     context: usize,
 }
 

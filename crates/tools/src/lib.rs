@@ -45,6 +45,7 @@
 //! What this crate deliberately does not do: decide whether a call may run (that is the core's), read the environment or
 //! the clock outside [`process`] and `bash`, or keep a shell between calls.
 
+mod arguments;
 mod bash;
 mod blocking;
 mod diff;

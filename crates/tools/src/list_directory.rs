@@ -20,12 +20,8 @@ const MAX_ENTRIES: usize = 500;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListDirectoryInput {
     /// The working directory by default.
-    #[serde(default = "here", alias = "directory", alias = "dir")]
-    path: String,
-}
-
-fn here() -> String {
-    ".".to_owned()
+    #[serde(default, alias = "directory", alias = "dir")]
+    path: Option<String>,
 }
 
 /// The tool.
@@ -40,7 +36,7 @@ impl Tool for ListDirectory {
     }
 
     async fn run(&self, input: ListDirectoryInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
-        let path = resolve_path(&cx, &input.path)?;
+        let path = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
         let cancel = cx.cancel.clone();
         let work = move || {
             let name = shown(&cx.execution.cwd, &path);

@@ -51,7 +51,7 @@ impl JsonSchema for TodoStatus {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "enum": ["pending", "in_progress", "completed"] })
+        schemars::json_schema!({ "type": "string", "enum": ["pending", "in_progress", "completed"] })
     }
 }
 

@@ -4,4 +4,6 @@ mod decode;
 mod encode;
 
 pub(crate) use self::decode::Decoder;
-pub(crate) use self::encode::{MARKER, breakpoints, head, item_calls, message, prefix, put_marked, tools};
+pub(crate) use self::encode::{
+    MARKER, breakpoints, head, item_calls, message, prefix, put_marked, tools, without_trailing_blank,
+};

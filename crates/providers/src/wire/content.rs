@@ -24,13 +24,20 @@ pub(crate) enum Content<'a> {
     Result(&'a ToolResult),
 }
 
-/// The contents of a message, in order.
+/// What a message says that its role may say. In order, but results first: every wire wants them right
+/// behind their calls.
 pub(crate) fn contents(message: &Message, images: bool) -> Vec<Content<'_>> {
-    message
-        .parts
-        .iter()
-        .filter_map(|part| content(part, images))
-        .collect()
+    let assistant = sent_role(message) == Role::Assistant;
+    let said = message.parts.iter().filter_map(|part| content(part, images));
+    let allowed = said.filter(|content| match content {
+        Content::Text(_) => true,
+        Content::Call(_) => assistant,
+        Content::Image { .. } | Content::ImageUrl { .. } | Content::Result(_) => !assistant,
+    });
+    let (mut ordered, others): (Vec<_>, Vec<_>) =
+        allowed.partition(|content| matches!(content, Content::Result(_)));
+    ordered.extend(others);
+    ordered
 }
 
 /// The role a message is sent under. A summary always speaks as the user: it stands for a
@@ -66,7 +73,7 @@ fn content(part: &Part, images: bool) -> Option<Content<'_>> {
         ))),
         Part::ToolCall(call) => Some(Content::Call(call)),
         Part::ToolResult(result) => Some(Content::Result(result)),
-        Part::Binary(file) if images && is_image(&file.mime) && !file.data.is_empty() => {
+        Part::Binary(file) if images && is_image(&file.mime) && is_base64(&file.data) => {
             Some(Content::Image {
                 mime: &file.mime,
                 data: &file.data,
@@ -77,9 +84,11 @@ fn content(part: &Part, images: bool) -> Option<Content<'_>> {
             file.path, file.mime
         ))),
         Part::ImageUrl(image) => Some(match data_url(&image.url) {
-            Some((mime, data)) if images && is_image(mime) => Content::Image { mime, data },
+            Some((mime, data)) if images && is_image(mime) && is_base64(data) => {
+                Content::Image { mime, data }
+            }
             Some((mime, _)) => Content::Text(Cow::Owned(format!("[image not shown ({mime})]"))),
-            None if images => Content::ImageUrl {
+            None if images && is_web(&image.url) => Content::ImageUrl {
                 url: &image.url,
                 detail: image.detail.as_deref(),
             },
@@ -100,6 +109,20 @@ fn is_blank(text: &str) -> bool {
 
 fn is_image(mime: &str) -> bool {
     matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
+}
+
+fn is_web(url: &str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
+}
+
+/// Whole base64 with padding; providers refuse the request over anything else.
+fn is_base64(text: &str) -> bool {
+    let body = text.trim_end_matches('=');
+    let letters = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    !body.is_empty()
+        && text.len().is_multiple_of(4)
+        && text.len() - body.len() <= 2
+        && body.bytes().all(letters)
 }
 
 fn data_url(url: &str) -> Option<(&str, &str)> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use windlass_core::message::Message;
+use windlass_core::message::{Message, Role};
 use windlass_core::model::Model;
 use windlass_core::provider::{Prefix, Request};
 use windlass_core::tool::ToolSpec;
@@ -65,11 +65,17 @@ impl Encoder {
             Wire::Responses => responses::head(self, request),
         };
         let prefix = self.prefix(&request.prefix);
-        let pieces = self.pieces(&request.messages);
-        let marked = match self.wire {
-            Wire::Anthropic => anthropic::breakpoints(&pieces),
-            Wire::Chat | Wire::Responses => Vec::new(),
-        };
+        let mut pieces = self.pieces(&request.messages);
+        let mut marked = Vec::new();
+        if self.wire == Wire::Anthropic {
+            marked = anthropic::breakpoints(&pieces);
+            if let Some(last) = pieces.last_mut()
+                && let Some(trimmed) = anthropic::without_trailing_blank(last)
+            {
+                *last = trimmed;
+            }
+        }
+
         let size: usize = pieces.iter().map(|piece| piece.len() + 1).sum();
         let room = marked.len() * anthropic::MARKER.len() + 2;
         let mut body = BytesMut::with_capacity(head.len() + prefix.len() + size + room);
@@ -113,7 +119,7 @@ impl Encoder {
     /// The messages, without the ones that have nothing to say on this wire.
     pub(crate) fn pieces(&self, messages: &[Arc<Message>]) -> Vec<Bytes> {
         let mut naming = Naming::new(self.wire, self.quirks.short_call_ids);
-        let mut pieces = Vec::with_capacity(messages.len());
+        let mut pieces = Vec::with_capacity(messages.len() + 1);
         for message in messages {
             let names = naming.next(message, self.own_items(message).is_some());
             let key = if names.renamed() {
@@ -122,11 +128,31 @@ impl Encoder {
                 &self.key
             };
             let piece = message.memo.get_or_encode(key, || self.encode(message, names));
-            if !piece.is_empty() {
-                pieces.push(piece);
+            if piece.is_empty() {
+                continue;
             }
+            if pieces.is_empty() && message.role == Role::Assistant {
+                pieces.push(Bytes::from_static(self.opening()));
+            }
+            pieces.push(piece);
+        }
+
+        if pieces.is_empty() {
+            pieces.push(Bytes::from_static(self.opening()));
         }
         pieces
+    }
+
+    /// What stands in for a first user message that has nothing to say on this wire: a conversation
+    /// must begin with the user, and must begin.
+    const fn opening(&self) -> &'static [u8] {
+        match self.wire {
+            Wire::Anthropic => br#"{"role":"user","content":[{"type":"text","text":"(no text)"}]}"#,
+            Wire::Chat => br#"{"role":"user","content":"(no text)"}"#,
+            Wire::Responses => {
+                br#"{"type":"message","role":"user","content":[{"type":"input_text","text":"(no text)"}]}"#
+            }
+        }
     }
 
     fn encode(&self, message: &Message, names: CallNames<'_>) -> Bytes {
@@ -166,3 +192,7 @@ impl Encoder {
         calls.into_iter()
     }
 }
+
+#[cfg(test)]
+#[path = "encoder_tests.rs"]
+mod tests;

@@ -21,22 +21,26 @@ pub(crate) struct CallIds {
     history: Vec<Arc<Message>>,
     given: Vec<String>,
     seed: String,
+    wire: Wire,
     short: bool,
 }
 
 impl CallIds {
-    pub(crate) fn new(history: Vec<Arc<Message>>, short: bool) -> Self {
+    pub(crate) fn new(history: Vec<Arc<Message>>, wire: Wire, short: bool) -> Self {
         Self {
             history,
             given: Vec::new(),
             seed: CallId::generate().to_string(),
+            wire,
             short,
         }
     }
 
-    /// The provider's id, or a new one when that is empty or taken.
+    /// The provider's id, or a new one when that is taken or not one the wire takes back.
     pub(crate) fn admit(&mut self, id: &str) -> String {
-        let taken = id.is_empty()
+        // Chat servers have ids of all kinds and know their own again.
+        let odd = id.is_empty() || (self.wire != Wire::Chat && !fits(id, self.wire, self.short));
+        let taken = odd
             || self.given.iter().any(|given| given == id)
             || self
                 .history
@@ -77,7 +81,7 @@ impl<'a> Naming<'a> {
                 let mut rename = false;
                 for call in message.calls() {
                     let id = call.id.as_str();
-                    let fits = own && !id.is_empty() || self.fits(id);
+                    let fits = own && !id.is_empty() || fits(id, self.wire, self.short);
                     rename |= !fits || !self.seen.insert(id);
                 }
                 self.renamed = rename.then_some(message);
@@ -90,20 +94,21 @@ impl<'a> Naming<'a> {
             short: self.short,
         }
     }
+}
 
-    fn fits(&self, id: &str) -> bool {
-        let most = match self.wire {
-            Wire::Chat => 40,
-            Wire::Anthropic | Wire::Responses => 64,
-        };
-        let letters = |byte: u8| byte.is_ascii_alphanumeric() || (!self.short && matches!(byte, b'_' | b'-'));
-        let length = if self.short {
-            id.len() == 9
-        } else {
-            (1..=most).contains(&id.len())
-        };
-        length && id.bytes().all(letters)
-    }
+/// Whether any server of the wire takes the id.
+fn fits(id: &str, wire: Wire, short: bool) -> bool {
+    let most = match wire {
+        Wire::Chat => 40,
+        Wire::Anthropic | Wire::Responses => 64,
+    };
+    let letters = |byte: u8| byte.is_ascii_alphanumeric() || (!short && matches!(byte, b'_' | b'-'));
+    let length = if short {
+        id.len() == 9
+    } else {
+        (1..=most).contains(&id.len())
+    };
+    length && id.bytes().all(letters)
 }
 
 /// How one message names its calls or results.

@@ -41,6 +41,21 @@ pub(crate) fn object_text(input: &str) -> Cow<'_, str> {
     }
 }
 
+/// A tool's name as every wire takes it. Models make names up, and one that breaks the pattern would
+/// make every later request invalid.
+pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 64;
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    if name.is_empty() {
+        Cow::Borrowed("unnamed")
+    } else if name.len() <= LONGEST && name.chars().all(fits) {
+        Cow::Borrowed(name)
+    } else {
+        let letters = name.chars().map(|letter| if fits(letter) { letter } else { '_' });
+        Cow::Owned(letters.take(LONGEST).collect())
+    }
+}
+
 /// A JSON object with fields whose text must stay as it is.
 pub(crate) struct ObjectWriter(Vec<u8>);
 
@@ -91,6 +106,21 @@ pub(crate) fn text<'a>(map: &'a Map<String, Value>, name: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// LOOP-16: a name the model made up does not make requests invalid.
+    #[test]
+    fn names_fit_the_pattern() {
+        let long = "x".repeat(65);
+        for (name, expected) in [
+            ("read_file", "read_file"),
+            ("functions.bash", "functions_bash"),
+            ("", "unnamed"),
+            ("ä b", "__b"),
+        ] {
+            assert_eq!(tool_name(name), expected);
+        }
+        assert_eq!(tool_name(&long).len(), 64);
+    }
 
     /// LOOP-7: arguments that are no JSON object travel under `_raw`, everything else as it was written.
     #[test]

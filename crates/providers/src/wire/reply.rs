@@ -45,7 +45,7 @@ impl ReplyDecoder {
         limits: sse::Limits,
         history: Vec<Arc<Message>>,
     ) -> Self {
-        let ids = CallIds::new(history, quirks.short_call_ids);
+        let ids = CallIds::new(history, wire, quirks.short_call_ids);
         let assembly = match wire {
             Wire::Anthropic => Assembly::Anthropic(anthropic::Decoder::new(provider, ids)),
             Wire::Chat => Assembly::Chat(chat::Decoder::new(provider, quirks.echo, ids)),

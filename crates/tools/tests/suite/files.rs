@@ -61,14 +61,20 @@ fn arguments_are_validated() {
             other => panic!("{tool}: {other:?}"),
         }
     }
-    assert!(desk.prepare("read_file", &json!({ "file_path": "a" })).is_ok());
-    assert!(
-        desk.prepare(
+    for (tool, arguments) in [
+        ("read_file", json!({ "file_path": "a", "offset": null })),
+        (
             "edit_file",
-            &json!({ "path": "a", "old_str": "a", "new_str": "b" })
-        )
-        .is_ok()
-    );
+            json!({ "path": "a", "old_str": "a", "new_str": "b", "replace_all": null }),
+        ),
+        (
+            "grep",
+            json!({ "pattern": "a", "path": null, "ignore_case": null, "context": null }),
+        ),
+        ("list_directory", json!({ "path": null })),
+    ] {
+        assert!(desk.prepare(tool, &arguments).is_ok(), "{tool}");
+    }
 }
 
 /// TOOL-2: a file is shown with line numbers, and in pages.

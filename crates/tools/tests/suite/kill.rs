@@ -3,13 +3,17 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio::task::JoinSet;
 use windlass_core::tool::ToolError;
 use windlass_tools::{ToolsConfig, process};
 
 use crate::desk::{Desk, pids, runs, until};
 
-/// Processes that are hard to end. Each writes its pid to the file `pids`.
-const STUBBORN: &[(&str, &str, usize)] = &[
+/// A name, a command, and how many processes it starts that write their pid to the file `pids`.
+type Case = (&'static str, &'static str, usize);
+
+/// Processes that are hard to end.
+const STUBBORN: &[Case] = &[
     ("plain", "echo $$ >> pids; sleep 100; true", 1),
     (
         "a child and its child",
@@ -46,54 +50,60 @@ const STUBBORN: &[(&str, &str, usize)] = &[
 /// LOOP-8: a canceled call returns at once with the output so far, and its whole tree ends soon after.
 #[tokio::test]
 async fn cancel_ends_the_tree() {
-    for (name, command, count) in STUBBORN {
-        let desk = Desk::new();
-        let call = desk
-            .prepare("bash", &json!({ "command": format!("echo begun; {command}") }))
-            .expect("valid");
-        let running = tokio::spawn(call.run(desk.context()));
-        let pids = pids(&desk.path("pids"), *count).await;
-        until("the output is there", || desk.live().contains("begun")).await;
-        assert!(pids.iter().all(|pid| runs(*pid)), "{name}");
-        let canceled = Instant::now();
-        desk.cancel.cancel();
-        let result = running.await.expect("no panic");
-        let returned = canceled.elapsed();
-        match result {
-            Err(ToolError::Canceled(text)) => assert_eq!(text, "begun\n", "{name}"),
-            other => panic!("{name}: {other:?}"),
-        }
-        until(name, || !pids.iter().any(|pid| runs(*pid))).await;
-        let ended = canceled.elapsed();
-        // Far above what is promised, for machines that are busy; far below what a hang takes.
-        assert!(
-            returned < Duration::from_secs(1),
-            "{name}: returned after {returned:?}"
-        );
-        assert!(ended < Duration::from_secs(8), "{name}: ended after {ended:?}");
+    let cases: JoinSet<()> = STUBBORN.iter().map(|case| canceled(*case)).collect();
+    cases.join_all().await;
+}
+
+async fn canceled((name, command, count): Case) {
+    let desk = Desk::new();
+    let call = desk
+        .prepare("bash", &json!({ "command": format!("echo begun; {command}") }))
+        .expect("valid");
+    let running = tokio::spawn(call.run(desk.context()));
+    let pids = pids(&desk.path("pids"), count).await;
+    until("the output is there", || desk.live().contains("begun")).await;
+    assert!(pids.iter().all(|pid| runs(*pid)), "{name}");
+    let canceled = Instant::now();
+    desk.cancel.cancel();
+    let result = running.await.expect("no panic");
+    let returned = canceled.elapsed();
+    match result {
+        Err(ToolError::Canceled(text)) => assert_eq!(text, "begun\n", "{name}"),
+        other => panic!("{name}: {other:?}"),
     }
-    assert!(process::settle(Duration::from_secs(10)).await);
+    until(name, || !pids.iter().any(|pid| runs(*pid))).await;
+    let ended = canceled.elapsed();
+    // Far above what is promised, for machines that are busy; far below what a hang takes.
+    assert!(
+        returned < Duration::from_secs(1),
+        "{name}: returned after {returned:?}"
+    );
+    assert!(ended < Duration::from_secs(8), "{name}: ended after {ended:?}");
 }
 
 /// TOOL-4: the same trees end when the time is up.
 #[tokio::test]
 async fn a_timeout_ends_the_tree() {
-    for (name, command, count) in STUBBORN {
-        let desk = Desk::with(&ToolsConfig {
-            command_timeout: Duration::from_secs(3),
-            ..ToolsConfig::default()
-        });
-        let file = desk.path("pids");
-        let call = desk.call("bash", json!({ "command": command }));
-        let (output, pids) = tokio::join!(call, pids(&file, *count));
-        let output = output.expect(name);
-        assert!(
-            output.content.ends_with("[timed out after 3 s]"),
-            "{name}: {}",
-            output.content
-        );
-        until(name, || !pids.iter().any(|pid| runs(*pid))).await;
-    }
+    let cases: JoinSet<()> = STUBBORN.iter().map(|case| timed_out(*case)).collect();
+    cases.join_all().await;
+}
+
+async fn timed_out((name, command, count): Case) {
+    let config = ToolsConfig {
+        command_timeout: Duration::from_secs(4),
+        ..ToolsConfig::default()
+    };
+    let desk = Desk::with(&config);
+    let file = desk.path("pids");
+    let call = desk.call("bash", json!({ "command": command }));
+    let (output, pids) = tokio::join!(call, pids(&file, count));
+    let output = output.expect(name);
+    assert!(
+        output.content.ends_with("[timed out after 4 s]"),
+        "{name}: {}",
+        output.content
+    );
+    until(name, || !pids.iter().any(|pid| runs(*pid))).await;
 }
 
 /// LOOP-8: a call that is dropped ends its tree like one that is canceled.

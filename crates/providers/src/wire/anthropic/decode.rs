@@ -11,7 +11,7 @@ use crate::failure;
 use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
-use crate::wire::json::{ObjectWriter, object_text, text};
+use crate::wire::json::{ObjectWriter, object_text, text, tool_name};
 use crate::wire::reply::EventError;
 
 /// Assembles one reply from its events.
@@ -255,8 +255,9 @@ impl Decoder {
                 .field("signature", signature)
                 .finish(),
             Kind::ToolUse { at } => ObjectWriter::new()
-                .fields(&start, &["id", "input"])
+                .fields(&start, &["id", "name", "input"])
                 .field("id", self.draft.call_id(*at))
+                .field("name", tool_name(text(&start, "name")).as_ref())
                 .raw("input", &object_text(self.draft.text(*at)))
                 .finish(),
             Kind::Opaque { input } if input.is_empty() => Some(block.start.clone()),

@@ -12,7 +12,7 @@ use windlass_core::tool::ToolSpec;
 
 use crate::wire::content::{Content, contents, result_text, sent_role};
 use crate::wire::encoder::{Encoder, Outgoing};
-use crate::wire::json::{append, field, object_text};
+use crate::wire::json::{append, field, object_text, tool_name};
 
 /// Asks the provider to keep everything up to the block it stands in.
 pub(crate) const MARKER: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
@@ -96,7 +96,9 @@ pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let mut content = Vec::new();
     match outgoing.items {
         Some(items) => {
-            for item in items {
+            // The API refuses a reply that ends in thinking, which is how a cut one may end.
+            let last = items.iter().rposition(|item| !ItemHead::read(item).is_thinking());
+            for item in items.iter().take(last.map_or(0, |last| last + 1)) {
                 push(&mut content, item);
             }
         }
@@ -147,20 +149,31 @@ pub(crate) fn put_marked(body: &mut BytesMut, piece: &Bytes) {
     body.put_slice(end);
 }
 
+/// A reply in last place with its trailing blanks gone, if it had any: the API refuses them there, and
+/// only there, so the kept bytes stay as they are.
+pub(crate) fn without_trailing_blank(piece: &Bytes) -> Option<Bytes> {
+    if !piece.starts_with(b"{\"role\":\"assistant\"") {
+        return None;
+    }
+    let mut message: Value = serde_json::from_slice(piece).ok()?;
+    let block = message.get_mut("content")?.as_array_mut()?.last_mut()?;
+    let text = block.get("text")?.as_str()?;
+    let trimmed = text.trim_end();
+    if trimmed.len() == text.len() {
+        return None;
+    }
+    let trimmed = Value::String(trimmed.to_owned());
+    *block.get_mut("text")? = trimmed;
+    serde_json::to_vec(&message).ok().map(Bytes::from)
+}
+
 /// The ids of the calls among the provider's own items.
 pub(crate) fn item_calls(items: &[Box<RawValue>]) -> Vec<String> {
-    #[derive(Deserialize)]
-    struct Item {
-        r#type: String,
-        id: Option<String>,
-    }
-    let parsed = items
+    let calls = items
         .iter()
-        .filter_map(|item| serde_json::from_str::<Item>(item.get()).ok());
-    parsed
-        .filter(|item| item.r#type == "tool_use")
-        .filter_map(|item| item.id)
-        .collect()
+        .map(|item| ItemHead::read(item))
+        .filter(|item| item.r#type == "tool_use");
+    calls.filter_map(|item| item.id.map(Cow::into_owned)).collect()
 }
 
 fn append_block<'a>(out: &mut Vec<u8>, content: Content<'a>, name: &mut impl FnMut(&'a str) -> Cow<'a, str>) {
@@ -191,7 +204,7 @@ fn append_block<'a>(out: &mut Vec<u8>, content: Content<'a>, name: &mut impl FnM
                 out,
                 &Block::ToolUse {
                     id: &name(call.id.as_str()),
-                    name: &call.name,
+                    name: &tool_name(&call.name),
                     input,
                 },
             );
@@ -216,6 +229,25 @@ fn push<T: Serialize + ?Sized>(out: &mut Vec<u8>, block: &T) {
         out.push(b',');
     }
     append(out, block);
+}
+
+/// What decides about an item.
+#[derive(Deserialize, Default)]
+struct ItemHead<'a> {
+    #[serde(borrow, default)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+}
+
+impl<'a> ItemHead<'a> {
+    fn read(item: &'a RawValue) -> Self {
+        serde_json::from_str(item.get()).unwrap_or_default()
+    }
+
+    fn is_thinking(&self) -> bool {
+        matches!(&*self.r#type, "thinking" | "redacted_thinking")
+    }
 }
 
 #[derive(Serialize)]

@@ -6,7 +6,7 @@ use windlass_core::provider::ProviderEvent;
 
 use super::chunk::Fragment;
 use crate::wire::draft::{At, Draft};
-use crate::wire::json::{ObjectWriter, is_object, object_text};
+use crate::wire::json::{ObjectWriter, is_object, object_text, tool_name};
 
 /// The calls of one reply.
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ impl Calls {
         let items = self.0.iter().filter_map(|slot| {
             let at = slot.at?;
             let function = ObjectWriter::new()
-                .field("name", &slot.name)
+                .field("name", tool_name(&slot.name).as_ref())
                 .field("arguments", object_text(draft.text(at)).as_ref())
                 .finish()?;
             ObjectWriter::new()

@@ -1,5 +1,7 @@
 //! Requests to Chat Completions.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -9,7 +11,7 @@ use windlass_core::tool::ToolSpec;
 
 use crate::wire::content::{Content, contents, result_text, sent_role};
 use crate::wire::encoder::{Encoder, Outgoing};
-use crate::wire::json::{append, field, object_text};
+use crate::wire::json::{append, field, object_text, tool_name};
 use crate::wire::quirks::MaxTokensField;
 
 pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
@@ -124,11 +126,10 @@ fn assistant(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
                 id: names.name(call.id.as_str()).into_owned(),
                 r#type: "function",
                 function: Function {
-                    name: &call.name,
+                    name: tool_name(&call.name),
                     arguments: object_text(&call.input).into_owned(),
                 },
             }),
-            // A model writes neither images nor results.
             Content::Image { .. } | Content::ImageUrl { .. } | Content::Result(_) => {}
         }
     }
@@ -146,7 +147,7 @@ fn assistant(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
     );
 }
 
-/// Results first, each a message of its own, as the wire wants them right behind their calls.
+/// Each result is a message of its own; they come first.
 fn user(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
     let mut names = outgoing.names.namer();
     let mut blocks = Vec::new();
@@ -252,7 +253,7 @@ struct Call<'a> {
 
 #[derive(Serialize)]
 struct Function<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: String,
 }
 

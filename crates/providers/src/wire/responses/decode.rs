@@ -11,7 +11,7 @@ use crate::failure;
 use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
-use crate::wire::json::{ObjectWriter, is_object, object_text, text};
+use crate::wire::json::{ObjectWriter, is_object, object_text, text, tool_name};
 use crate::wire::reply::EventError;
 
 /// Assembles one reply from its events.
@@ -210,26 +210,35 @@ impl Decoder {
                         .collect();
                     self.draft.extend(at, &parts.join("\n\n"), events);
                 }
-                self.draft.seal(at, None, item.encrypted_content);
+                self.draft.seal(at, None, item.encrypted_content.clone());
             }
             // A kind this version does not know is kept whole and goes back whole.
             _ => {}
         }
         self.close_output(output, None, events);
-        self.items.push((output, kept));
+        // A message that says nothing would be refused when it comes back.
+        let parts = item.content.unwrap_or_default();
+        let said = |part: &Map<String, Value>| {
+            !text(part, "text").trim().is_empty() || !text(part, "refusal").trim().is_empty()
+        };
+        if item.r#type != "message" || parts.iter().any(said) {
+            self.items.push((output, kept));
+        }
     }
 
     /// The call as it goes back, if it cannot go back as it came.
     fn call_item(&self, raw: &RawValue, item: &Item, at: At) -> Option<Box<RawValue>> {
         let id = self.draft.call_id(at);
         let arguments = item.arguments.as_deref().unwrap_or_default();
-        if item.call_id.as_deref() == Some(id) && is_object(arguments) {
+        let name = item.name.as_deref().unwrap_or_default();
+        if item.call_id.as_deref() == Some(id) && is_object(arguments) && tool_name(name) == name {
             return None;
         }
         let fields: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
         ObjectWriter::new()
-            .fields(&fields, &["call_id", "arguments"])
+            .fields(&fields, &["call_id", "name", "arguments"])
             .field("call_id", id)
+            .field("name", tool_name(name).as_ref())
             .field("arguments", object_text(arguments).as_ref())
             .finish()
     }

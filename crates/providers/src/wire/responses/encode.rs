@@ -11,7 +11,7 @@ use windlass_core::tool::ToolSpec;
 
 use crate::wire::content::{Content, contents, result_text, sent_role};
 use crate::wire::encoder::{Encoder, Outgoing};
-use crate::wire::json::{append, field, object_text};
+use crate::wire::json::{append, field, object_text, tool_name};
 
 pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
     let mut out = b"{".to_vec();
@@ -121,7 +121,6 @@ fn from_parts(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
         match content {
             Content::Text(text) if assistant => blocks.push(Block::OutputText { text }),
             Content::Text(text) => blocks.push(Block::InputText { text }),
-            Content::Image { .. } | Content::ImageUrl { .. } if assistant => {}
             Content::Image { mime, data } => {
                 let image_url = Cow::Owned(format!("data:{mime};base64,{data}"));
                 blocks.push(Block::InputImage {
@@ -145,7 +144,7 @@ fn from_parts(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
                     out,
                     &Item::FunctionCall {
                         call_id,
-                        name: &call.name,
+                        name: tool_name(&call.name),
                         arguments,
                     },
                 );
@@ -207,7 +206,7 @@ enum Item<'a> {
     },
     FunctionCall {
         call_id: Cow<'a, str>,
-        name: &'a str,
+        name: Cow<'a, str>,
         arguments: Cow<'a, str>,
     },
     FunctionCallOutput {

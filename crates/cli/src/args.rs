@@ -1,0 +1,196 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::exit::EXIT_CODES;
+
+/// An agent runtime: a model, tools, and a loop that turns.
+#[derive(Debug, Parser)]
+#[command(
+    name = "windlass",
+    version,
+    about = "Have work done in a folder by any model you like.",
+    long_about = "Have work done in a folder by any model you like: Anthropic, OpenAI, any compatible server, \
+                  or the built-in simulated model, which needs no key and no network.",
+    after_help = "Try it without a key:\n  windlass demo\n  windlass exec --provider sim \"list the files here\"\n\n\
+                  With a key:\n  export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, or any of `windlass doctor`)\n  \
+                  windlass exec \"fix the failing test\"",
+    args_conflicts_with_subcommands = true,
+    subcommand_required = false,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    /// Run this prompt and exit: the same as `windlass exec <PROMPT>`
+    #[arg(short = 'p', long = "print", value_name = "PROMPT", num_args = 0..=1, default_missing_value = "-")]
+    pub(crate) print: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) exec: ExecOptions,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run one prompt to its answer, without a person: for scripts, pipes and CI
+    #[command(after_help = EXIT_CODES)]
+    Exec {
+        /// What to do; `-` or nothing reads it from standard input, and input piped beside a prompt is
+        /// appended to it as context
+        prompt: Vec<String>,
+        #[command(flatten)]
+        options: ExecOptions,
+    },
+    /// Watch the simulated model find, fix and verify a bug with real tools: no key, no network
+    Demo(DemoOptions),
+    /// Look at the settings in effect, and where each came from
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Say what is configured, what is reachable, and what this machine supports
+    Doctor {
+        #[command(flatten)]
+        settings: SettingsOptions,
+        /// Do not connect to anything
+        #[arg(long)]
+        offline: bool,
+    },
+    /// The simulated model on its own
+    Sim {
+        #[command(subcommand)]
+        command: SimCommand,
+    },
+    /// Print a completion script for your shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (roff), as in `windlass man | man -l -`
+    Man,
+}
+
+#[derive(Debug, Clone, Args, Default)]
+pub(crate) struct ExecOptions {
+    #[command(flatten)]
+    pub(crate) settings: SettingsOptions,
+
+    /// Work in this folder instead of the current one
+    #[arg(short = 'C', long = "cd", value_name = "FOLDER")]
+    pub(crate) cd: Option<PathBuf>,
+
+    /// What goes to standard output: the answer, one JSON object, or one JSON event per line
+    #[arg(short = 'o', long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
+
+    /// A JSON Schema file the answer must match; the answer is then JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
+
+    /// The most iterations (model calls) of the turn
+    #[arg(long, visible_alias = "max-turns", value_name = "N")]
+    pub(crate) max_iterations: Option<u32>,
+
+    /// The most US dollars the turn may cost
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_cost: Option<f64>,
+
+    /// The work counts as done only when the model calls the `done` tool
+    #[arg(long)]
+    pub(crate) require_done: bool,
+
+    /// Say nothing on standard error but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Clone, Args, Default)]
+pub(crate) struct SettingsOptions {
+    /// The provider: a preset such as `anthropic`, `openai`, `ollama`, `sim`, or one of your settings
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+
+    /// The model, in the provider's words
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+
+    /// Read this settings file instead of the usual one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Set any setting, as in `-c agent.max_iterations=50`; may be repeated
+    #[arg(short = 'c', value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The answer
+    #[default]
+    Text,
+    /// One object at the end: answer, usage, cost
+    Json,
+    /// One event per line as it happens
+    StreamJson,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoOptions {
+    /// Make the project here and keep it; a temporary folder otherwise
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) keep: Option<PathBuf>,
+    /// The wire format spoken between Windlass and the simulated model
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) wire: DemoWire,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum DemoWire {
+    /// Anthropic Messages
+    #[default]
+    Anthropic,
+    /// OpenAI Chat Completions
+    Chat,
+    /// OpenAI Responses
+    Responses,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print every setting in effect
+    Show {
+        /// Say where each value came from
+        #[arg(long)]
+        origin: bool,
+        #[command(flatten)]
+        settings: SettingsOptions,
+    },
+    /// Print the JSON Schema of the settings file, for editors
+    Schema,
+    /// Say what a setting does, its default and its effect
+    Explain {
+        /// The key, such as `agent.max_iterations`
+        key: String,
+    },
+    /// Print where settings are read from
+    Path,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SimCommand {
+    /// Serve the simulated model on loopback: Anthropic Messages, OpenAI Chat Completions and Responses
+    Serve {
+        /// A script of replies (YAML); rules that answer simple requests otherwise
+        #[arg(long, value_name = "FILE")]
+        script: Option<PathBuf>,
+        /// The port; 0 for any free one
+        #[arg(long, default_value_t = 0)]
+        port: u16,
+        /// Require this key, as the real services do
+        #[arg(long, value_name = "KEY")]
+        api_key: Option<String>,
+    },
+}

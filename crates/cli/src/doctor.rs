@@ -1,0 +1,113 @@
+//! `windlass doctor`: what is configured, what is reachable, what this machine supports.
+
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use windlass_providers::preset::presets;
+
+use crate::args::SettingsOptions;
+use crate::connect::{SIM, choose};
+use crate::exec::working_directory;
+use crate::exit::{Exit, Problem};
+use crate::settings::Settings;
+use crate::{environment, kernel};
+
+/// Prints the report. The exit code says whether a prompt could be run now.
+pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<Exit, Problem> {
+    println!("windlass {}\n", env!("CARGO_PKG_VERSION"));
+    let cwd = working_directory(None)?;
+    let folders = environment::folders()?;
+    println!("Settings");
+    row("user file", &present(&folders.user_file()));
+    match folders.project_file(&cwd) {
+        Some(path) => row("project file", &present(&path)),
+        None => row("project file", "none above this folder"),
+    }
+    row("data", &folders.data.display().to_string());
+    row("state", &folders.state.display().to_string());
+    row("cache", &folders.cache.display().to_string());
+    let settings = match environment::settings(options, &cwd, Vec::new()) {
+        Ok(settings) => settings,
+        Err(problem) => {
+            row("problem", &problem.message.replace('\n', "\n                  "));
+            return Ok(problem.exit);
+        }
+    };
+    for warning in &settings.warnings {
+        row("warning", warning);
+    }
+    println!("\nKeys in the environment");
+    for preset in presets().iter().filter(|preset| !preset.key_variables.is_empty()) {
+        let found = preset.key_variables.iter().find(|variable| environment::var(variable).is_some());
+        let text = match found {
+            Some(variable) => format!("{variable} is set"),
+            None => format!("not set ({})", preset.key_variables.join(" or ")),
+        };
+        row(&preset.name, &text);
+    }
+    let local: Vec<_> = presets().iter().filter(|preset| preset.key_variables.is_empty()).map(|preset| preset.name.as_str()).collect();
+    row("no key needed", &local.join(", "));
+    println!("\nModel");
+    let exit = model(&settings, offline).await;
+    println!("\nThis machine");
+    for (what, state) in kernel::abilities() {
+        row(what, &state);
+    }
+    Ok(exit)
+}
+
+async fn model(settings: &Settings, offline: bool) -> Exit {
+    let choice = match choose(settings, &environment::var) {
+        Ok(choice) => choice,
+        Err(problem) => {
+            row("none", problem.message.lines().next().unwrap_or_default());
+            row("to try", "windlass exec --provider sim \"list the files here\"");
+            return problem.exit;
+        }
+    };
+    row("provider", &choice.name);
+    row("model", &choice.model);
+    row("wire", choice.wire.name());
+    if choice.name == SIM && choice.base_url.is_empty() {
+        row("reachable", "built in: no network");
+        return Exit::Ok;
+    }
+    row("address", &choice.base_url);
+    if offline {
+        row("reachable", "not tried (--offline)");
+        return Exit::Ok;
+    }
+    match reach(&choice.base_url).await {
+        Ok(()) => {
+            row("reachable", "yes");
+            Exit::Ok
+        }
+        Err(why) => {
+            row("reachable", &format!("no: {why}"));
+            Exit::Provider
+        }
+    }
+}
+
+/// Whether something listens there. No request is sent, so no key leaves.
+async fn reach(base_url: &str) -> Result<(), String> {
+    let (scheme, rest) = base_url.split_once("://").ok_or("not an address")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority.rsplit('@').next().unwrap_or_default();
+    let default = if scheme == "https" { 443 } else { 80 };
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let target = if has_port { authority.to_owned() } else { format!("{authority}:{default}") };
+    match tokio::time::timeout(Duration::from_secs(5), TcpStream::connect(&target)).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(format!("{target}: {error}")),
+        Err(_) => Err(format!("{target}: no answer within 5 s")),
+    }
+}
+
+fn present(path: &std::path::Path) -> String {
+    format!("{}{}", path.display(), if path.exists() { "" } else { " (not there)" })
+}
+
+fn row(what: &str, text: &str) {
+    println!("  {what:<16}{text}");
+}

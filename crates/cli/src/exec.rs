@@ -1,0 +1,247 @@
+//! `windlass exec`: one prompt to its answer.
+
+mod input;
+mod schema;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use windlass_api::{Client, Event, EventStream, Part, SessionId, Submission};
+use windlass_tools::process;
+
+use self::input::read_prompt;
+use self::schema::AnswerSchema;
+use crate::args::{ExecOptions, OutputFormat};
+use crate::assemble::{Purpose, assemble};
+use crate::connect::{Connection, connect};
+use crate::exit::{Exit, Problem};
+use crate::local::LocalClient;
+use crate::output::{Printer, RunResult, Style, Totals, Trouble, printer};
+use crate::settings::Settings;
+use crate::signals::Signals;
+use crate::{environment, prompt};
+
+/// How long child processes may take to die before we exit all the same.
+const LAST_CALL: Duration = Duration::from_secs(3);
+
+/// Runs a prompt and shows its answer.
+pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit, Problem> {
+    let style = Style::detect(options.quiet, &environment::var);
+    let cwd = working_directory(options.cd.as_deref())?;
+    let schema = options.output_schema.as_deref().map(AnswerSchema::read).transpose()?;
+    let settings = environment::settings(&options.settings, &cwd, flags(options))?;
+    for warning in &settings.warnings {
+        style.warn(warning);
+    }
+    let prompt = read_prompt(words, style).await?;
+    let connection = connect(&settings, &environment::var).await?;
+    check_cost_limit(&settings, &connection)?;
+    for notice in &connection.notices {
+        style.note(notice);
+    }
+    let job = Job { prompt, schema, format: options.output_format, require_done: options.require_done, style };
+    Ok(run(&settings, &connection, cwd, job).await.exit)
+}
+
+/// What one run is about.
+pub(crate) struct Job {
+    pub(crate) prompt: String,
+    pub(crate) schema: Option<AnswerSchema>,
+    pub(crate) format: OutputFormat,
+    pub(crate) require_done: bool,
+    pub(crate) style: Style,
+}
+
+/// Runs a job to its end, output included, and leaves no process behind.
+pub(crate) async fn run(settings: &Settings, connection: &Connection, cwd: PathBuf, job: Job) -> RunResult {
+    let session = SessionId::generate();
+    let begun = Instant::now();
+    let purpose = Purpose { cwd: cwd.clone(), session: session.clone(), require_done: job.require_done };
+    let client = LocalClient::new(assemble(settings, Arc::clone(&connection.provider), purpose));
+    let mut runner = Runner {
+        client: &client,
+        session,
+        printer: printer(job.format, job.style),
+        signals: Signals::listen(),
+        totals: Totals::default(),
+    };
+    let mut parts = vec![Part::text(prompt::environment(&cwd)), Part::text(job.prompt)];
+    if let Some(schema) = &job.schema {
+        parts.push(Part::text(schema.instruction()));
+    }
+    let mut ending = runner.turn(parts).await;
+    if let Some(schema) = &job.schema {
+        ending = runner.conform(schema, ending).await;
+    }
+    if job.require_done && ending.exit == Exit::Ok && !ending.done {
+        ending.exit = Exit::Failed;
+        let message = "the model answered without calling `done`".to_owned();
+        ending.problem = Some(Trouble { kind: "not_done".to_owned(), message, hint: None });
+    }
+    let mut result = RunResult {
+        session: runner.session.to_string(),
+        exit: ending.exit,
+        answer: ending.answer,
+        structured: ending.structured,
+        problem: ending.problem,
+        totals: runner.totals,
+        duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+    };
+    if runner.printer.finish(&result).is_err() {
+        result.exit = Exit::BrokenPipe;
+    }
+    process::settle(LAST_CALL).await;
+    result
+}
+
+/// How a turn ended.
+struct Ending {
+    exit: Exit,
+    answer: Option<String>,
+    structured: Option<serde_json::Value>,
+    problem: Option<Trouble>,
+    done: bool,
+}
+
+impl Ending {
+    fn failed(exit: Exit, kind: &str, message: String, hint: Option<String>) -> Self {
+        let problem = Some(Trouble { kind: kind.to_owned(), message, hint });
+        Self { exit, answer: None, structured: None, problem, done: false }
+    }
+}
+
+struct Runner<'a> {
+    client: &'a LocalClient,
+    session: SessionId,
+    printer: Box<dyn Printer>,
+    signals: Signals,
+    totals: Totals,
+}
+
+impl Runner<'_> {
+    async fn turn(&mut self, parts: Vec<Part>) -> Ending {
+        match self.client.submit(Submission { session: self.session.clone(), parts }).await {
+            Ok(events) => self.watch(events).await,
+            Err(error) => Ending::failed(Exit::Failed, "rejected", error.to_string(), None),
+        }
+    }
+
+    /// Shows events until the terminal one. A signal, or nobody reading, cancels the turn.
+    async fn watch(&mut self, mut events: EventStream) -> Ending {
+        let mut heartbeat = tokio::time::interval(Duration::from_millis(120));
+        let mut broken = false;
+        let mut dirty = false;
+        let mut ended_by_tool = false;
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = self.signals.interrupted() => {
+                    self.client.cancel(&self.session).await;
+                    continue;
+                }
+                envelope = events.next() => envelope,
+                // Flushing between events that come in one gulp would cost a system call each.
+                () = std::future::ready(()), if dirty => {
+                    dirty = false;
+                    broken |= self.printer.idle().is_err();
+                    continue;
+                }
+                _ = heartbeat.tick() => {
+                    self.printer.tick();
+                    continue;
+                }
+            };
+            let Some(envelope) = next else {
+                return Ending::failed(Exit::Failed, "lost", "the turn ended without an end".to_owned(), None);
+            };
+            self.totals.count(&envelope.event);
+            if let Event::ToolResult { name, is_error, .. } = &envelope.event {
+                ended_by_tool = name == "done" && !is_error;
+            }
+            broken |= self.printer.event(&envelope).is_err();
+            dirty = true;
+            if broken {
+                self.client.cancel(&self.session).await;
+            }
+            if envelope.event.is_terminal() {
+                let ending = self.ending(envelope.event, ended_by_tool);
+                return if broken { Ending { exit: Exit::BrokenPipe, ..ending } } else { ending };
+            }
+        }
+    }
+
+    fn ending(&self, event: Event, done: bool) -> Ending {
+        match event {
+            Event::Final { content, finish } => Ending {
+                exit: Exit::of_answer(finish),
+                answer: Some(content),
+                structured: None,
+                problem: None,
+                done,
+            },
+            Event::Failed { reason, message, hint, .. } => {
+                let kind = serde_json::to_value(reason).ok();
+                let kind = kind.map(|kind| kind.as_str().map_or_else(|| kind.to_string(), str::to_owned));
+                Ending::failed(Exit::of_failure(reason), &kind.unwrap_or_default(), message, hint)
+            }
+            _ => Ending::failed(self.signals.exit(), "canceled", "interrupted".to_owned(), None),
+        }
+    }
+
+    /// Checks the answer against the schema; a wrong one is sent back once.
+    async fn conform(&mut self, schema: &AnswerSchema, first: Ending) -> Ending {
+        let Some(answer) = first.answer.as_deref().filter(|_| first.exit == Exit::Ok) else { return first };
+        let complaint = match schema.check(answer) {
+            Ok(value) => return Ending { structured: Some(value.clone()), answer: Some(value.to_string()), ..first },
+            Err(complaint) => complaint,
+        };
+        let second = self.turn(vec![Part::text(schema.repair_prompt(&complaint))]).await;
+        let Some(answer) = second.answer.as_deref().filter(|_| second.exit == Exit::Ok) else { return second };
+        match schema.check(answer) {
+            Ok(value) => Ending { structured: Some(value.clone()), answer: Some(value.to_string()), ..second },
+            Err(complaint) => {
+                let message = format!("the answer does not match {}: {complaint}", schema.name());
+                Ending { answer: second.answer, ..Ending::failed(Exit::Schema, "schema", message, None) }
+            }
+        }
+    }
+}
+
+/// The folder to work in.
+pub(crate) fn working_directory(given: Option<&Path>) -> Result<PathBuf, Problem> {
+    let here = std::env::current_dir()
+        .map_err(|error| Problem::usage(format!("the current folder cannot be used: {error}")))?;
+    let Some(given) = given else { return Ok(here) };
+    let path = here.join(given);
+    match std::fs::canonicalize(&path) {
+        Ok(path) if path.is_dir() => Ok(path),
+        Ok(_) => Err(Problem::usage(format!("--cd {}: this is not a folder", given.display()))),
+        Err(error) => Err(Problem::usage(format!("--cd {}: {error}", given.display()))),
+    }
+}
+
+fn flags(options: &ExecOptions) -> Vec<(&'static str, &'static str, String)> {
+    let mut flags = Vec::new();
+    if let Some(iterations) = options.max_iterations {
+        flags.push(("agent.max_iterations", "--max-iterations", iterations.to_string()));
+    }
+    if let Some(cost) = options.max_cost {
+        flags.push(("agent.max_cost_usd", "--max-cost", format!("{cost:?}")));
+    }
+    flags
+}
+
+/// A cost limit that cannot be measured would be a promise nobody keeps.
+fn check_cost_limit(settings: &Settings, connection: &Connection) -> Result<(), Problem> {
+    let model = connection.provider.model();
+    if settings.agent.max_cost_usd.is_some() && model.price.is_none() {
+        let text = format!(
+            "a cost limit is set, but the price of `{0}` is not known: set `models.\"{0}\".price.input` and `.output`",
+            model.id
+        );
+        return Err(Problem::usage(text));
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! The prompt: from the arguments, from standard input, or from both.
+
+use std::io::{IsTerminal, Read};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use crate::exit::Problem;
+use crate::output::Style;
+
+/// More than this is not a prompt.
+const MOST_BYTES: u64 = 10 * 1024 * 1024;
+
+/// Puts the prompt together. Text piped beside a prompt is context, and marked as such.
+pub(super) async fn read_prompt(words: &[String], style: Style) -> Result<String, Problem> {
+    let given = words.join(" ");
+    let given = if given.trim() == "-" { String::new() } else { given };
+    let piped = if has_piped_input() { read_stdin(style).await? } else { String::new() };
+    match (given.trim().is_empty(), piped.trim().is_empty()) {
+        (false, true) => Ok(given),
+        (true, false) => Ok(piped),
+        (false, false) => Ok(format!("{given}\n\n<stdin>\n{}\n</stdin>", piped.trim_end())),
+        (true, true) => Err(Problem::usage(
+            "there is no prompt: give one as an argument or on standard input, as in `windlass exec \"list the files here\"`",
+        )),
+    }
+}
+
+/// A terminal, a closed descriptor or `/dev/null` carries nothing; a file or a pipe may.
+fn has_piped_input() -> bool {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return false;
+    }
+    let Ok(owned) = stdin.as_fd().try_clone_to_owned() else { return false };
+    match std::fs::File::from(owned).metadata() {
+        Ok(metadata) => {
+            use std::os::unix::fs::FileTypeExt;
+            let kind = metadata.file_type();
+            kind.is_file() || kind.is_fifo() || kind.is_socket()
+        }
+        Err(_) => false,
+    }
+}
+
+async fn read_stdin(style: Style) -> Result<String, Problem> {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    // A thread of its own: a read from a pipe that nobody closes must not keep the program from ending.
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes);
+        let _ = sender.send(read.map(|_| bytes));
+    });
+    tokio::pin!(receiver);
+    let result = tokio::select! {
+        result = &mut receiver => result,
+        () = tokio::time::sleep(Duration::from_secs(2)) => {
+            style.note("reading standard input until it ends (use `< /dev/null` when there is none)…");
+            tokio::select! {
+                result = &mut receiver => result,
+                _ = tokio::signal::ctrl_c() => {
+                    return Err(Problem::new(crate::exit::Exit::Interrupted, "interrupted"));
+                }
+            }
+        }
+    };
+    let bytes = match result {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(error)) => return Err(Problem::usage(format!("standard input cannot be read: {error}"))),
+        Err(_) => return Err(Problem::usage("standard input cannot be read")),
+    };
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(Problem::usage(format!("standard input is larger than {} MB", MOST_BYTES / 1024 / 1024)));
+    }
+    String::from_utf8(bytes).or_else(|error| {
+        style.warn(&format!("standard input is not valid UTF-8 ({}); bad bytes are replaced", error.utf8_error()));
+        Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
+    })
+}

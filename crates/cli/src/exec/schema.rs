@@ -1,0 +1,93 @@
+//! `--output-schema`: the answer is JSON that matches, or the run fails.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::exit::Problem;
+
+/// The schema an answer must match.
+pub(crate) struct AnswerSchema {
+    path: PathBuf,
+    text: String,
+    validator: jsonschema::Validator,
+}
+
+const MOST_COMPLAINTS: usize = 5;
+
+impl AnswerSchema {
+    /// Reads a schema file.
+    pub(super) fn read(path: &Path) -> Result<Self, Problem> {
+        let problem = |what: String| Problem::usage(format!("--output-schema {}: {what}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
+        let schema: Value = serde_json::from_str(&text).map_err(|error| problem(format!("not JSON: {error}")))?;
+        let validator = jsonschema::validator_for(&schema)
+            .map_err(|error| problem(format!("not a JSON Schema: {error}")))?;
+        Ok(Self { path: path.to_owned(), text: schema.to_string(), validator })
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// What the model is told with the prompt.
+    pub(super) fn instruction(&self) -> String {
+        format!(
+            "Your final answer must be one JSON value that matches this JSON Schema, and nothing else — no prose, no code fence:\n{}",
+            self.text
+        )
+    }
+
+    /// What the model is told when its answer does not match.
+    pub(super) fn repair_prompt(&self, complaint: &str) -> String {
+        format!(
+            "Your answer does not match the JSON Schema: {complaint}\n\
+             Answer again with one JSON value that matches this JSON Schema, and nothing else:\n{}",
+            self.text
+        )
+    }
+
+    /// The answer as a value, or what is wrong with it.
+    pub(super) fn check(&self, answer: &str) -> Result<Value, String> {
+        let value: Value = serde_json::from_str(unfenced(answer)).map_err(|error| format!("it is not JSON ({error})"))?;
+        let complaints: Vec<_> = self
+            .validator
+            .iter_errors(&value)
+            .take(MOST_COMPLAINTS)
+            .map(|error| {
+                let place = error.instance_path().to_string();
+                format!("{}: {error}", if place.is_empty() { "/" } else { &place })
+            })
+            .collect();
+        if complaints.is_empty() { Ok(value) } else { Err(complaints.join("; ")) }
+    }
+}
+
+/// The answer without the code fence many models put around JSON.
+fn unfenced(answer: &str) -> &str {
+    let answer = answer.trim();
+    let Some(inner) = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else { return answer };
+    match inner.split_once('\n') {
+        Some((language, body)) if !language.contains(['{', '[', '"']) => body.trim(),
+        _ => inner.trim(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UI-3: fenced answers are understood, anything else is taken as it is.
+    #[test]
+    fn fences() {
+        for (answer, expected) in [
+            ("{\"a\": 1}", "{\"a\": 1}"),
+            ("```json\n{\"a\": 1}\n```", "{\"a\": 1}"),
+            ("```\n[1]\n```\n", "[1]"),
+            ("```{\"a\": 1}```", "{\"a\": 1}"),
+            ("Here: {\"a\": 1}", "Here: {\"a\": 1}"),
+        ] {
+            assert_eq!(unfenced(answer), expected);
+        }
+    }
+}

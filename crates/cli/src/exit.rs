@@ -1,0 +1,98 @@
+//! What a run's exit code says.
+
+use windlass_api::{FailureKind, FinishReason};
+
+/// The exit codes, as documented in `docs/exec.md` and `windlass exec --help`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// There is an answer.
+    Ok = 0,
+    /// It failed.
+    Failed = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// A settings file or variable is wrong.
+    Config = 3,
+    /// The session is busy with another turn.
+    Busy = 4,
+    /// A tool call was denied.
+    Denied = 5,
+    /// The iteration limit was reached.
+    TurnLimit = 6,
+    /// The cost limit was reached.
+    CostLimit = 7,
+    /// The provider failed, refused the key or could not be reached.
+    Provider = 8,
+    /// The answer does not match the output schema.
+    Schema = 9,
+    /// Interrupted by the user.
+    Interrupted = 130,
+    /// Whoever read the output has gone.
+    BrokenPipe = 141,
+}
+
+/// The table that help texts and documents show.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0    there is an answer
+  1    failed
+  2    wrong usage
+  3    a settings file or variable is wrong
+  4    the session is busy
+  5    a tool call was denied
+  6    the iteration limit was reached
+  7    the cost limit was reached
+  8    the provider failed, refused the key or could not be reached
+  9    the answer does not match --output-schema
+  130  interrupted";
+
+impl Exit {
+    /// The code of a failed turn.
+    pub(crate) fn of_failure(kind: FailureKind) -> Self {
+        match kind {
+            FailureKind::Provider(_) => Self::Provider,
+            FailureKind::PermissionDenied => Self::Denied,
+            FailureKind::CostLimit => Self::CostLimit,
+            FailureKind::Repetition
+            | FailureKind::MaxTokens
+            | FailureKind::EmptyReply
+            | FailureKind::Refusal
+            | FailureKind::Stopped
+            | FailureKind::Log => Self::Failed,
+        }
+    }
+
+    /// The code of an answer.
+    pub(crate) fn of_answer(finish: FinishReason) -> Self {
+        if finish == FinishReason::MaxIterations { Self::TurnLimit } else { Self::Ok }
+    }
+}
+
+/// An error that knows its exit code.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    /// The code.
+    pub(crate) exit: Exit,
+    /// What is wrong and what would be right.
+    pub(crate) message: String,
+}
+
+impl Problem {
+    /// A problem with `exit` as its code.
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into() }
+    }
+
+    /// A problem with the command line.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Problem {}

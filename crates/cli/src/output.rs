@@ -1,0 +1,94 @@
+//! What a run shows: the answer on standard output, everything else on standard error.
+
+mod json;
+mod spinner;
+mod stream_json;
+mod text;
+
+use std::io;
+
+use windlass_api::{Envelope, Event, Usage};
+
+pub(crate) use self::text::Style;
+use self::{json::JsonPrinter, stream_json::StreamJsonPrinter, text::TextPrinter};
+use crate::args::OutputFormat;
+use crate::exit::Exit;
+
+/// Shows the events of a run.
+pub(crate) trait Printer: Send {
+    /// Takes one event. An error means that nobody reads the output any more.
+    fn event(&mut self, envelope: &Envelope) -> io::Result<()>;
+
+    /// Called when no event is waiting: time to flush.
+    fn idle(&mut self) -> io::Result<()>;
+
+    /// Called now and then while nothing happens.
+    fn tick(&mut self) {}
+
+    /// The run is over.
+    fn finish(&mut self, result: &RunResult) -> io::Result<()>;
+}
+
+/// What a run came to.
+#[derive(Debug, Clone)]
+pub(crate) struct RunResult {
+    pub(crate) session: String,
+    pub(crate) exit: Exit,
+    /// The answer, if there is one.
+    pub(crate) answer: Option<String>,
+    /// The answer as a value, when a schema was given and it matches.
+    pub(crate) structured: Option<serde_json::Value>,
+    /// Why there is no answer, or no good one.
+    pub(crate) problem: Option<Trouble>,
+    pub(crate) totals: Totals,
+    pub(crate) duration_ms: u64,
+}
+
+/// What went wrong, for people.
+#[derive(Debug, Clone)]
+pub(crate) struct Trouble {
+    pub(crate) kind: String,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+/// What a run used.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Totals {
+    pub(crate) usage: Usage,
+    pub(crate) cost_usd: Option<f64>,
+    pub(crate) model_calls: u32,
+    pub(crate) tool_calls: u32,
+    pub(crate) provider: String,
+    pub(crate) model: String,
+}
+
+impl Totals {
+    /// Counts an event.
+    pub(crate) fn count(&mut self, event: &Event) {
+        match event {
+            Event::Start { provider, model } => {
+                self.provider.clone_from(provider);
+                self.model.clone_from(model);
+            }
+            Event::Usage { usage, cost_usd, .. } => {
+                self.usage.add(usage);
+                self.model_calls += 1;
+                if let Some(cost) = cost_usd {
+                    *self.cost_usd.get_or_insert(0.0) += cost;
+                }
+            }
+            Event::ToolCall { .. } => self.tool_calls += 1,
+            _ => {}
+        }
+    }
+}
+
+/// The printer for `format`.
+pub(crate) fn printer(format: OutputFormat, style: Style) -> Box<dyn Printer> {
+    match format {
+        OutputFormat::Text => Box::new(TextPrinter::new(style)),
+        OutputFormat::Json => Box::new(JsonPrinter::new(style)),
+        OutputFormat::StreamJson => Box::new(StreamJsonPrinter::new(style)),
+    }
+}

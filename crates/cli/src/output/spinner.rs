@@ -1,0 +1,49 @@
+//! A sign of life on a terminal while nothing else is to be seen.
+
+use std::io::Write;
+use std::time::Instant;
+
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// One line on standard error that is rewritten and then wiped.
+pub(super) struct Spinner {
+    on: bool,
+    shown: bool,
+    since: Instant,
+    label: String,
+    frame: usize,
+}
+
+impl Spinner {
+    pub(super) fn new(on: bool) -> Self {
+        Self { on, shown: false, since: Instant::now(), label: "thinking".to_owned(), frame: 0 }
+    }
+
+    /// What is being waited for from now on.
+    pub(super) fn wait_for(&mut self, label: &str) {
+        self.label = label.to_owned();
+        self.since = Instant::now();
+    }
+
+    /// Draws the next frame.
+    pub(super) fn tick(&mut self) {
+        if !self.on {
+            return;
+        }
+        self.frame = (self.frame + 1) % FRAMES.len();
+        let frame = FRAMES.get(self.frame).copied().unwrap_or_default();
+        let seconds = self.since.elapsed().as_secs();
+        let time = if seconds > 0 { format!(" {seconds}s") } else { String::new() };
+        eprint!("\r\x1b[K\x1b[2m{frame} {}{time}\x1b[0m", self.label);
+        let _ = std::io::stderr().flush();
+        self.shown = true;
+    }
+
+    /// Wipes the line, so that something else can be written.
+    pub(super) fn clear(&mut self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+            self.shown = false;
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The answer as text, streamed to a terminal; what is going on goes to standard error.
+
+use std::io::{self, IsTerminal, Write};
+
+use windlass_api::{DeltaKind, Envelope, Event, StepStatus};
+
+use super::spinner::Spinner;
+use super::{Printer, RunResult};
+use crate::terminal::plain;
+
+/// How much is said, and whether it is coloured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Style {
+    /// Say nothing but errors.
+    pub(crate) quiet: bool,
+    /// Use colours on standard error.
+    pub(crate) color: bool,
+    /// Stream the model's text to standard output as it comes.
+    pub(crate) live: bool,
+    /// Show a sign of life on standard error.
+    pub(crate) spinner: bool,
+}
+
+impl Style {
+    /// What fits the terminal, or the lack of one.
+    pub(crate) fn detect(quiet: bool, env: &dyn Fn(&str) -> Option<String>) -> Self {
+        let terminal = io::stderr().is_terminal();
+        let dumb = env("TERM").is_some_and(|term| term == "dumb");
+        let forced = env("FORCE_COLOR").is_some_and(|value| !value.is_empty() && value != "0");
+        let refused = env("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            quiet,
+            color: !refused && (forced || (terminal && !dumb)),
+            live: io::stdout().is_terminal(),
+            spinner: terminal && !dumb && !quiet,
+        }
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// A line about what is going on.
+    pub(crate) fn note(self, text: &str) {
+        if !self.quiet {
+            eprintln!("{}", self.paint("2", &plain(text)));
+        }
+    }
+
+    /// A line the user should read.
+    pub(crate) fn warn(self, text: &str) {
+        if !self.quiet {
+            eprintln!("{} {}", self.paint("33", "warning:"), plain(text));
+        }
+    }
+
+    /// An error.
+    pub(crate) fn error(self, text: &str) {
+        eprintln!("{} {}", self.paint("31", "error:"), plain(text));
+    }
+
+    /// The events every format tells on standard error.
+    pub(super) fn notice_event(self, event: &Event) {
+        match event {
+            Event::Warning { message } => self.warn(message),
+            Event::Error { message } => self.warn(message),
+            Event::Retry { attempt, max_attempts, delay_ms, message, .. } => {
+                #[allow(clippy::cast_precision_loss)]
+                let seconds = *delay_ms as f64 / 1_000.0;
+                self.warn(&format!("{message}; trying again in {seconds:.1} s ({attempt} of {max_attempts})"));
+            }
+            Event::Compaction { before, after } => self.note(&format!("Compacting: {before}→{after} tokens")),
+            _ => {}
+        }
+    }
+
+    /// Why a run failed, and what to do.
+    pub(super) fn trouble(self, result: &RunResult) {
+        if let Some(trouble) = &result.problem {
+            self.error(&trouble.message);
+            if let Some(hint) = &trouble.hint {
+                eprintln!("  {}", plain(hint));
+            }
+        }
+    }
+}
+
+pub(super) struct TextPrinter {
+    style: Style,
+    spinner: Spinner,
+    /// Text of this iteration that was streamed to standard output.
+    shown: String,
+    /// After a discarded reply: how much of `shown` the new reply has repeated so far.
+    replayed: Option<usize>,
+}
+
+impl TextPrinter {
+    pub(super) fn new(style: Style) -> Self {
+        Self { style, spinner: Spinner::new(style.spinner), shown: String::new(), replayed: None }
+    }
+
+    /// Streams a piece of the reply. A reply that starts over is not shown twice as long as it says the same.
+    fn delta(&mut self, text: &str) -> io::Result<()> {
+        let Some(from) = self.replayed else { return self.stream(text) };
+        let expected = self.shown.get(from..).unwrap_or_default();
+        if expected.starts_with(text) {
+            self.replayed = Some(from + text.len());
+            return Ok(());
+        }
+        self.replayed = None;
+        if let Some(rest) = text.strip_prefix(expected) {
+            let rest = rest.to_owned();
+            return self.stream(&rest);
+        }
+        // The new reply says something else: start it on a line of its own, from its beginning.
+        let repeated = self.shown.get(..from).unwrap_or_default().to_owned();
+        self.shown.clear();
+        self.stream_raw("\n[the reply starts over]\n")?;
+        self.stream(&format!("{repeated}{text}"))
+    }
+
+    fn stream(&mut self, text: &str) -> io::Result<()> {
+        self.shown.push_str(text);
+        self.stream_raw(text)
+    }
+
+    fn stream_raw(&mut self, text: &str) -> io::Result<()> {
+        self.spinner.clear();
+        io::stdout().write_all(plain(text).as_bytes())
+    }
+
+    /// Ends the line of streamed text before something else is written.
+    fn break_line(&mut self) -> io::Result<()> {
+        if !self.shown.is_empty() {
+            let end = if self.shown.ends_with('\n') { "" } else { "\n" };
+            io::stdout().write_all(end.as_bytes())?;
+            io::stdout().flush()?;
+            self.shown.clear();
+        }
+        self.replayed = None;
+        Ok(())
+    }
+
+    fn step_result(&mut self, content: &str, is_error: bool) {
+        let mut lines = content.lines().filter(|line| !line.trim().is_empty());
+        let shown: Vec<&str> = lines.by_ref().take(3).collect();
+        let left = lines.count();
+        for line in shown {
+            let short: String = line.chars().take(160).collect();
+            let text = format!("  │ {}", plain(&short));
+            let painted = if is_error { self.style.paint("31", &text) } else { self.style.paint("2", &text) };
+            eprintln!("{painted}");
+        }
+        if left > 0 {
+            eprintln!("{}", self.style.paint("2", &format!("  │ … {left} more lines")));
+        }
+    }
+}
+
+impl Printer for TextPrinter {
+    fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
+        match &envelope.event {
+            Event::Delta { kind: DeltaKind::Text, text } if self.style.live => self.delta(text)?,
+            Event::Retry { discard, .. } => {
+                self.spinner.clear();
+                if *discard && !self.shown.is_empty() {
+                    self.replayed = Some(0);
+                }
+                self.style.notice_event(&envelope.event);
+            }
+            Event::Text { text } => {
+                if self.style.live {
+                    self.break_line()?;
+                } else {
+                    self.style.note(text);
+                }
+            }
+            Event::StepStart { title, .. } => {
+                self.break_line()?;
+                self.spinner.clear();
+                if !self.style.quiet {
+                    eprintln!("{} {}", self.style.paint("36", "●"), plain(title));
+                }
+                self.spinner.wait_for(title);
+            }
+            Event::ToolResult { content, is_error, .. } => {
+                self.spinner.clear();
+                if !self.style.quiet {
+                    self.step_result(content, *is_error);
+                }
+            }
+            Event::StepComplete { status, duration_ms, .. } => {
+                if *status == StepStatus::Error && *duration_ms > 1_000 {
+                    self.style.note(&format!("  └ failed after {:.1} s", millis(*duration_ms)));
+                }
+                self.spinner.wait_for("thinking");
+            }
+            Event::Warning { .. } | Event::Error { .. } | Event::Compaction { .. } => {
+                self.spinner.clear();
+                self.style.notice_event(&envelope.event);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn idle(&mut self) -> io::Result<()> {
+        io::stdout().flush()
+    }
+
+    fn tick(&mut self) {
+        if self.shown.is_empty() {
+            self.spinner.tick();
+        }
+    }
+
+    fn finish(&mut self, result: &RunResult) -> io::Result<()> {
+        self.spinner.clear();
+        let streamed = std::mem::take(&mut self.shown);
+        self.replayed = None;
+        if let Some(answer) = &result.answer {
+            // What was streamed is the answer already, unless the answer came another way (`done`, a limit).
+            if streamed.trim() == answer.trim() {
+                io::stdout().write_all(if streamed.ends_with('\n') { b"" } else { b"\n" })?;
+            } else {
+                let lead = if streamed.is_empty() || streamed.ends_with('\n') { "" } else { "\n" };
+                let text = if self.style.live { plain(answer) } else { answer.clone() };
+                writeln!(io::stdout(), "{lead}{text}")?;
+            }
+        } else if !streamed.is_empty() && !streamed.ends_with('\n') {
+            writeln!(io::stdout())?;
+        }
+        io::stdout().flush()?;
+        self.style.trouble(result);
+        self.style.note(&summary(result));
+        Ok(())
+    }
+}
+
+/// One line: model, calls, tokens, cost, time.
+fn summary(result: &RunResult) -> String {
+    let totals = &result.totals;
+    let cost = match totals.cost_usd {
+        Some(cost) => format!("${cost:.4}"),
+        None => "cost unknown".to_owned(),
+    };
+    format!(
+        "{} · {} model calls · {} tool calls · {} in ({} cached) · {} out · {cost} · {:.1} s",
+        if totals.model.is_empty() { "no model" } else { &totals.model },
+        totals.model_calls,
+        totals.tool_calls,
+        totals.usage.total_input(),
+        totals.usage.cache_read,
+        totals.usage.output,
+        millis(result.duration_ms),
+    )
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn millis(milliseconds: u64) -> f64 {
+    milliseconds as f64 / 1_000.0
+}
