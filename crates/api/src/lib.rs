@@ -34,7 +34,10 @@ pub struct Submission {
 impl Submission {
     /// A text for `session`.
     pub fn text(session: SessionId, text: impl Into<String>) -> Self {
-        Self { session, parts: vec![Part::text(text)] }
+        Self {
+            session,
+            parts: vec![Part::text(text)],
+        }
     }
 }
 

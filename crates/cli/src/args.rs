@@ -175,6 +175,8 @@ pub(crate) enum ConfigCommand {
         /// The key, such as `agent.max_iterations`
         key: String,
     },
+    /// Print the reference of all settings (Markdown)
+    Reference,
     /// Print where settings are read from
     Path,
 }

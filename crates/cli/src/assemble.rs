@@ -35,35 +35,58 @@ pub(crate) fn assemble(settings: &Settings, provider: Arc<dyn Provider>, purpose
         offer_done: purpose.require_done,
         todos: todos.clone(),
     });
-    let mut system = settings.agent.system_prompt.clone().unwrap_or_else(|| SYSTEM_PROMPT.to_owned());
+    let mut system = settings
+        .agent
+        .system_prompt
+        .clone()
+        .unwrap_or_else(|| SYSTEM_PROMPT.to_owned());
     if purpose.require_done {
         system.push_str(REQUIRE_DONE);
     }
     let env = child_environment(std::env::vars(), &purpose.cwd, purpose.session.as_str());
     let context = &settings.context;
     let middleware: Vec<Arc<dyn Middleware>> = if context.auto_compact {
-        vec![Arc::new(AutoCompact { threshold: context.hard_threshold })]
+        vec![Arc::new(AutoCompact {
+            threshold: context.hard_threshold,
+        })]
     } else {
         Vec::new()
     };
-    let compactor: Option<Arc<dyn Compactor>> =
-        context.auto_compact.then(|| Arc::new(Summarize { keep_recent: context.keep_recent_messages }) as _);
+    let compactor: Option<Arc<dyn Compactor>> = context.auto_compact.then(|| {
+        Arc::new(Summarize {
+            keep_recent: context.keep_recent_messages,
+        }) as _
+    });
     Assembly {
         provider,
-        prefix: Arc::new(Prefix { system, tools: tools.specs(), ..Prefix::default() }),
+        prefix: Arc::new(Prefix {
+            system,
+            tools: tools.specs(),
+            ..Prefix::default()
+        }),
         tools,
         limits: limits(settings),
         max_output: settings.agent.max_output_tokens,
         calls: CallSettings {
-            execution: Arc::new(ExecutionContext { cwd: purpose.cwd, env, session: Some(purpose.session) }),
+            execution: Arc::new(ExecutionContext {
+                cwd: purpose.cwd,
+                env,
+                session: Some(purpose.session),
+            }),
             mode: execution(settings.tools.execution),
             timeout: settings.tools.timeout,
             max_result_chars: settings.tools.max_tool_result_chars,
-            defaults: CategoryDefaults { write: settings.security.auto_approve_writes, admin: false },
+            defaults: CategoryDefaults {
+                write: settings.security.auto_approve_writes,
+                admin: false,
+            },
         },
         middleware,
         compactor,
-        incomplete: Some(Arc::new(OpenWork { todos, require_done: purpose.require_done })),
+        incomplete: Some(Arc::new(OpenWork {
+            todos,
+            require_done: purpose.require_done,
+        })),
     }
 }
 

@@ -37,21 +37,38 @@ pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// Makes the provider that the settings ask for, or the first one whose key is in the environment.
 pub(crate) async fn connect(settings: &Settings, env: Env<'_>) -> Result<Connection, Problem> {
     let choice = choose(settings, env)?;
-    let sim = if choice.name == SIM && choice.base_url.is_empty() { Some(start_sim(Brain::rules()).await?) } else { None };
-    let base_url = sim.as_ref().map_or_else(|| choice.base_url.clone(), SimHandle::url);
+    let sim = if choice.name == SIM && choice.base_url.is_empty() {
+        Some(start_sim(Brain::rules()).await?)
+    } else {
+        None
+    };
+    let base_url = sim
+        .as_ref()
+        .map_or_else(|| choice.base_url.clone(), SimHandle::url);
     connect_to(settings, env, choice, base_url, sim).await
 }
 
 /// Makes a provider for a simulated model that runs already.
-pub(crate) async fn connect_sim(settings: &Settings, sim: SimHandle, wire: Wire) -> Result<Connection, Problem> {
-    let choice = Choice { wire, ..Choice::of(SIM, settings, &|_| None)? };
+pub(crate) async fn connect_sim(
+    settings: &Settings,
+    sim: SimHandle,
+    wire: Wire,
+) -> Result<Connection, Problem> {
+    let choice = Choice {
+        wire,
+        ..Choice::of(SIM, settings, &|_| None)?
+    };
     let base_url = sim.url();
     connect_to(settings, &|_| None, choice, base_url, Some(sim)).await
 }
 
 /// Starts the simulated model on a free port.
 pub(crate) async fn start_sim(brain: Brain) -> Result<SimHandle, Problem> {
-    let config = SimConfig { brain, keep_bodies: false, ..SimConfig::default() };
+    let config = SimConfig {
+        brain,
+        keep_bodies: false,
+        ..SimConfig::default()
+    };
     let failed = |error| Problem::new(Exit::Failed, format!("cannot start the simulated model: {error}"));
     Sim::start(config).await.map_err(failed)
 }
@@ -65,7 +82,9 @@ async fn connect_to(
 ) -> Result<Connection, Problem> {
     let mut notices = Vec::new();
     if choice.name == SIM {
-        notices.push("the simulated model answers: it follows simple rules and is not a language model".to_owned());
+        notices.push(
+            "the simulated model answers: it follows simple rules and is not a language model".to_owned(),
+        );
     }
     let model = registry::lookup(&choice.model, &overrides(settings));
     if !model.known {
@@ -82,7 +101,10 @@ async fn connect_to(
         base_url,
         key: found.map(|key| key.secret),
         key_hint: choice.key_hint(),
-        headers: choice.entry.map(|entry| entry.headers.clone().into_iter().collect()).unwrap_or_default(),
+        headers: choice
+            .entry
+            .map(|entry| entry.headers.clone().into_iter().collect())
+            .unwrap_or_default(),
         quirks,
         model,
         reasoning: effort(settings.agent.reasoning),
@@ -99,7 +121,11 @@ async fn connect_to(
     };
     let provider = HttpProvider::new(config, Transport::new(), Arc::new(SystemClock::default()))
         .map_err(|error| Problem::new(Exit::Config, error.to_string()))?;
-    Ok(Connection { provider: Arc::new(provider), notices, _sim: sim })
+    Ok(Connection {
+        provider: Arc::new(provider),
+        notices,
+        _sim: sim,
+    })
 }
 
 fn unknown_model(model: &Model) -> String {
@@ -129,9 +155,17 @@ pub(crate) fn choose<'a>(settings: &'a Settings, env: Env<'_>) -> Result<Choice<
     if let Some((name, model)) = settings.model.as_deref().and_then(|model| model.split_once('/'))
         && (settings.providers.contains_key(name) || preset(name).is_some())
     {
-        return Ok(Choice { model: model.to_owned(), ..Choice::of(name, settings, env)? });
+        return Ok(Choice {
+            model: model.to_owned(),
+            ..Choice::of(name, settings, env)?
+        });
     }
-    let has_key = |preset: &&Preset| preset.key_variables.iter().any(|variable| env(variable).is_some());
+    let has_key = |preset: &&Preset| {
+        preset
+            .key_variables
+            .iter()
+            .any(|variable| env(variable).is_some())
+    };
     match presets().iter().find(has_key) {
         Some(found) => Choice::of(&found.name, settings, env),
         None => Err(Problem::new(Exit::Provider, no_key())),
@@ -156,7 +190,12 @@ impl<'a> Choice<'a> {
         if entry.is_none() && preset.is_none() {
             return Err(Problem::new(Exit::Config, unknown_provider(name, settings)));
         }
-        let from_env = preset.and_then(|preset| preset.base_url_variables.iter().find_map(|variable| env(variable)));
+        let from_env = preset.and_then(|preset| {
+            preset
+                .base_url_variables
+                .iter()
+                .find_map(|variable| env(variable))
+        });
         let configured = entry.and_then(|entry| entry.base_url.clone());
         let base_url = configured
             .or_else(|| from_env.clone())
@@ -165,17 +204,41 @@ impl<'a> Choice<'a> {
         let wire = match (entry.and_then(|entry| entry.wire), preset) {
             (Some(wire), _) => wire_of(wire),
             // A server that only looks like OpenAI rarely speaks the newer wire.
-            (None, Some(preset)) if preset.wire == Wire::Responses && from_env.is_some() && !is_openai(&base_url) => Wire::Chat,
+            (None, Some(preset))
+                if preset.wire == Wire::Responses && from_env.is_some() && !is_openai(&base_url) =>
+            {
+                Wire::Chat
+            }
             (None, Some(preset)) => preset.wire,
-            (None, None) => return Err(incomplete(name, "wire", "anthropic-messages, openai-chat or openai-responses")),
+            (None, None) => {
+                return Err(incomplete(
+                    name,
+                    "wire",
+                    "anthropic-messages, openai-chat or openai-responses",
+                ));
+            }
         };
-        let model = settings.model.clone().or_else(|| entry.and_then(|entry| entry.model.clone()));
-        let model = model.or_else(|| preset.map(|preset| preset.default_model.clone())).unwrap_or_default();
+        let model = settings
+            .model
+            .clone()
+            .or_else(|| entry.and_then(|entry| entry.model.clone()));
+        let model = model
+            .or_else(|| preset.map(|preset| preset.default_model.clone()))
+            .unwrap_or_default();
         if model.is_empty() {
-            let text = format!("provider `{name}` has no default model: name one with --model or `providers.{name}.model`");
+            let text = format!(
+                "provider `{name}` has no default model: name one with --model or `providers.{name}.model`"
+            );
             return Err(Problem::new(Exit::Config, text));
         }
-        Ok(Self { name: name.to_owned(), model, wire, base_url, entry, preset })
+        Ok(Self {
+            name: name.to_owned(),
+            model,
+            wire,
+            base_url,
+            entry,
+            preset,
+        })
     }
 
     /// What to set when the key is missing or refused.
@@ -195,7 +258,10 @@ fn base_preset(name: &str, entry: Option<&ProviderEntry>) -> Result<Option<&'sta
             Some(found) => Ok(Some(found)),
             None => {
                 let known: Vec<_> = presets().iter().map(|preset| preset.name.as_str()).collect();
-                let text = format!("`providers.{name}.preset`: there is no preset `{base}`; known are {}", known.join(", "));
+                let text = format!(
+                    "`providers.{name}.preset`: there is no preset `{base}`; known are {}",
+                    known.join(", ")
+                );
                 Err(Problem::new(Exit::Config, text))
             }
         },
@@ -205,13 +271,25 @@ fn base_preset(name: &str, entry: Option<&ProviderEntry>) -> Result<Option<&'sta
 fn unknown_provider(name: &str, settings: &Settings) -> String {
     let mut known: Vec<&str> = presets().iter().map(|preset| preset.name.as_str()).collect();
     known.extend(settings.providers.keys().map(String::as_str));
-    let nearest = known.iter().copied().max_by(|a, b| strsim::jaro(a, name).total_cmp(&strsim::jaro(b, name)));
-    let hint = nearest.filter(|near| strsim::jaro(near, name) > 0.7).map(|near| format!("; did you mean `{near}`?"));
-    format!("there is no provider `{name}`{}\nKnown: {}", hint.unwrap_or_default(), known.join(", "))
+    let nearest = known
+        .iter()
+        .copied()
+        .max_by(|a, b| strsim::jaro(a, name).total_cmp(&strsim::jaro(b, name)));
+    let hint = nearest
+        .filter(|near| strsim::jaro(near, name) > 0.7)
+        .map(|near| format!("; did you mean `{near}`?"));
+    format!(
+        "there is no provider `{name}`{}\nKnown: {}",
+        hint.unwrap_or_default(),
+        known.join(", ")
+    )
 }
 
 fn incomplete(name: &str, key: &str, what: &str) -> Problem {
-    Problem::new(Exit::Config, format!("provider `{name}` is incomplete: set `providers.{name}.{key}` ({what})"))
+    Problem::new(
+        Exit::Config,
+        format!("provider `{name}` is incomplete: set `providers.{name}.{key}` ({what})"),
+    )
 }
 
 fn is_openai(base_url: &str) -> bool {
@@ -240,7 +318,11 @@ fn overrides(settings: &Settings) -> Vec<ModelOverride> {
     entries
         .map(|(id, entry)| {
             let given = entry.price;
-            let any = given.input.or(given.output).or(given.cache_read).or(given.cache_write);
+            let any = given
+                .input
+                .or(given.output)
+                .or(given.cache_read)
+                .or(given.cache_write);
             let price = any.map(|_| Price {
                 input: given.input.unwrap_or_default(),
                 output: given.output.unwrap_or_default(),

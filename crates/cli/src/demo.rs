@@ -20,45 +20,75 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
     let (folder, _temporary) = folder(options.keep.as_deref())?;
     write_project(&folder)?;
     println!("A small project with a failing test is in {}", folder.display());
-    println!("The model is simulated: a script that plays the part of a model, over real HTTP. The tools are real.\n");
+    println!(
+        "The model is simulated: a script that plays the part of a model, over real HTTP. The tools are real.\n"
+    );
     if test_passes(&folder)? {
-        return Err(Problem::new(Exit::Failed, "the demo's test should fail before the fix, and does not"));
+        return Err(Problem::new(
+            Exit::Failed,
+            "the demo's test should fail before the fix, and does not",
+        ));
     }
     println!("$ sh test.sh      (fails)\n> {PROMPT}\n");
 
     let settings = environment::settings(&SettingsOptions::default(), &folder, Vec::new())?;
     let sim = start_sim(Brain::script(demo_script())).await?;
     let connection = connect_sim(&settings, sim, wire(options.wire)).await?;
-    let style = Style { live: true, ..Style::detect(false, &environment::var) };
-    let job = Job { prompt: PROMPT.to_owned(), schema: None, format: OutputFormat::Text, require_done: false, style };
+    let style = Style {
+        live: true,
+        ..Style::detect(false, &environment::var)
+    };
+    let job = Job {
+        prompt: PROMPT.to_owned(),
+        schema: None,
+        format: OutputFormat::Text,
+        require_done: false,
+        style,
+    };
     let result = run(&settings, &connection, folder.clone(), job).await;
     if result.exit != Exit::Ok {
         return Ok(result.exit);
     }
     if !test_passes(&folder)? {
-        return Err(Problem::new(Exit::Failed, "the model said it was done, but the test still fails"));
+        return Err(Problem::new(
+            Exit::Failed,
+            "the model said it was done, but the test still fails",
+        ));
     }
     println!("\n$ sh test.sh      (passes, checked once more after the model was done)\n");
     println!("That is Windlass with a script for a model. With a real one:\n");
     println!("  export ANTHROPIC_API_KEY=…     or OPENAI_API_KEY, or see `windlass doctor`");
     println!("  windlass exec \"fix the failing test\"\n");
-    println!("Without a key: `windlass exec --provider sim \"list the files here\"`. More: `windlass --help`.");
+    println!(
+        "Without a key: `windlass exec --provider sim \"list the files here\"`. More: `windlass --help`."
+    );
     Ok(Exit::Ok)
 }
 
 fn folder(keep: Option<&Path>) -> Result<(PathBuf, Option<tempfile::TempDir>), Problem> {
-    let failed = |error: std::io::Error| Problem::new(Exit::Failed, format!("cannot make a folder for the demo: {error}"));
+    let failed = |error: std::io::Error| {
+        Problem::new(
+            Exit::Failed,
+            format!("cannot make a folder for the demo: {error}"),
+        )
+    };
     match keep {
         Some(path) => {
             let occupied = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
             if occupied {
-                return Err(Problem::usage(format!("--keep {}: this folder is not empty", path.display())));
+                return Err(Problem::usage(format!(
+                    "--keep {}: this folder is not empty",
+                    path.display()
+                )));
             }
             std::fs::create_dir_all(path).map_err(failed)?;
             Ok((std::fs::canonicalize(path).map_err(failed)?, None))
         }
         None => {
-            let temporary = tempfile::Builder::new().prefix("windlass-demo-").tempdir().map_err(failed)?;
+            let temporary = tempfile::Builder::new()
+                .prefix("windlass-demo-")
+                .tempdir()
+                .map_err(failed)?;
             Ok((temporary.path().to_owned(), Some(temporary)))
         }
     }
@@ -71,7 +101,9 @@ fn write_project(folder: &Path) -> Result<(), Problem> {
             .parent()
             .map_or(Ok(()), std::fs::create_dir_all)
             .and_then(|()| std::fs::write(&path, content));
-        written.map_err(|error| Problem::new(Exit::Failed, format!("cannot write {}: {error}", path.display())))?;
+        written.map_err(|error| {
+            Problem::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+        })?;
     }
     Ok(())
 }

@@ -38,14 +38,21 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
     }
     println!("\nKeys in the environment");
     for preset in presets().iter().filter(|preset| !preset.key_variables.is_empty()) {
-        let found = preset.key_variables.iter().find(|variable| environment::var(variable).is_some());
+        let found = preset
+            .key_variables
+            .iter()
+            .find(|variable| environment::var(variable).is_some());
         let text = match found {
             Some(variable) => format!("{variable} is set"),
             None => format!("not set ({})", preset.key_variables.join(" or ")),
         };
         row(&preset.name, &text);
     }
-    let local: Vec<_> = presets().iter().filter(|preset| preset.key_variables.is_empty()).map(|preset| preset.name.as_str()).collect();
+    let local: Vec<_> = presets()
+        .iter()
+        .filter(|preset| preset.key_variables.is_empty())
+        .map(|preset| preset.name.as_str())
+        .collect();
     row("no key needed", &local.join(", "));
     println!("\nModel");
     let exit = model(&settings, offline).await;
@@ -95,8 +102,14 @@ async fn reach(base_url: &str) -> Result<(), String> {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let authority = authority.rsplit('@').next().unwrap_or_default();
     let default = if scheme == "https" { 443 } else { 80 };
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let target = if has_port { authority.to_owned() } else { format!("{authority}:{default}") };
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let target = if has_port {
+        authority.to_owned()
+    } else {
+        format!("{authority}:{default}")
+    };
     match tokio::time::timeout(Duration::from_secs(5), TcpStream::connect(&target)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(format!("{target}: {error}")),
@@ -105,7 +118,11 @@ async fn reach(base_url: &str) -> Result<(), String> {
 }
 
 fn present(path: &std::path::Path) -> String {
-    format!("{}{}", path.display(), if path.exists() { "" } else { " (not there)" })
+    format!(
+        "{}{}",
+        path.display(),
+        if path.exists() { "" } else { " (not there)" }
+    )
 }
 
 fn row(what: &str, text: &str) {

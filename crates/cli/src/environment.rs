@@ -27,20 +27,37 @@ pub(crate) fn settings(
     let mut overrides = Vec::new();
     for pair in &options.set {
         let Some((key, value)) = pair.split_once('=') else {
-            return Err(Problem::usage(format!("-c {pair}: write it as -c key=value, as in `-c agent.max_iterations=50`")));
+            return Err(Problem::usage(format!(
+                "-c {pair}: write it as -c key=value, as in `-c agent.max_iterations=50`"
+            )));
         };
-        overrides.push(Override { key: key.trim().to_owned(), value: value.to_owned(), flag: "-c".to_owned() });
+        overrides.push(Override {
+            key: key.trim().to_owned(),
+            value: value.to_owned(),
+            flag: "-c".to_owned(),
+        });
     }
-    let named = [("provider", "--provider", options.provider.clone()), ("model", "--model", options.model.clone())];
-    let named = named.into_iter().filter_map(|(key, flag, value)| value.map(|value| (key, flag, value)));
+    let named = [
+        ("provider", "--provider", options.provider.clone()),
+        ("model", "--model", options.model.clone()),
+    ];
+    let named = named
+        .into_iter()
+        .filter_map(|(key, flag, value)| value.map(|value| (key, flag, value)));
     for (key, flag, value) in named.chain(flags) {
-        overrides.push(Override { key: key.to_owned(), value, flag: flag.to_owned() });
+        overrides.push(Override {
+            key: key.to_owned(),
+            value,
+            flag: flag.to_owned(),
+        });
     }
     let sources = Sources {
         folders: &folders,
         cwd,
         env: &var,
-        env_names: std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
+        env_names: std::env::vars_os()
+            .filter_map(|(name, _)| name.into_string().ok())
+            .collect(),
         overrides,
         user_file: options.config.clone(),
     };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use windlass_api::{Client, Event, EventStream, Part, SessionId, Submission};
+use windlass_api::{Client, ClientError, Event, EventStream, Part, SessionId, Submission};
 use windlass_tools::process;
 
 use self::input::read_prompt;
@@ -30,7 +30,11 @@ const LAST_CALL: Duration = Duration::from_secs(3);
 pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit, Problem> {
     let style = Style::detect(options.quiet, &environment::var);
     let cwd = working_directory(options.cd.as_deref())?;
-    let schema = options.output_schema.as_deref().map(AnswerSchema::read).transpose()?;
+    let schema = options
+        .output_schema
+        .as_deref()
+        .map(AnswerSchema::read)
+        .transpose()?;
     let settings = environment::settings(&options.settings, &cwd, flags(options))?;
     for warning in &settings.warnings {
         style.warn(warning);
@@ -41,7 +45,13 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
     for notice in &connection.notices {
         style.note(notice);
     }
-    let job = Job { prompt, schema, format: options.output_format, require_done: options.require_done, style };
+    let job = Job {
+        prompt,
+        schema,
+        format: options.output_format,
+        require_done: options.require_done,
+        style,
+    };
     Ok(run(&settings, &connection, cwd, job).await.exit)
 }
 
@@ -58,7 +68,11 @@ pub(crate) struct Job {
 pub(crate) async fn run(settings: &Settings, connection: &Connection, cwd: PathBuf, job: Job) -> RunResult {
     let session = SessionId::generate();
     let begun = Instant::now();
-    let purpose = Purpose { cwd: cwd.clone(), session: session.clone(), require_done: job.require_done };
+    let purpose = Purpose {
+        cwd: cwd.clone(),
+        session: session.clone(),
+        require_done: job.require_done,
+    };
     let client = LocalClient::new(assemble(settings, Arc::clone(&connection.provider), purpose));
     let mut runner = Runner {
         client: &client,
@@ -78,7 +92,11 @@ pub(crate) async fn run(settings: &Settings, connection: &Connection, cwd: PathB
     if job.require_done && ending.exit == Exit::Ok && !ending.done {
         ending.exit = Exit::Failed;
         let message = "the model answered without calling `done`".to_owned();
-        ending.problem = Some(Trouble { kind: "not_done".to_owned(), message, hint: None });
+        ending.problem = Some(Trouble {
+            kind: "not_done".to_owned(),
+            message,
+            hint: None,
+        });
     }
     let mut result = RunResult {
         session: runner.session.to_string(),
@@ -107,8 +125,18 @@ struct Ending {
 
 impl Ending {
     fn failed(exit: Exit, kind: &str, message: String, hint: Option<String>) -> Self {
-        let problem = Some(Trouble { kind: kind.to_owned(), message, hint });
-        Self { exit, answer: None, structured: None, problem, done: false }
+        let problem = Some(Trouble {
+            kind: kind.to_owned(),
+            message,
+            hint,
+        });
+        Self {
+            exit,
+            answer: None,
+            structured: None,
+            problem,
+            done: false,
+        }
     }
 }
 
@@ -122,9 +150,17 @@ struct Runner<'a> {
 
 impl Runner<'_> {
     async fn turn(&mut self, parts: Vec<Part>) -> Ending {
-        match self.client.submit(Submission { session: self.session.clone(), parts }).await {
+        match self
+            .client
+            .submit(Submission {
+                session: self.session.clone(),
+                parts,
+            })
+            .await
+        {
             Ok(events) => self.watch(events).await,
-            Err(error) => Ending::failed(Exit::Failed, "rejected", error.to_string(), None),
+            Err(error @ ClientError::Busy(_)) => Ending::failed(Exit::Busy, "busy", error.to_string(), None),
+            Err(error @ ClientError::Empty) => Ending::failed(Exit::Usage, "empty", error.to_string(), None),
         }
     }
 
@@ -154,7 +190,12 @@ impl Runner<'_> {
                 }
             };
             let Some(envelope) = next else {
-                return Ending::failed(Exit::Failed, "lost", "the turn ended without an end".to_owned(), None);
+                return Ending::failed(
+                    Exit::Failed,
+                    "lost",
+                    "the turn ended without an end".to_owned(),
+                    None,
+                );
             };
             self.totals.count(&envelope.event);
             if let Event::ToolResult { name, is_error, .. } = &envelope.event {
@@ -167,7 +208,14 @@ impl Runner<'_> {
             }
             if envelope.event.is_terminal() {
                 let ending = self.ending(envelope.event, ended_by_tool);
-                return if broken { Ending { exit: Exit::BrokenPipe, ..ending } } else { ending };
+                return if broken {
+                    Ending {
+                        exit: Exit::BrokenPipe,
+                        ..ending
+                    }
+                } else {
+                    ending
+                };
             }
         }
     }
@@ -181,7 +229,12 @@ impl Runner<'_> {
                 problem: None,
                 done,
             },
-            Event::Failed { reason, message, hint, .. } => {
+            Event::Failed {
+                reason,
+                message,
+                hint,
+                ..
+            } => {
                 let kind = serde_json::to_value(reason).ok();
                 let kind = kind.map(|kind| kind.as_str().map_or_else(|| kind.to_string(), str::to_owned));
                 Ending::failed(Exit::of_failure(reason), &kind.unwrap_or_default(), message, hint)
@@ -192,18 +245,37 @@ impl Runner<'_> {
 
     /// Checks the answer against the schema; a wrong one is sent back once.
     async fn conform(&mut self, schema: &AnswerSchema, first: Ending) -> Ending {
-        let Some(answer) = first.answer.as_deref().filter(|_| first.exit == Exit::Ok) else { return first };
+        let Some(answer) = first.answer.as_deref().filter(|_| first.exit == Exit::Ok) else {
+            return first;
+        };
         let complaint = match schema.check(answer) {
-            Ok(value) => return Ending { structured: Some(value.clone()), answer: Some(value.to_string()), ..first },
+            Ok(value) => {
+                return Ending {
+                    structured: Some(value.clone()),
+                    answer: Some(value.to_string()),
+                    ..first
+                };
+            }
             Err(complaint) => complaint,
         };
-        let second = self.turn(vec![Part::text(schema.repair_prompt(&complaint))]).await;
-        let Some(answer) = second.answer.as_deref().filter(|_| second.exit == Exit::Ok) else { return second };
+        let second = self
+            .turn(vec![Part::text(schema.repair_prompt(&complaint))])
+            .await;
+        let Some(answer) = second.answer.as_deref().filter(|_| second.exit == Exit::Ok) else {
+            return second;
+        };
         match schema.check(answer) {
-            Ok(value) => Ending { structured: Some(value.clone()), answer: Some(value.to_string()), ..second },
+            Ok(value) => Ending {
+                structured: Some(value.clone()),
+                answer: Some(value.to_string()),
+                ..second
+            },
             Err(complaint) => {
                 let message = format!("the answer does not match {}: {complaint}", schema.name());
-                Ending { answer: second.answer, ..Ending::failed(Exit::Schema, "schema", message, None) }
+                Ending {
+                    answer: second.answer,
+                    ..Ending::failed(Exit::Schema, "schema", message, None)
+                }
             }
         }
     }
@@ -217,7 +289,10 @@ pub(crate) fn working_directory(given: Option<&Path>) -> Result<PathBuf, Problem
     let path = here.join(given);
     match std::fs::canonicalize(&path) {
         Ok(path) if path.is_dir() => Ok(path),
-        Ok(_) => Err(Problem::usage(format!("--cd {}: this is not a folder", given.display()))),
+        Ok(_) => Err(Problem::usage(format!(
+            "--cd {}: this is not a folder",
+            given.display()
+        ))),
         Err(error) => Err(Problem::usage(format!("--cd {}: {error}", given.display()))),
     }
 }

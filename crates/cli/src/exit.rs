@@ -64,7 +64,11 @@ impl Exit {
 
     /// The code of an answer.
     pub(crate) fn of_answer(finish: FinishReason) -> Self {
-        if finish == FinishReason::MaxIterations { Self::TurnLimit } else { Self::Ok }
+        if finish == FinishReason::MaxIterations {
+            Self::TurnLimit
+        } else {
+            Self::Ok
+        }
     }
 }
 
@@ -80,7 +84,10 @@ pub(crate) struct Problem {
 impl Problem {
     /// A problem with `exit` as its code.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into() }
+        Self {
+            exit,
+            message: message.into(),
+        }
     }
 
     /// A problem with the command line.

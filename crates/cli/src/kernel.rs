@@ -19,6 +19,9 @@ pub(crate) fn abilities() -> Vec<(&'static str, String)> {
         ("kernel", format!("{} {}", std::env::consts::OS, release.trim())),
         ("landlock", landlock),
         ("seccomp", yes_no(seccomp.contains("errno"))),
-        ("user namespaces", yes_no(namespaces.trim().parse::<u64>().is_ok_and(|most| most > 0))),
+        (
+            "user namespaces",
+            yes_no(namespaces.trim().parse::<u64>().is_ok_and(|most| most > 0)),
+        ),
     ]
 }

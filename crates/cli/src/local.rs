@@ -73,7 +73,10 @@ impl LocalClient {
 impl Client for LocalClient {
     async fn submit(&self, submission: Submission) -> Result<EventStream, ClientError> {
         let Submission { session: id, parts } = submission;
-        if !parts.iter().any(|part| !matches!(part, Part::Text(text) if text.text.trim().is_empty())) {
+        if !parts
+            .iter()
+            .any(|part| !matches!(part, Part::Text(text) if text.text.trim().is_empty()))
+        {
             return Err(ClientError::Empty);
         }
         let cancel = CancellationToken::new();
@@ -89,7 +92,11 @@ impl Client for LocalClient {
             (session.history.clone(), session.sequence)
         };
         let (sender, mut receiver) = unbounded_channel();
-        let sink = Arc::new(Sink { session: id.clone(), sender, sequence: Mutex::new(sequence) });
+        let sink = Arc::new(Sink {
+            session: id.clone(),
+            sender,
+            sequence: Mutex::new(sequence),
+        });
         sink.state(Event::Message { message });
         let turn = LocalTurn {
             assembly: Arc::clone(&self.assembly),
@@ -104,7 +111,8 @@ impl Client for LocalClient {
                 return std::task::Poll::Ready(None);
             }
             let next = receiver.poll_recv(cx);
-            over = matches!(&next, std::task::Poll::Ready(Some(Envelope { event, .. })) if event.is_terminal());
+            over =
+                matches!(&next, std::task::Poll::Ready(Some(Envelope { event, .. })) if event.is_terminal());
             next
         })))
     }
@@ -124,7 +132,13 @@ struct LocalTurn {
 }
 
 impl LocalTurn {
-    async fn run(self, id: SessionId, history: Vec<Arc<Message>>, sink: Arc<Sink>, cancel: CancellationToken) {
+    async fn run(
+        self,
+        id: SessionId,
+        history: Vec<Arc<Message>>,
+        sink: Arc<Sink>,
+        cancel: CancellationToken,
+    ) {
         let provider = &*self.assembly.provider;
         let input = TurnInput {
             session: id.clone(),
@@ -191,7 +205,12 @@ impl Sink {
 
     fn send(&self, seq: u64, event: Event) {
         // A front end that has gone is not the turn's concern.
-        let _ = self.sender.send(Envelope { v: EVENT_VERSION, session: self.session.clone(), seq, event });
+        let _ = self.sender.send(Envelope {
+            v: EVENT_VERSION,
+            session: self.session.clone(),
+            seq,
+            event,
+        });
     }
 }
 

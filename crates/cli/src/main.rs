@@ -31,7 +31,11 @@ use crate::exit::{Exit, Problem};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: cannot start: {error}");
@@ -70,9 +74,14 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Demo(options) => demo::demo(&options).await,
         Command::Doctor { settings, offline } => doctor::doctor(&settings, offline).await,
         Command::Config { command } => config(command),
-        Command::Sim { command: SimCommand::Serve { script, port, api_key } } => {
-            sim::serve(script.as_deref(), port, api_key).await
-        }
+        Command::Sim {
+            command:
+                SimCommand::Serve {
+                    script,
+                    port,
+                    api_key,
+                },
+        } => sim::serve(script.as_deref(), port, api_key).await,
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "windlass", &mut std::io::stdout());
             Ok(Exit::Ok)
@@ -83,7 +92,10 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
 
 fn config(command: ConfigCommand) -> Result<Exit, Problem> {
     match command {
-        ConfigCommand::Show { origin, settings: options } => {
+        ConfigCommand::Show {
+            origin,
+            settings: options,
+        } => {
             let cwd = exec::working_directory(None)?;
             let settings = environment::settings(&options, &cwd, Vec::new())?;
             for warning in &settings.warnings {
@@ -92,6 +104,7 @@ fn config(command: ConfigCommand) -> Result<Exit, Problem> {
             print_text(&settings::show(&settings, origin))
         }
         ConfigCommand::Schema => print_text(&format!("{:#}\n", settings::schema())),
+        ConfigCommand::Reference => print_text(&settings::reference_markdown()),
         ConfigCommand::Explain { key } => match settings::explain(&key) {
             Ok(text) => print_text(&text),
             Err(message) => Err(Problem::usage(message)),

@@ -37,9 +37,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use self::layers::Effective;
 use self::layers::Layers;
 pub(crate) use self::problem::SettingsError;
-pub(crate) use self::reference::explain;
-#[cfg(test)]
-pub(crate) use self::reference::reference_markdown;
+pub(crate) use self::reference::{explain, reference_markdown};
 pub(crate) use self::schema::schema;
 pub(crate) use self::show::show;
 pub(crate) use self::typed::{

@@ -23,7 +23,11 @@ impl Signals {
     /// Starts listening. Where signals cannot be had, the system's own way of ending a program stays.
     pub(crate) fn listen() -> Self {
         let state = Arc::new(State::default());
-        for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        for kind in [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ] {
             let Ok(mut stream) = signal(kind) else { continue };
             let state = Arc::clone(&state);
             tokio::spawn(async move {
@@ -48,6 +52,10 @@ impl Signals {
 
     /// The exit code of a canceled run.
     pub(crate) fn exit(&self) -> Exit {
-        if self.state.count.load(Ordering::SeqCst) > 0 { Exit::Interrupted } else { Exit::BrokenPipe }
+        if self.state.count.load(Ordering::SeqCst) > 0 {
+            Exit::Interrupted
+        } else {
+            Exit::BrokenPipe
+        }
     }
 }

@@ -7,13 +7,26 @@ use windlass_sim::{Brain, Script, Sim, SimConfig};
 use crate::exit::{Exit, Problem};
 
 /// Serves until interrupted.
-pub(crate) async fn serve(script: Option<&Path>, port: u16, api_key: Option<String>) -> Result<Exit, Problem> {
+pub(crate) async fn serve(
+    script: Option<&Path>,
+    port: u16,
+    api_key: Option<String>,
+) -> Result<Exit, Problem> {
     let brain = match script {
-        Some(path) => Brain::script(Script::from_file(path).map_err(|error| Problem::usage(error.to_string()))?),
+        Some(path) => {
+            Brain::script(Script::from_file(path).map_err(|error| Problem::usage(error.to_string()))?)
+        }
         None => Brain::rules(),
     };
-    let config = SimConfig { port, brain, api_key, keep_bodies: false };
-    let sim = Sim::start(config).await.map_err(|error| Problem::new(Exit::Failed, error.to_string()))?;
+    let config = SimConfig {
+        port,
+        brain,
+        api_key,
+        keep_bodies: false,
+    };
+    let sim = Sim::start(config)
+        .await
+        .map_err(|error| Problem::new(Exit::Failed, error.to_string()))?;
     println!("listening on {}", sim.url());
     tokio::select! {
         _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),

@@ -29,11 +29,15 @@ fn is_unwanted(letter: char) -> bool {
 fn skip_escape(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match letters.next() {
         Some('[') => {
-            let _ = letters.by_ref().find(|letter| ('\u{40}'..='\u{7e}').contains(letter));
+            let _ = letters
+                .by_ref()
+                .find(|letter| ('\u{40}'..='\u{7e}').contains(letter));
         }
         Some(']' | 'P' | 'X' | '^' | '_') => {
             while let Some(letter) = letters.next() {
-                let ends = letter == '\u{7}' || letter == '\u{9c}' || (letter == '\u{1b}' && letters.next_if_eq(&'\\').is_some());
+                let ends = letter == '\u{7}'
+                    || letter == '\u{9c}'
+                    || (letter == '\u{1b}' && letters.next_if_eq(&'\\').is_some());
                 if ends {
                     break;
                 }
@@ -57,7 +61,10 @@ mod tests {
             ("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
             ("\u{1b}P+q544e\u{1b}\\x", "x"),
             ("a\rb\r\nc", "ab\nc"),
-            ("bell\u{7} back\u{8} null\u{0} del\u{7f} c1\u{9b}31m", "bell back null del c131m"),
+            (
+                "bell\u{7} back\u{8} null\u{0} del\u{7f} c1\u{9b}31m",
+                "bell back null del c131m",
+            ),
             ("rm \u{202e}txt.exe", "rm txt.exe"),
             ("cut off \u{1b}[", "cut off "),
             ("cut off \u{1b}]0;never ends", "cut off "),

@@ -509,11 +509,12 @@ async fn denial() {
     assert_eq!(ran.load(Ordering::SeqCst), 1);
 }
 
-struct NeverAnswers;
+struct NeverAnswers(Arc<tokio::sync::Notify>);
 
 #[async_trait::async_trait]
 impl Approver for NeverAnswers {
     async fn approve(&self, _: &Proposal) -> Result<(), Denial> {
+        self.0.notify_one();
         std::future::pending().await
     }
 }
@@ -521,15 +522,16 @@ impl Approver for NeverAnswers {
 /// LOOP-8: waiting for an approval can be canceled.
 #[tokio::test(start_paused = true)]
 async fn cancel_while_asking() {
+    let asked = Arc::new(tokio::sync::Notify::new());
     let provider = provider([Scene::call("c1", "admin", json!({}))]);
     let agent = builder(&provider)
         .tool(Admin(Arc::default()))
-        .approver(NeverAnswers)
+        .approver(NeverAnswers(Arc::clone(&asked)))
         .build();
     let mut stream = agent.run_stream("go");
     let cancel = stream.cancellation();
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        asked.notified().await;
         cancel.cancel();
     });
     let mut last = None;

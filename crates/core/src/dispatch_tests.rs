@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::agent::Agent;
+use crate::clock::{Clock, SystemClock};
 use crate::dispatch::Execution;
 use crate::provider::Provider;
 use crate::script::{Scene, ScriptedProvider};
@@ -56,7 +57,7 @@ impl AnyTool for Sleeper {
                     log.overlaps.extend(others);
                     log.running.push(me.clone());
                 }
-                tokio::time::sleep(Duration::from_millis(millis)).await;
+                SystemClock::default().sleep(Duration::from_millis(millis)).await;
                 self.log.lock().expect("log").running.retain(|other| *other != me);
                 Ok(ToolOutput::text(format!("slept {me}")))
             })

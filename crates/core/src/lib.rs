@@ -1,5 +1,57 @@
-//! The core of Windlass: the words, the turn machine, the loop. No IO.
-#![warn(missing_docs)]
+//! The core of Windlass: a model, tools, and a loop that turns.
+//!
+//! No IO is in here: no HTTP, no database, no file system, no terminal, no clock but a port. Everything a turn needs
+//! arrives through small traits, and everything it does leaves as events.
+//!
+//! The types to know:
+//!
+//! - [`message::Message`] is what a model reads and writes, [`event::Event`] is what happened.
+//! - [`provider::Provider`] is a source of replies, [`tool::Tool`] something a model can do.
+//! - [`turn::Turn`] is the pure machine that decides what comes next; [`run::run`] is the loop that does it.
+//! - [`agent::Agent`] is all of it as a library.
+//!
+//! A tool is a dozen lines, an agent a few more:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use windlass_core::agent::Agent;
+//! use windlass_core::provider::Provider;
+//! use windlass_core::script::{Scene, ScriptedProvider};
+//! use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
+//!
+//! /// Adds two numbers.
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! #[serde(deny_unknown_fields)]
+//! struct Sum {
+//!     a: i64,
+//!     b: i64,
+//! }
+//!
+//! struct Adder;
+//!
+//! impl Tool for Adder {
+//!     type Input = Sum;
+//!     const NAME: &'static str = "add";
+//!     fn category(&self, _: &Sum) -> Category {
+//!         Category::Read
+//!     }
+//!     async fn run(&self, sum: Sum, _: ToolContext) -> Result<ToolOutput, ToolError> {
+//!         Ok(ToolOutput::text((sum.a + sum.b).to_string()))
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! // A script stands in for a model here; `windlass-providers` has the real ones.
+//! let script = [Scene::call("c1", "add", serde_json::json!({"a": 2, "b": 3})), Scene::text("It is 5.")];
+//! let provider: Arc<dyn Provider> = Arc::new(ScriptedProvider::new(script));
+//! let agent = Agent::builder(provider).tool(Adder).system_prompt("Use the tools.").build();
+//! assert_eq!(agent.run("What is 2 + 3?").await.as_deref(), Ok("It is 5."));
+//! # }
+//! ```
+//!
+//! What it deliberately does not do: store anything, know a vendor, spawn a process, or keep state between turns.
+
 pub mod agent;
 pub mod clock;
 pub mod compact;

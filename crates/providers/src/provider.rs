@@ -5,6 +5,7 @@ mod endpoint;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -113,6 +114,8 @@ struct Shared {
     secrets: Vec<Secret>,
     transport: Transport,
     clock: Arc<dyn Clock>,
+    /// Whether the server ever answered.
+    reached: AtomicBool,
 }
 
 impl fmt::Debug for Shared {
@@ -161,6 +164,7 @@ impl HttpProvider {
             secrets,
             transport,
             clock,
+            reached: AtomicBool::new(false),
         })))
     }
 
@@ -214,6 +218,14 @@ impl Provider for HttpProvider {
 }
 
 impl Shared {
+    /// A server that answered before and is gone now may come back; one that never answered is a wrong address.
+    fn was_there(&self, mut error: ProviderError) -> ProviderError {
+        if error.kind == ProviderErrorKind::Network && self.reached.load(Ordering::Relaxed) {
+            error.retryable = true;
+        }
+        error
+    }
+
     /// An error as the user may see it: with what to do about it, and without any key.
     fn tell(&self, mut error: ProviderError) -> ProviderError {
         if error.hint.is_none() {

@@ -229,8 +229,11 @@ fn network(error: &reqwest::Error, url: &Url) -> ProviderError {
     let origin = url.origin().ascii_serialization();
     if error.is_connect() {
         let message = format!("cannot connect to {origin}: {}", causes(error));
-        return ProviderError::new(ProviderErrorKind::Network, message)
+        let mut refused = ProviderError::new(ProviderErrorKind::Network, message)
             .with_hint("check base_url, the network, and that the server is running");
+        // Nobody there is a wrong address more often than a pause; `attempt` knows when it was there before.
+        refused.retryable = error.is_timeout();
+        return refused;
     }
     let message = format!("the request to {origin} failed: {}", causes(error));
     ProviderError::new(ProviderErrorKind::Network, message)

@@ -23,21 +23,38 @@ pub(super) async fn find_key(choice: &Choice<'_>, env: Env<'_>) -> Result<Option
     let entry = choice.entry;
     if let Some(variable) = entry.and_then(|entry| entry.key_env.as_ref()) {
         return match env(variable) {
-            Some(key) => Ok(Some(Found { secret: Secret::new(&key), variable: variable.clone() })),
+            Some(key) => Ok(Some(Found {
+                secret: Secret::new(&key),
+                variable: variable.clone(),
+            })),
             None => {
-                let text = format!("`providers.{}.key_env` names {variable}, which is not set", choice.name);
+                let text = format!(
+                    "`providers.{}.key_env` names {variable}, which is not set",
+                    choice.name
+                );
                 Err(Problem::new(Exit::Provider, text))
             }
         };
     }
     if let Some(command) = entry.and_then(|entry| entry.key_command.as_ref()) {
         let secret = run_key_command(&choice.name, command).await?;
-        return Ok(Some(Found { secret, variable: String::new() }));
+        return Ok(Some(Found {
+            secret,
+            variable: String::new(),
+        }));
     }
-    let variables = choice.preset.map(|preset| preset.key_variables.as_slice()).unwrap_or_default();
-    let found = variables.iter().find_map(|variable| env(variable).map(|key| (variable, key)));
+    let variables = choice
+        .preset
+        .map(|preset| preset.key_variables.as_slice())
+        .unwrap_or_default();
+    let found = variables
+        .iter()
+        .find_map(|variable| env(variable).map(|key| (variable, key)));
     match found {
-        Some((variable, key)) => Ok(Some(Found { secret: Secret::new(&key), variable: variable.clone() })),
+        Some((variable, key)) => Ok(Some(Found {
+            secret: Secret::new(&key),
+            variable: variable.clone(),
+        })),
         None if variables.is_empty() || entry.is_some_and(|entry| entry.base_url.is_some()) => Ok(None),
         None => {
             let text = format!("no key for provider `{}`: {}", choice.name, choice.key_hint());
@@ -63,7 +80,10 @@ async fn run_key_command(name: &str, command: &KeyCommand) -> Result<Secret, Pro
             process
         }
     };
-    process.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
+    process
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .kill_on_drop(true);
     let output = match tokio::time::timeout(COMMAND_LIMIT, process.output()).await {
         Err(_) => return Err(failed(format!("took longer than {} s", COMMAND_LIMIT.as_secs()))),
         Ok(Err(error)) => return Err(failed(format!("could not be started: {error}"))),

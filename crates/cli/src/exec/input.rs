@@ -14,7 +14,11 @@ const MOST_BYTES: u64 = 10 * 1024 * 1024;
 pub(super) async fn read_prompt(words: &[String], style: Style) -> Result<String, Problem> {
     let given = words.join(" ");
     let given = if given.trim() == "-" { String::new() } else { given };
-    let piped = if has_piped_input() { read_stdin(style).await? } else { String::new() };
+    let piped = if has_piped_input() {
+        read_stdin(style).await?
+    } else {
+        String::new()
+    };
     match (given.trim().is_empty(), piped.trim().is_empty()) {
         (false, true) => Ok(given),
         (true, false) => Ok(piped),
@@ -31,7 +35,9 @@ fn has_piped_input() -> bool {
     if stdin.is_terminal() {
         return false;
     }
-    let Ok(owned) = stdin.as_fd().try_clone_to_owned() else { return false };
+    let Ok(owned) = stdin.as_fd().try_clone_to_owned() else {
+        return false;
+    };
     match std::fs::File::from(owned).metadata() {
         Ok(metadata) => {
             use std::os::unix::fs::FileTypeExt;
@@ -47,7 +53,10 @@ async fn read_stdin(style: Style) -> Result<String, Problem> {
     // A thread of its own: a read from a pipe that nobody closes must not keep the program from ending.
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        let read = std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes);
+        let read = std::io::stdin()
+            .lock()
+            .take(MOST_BYTES + 1)
+            .read_to_end(&mut bytes);
         let _ = sender.send(read.map(|_| bytes));
     });
     tokio::pin!(receiver);
@@ -69,10 +78,16 @@ async fn read_stdin(style: Style) -> Result<String, Problem> {
         Err(_) => return Err(Problem::usage("standard input cannot be read")),
     };
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(Problem::usage(format!("standard input is larger than {} MB", MOST_BYTES / 1024 / 1024)));
+        return Err(Problem::usage(format!(
+            "standard input is larger than {} MB",
+            MOST_BYTES / 1024 / 1024
+        )));
     }
     String::from_utf8(bytes).or_else(|error| {
-        style.warn(&format!("standard input is not valid UTF-8 ({}); bad bytes are replaced", error.utf8_error()));
+        style.warn(&format!(
+            "standard input is not valid UTF-8 ({}); bad bytes are replaced",
+            error.utf8_error()
+        ));
         Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
     })
 }

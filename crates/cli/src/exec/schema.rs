@@ -20,10 +20,15 @@ impl AnswerSchema {
     pub(super) fn read(path: &Path) -> Result<Self, Problem> {
         let problem = |what: String| Problem::usage(format!("--output-schema {}: {what}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
-        let schema: Value = serde_json::from_str(&text).map_err(|error| problem(format!("not JSON: {error}")))?;
+        let schema: Value =
+            serde_json::from_str(&text).map_err(|error| problem(format!("not JSON: {error}")))?;
         let validator = jsonschema::validator_for(&schema)
             .map_err(|error| problem(format!("not a JSON Schema: {error}")))?;
-        Ok(Self { path: path.to_owned(), text: schema.to_string(), validator })
+        Ok(Self {
+            path: path.to_owned(),
+            text: schema.to_string(),
+            validator,
+        })
     }
 
     pub(super) fn name(&self) -> String {
@@ -49,7 +54,8 @@ impl AnswerSchema {
 
     /// The answer as a value, or what is wrong with it.
     pub(super) fn check(&self, answer: &str) -> Result<Value, String> {
-        let value: Value = serde_json::from_str(unfenced(answer)).map_err(|error| format!("it is not JSON ({error})"))?;
+        let value: Value =
+            serde_json::from_str(unfenced(answer)).map_err(|error| format!("it is not JSON ({error})"))?;
         let complaints: Vec<_> = self
             .validator
             .iter_errors(&value)
@@ -59,14 +65,23 @@ impl AnswerSchema {
                 format!("{}: {error}", if place.is_empty() { "/" } else { &place })
             })
             .collect();
-        if complaints.is_empty() { Ok(value) } else { Err(complaints.join("; ")) }
+        if complaints.is_empty() {
+            Ok(value)
+        } else {
+            Err(complaints.join("; "))
+        }
     }
 }
 
 /// The answer without the code fence many models put around JSON.
 fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
-    let Some(inner) = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else { return answer };
+    let Some(inner) = answer
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"))
+    else {
+        return answer;
+    };
     match inner.split_once('\n') {
         Some((language, body)) if !language.contains(['{', '[', '"']) => body.trim(),
         _ => inner.trim(),

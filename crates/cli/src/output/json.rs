@@ -29,9 +29,10 @@ impl Printer for JsonPrinter {
 
     fn finish(&mut self, result: &RunResult) -> io::Result<()> {
         let totals = &result.totals;
-        let error = result.problem.as_ref().map(|trouble| {
-            json!({ "kind": trouble.kind, "message": trouble.message, "hint": trouble.hint })
-        });
+        let error = result
+            .problem
+            .as_ref()
+            .map(|trouble| json!({ "kind": trouble.kind, "message": trouble.message, "hint": trouble.hint }));
         let object = json!({
             "type": "result",
             "session": result.session,

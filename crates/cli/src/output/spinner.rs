@@ -16,7 +16,13 @@ pub(super) struct Spinner {
 
 impl Spinner {
     pub(super) fn new(on: bool) -> Self {
-        Self { on, shown: false, since: Instant::now(), label: "thinking".to_owned(), frame: 0 }
+        Self {
+            on,
+            shown: false,
+            since: Instant::now(),
+            label: "thinking".to_owned(),
+            frame: 0,
+        }
     }
 
     /// What is being waited for from now on.
@@ -33,7 +39,11 @@ impl Spinner {
         self.frame = (self.frame + 1) % FRAMES.len();
         let frame = FRAMES.get(self.frame).copied().unwrap_or_default();
         let seconds = self.since.elapsed().as_secs();
-        let time = if seconds > 0 { format!(" {seconds}s") } else { String::new() };
+        let time = if seconds > 0 {
+            format!(" {seconds}s")
+        } else {
+            String::new()
+        };
         eprint!("\r\x1b[K\x1b[2m{frame} {}{time}\x1b[0m", self.label);
         let _ = std::io::stderr().flush();
         self.shown = true;

@@ -13,7 +13,10 @@ pub(super) struct StreamJsonPrinter {
 
 impl StreamJsonPrinter {
     pub(super) fn new(style: Style) -> Self {
-        Self { out: BufWriter::with_capacity(64 * 1024, io::stdout()), style }
+        Self {
+            out: BufWriter::with_capacity(64 * 1024, io::stdout()),
+            style,
+        }
     }
 }
 

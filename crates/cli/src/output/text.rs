@@ -37,7 +37,11 @@ impl Style {
     }
 
     fn paint(self, code: &str, text: &str) -> String {
-        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     /// A line about what is going on.
@@ -64,10 +68,18 @@ impl Style {
         match event {
             Event::Warning { message } => self.warn(message),
             Event::Error { message } => self.warn(message),
-            Event::Retry { attempt, max_attempts, delay_ms, message, .. } => {
+            Event::Retry {
+                attempt,
+                max_attempts,
+                delay_ms,
+                message,
+                ..
+            } => {
                 #[allow(clippy::cast_precision_loss)]
                 let seconds = *delay_ms as f64 / 1_000.0;
-                self.warn(&format!("{message}; trying again in {seconds:.1} s ({attempt} of {max_attempts})"));
+                self.warn(&format!(
+                    "{message}; trying again in {seconds:.1} s ({attempt} of {max_attempts})"
+                ));
             }
             Event::Compaction { before, after } => self.note(&format!("Compacting: {before}→{after} tokens")),
             _ => {}
@@ -96,12 +108,19 @@ pub(super) struct TextPrinter {
 
 impl TextPrinter {
     pub(super) fn new(style: Style) -> Self {
-        Self { style, spinner: Spinner::new(style.spinner), shown: String::new(), replayed: None }
+        Self {
+            style,
+            spinner: Spinner::new(style.spinner),
+            shown: String::new(),
+            replayed: None,
+        }
     }
 
     /// Streams a piece of the reply. A reply that starts over is not shown twice as long as it says the same.
     fn delta(&mut self, text: &str) -> io::Result<()> {
-        let Some(from) = self.replayed else { return self.stream(text) };
+        let Some(from) = self.replayed else {
+            return self.stream(text);
+        };
         let expected = self.shown.get(from..).unwrap_or_default();
         if expected.starts_with(text) {
             self.replayed = Some(from + text.len());
@@ -148,7 +167,11 @@ impl TextPrinter {
         for line in shown {
             let short: String = line.chars().take(160).collect();
             let text = format!("  │ {}", plain(&short));
-            let painted = if is_error { self.style.paint("31", &text) } else { self.style.paint("2", &text) };
+            let painted = if is_error {
+                self.style.paint("31", &text)
+            } else {
+                self.style.paint("2", &text)
+            };
             eprintln!("{painted}");
         }
         if left > 0 {
@@ -160,7 +183,10 @@ impl TextPrinter {
 impl Printer for TextPrinter {
     fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
         match &envelope.event {
-            Event::Delta { kind: DeltaKind::Text, text } if self.style.live => self.delta(text)?,
+            Event::Delta {
+                kind: DeltaKind::Text,
+                text,
+            } if self.style.live => self.delta(text)?,
             Event::Retry { discard, .. } => {
                 self.spinner.clear();
                 if *discard && !self.shown.is_empty() {
@@ -183,15 +209,20 @@ impl Printer for TextPrinter {
                 }
                 self.spinner.wait_for(title);
             }
-            Event::ToolResult { content, is_error, .. } => {
+            Event::ToolResult {
+                content, is_error, ..
+            } => {
                 self.spinner.clear();
                 if !self.style.quiet {
                     self.step_result(content, *is_error);
                 }
             }
-            Event::StepComplete { status, duration_ms, .. } => {
+            Event::StepComplete {
+                status, duration_ms, ..
+            } => {
                 if *status == StepStatus::Error && *duration_ms > 1_000 {
-                    self.style.note(&format!("  └ failed after {:.1} s", millis(*duration_ms)));
+                    self.style
+                        .note(&format!("  └ failed after {:.1} s", millis(*duration_ms)));
                 }
                 self.spinner.wait_for("thinking");
             }
@@ -223,8 +254,16 @@ impl Printer for TextPrinter {
             if streamed.trim() == answer.trim() {
                 io::stdout().write_all(if streamed.ends_with('\n') { b"" } else { b"\n" })?;
             } else {
-                let lead = if streamed.is_empty() || streamed.ends_with('\n') { "" } else { "\n" };
-                let text = if self.style.live { plain(answer) } else { answer.clone() };
+                let lead = if streamed.is_empty() || streamed.ends_with('\n') {
+                    ""
+                } else {
+                    "\n"
+                };
+                let text = if self.style.live {
+                    plain(answer)
+                } else {
+                    answer.clone()
+                };
                 writeln!(io::stdout(), "{lead}{text}")?;
             }
         } else if !streamed.is_empty() && !streamed.ends_with('\n') {
@@ -246,7 +285,11 @@ fn summary(result: &RunResult) -> String {
     };
     format!(
         "{} · {} model calls · {} tool calls · {} in ({} cached) · {} out · {cost} · {:.1} s",
-        if totals.model.is_empty() { "no model" } else { &totals.model },
+        if totals.model.is_empty() {
+            "no model"
+        } else {
+            &totals.model
+        },
         totals.model_calls,
         totals.tool_calls,
         totals.usage.total_input(),

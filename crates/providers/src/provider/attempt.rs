@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
@@ -135,7 +136,9 @@ impl Attempt {
             headers: endpoint.headers.clone(),
             body,
         };
-        let mut response = shared.transport.post(call, limits, clock).await?;
+        let answer = shared.transport.post(call, limits, clock).await;
+        let mut response = answer.map_err(|error| shared.was_there(error))?;
+        shared.reached.store(true, Ordering::Relaxed);
         match form(&response)? {
             Form::Stream => {
                 self.phase = Phase::Read(response);

@@ -237,7 +237,18 @@ async fn a_missing_end_does_no_harm() {
     assert!(provider(config).send(hello()).await.is_ok());
 }
 
-/// PROV-6: nobody listens: a network failure that says what to check.
+/// PROV-6: a server that answered before and refuses connections now may come back, so that is retried.
+#[tokio::test]
+async fn a_server_that_went_away_is_retried() {
+    let server = Server::start(vec![Script::stream(&data("chat_odd.sse"))]).await;
+    let provider = provider(config(Wire::Chat, &server.url));
+    provider.send(hello()).await.unwrap();
+    server.stop().await;
+    let error = provider.send(hello()).await.unwrap_err();
+    assert_eq!((error.kind, error.retryable), (Kind::Network, true));
+}
+
+/// PROV-6: nobody listens: a network failure that says what to check, and is not tried again.
 #[tokio::test]
 async fn refused_connections_name_the_address() {
     let address = {
@@ -248,7 +259,7 @@ async fn refused_connections_name_the_address() {
         .send(hello())
         .await
         .unwrap_err();
-    assert_eq!((error.kind, error.retryable), (Kind::Network, true));
+    assert_eq!((error.kind, error.retryable), (Kind::Network, false));
     assert!(error.message.contains(&address.to_string()), "{error}");
     assert!(error.hint.unwrap().contains("base_url"));
 }

@@ -183,6 +183,7 @@ impl Script {
 /// A server that plays one script per connection, the last one again and again.
 pub(crate) struct Server {
     pub(crate) url: String,
+    accepting: tokio::task::JoinHandle<()>,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
@@ -192,7 +193,7 @@ impl Server {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&seen);
-        tokio::spawn(async move {
+        let accepting = tokio::spawn(async move {
             let mut count = 0;
             while let Ok((stream, _)) = listener.accept().await {
                 let script = scripts[count.min(scripts.len() - 1)].clone();
@@ -200,7 +201,13 @@ impl Server {
                 tokio::spawn(play(stream, script, Arc::clone(&log)));
             }
         });
-        Self { url, seen }
+        Self { url, accepting, seen }
+    }
+
+    /// Stops listening.
+    pub(crate) async fn stop(self) {
+        self.accepting.abort();
+        let _ = self.accepting.await;
     }
 
     /// The requests so far, head and body.

@@ -77,7 +77,7 @@ const TABLE: &[(&str, Reading)] = &[
         },
     ),
     (
-        r"^(?:list|show)\s+(?:me\s+)?(?:all\s+|the\s+|my\s+)*(?:files?|director(?:y|ies)|folders?)(?:\s+(?:in|of)\s+(?:the\s+)?(?:folder\s+|directory\s+)?(\S+).*)?$|^ls(?:\s+(\S+))?$",
+        r"^(?:list|show)\s+(?:me\s+)?(?:all\s+|the\s+|my\s+)*(?:files?|director(?:y|ies)|folders?)(?:\s+(?:in|of)\s+(?:the\s+)?(?:folder\s+|directory\s+)?(\S+).*|\s+here\b.*)?$|^ls(?:\s+(\S+))?$",
         |found| Intent::List {
             path: place(found, if found.get(2).is_some() { 2 } else { 1 }),
         },
