@@ -1,0 +1,162 @@
+//! The model of the benchmarks: a server that does nothing but answer, in a process of its own.
+//!
+//! Plain threads and sockets, so that it costs as little as possible and the same for whoever asks. It answers with
+//! calls of `echo 0`, `echo 1`, … and then with text, each event in a write of its own, as models stream.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::clock::now;
+use crate::record::Recorder;
+use crate::wire::Wire;
+
+/// What to serve.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ServeOptions {
+    /// The format.
+    #[arg(long, value_enum)]
+    pub(crate) wire: Wire,
+    /// How many replies ask for a call before one is text; then it starts over.
+    #[arg(long)]
+    pub(crate) calls: usize,
+    /// Of how many deltas the text is.
+    #[arg(long)]
+    pub(crate) deltas: usize,
+    /// Send a reply in one write instead of one per event.
+    #[arg(long)]
+    pub(crate) burst: bool,
+    /// Keep the requests here.
+    #[arg(long)]
+    pub(crate) record: Option<PathBuf>,
+}
+
+const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+/// How a reply ends. Nothing follows it before the next request.
+pub(crate) const END: &[u8] = b"\r\n0\r\n\r\n";
+
+struct Shared {
+    options: ServeOptions,
+    text: Vec<Vec<u8>>,
+    log: Mutex<Log>,
+}
+
+struct Log {
+    connections: usize,
+    arrivals: Vec<u64>,
+    recorder: Option<Recorder<BufWriter<File>>>,
+}
+
+/// Serves until standard input ends, then prints what was seen: the connections, and when each request had arrived.
+pub(crate) fn serve(options: ServeOptions) -> Result<()> {
+    let recorder = match &options.record {
+        Some(path) => Some(Recorder::new(BufWriter::new(File::create(path).context("cannot record")?))),
+        None => None,
+    };
+    let listener = TcpListener::bind(("127.0.0.1", 0)).context("cannot listen")?;
+    println!("{}", listener.local_addr()?.port());
+    let text = framed(&options.wire.text(options.deltas));
+    let log = Mutex::new(Log { connections: 0, arrivals: Vec::new(), recorder });
+    let shared = Arc::new(Shared { options, text, log });
+    let accepting = Arc::clone(&shared);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let shared = Arc::clone(&accepting);
+            thread::spawn(move || shared.talk(&stream));
+        }
+    });
+    io::copy(&mut io::stdin(), &mut io::sink())?;
+    let log = shared.log.lock().unwrap_or_else(PoisonError::into_inner);
+    println!("{}", log.connections);
+    let lines: Vec<String> = log.arrivals.iter().map(u64::to_string).collect();
+    println!("{}", lines.join(" "));
+    Ok(())
+}
+
+impl Shared {
+    /// Answers what comes over one connection until it is closed. An error means that it was.
+    fn talk(&self, stream: &TcpStream) -> Result<()> {
+        stream.set_nodelay(true)?;
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).connections += 1;
+        let mut reader = BufReader::with_capacity(64 * 1024, stream);
+        let (mut head, mut body) = (Vec::new(), Vec::new());
+        while read_request(&mut reader, &mut head, &mut body)? {
+            let arrived = now();
+            let number = self.note(arrived, &head, &body)?;
+            self.answer(stream, number)?;
+        }
+        Ok(())
+    }
+
+    fn note(&self, arrived: u64, head: &[u8], body: &[u8]) -> Result<usize> {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.arrivals.push(arrived);
+        if let Some(recorder) = &mut log.recorder {
+            recorder.record(head, body)?;
+        }
+        Ok(log.arrivals.len() - 1)
+    }
+
+    fn answer(&self, mut stream: &TcpStream, number: usize) -> Result<()> {
+        let number = number % (self.options.calls + 1);
+        let call;
+        let chunks = if number < self.options.calls {
+            call = framed(&self.options.wire.call(number));
+            &call
+        } else {
+            &self.text
+        };
+        if self.options.burst {
+            stream.write_all(&chunks.concat())?;
+        } else {
+            for chunk in chunks {
+                stream.write_all(chunk)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The pieces of a response: its head with the first event, one event each, and the end.
+fn framed(events: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut chunks: Vec<Vec<u8>> = Vec::with_capacity(events.len() + 1);
+    for event in events {
+        let mut chunk = if chunks.is_empty() { HEAD.to_vec() } else { Vec::new() };
+        chunk.extend_from_slice(format!("{:x}\r\n", event.len()).as_bytes());
+        chunk.extend_from_slice(event);
+        chunk.extend_from_slice(b"\r\n");
+        chunks.push(chunk);
+    }
+    // The line break before the end was sent with the last event.
+    chunks.push(END.iter().skip(2).copied().collect());
+    chunks
+}
+
+/// Reads one request; false when there is none any more.
+fn read_request(reader: &mut impl BufRead, head: &mut Vec<u8>, body: &mut Vec<u8>) -> Result<bool> {
+    head.clear();
+    let mut length = 0;
+    loop {
+        let start = head.len();
+        if reader.read_until(b'\n', head)? == 0 {
+            return Ok(false);
+        }
+        let line = head.get(start..).unwrap_or_default();
+        if line == b"\r\n" {
+            break;
+        }
+        let line = String::from_utf8_lossy(line).to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().context("the request has no readable length")?;
+        }
+    }
+    body.resize(length, 0);
+    reader.read_exact(body)?;
+    Ok(true)
+}

@@ -1,0 +1,8 @@
+//! The binary from outside: arguments, input and faults in; output, files, requests and exit codes out.
+
+#[cfg(test)]
+mod suite {
+    mod exec;
+    mod support;
+    mod turn;
+}

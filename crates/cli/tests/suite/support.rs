@@ -1,0 +1,91 @@
+//! What the tests of this suite share.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use windlass_sim::{Reply, Script, Wire};
+use windlass_testkit::{Output, SimServer, Workspace};
+
+/// An empty workspace for the binary under test.
+pub(super) fn workspace() -> Workspace {
+    Workspace::new(env!("CARGO_BIN_EXE_windlass"))
+}
+
+/// A simulated model with these replies, and a workspace that asks it over `wire`.
+pub(super) fn with_replies(wire: Wire, replies: impl IntoIterator<Item = Reply>) -> (SimServer, Workspace) {
+    let sim = SimServer::script(script(replies));
+    let workspace = workspace();
+    workspace.use_sim(&sim, wire);
+    (sim, workspace)
+}
+
+pub(super) fn script(replies: impl IntoIterator<Item = Reply>) -> Script {
+    replies.into_iter().fold(Script::new(), Script::reply)
+}
+
+/// A file of the repository.
+pub(super) fn repository_file(name: &str) -> String {
+    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::read_to_string(root.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// EVT-2, EVT-6: events fit the published schema, come in their order, and end once.
+#[track_caller]
+pub(super) fn check_events(output: &Output) {
+    let schema: Value = serde_json::from_str(&repository_file("docs/events.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let events = output.events();
+    for event in &events {
+        let complaints: Vec<_> = validator.iter_errors(event).map(|error| error.to_string()).collect();
+        assert!(complaints.is_empty(), "{event} is not an event: {complaints:?}");
+    }
+    check_sequence(&events, output);
+    check_order(&events, output);
+}
+
+/// State events are numbered without a gap, live ones repeat the last number.
+fn check_sequence(events: &[Value], output: &Output) {
+    let mut last = 0;
+    for event in events {
+        let seq = event["seq"].as_u64().unwrap();
+        let expected = if is_live(event) { last } else { last + 1 };
+        assert_eq!(seq, expected, "the number of {event}\n{output}");
+        last = seq;
+    }
+}
+
+pub(super) fn is_live(event: &Value) -> bool {
+    ["delta", "tool_output", "status"].contains(&event["type"].as_str().unwrap_or_default())
+}
+
+/// Per iteration reasoning, text, then four events per call; one terminal event, at the very end.
+fn check_order(events: &[Value], output: &Output) {
+    let rank = |kind: &str| match kind {
+        "usage" => Some(0),
+        "reasoning" => Some(1),
+        "text" => Some(2),
+        "step_start" | "tool_call" | "tool_result" | "step_complete" => Some(3),
+        _ => None,
+    };
+    let mut before = 0;
+    let mut call: Vec<(String, Value)> = Vec::new();
+    for event in events {
+        let kind = event["type"].as_str().unwrap();
+        let Some(now) = rank(kind) else { continue };
+        // The usage of a model call begins an iteration.
+        assert!(now >= before || kind == "usage", "`{kind}` comes too late\n{output}");
+        before = now;
+        if now == 3 {
+            call.push((kind.to_owned(), event["call_id"].clone()));
+        }
+        if kind == "step_complete" {
+            let kinds: Vec<_> = call.iter().map(|(kind, _)| kind.as_str()).collect();
+            assert_eq!(kinds, ["step_start", "tool_call", "tool_result", "step_complete"], "{output}");
+            assert!(call.iter().all(|(_, id)| *id == event["call_id"]), "calls are mixed up\n{output}");
+            call.clear();
+        }
+    }
+    let terminal = |event: &Value| ["final", "canceled", "failed"].iter().any(|kind| event["type"] == *kind);
+    assert_eq!(events.iter().filter(|event| terminal(event)).count(), 1, "one terminal event\n{output}");
+    assert!(events.last().is_some_and(terminal), "the terminal event is the last\n{output}");
+}

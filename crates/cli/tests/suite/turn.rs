@@ -1,0 +1,1 @@
+//! Whole turns with real tools.

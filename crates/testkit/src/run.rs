@@ -1,0 +1,296 @@
+//! One start of the binary.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{Output, eventually, must};
+
+/// Long enough for a loaded machine, short enough for a person.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A run to be made: arguments, input, environment. The environment is empty but for `PATH` and what is set here.
+#[derive(Debug)]
+pub struct Run {
+    command: Command,
+    input: Input,
+    limit: Duration,
+}
+
+#[derive(Debug)]
+enum Input {
+    None,
+    Bytes(Vec<u8>),
+    Open,
+}
+
+impl Run {
+    /// A run of `binary`.
+    pub fn new(binary: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(binary);
+        command
+            .args(args)
+            .env_clear()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        Self {
+            command,
+            input: Input::None,
+            limit: LIMIT,
+        }
+    }
+
+    /// One more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<std::ffi::OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    /// More arguments.
+    #[must_use]
+    pub fn args(mut self, args: &[&str]) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// What is piped to standard input, which is `/dev/null` otherwise.
+    #[must_use]
+    pub fn stdin(mut self, input: impl Into<Vec<u8>>) -> Self {
+        self.input = Input::Bytes(input.into());
+        self
+    }
+
+    /// Standard input is a pipe that nobody writes to and nobody closes.
+    #[must_use]
+    pub fn open_stdin(mut self) -> Self {
+        self.input = Input::Open;
+        self
+    }
+
+    /// Where it runs.
+    #[must_use]
+    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.command.current_dir(folder.into());
+        self
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Unsets a variable.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// How long it may take. After that it is killed and the test ends.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Runs it to its end.
+    #[track_caller]
+    pub fn output(self) -> Output {
+        self.start().output()
+    }
+
+    /// Starts it.
+    pub fn start(mut self) -> Running {
+        let piped = !matches!(self.input, Input::None);
+        self.command
+            .stdin(if piped { Stdio::piped() } else { Stdio::null() });
+        let begun = Instant::now();
+        let mut child = must(self.command.spawn(), "start the binary");
+        let mut stdin = child.stdin.take();
+        if let Input::Bytes(bytes) = self.input
+            && let Some(mut pipe) = stdin.take()
+        {
+            // On a thread: the program may answer before it has read everything, or never read at all.
+            std::thread::spawn(move || {
+                let _ = pipe.write_all(&bytes);
+            });
+        }
+        let stdout = Stream::read(child.stdout.take());
+        let stderr = Stream::read(child.stderr.take());
+        Running {
+            child,
+            stdin,
+            stdout,
+            stderr,
+            begun,
+            limit: self.limit,
+        }
+    }
+
+    /// Starts it with a reader that takes `bytes` of standard output and then leaves, as `head` does.
+    pub fn start_with_short_reader(mut self, bytes: usize) -> Running {
+        self.command.stdin(Stdio::null());
+        let begun = Instant::now();
+        let mut child = must(self.command.spawn(), "start the binary");
+        let pipe = child.stdout.take();
+        let stdout = Stream::read(pipe.map(|pipe| pipe.take(bytes as u64)));
+        let stderr = Stream::read(child.stderr.take());
+        Running {
+            child,
+            stdin: None,
+            stdout,
+            stderr,
+            begun,
+            limit: self.limit,
+        }
+    }
+}
+
+/// A run that has started. Dropped before its end, it is killed.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    /// Held so that the pipe stays open.
+    #[allow(dead_code)]
+    stdin: Option<std::process::ChildStdin>,
+    stdout: Stream,
+    stderr: Stream,
+    begun: Instant,
+    limit: Duration,
+}
+
+impl Running {
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until standard output contains `text`.
+    #[track_caller]
+    pub fn wait_for_stdout(&mut self, text: &str) {
+        self.wait_until(&format!("standard output says `{text}`"), |run| {
+            run.stdout.text().contains(text)
+        });
+    }
+
+    /// Waits until standard error contains `text`.
+    #[track_caller]
+    pub fn wait_for_stderr(&mut self, text: &str) {
+        self.wait_until(&format!("standard error says `{text}`"), |run| {
+            run.stderr.text().contains(text)
+        });
+    }
+
+    /// Standard output so far.
+    pub fn stdout(&self) -> String {
+        self.stdout.text()
+    }
+
+    #[track_caller]
+    fn wait_until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
+        let limit = self.limit;
+        if !eventually(limit, || condition(self)) {
+            let _ = self.child.kill();
+            let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
+            panic!(
+                "after {limit:?} it is still not true that {what}\n--- stdout\n{stdout}\n--- stderr\n{stderr}"
+            );
+        }
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            must(kill_process(pid, signal), "send a signal");
+        }
+    }
+
+    /// Sends what Ctrl-C sends.
+    pub fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    /// Sends what a service manager sends.
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Waits for the end. Past the limit it is killed and the test ends.
+    #[track_caller]
+    pub fn output(mut self) -> Output {
+        let mut status = None;
+        let limit = self.limit;
+        let ended = eventually(limit, || {
+            status = must(self.child.try_wait(), "wait for the binary");
+            status.is_some()
+        });
+        let elapsed = self.begun.elapsed();
+        if !ended {
+            let _ = self.child.kill();
+        }
+        // A process left behind may hold the pipes open; what was written by now is what counts.
+        eventually(Duration::from_secs(2), || {
+            self.stdout.ended() && self.stderr.ended()
+        });
+        let output = Output {
+            code: status.and_then(|status: ExitStatus| status.code()),
+            stdout: self.stdout.text(),
+            stderr: self.stderr.text(),
+            elapsed,
+        };
+        assert!(ended, "it did not end within {limit:?}\n{output}");
+        output
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A stream of the process, read on a thread so that the process never waits for us.
+#[derive(Debug)]
+struct Stream {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Stream {
+    fn read(pipe: Option<impl Read + Send + 'static>) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&bytes);
+        let reader = pipe.map(|mut pipe| {
+            std::thread::spawn(move || {
+                let mut piece = [0; 8192];
+                while let Ok(count) = pipe.read(&mut piece) {
+                    if count == 0 {
+                        break;
+                    }
+                    let mut bytes = sink.lock().unwrap_or_else(PoisonError::into_inner);
+                    bytes.extend(piece.iter().take(count));
+                }
+            })
+        });
+        Self { bytes, reader }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    fn ended(&self) -> bool {
+        self.reader.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}

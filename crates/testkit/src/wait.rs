@@ -1,0 +1,19 @@
+//! Waiting for something to become true. Tests do not sleep; this does, briefly, between two looks.
+
+use std::time::{Duration, Instant};
+
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Looks until `condition` holds or `limit` has passed, and says whether it held.
+pub fn eventually(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + limit;
+    loop {
+        if condition() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}

@@ -1,0 +1,117 @@
+//! A folder to work in, with a home of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use windlass_sim::Wire;
+
+use crate::{Run, SimServer, must};
+
+/// All wires, for tests that hold on each.
+pub const WIRES: [Wire; 3] = [Wire::Anthropic, Wire::Chat, Wire::Responses];
+
+/// The name of a wire in the settings.
+pub fn settings_name(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Anthropic => "anthropic-messages",
+        Wire::Chat => "openai-chat",
+        Wire::Responses => "openai-responses",
+    }
+}
+
+/// A temporary folder with a project, a home and a `WINDLASS_HOME`, and the binary that runs there.
+#[derive(Debug)]
+pub struct Workspace {
+    root: TempDir,
+    binary: PathBuf,
+}
+
+impl Workspace {
+    /// An empty workspace for `binary`, which the test crate knows as `env!("CARGO_BIN_EXE_windlass")`.
+    pub fn new(binary: impl Into<PathBuf>) -> Self {
+        let root = must(
+            tempfile::Builder::new().prefix("windlass-test-").tempdir(),
+            "make a folder",
+        );
+        let workspace = Self {
+            root,
+            binary: binary.into(),
+        };
+        for folder in [workspace.path(), workspace.user_home(), workspace.home()] {
+            must(fs::create_dir_all(folder), "make a folder");
+        }
+        workspace
+    }
+
+    /// The project's folder, where runs start.
+    pub fn path(&self) -> PathBuf {
+        self.root.path().join("project")
+    }
+
+    /// The user's home.
+    pub fn user_home(&self) -> PathBuf {
+        self.root.path().join("user")
+    }
+
+    /// What `WINDLASS_HOME` says.
+    pub fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    /// The user's settings file.
+    pub fn config_file(&self) -> PathBuf {
+        self.home().join("config").join("config.toml")
+    }
+
+    /// Writes a file of the project.
+    pub fn write(&self, name: &str, content: &str) -> PathBuf {
+        write(&self.path().join(name), content)
+    }
+
+    /// Reads a file of the project.
+    pub fn read(&self, name: &str) -> String {
+        must(fs::read_to_string(self.path().join(name)), name)
+    }
+
+    /// Whether the project has this file.
+    pub fn has(&self, name: &str) -> bool {
+        self.path().join(name).exists()
+    }
+
+    /// Writes the user's settings.
+    pub fn config(&self, toml: &str) {
+        write(&self.config_file(), toml);
+    }
+
+    /// Writes settings that ask the simulated model `sim-1` over `wire`, and retry without waiting.
+    pub fn use_sim(&self, sim: &SimServer, wire: Wire) {
+        self.use_sim_with(sim, wire, "");
+    }
+
+    /// The same with more settings, which may add keys to `[providers.test]` first and tables after that.
+    pub fn use_sim_with(&self, sim: &SimServer, wire: Wire, more: &str) {
+        self.config(&format!(
+            "provider = \"test\"\n\n[retry]\nmax_delay_secs = 0\n\n\
+             [providers.test]\nwire = \"{}\"\nbase_url = \"{}\"\nmodel = \"sim-1\"\n{more}",
+            settings_name(wire),
+            sim.url()
+        ));
+    }
+
+    /// A run of the binary in the project's folder, with a clean environment.
+    pub fn run(&self, args: &[&str]) -> Run {
+        Run::new(&self.binary, args)
+            .cwd(self.path())
+            .env("HOME", &self.user_home().display().to_string())
+            .env("WINDLASS_HOME", &self.home().display().to_string())
+    }
+}
+
+fn write(path: &Path, content: &str) -> PathBuf {
+    if let Some(folder) = path.parent() {
+        must(fs::create_dir_all(folder), "make a folder");
+    }
+    must(fs::write(path, content), "write a file");
+    path.to_owned()
+}
