@@ -1,2 +1,90 @@
-//! Bench.
-fn main() {}
+//! The speed of Windlass, as ratios to a raw client that does the same work. `README.md` explains every figure.
+
+mod bare;
+mod clock;
+mod figures;
+mod floor;
+mod lab;
+mod process;
+mod record;
+mod report;
+mod server;
+mod wire;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::figures::Group;
+use crate::floor::ClientOptions;
+use crate::lab::Lab;
+use crate::server::ServeOptions;
+
+/// Measures the speed of Windlass.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Only these figures
+    #[arg(long, value_enum)]
+    only: Vec<Group>,
+    /// Fewer and shorter runs, to see that everything works
+    #[arg(long)]
+    quick: bool,
+    /// Write the table to bench/RESULTS.md
+    #[arg(long)]
+    write: bool,
+    /// The program to measure, instead of the one that was built beside this one
+    #[arg(long, value_name = "FILE")]
+    windlass: Option<PathBuf>,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+/// The processes of a run.
+#[derive(Debug, Subcommand)]
+#[command(hide = true)]
+enum Part {
+    /// Be the model.
+    Serve(ServeOptions),
+    /// Be the raw client.
+    Floor(ClientOptions),
+    /// Be the bare HTTP client.
+    Bare(ClientOptions),
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let done = match &options.part {
+        Some(Part::Serve(serve)) => server::serve(serve.clone()).map(|()| true),
+        Some(Part::Floor(client)) => floor::floor(client).map(|()| true),
+        Some(Part::Bare(client)) => bare::send_once(client).map(|()| true),
+        None => measure(&options),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Takes the figures and prints them; false when one misses its target.
+fn measure(options: &Options) -> Result<bool> {
+    let lab = Lab::new(options.windlass.clone(), options.quick)?;
+    let mut figures = Vec::new();
+    for group in Group::ALL {
+        if options.only.is_empty() || options.only.contains(&group) {
+            eprintln!("{group:?} …");
+            figures.extend(group.measure(&lab)?);
+        }
+    }
+    let table = report::table(&figures);
+    print!("{table}");
+    if options.write {
+        report::write(&table)?;
+    }
+    Ok(figures.iter().all(|figure| figure.is_met()))
+}

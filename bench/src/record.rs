@@ -34,7 +34,10 @@ pub(crate) struct Recorder<W> {
 
 impl<W: Write> Recorder<W> {
     pub(crate) fn new(out: W) -> Self {
-        Self { out, last: Vec::new() }
+        Self {
+            out,
+            last: Vec::new(),
+        }
     }
 
     pub(crate) fn record(&mut self, head: &[u8], body: &[u8]) -> Result<()> {
@@ -62,7 +65,11 @@ pub(crate) fn read(mut from: &[u8]) -> Result<Vec<Request>> {
         }
         let (head, rest) = from.split_at(head);
         let (fresh, rest) = rest.split_at(fresh);
-        requests.push(Request { head: head.to_vec(), shared, fresh: fresh.to_vec() });
+        requests.push(Request {
+            head: head.to_vec(),
+            shared,
+            fresh: fresh.to_vec(),
+        });
         from = rest;
     }
     Ok(requests)
@@ -80,12 +87,16 @@ pub(crate) fn bodies(requests: &[Request]) -> Vec<Vec<u8>> {
 
 /// How many bytes two texts begin with in common.
 pub(crate) fn shared(one: &[u8], other: &[u8]) -> usize {
-    one.iter().zip(other).take_while(|(one, other)| one == other).count()
+    one.iter()
+        .zip(other)
+        .take_while(|(one, other)| one == other)
+        .count()
 }
 
 fn length(from: &mut &[u8]) -> Result<usize> {
     let mut bytes = [0; 8];
-    from.read_exact(&mut bytes).context("the record of requests is cut short")?;
+    from.read_exact(&mut bytes)
+        .context("the record of requests is cut short")?;
     Ok(usize::try_from(u64::from_le_bytes(bytes))?)
 }
 

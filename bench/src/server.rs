@@ -37,7 +37,8 @@ pub(crate) struct ServeOptions {
     pub(crate) record: Option<PathBuf>,
 }
 
-const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+const HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 /// How a reply ends. Nothing follows it before the next request.
 pub(crate) const END: &[u8] = b"\r\n0\r\n\r\n";
 
@@ -56,13 +57,19 @@ struct Log {
 /// Serves until standard input ends, then prints what was seen: the connections, and when each request had arrived.
 pub(crate) fn serve(options: ServeOptions) -> Result<()> {
     let recorder = match &options.record {
-        Some(path) => Some(Recorder::new(BufWriter::new(File::create(path).context("cannot record")?))),
+        Some(path) => Some(Recorder::new(BufWriter::new(
+            File::create(path).context("cannot record")?,
+        ))),
         None => None,
     };
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("cannot listen")?;
     println!("{}", listener.local_addr()?.port());
     let text = framed(&options.wire.text(options.deltas));
-    let log = Mutex::new(Log { connections: 0, arrivals: Vec::new(), recorder });
+    let log = Mutex::new(Log {
+        connections: 0,
+        arrivals: Vec::new(),
+        recorder,
+    });
     let shared = Arc::new(Shared { options, text, log });
     let accepting = Arc::clone(&shared);
     thread::spawn(move || {
@@ -83,7 +90,10 @@ impl Shared {
     /// Answers what comes over one connection until it is closed. An error means that it was.
     fn talk(&self, stream: &TcpStream) -> Result<()> {
         stream.set_nodelay(true)?;
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).connections += 1;
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .connections += 1;
         let mut reader = BufReader::with_capacity(64 * 1024, stream);
         let (mut head, mut body) = (Vec::new(), Vec::new());
         while read_request(&mut reader, &mut head, &mut body)? {
@@ -127,7 +137,11 @@ impl Shared {
 fn framed(events: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut chunks: Vec<Vec<u8>> = Vec::with_capacity(events.len() + 1);
     for event in events {
-        let mut chunk = if chunks.is_empty() { HEAD.to_vec() } else { Vec::new() };
+        let mut chunk = if chunks.is_empty() {
+            HEAD.to_vec()
+        } else {
+            Vec::new()
+        };
         chunk.extend_from_slice(format!("{:x}\r\n", event.len()).as_bytes());
         chunk.extend_from_slice(event);
         chunk.extend_from_slice(b"\r\n");
@@ -153,7 +167,10 @@ fn read_request(reader: &mut impl BufRead, head: &mut Vec<u8>, body: &mut Vec<u8
         }
         let line = String::from_utf8_lossy(line).to_ascii_lowercase();
         if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().context("the request has no readable length")?;
+            length = value
+                .trim()
+                .parse()
+                .context("the request has no readable length")?;
         }
     }
     body.resize(length, 0);

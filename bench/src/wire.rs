@@ -43,13 +43,17 @@ impl Wire {
             Self::Anthropic => {
                 let start = json!({"type": "tool_use", "id": id, "name": "bash", "input": {}});
                 let (head, tail) = arguments.split_at(arguments.len() / 2);
-                let deltas = ["", head, tail].map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
+                let deltas =
+                    ["", head, tail].map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
                 anthropic(&start, &deltas, "tool_use")
             }
             Self::Chat => {
                 let call = json!({"index": 0, "id": id, "type": "function", "function": {"name": "bash", "arguments": ""}});
                 let rest = json!({"index": 0, "function": {"arguments": arguments}});
-                chat(&[json!({"tool_calls": [call]}), json!({"tool_calls": [rest]})], "tool_calls")
+                chat(
+                    &[json!({"tool_calls": [call]}), json!({"tool_calls": [rest]})],
+                    "tool_calls",
+                )
             }
             Self::Responses => {
                 let item = |arguments: &str| {
@@ -65,7 +69,9 @@ impl Wire {
 
     /// The events of a reply of `pieces` text deltas.
     pub(crate) fn text(self, pieces: usize) -> Vec<Vec<u8>> {
-        let words: Vec<String> = (0..pieces.max(1)).map(|number| format!("word{} ", number % 1_000)).collect();
+        let words: Vec<String> = (0..pieces.max(1))
+            .map(|number| format!("word{} ", number % 1_000))
+            .collect();
         match self {
             Self::Anthropic => {
                 let delta = |word: &String| json!({"type": "text_delta", "text": word});
@@ -116,7 +122,9 @@ fn anthropic(block: &Value, deltas: &[Value], stop: &str) -> Vec<Vec<u8>> {
     events.extend(deltas.iter().map(delta));
     events.push(named(&json!({"type": "content_block_stop", "index": 0})));
     let end = json!({"stop_reason": stop, "stop_sequence": null});
-    events.push(named(&json!({"type": "message_delta", "delta": end, "usage": {"output_tokens": 30}})));
+    events.push(named(
+        &json!({"type": "message_delta", "delta": end, "usage": {"output_tokens": 30}}),
+    ));
     events.push(named(&json!({"type": "message_stop"})));
     events
 }
@@ -127,10 +135,15 @@ fn chat(deltas: &[Value], finish: &str) -> Vec<Vec<u8>> {
                            "choices": choices, "usage": usage});
         format!("data: {chunk}\n\n").into_bytes()
     };
-    let choice = |delta: &Value, finish: Value| json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
+    let choice =
+        |delta: &Value, finish: Value| json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
     let opening = json!({"role": "assistant", "content": null});
     let mut events = vec![chunk(choice(&opening, Value::Null), Value::Null)];
-    events.extend(deltas.iter().map(|delta| chunk(choice(delta, Value::Null), Value::Null)));
+    events.extend(
+        deltas
+            .iter()
+            .map(|delta| chunk(choice(delta, Value::Null), Value::Null)),
+    );
     events.push(chunk(choice(&json!({}), json!(finish)), Value::Null));
     let usage = json!({"prompt_tokens": 3_300, "completion_tokens": 30, "total_tokens": 3_330,
                        "prompt_tokens_details": {"cached_tokens": 3_000}});
@@ -152,7 +165,9 @@ fn responses(added: &Value, deltas: &[Value], done: &Value) -> Vec<Vec<u8>> {
         named(&json!({"type": "response.output_item.added", "output_index": 0, "item": added})),
     ];
     events.extend(deltas.iter().map(named));
-    events.push(named(&json!({"type": "response.output_item.done", "output_index": 0, "item": done})));
+    events.push(named(
+        &json!({"type": "response.output_item.done", "output_index": 0, "item": done}),
+    ));
     let closing = response("completed", json!([done]), usage);
     events.push(named(&json!({"type": "response.completed", "response": closing})));
     events

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod suite {
     mod exec;
+    mod limits;
     mod support;
     mod turn;
 }

@@ -10,6 +10,7 @@ use crate::event::Event;
 use crate::id::SessionId;
 use crate::message::{Compaction, Message, Part, Role};
 use crate::middleware::{IterationView, Middleware, Verdict};
+use crate::model::Usage;
 use crate::provider::{Prefix, Provider, Request, ToolChoice};
 use crate::run::Deps;
 
@@ -32,7 +33,16 @@ pub trait Compactor: Send + Sync {
     ///
     /// # Errors
     /// Says, in a form people can read, why nothing was done.
-    async fn compact(&self, job: Job<'_>) -> Result<Vec<Arc<Message>>, CompactError>;
+    async fn compact(&self, job: Job<'_>) -> Result<Compacted, CompactError>;
+}
+
+/// A smaller history, and what making it used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compacted {
+    /// The smaller history.
+    pub history: Vec<Arc<Message>>,
+    /// Tokens of the model call that summarized, if there was one.
+    pub usage: Option<Usage>,
 }
 
 /// Why nothing was made smaller.
@@ -50,7 +60,7 @@ pub enum CompactError {
 }
 
 /// Runs the configured compactor and tells what it did.
-pub(crate) async fn compact(deps: &Deps<'_>, history: &[Arc<Message>]) -> Result<Vec<Arc<Message>>, String> {
+pub(crate) async fn compact(deps: &Deps<'_>, history: &[Arc<Message>]) -> Result<Compacted, String> {
     let compactor = deps.compactor.ok_or_else(|| "compaction is off".to_owned())?;
     let before = estimate_tokens(history);
     deps.events.live(Event::Status {
@@ -67,7 +77,7 @@ pub(crate) async fn compact(deps: &Deps<'_>, history: &[Arc<Message>]) -> Result
         () = deps.cancel.cancelled() => return Err("canceled".to_owned()),
         result = compactor.compact(job) => result.map_err(|error| error.to_string())?,
     };
-    let after = estimate_tokens(&smaller);
+    let after = estimate_tokens(&smaller.history);
     if after >= before {
         return Err(CompactError::NoGain.to_string());
     }
@@ -97,14 +107,14 @@ const LONGEST_INPUT: usize = 100_000;
 
 #[async_trait]
 impl Compactor for Summarize {
-    async fn compact(&self, job: Job<'_>) -> Result<Vec<Arc<Message>>, CompactError> {
+    async fn compact(&self, job: Job<'_>) -> Result<Compacted, CompactError> {
         let cut = tail_start(job.history, self.keep_recent);
         let (Some((first, rest)), true) = (job.history.split_first(), cut > 2) else {
             return Err(CompactError::NothingToDo);
         };
         let (middle, tail) = rest.split_at(cut - 1);
         let session = first.session_id.clone();
-        let summary = summarize(&job, &session, middle).await?;
+        let (summary, usage) = summarize(&job, &session, middle).await?;
         let tokens_before = estimate_tokens(job.history);
         let mut message = Message::new(&session, Role::User, Vec::new(), job.now);
         let mut part = Compaction {
@@ -114,9 +124,12 @@ impl Compactor for Summarize {
         };
         part.tokens_after = estimate_tokens(tail) + (part.summary.len() as u64) / 4;
         message.parts.push(Part::Compaction(part));
-        let mut smaller = vec![Arc::clone(first), Arc::new(message)];
-        smaller.extend(tail.iter().cloned());
-        Ok(smaller)
+        let mut history = vec![Arc::clone(first), Arc::new(message)];
+        history.extend(tail.iter().cloned());
+        Ok(Compacted {
+            history,
+            usage: Some(usage),
+        })
     }
 }
 
@@ -137,7 +150,7 @@ async fn summarize(
     job: &Job<'_>,
     session: &SessionId,
     middle: &[Arc<Message>],
-) -> Result<String, CompactError> {
+) -> Result<(String, Usage), CompactError> {
     let text: String = middle
         .iter()
         .flat_map(|message| outline(message))
@@ -166,7 +179,7 @@ async fn summarize(
     let reply = Message::new(session, Role::Assistant, completion.parts, job.now);
     match reply.text().trim() {
         "" => Err(CompactError::NoSummary("the reply was empty".to_owned())),
-        summary => Ok(summary.to_owned()),
+        summary => Ok((summary.to_owned(), completion.usage)),
     }
 }
 

@@ -9,6 +9,7 @@ mod limits;
 mod outcome;
 mod repeat;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(crate) use self::answer::refused;
@@ -17,6 +18,7 @@ pub use self::limits::{Limits, OnMaxIterations};
 pub use self::outcome::{Answered, Failure, Outcome, TurnReport};
 use self::repeat::Repeats;
 use crate::clock::Timestamp;
+use crate::compact::Compacted;
 use crate::event::{Event, FailureKind, SinkError};
 use crate::id::SessionId;
 use crate::message::{FinishReason, Message, Part, Role};
@@ -105,6 +107,7 @@ struct Streaks {
     empty: u32,
     incomplete: u32,
     overflow: u32,
+    compacted: u32,
 }
 
 #[derive(Debug, Default)]
@@ -212,13 +215,23 @@ impl Turn {
 
     /// The middleware said this.
     pub fn consulted(&mut self, verdict: Verdict) {
-        let State::Consulting { next, .. } = &self.state else {
+        let State::Consulting { stage, next } = &self.state else {
             return;
         };
-        let next = next.clone();
+        let (stage, next) = (*stage, next.clone());
         match verdict.flow {
-            Flow::Continue => self.go(next),
-            Flow::Compact => self.state = State::Shrinking { next, overflow: None },
+            Flow::Continue => {
+                if stage == Stage::Before {
+                    self.streaks.compacted = 0;
+                }
+                self.go(next);
+            }
+            // A context that stays full however often it is compacted is not compacted for ever.
+            Flow::Compact if self.streaks.compacted >= self.limits.max_compactions => self.go(next),
+            Flow::Compact => {
+                self.streaks.compacted += 1;
+                self.state = State::Shrinking { next, overflow: None };
+            }
             // An answer that is already there is worth more than the wish to stop.
             Flow::Stop if matches!(next, Next::End(_)) => self.go(next),
             Flow::Stop => self.fail(FailureKind::Stopped, verdict.reason, None, FinishReason::Error),
@@ -231,7 +244,14 @@ impl Turn {
         match answer {
             Answer::Complete { message, stop, usage } => {
                 self.now = message.updated_at;
-                self.book(usage, ask);
+                self.book(
+                    usage,
+                    if ask == Ask::Iteration {
+                        "turn"
+                    } else {
+                        "last_word"
+                    },
+                );
                 match ask {
                     Ask::Iteration => self.replied(message, stop),
                     Ask::LastWord => self.last_word(Some(message)),
@@ -281,14 +301,13 @@ impl Turn {
     }
 
     /// The compactor made the history smaller, or says why it could not.
-    pub fn shrunk(&mut self, result: Result<Vec<Arc<Message>>, String>) {
+    pub fn shrunk(&mut self, result: Result<Compacted, String>) {
         let State::Shrinking { next, overflow } = std::mem::replace(&mut self.state, State::Listening) else {
             return;
         };
         match (result, overflow) {
-            (Ok(history), _) => {
-                self.history = history;
-                self.last_usage = None;
+            (Ok(compacted), _) => {
+                self.adopt(compacted);
                 self.go(next);
             }
             (Err(reason), None) => {
@@ -343,6 +362,24 @@ impl Turn {
             cost_usd: self.price.map(|_| self.spent.cost_usd),
             iterations: self.iteration,
         }
+    }
+
+    /// Goes on with a smaller history. Messages that are new in it are news.
+    fn adopt(&mut self, compacted: Compacted) {
+        if let Some(usage) = compacted.usage {
+            self.book(usage, "compaction");
+        }
+        let known: HashSet<_> = self.history.iter().map(Arc::as_ptr).collect();
+        let new = compacted
+            .history
+            .iter()
+            .filter(|message| !known.contains(&Arc::as_ptr(message)));
+        self.news.extend(new.map(|message| Event::Message {
+            message: Arc::clone(message),
+        }));
+        self.history = compacted.history;
+        // What the provider reported last was about the longer history.
+        self.last_usage = None;
     }
 
     fn replied(&mut self, message: Message, stop: StopReason) {
@@ -629,15 +666,11 @@ impl Turn {
         }
     }
 
-    fn book(&mut self, usage: Usage, ask: Ask) {
+    fn book(&mut self, usage: Usage, cause: &str) {
         let cost_usd = self.price.map(|price| price.cost(&usage));
         self.spent.usage.add(&usage);
         self.spent.cost_usd += cost_usd.unwrap_or_default();
         self.last_usage = Some(usage);
-        let cause = match ask {
-            Ask::Iteration => "turn",
-            Ask::LastWord => "last_word",
-        };
         self.news.push(Event::Usage {
             usage,
             cost_usd,

@@ -411,7 +411,15 @@ fn overflow_compacts_and_retries_once() {
     to_question(&mut turn);
     turn.answered(overflow());
     assert_eq!(turn.advance(), Action::Shrink);
-    turn.shrunk(Ok(vec![Arc::new(Message::user(&session(), "short", NOW))]));
+    turn.shrunk(Ok(Compacted {
+        history: vec![Arc::new(Message::user(&session(), "short", NOW))],
+        usage: Some(Usage {
+            input: 7,
+            ..Usage::default()
+        }),
+    }));
+    let cause = |event: &Event| matches!(event, Event::Usage { cause, .. } if cause == "compaction");
+    assert!(turn.news().iter().any(cause), "the summary's tokens are booked");
     assert_eq!(turn.advance(), Action::Ask(Ask::Iteration));
     turn.answered(overflow());
     assert_eq!(
@@ -453,6 +461,31 @@ fn middleware_verdicts() {
     compacted.reviewed(None);
     compacted.consulted(Verdict::stop("too late"));
     assert_eq!(answer(&mut compacted).text, "here");
+}
+
+/// LOOP-17: a context that stays full is compacted three times in a row at most.
+#[test]
+fn compactions_are_capped() {
+    let mut turn = turn();
+    let mut compactions = 0;
+    for round in 0..6 {
+        loop {
+            match turn.advance() {
+                Action::Listen => turn.heard(Vec::new()),
+                Action::Consult(Stage::Before) => turn.consulted(Verdict::compact("full")),
+                Action::Consult(Stage::After) => turn.consulted(Verdict::proceed()),
+                Action::Shrink => {
+                    compactions += 1;
+                    turn.shrunk(Err("no gain".to_owned()));
+                }
+                Action::Ask(_) => break,
+                action => panic!("unexpected {action:?}"),
+            }
+        }
+        turn.answered(calls(&["ls"]));
+        settle(&mut turn, &format!("{round}"));
+    }
+    assert_eq!(compactions, 3);
 }
 
 /// LOOP-8: a canceled reply is kept as far as it came, marked `canceled`, and the history stays whole.
@@ -582,7 +615,7 @@ fn every_turn_ends() {
                 Action::Consult(_) => turn.consulted(if shrink && steps % 3 == 0 { Verdict::compact("x") } else { Verdict::proceed() }),
                 Action::Ask(_) => turn.answered(replies.next().cloned().unwrap_or_else(|| text("x"))),
                 Action::Call(_) => settle(&mut turn, if seed % 2 == 0 { "same" } else { "x" }),
-                Action::Shrink => turn.shrunk(if seed % 3 == 0 { Err("no".to_owned()) } else { Ok(turn.history().to_vec()) }),
+                Action::Shrink => turn.shrunk(if seed % 3 == 0 { Err("no".to_owned()) } else { Ok(Compacted { history: turn.history().to_vec(), usage: None }) }),
                 Action::Review(_) => turn.reviewed(nag.then(|| "more".to_owned())),
                 Action::Done(_) => break,
             }

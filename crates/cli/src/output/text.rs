@@ -160,21 +160,32 @@ impl TextPrinter {
         Ok(())
     }
 
-    fn step_result(&mut self, content: &str, is_error: bool) {
-        let mut lines = content.lines().filter(|line| !line.trim().is_empty());
-        let shown: Vec<&str> = lines.by_ref().take(3).collect();
-        let left = lines.count();
-        for line in shown {
-            let short: String = line.chars().take(160).collect();
-            let text = format!("  │ {}", plain(&short));
-            let painted = if is_error {
-                self.style.paint("31", &text)
-            } else {
-                self.style.paint("2", &text)
+    /// A few lines of what came back: the diff where there is one, else the beginning of the text.
+    fn step_result(&mut self, content: &str, is_error: bool, diff: Option<&str>) {
+        let (lines, most): (Vec<&str>, usize) = match diff {
+            Some(diff) => (
+                diff.lines()
+                    .skip_while(|line| !line.starts_with("@@"))
+                    .skip(1)
+                    .collect(),
+                12,
+            ),
+            None => (
+                content.lines().filter(|line| !line.trim().is_empty()).collect(),
+                3,
+            ),
+        };
+        for line in lines.iter().take(most) {
+            let code = match line.chars().next() {
+                Some('+') if diff.is_some() => "32",
+                Some('-') if diff.is_some() => "31",
+                _ if is_error => "31",
+                _ => "2",
             };
-            eprintln!("{painted}");
+            let short: String = line.chars().take(160).collect();
+            eprintln!("{}", self.style.paint(code, &format!("  │ {}", plain(&short))));
         }
-        if left > 0 {
+        if let Some(left) = lines.len().checked_sub(most).filter(|left| *left > 0) {
             eprintln!("{}", self.style.paint("2", &format!("  │ … {left} more lines")));
         }
     }
@@ -210,11 +221,18 @@ impl Printer for TextPrinter {
                 self.spinner.wait_for(title);
             }
             Event::ToolResult {
-                content, is_error, ..
+                content,
+                is_error,
+                details,
+                ..
             } => {
                 self.spinner.clear();
                 if !self.style.quiet {
-                    self.step_result(content, *is_error);
+                    let diff = details
+                        .as_ref()
+                        .and_then(|details| details.get("diff"))
+                        .and_then(|diff| diff.as_str());
+                    self.step_result(content, *is_error, diff.filter(|diff| !diff.is_empty()));
                 }
             }
             Event::StepComplete {

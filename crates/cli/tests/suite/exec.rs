@@ -16,8 +16,15 @@ fn asked(args: &[&str], stdin: Option<&str>) -> (Output, String) {
     };
     sim.assert_valid();
     let requests = sim.requests();
-    let text = requests.first().and_then(|request| request.seen.last_user_text()).unwrap_or_default();
-    let text = text.split("</environment>\n").last().unwrap_or_default().to_owned();
+    let text = requests
+        .first()
+        .and_then(|request| request.seen.last_user_text())
+        .unwrap_or_default();
+    let text = text
+        .split("</environment>\n")
+        .last()
+        .unwrap_or_default()
+        .to_owned();
     (output, text)
 }
 
@@ -29,11 +36,19 @@ fn a_prompt_has_several_ways_in() {
         (&["exec", "do", "it"], None, "do it"),
         (&["exec"], Some("from a pipe\n"), "from a pipe\n"),
         (&["exec", "-"], Some("from a pipe"), "from a pipe"),
-        (&["exec", "explain"], Some("line 1\nline 2\n"), "explain\n\n<stdin>\nline 1\nline 2\n</stdin>"),
+        (
+            &["exec", "explain"],
+            Some("line 1\nline 2\n"),
+            "explain\n\n<stdin>\nline 1\nline 2\n</stdin>",
+        ),
         (&["exec", "explain"], Some("  \n"), "explain"),
         (&["-p", "do it"], None, "do it"),
         (&["-p"], Some("from a pipe"), "from a pipe"),
-        (&["--print", "explain"], Some("x"), "explain\n\n<stdin>\nx\n</stdin>"),
+        (
+            &["--print", "explain"],
+            Some("x"),
+            "explain\n\n<stdin>\nx\n</stdin>",
+        ),
     ];
     for (args, stdin, expected) in cases {
         let (output, text) = asked(args, stdin);
@@ -62,9 +77,18 @@ fn options_stand_anywhere() {
 #[test]
 fn input_that_is_not_utf8_is_read_all_the_same() {
     let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine")]);
-    let output = workspace.run(&["exec"]).stdin(b"caf\xe9 au lait".to_vec()).output();
+    let output = workspace
+        .run(&["exec"])
+        .stdin(b"caf\xe9 au lait".to_vec())
+        .output();
     output.assert_code(0).assert_says("not valid UTF-8");
-    assert!(sim.requests()[0].seen.last_user_text().unwrap().contains("caf\u{fffd} au lait"));
+    assert!(
+        sim.requests()[0]
+            .seen
+            .last_user_text()
+            .unwrap()
+            .contains("caf\u{fffd} au lait")
+    );
 }
 
 /// UI-1, UI-3: piped text output is the answer alone; what is going on goes to standard error.
@@ -74,7 +98,11 @@ fn text_output_is_the_answer() {
         let look = Reply::call("bash", json!({"command": "echo seen"})).say("I will look.");
         let (sim, workspace) = with_replies(wire, [look, Reply::text("It says {{last_result}}")]);
         let output = workspace.run(&["exec", "look"]).output();
-        output.assert_code(0).assert_says("I will look.").assert_says("● bash echo seen").assert_says("│ seen");
+        output
+            .assert_code(0)
+            .assert_says("I will look.")
+            .assert_says("● bash echo seen")
+            .assert_says("│ seen");
         output.assert_says("2 model calls · 1 tool calls");
         assert_eq!(output.stdout, "It says seen\n", "{wire}");
         sim.assert_valid();
@@ -84,12 +112,17 @@ fn text_output_is_the_answer() {
 /// UI-3: `--quiet` leaves standard error empty unless something is wrong.
 #[test]
 fn quiet_says_nothing() {
-    let (_sim, workspace) = with_replies(Wire::Chat, [Reply::call("bash", json!({"command": "ls"})), Reply::text("fine")]);
+    let (_sim, workspace) = with_replies(
+        Wire::Chat,
+        [Reply::call("bash", json!({"command": "ls"})), Reply::text("fine")],
+    );
     let output = workspace.run(&["exec", "--quiet", "hi"]).output();
     output.assert_code(0);
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("fine\n", ""));
     let output = workspace.run(&["exec", "--quiet", "hi"]).output();
-    output.assert_code(8).assert_says("error: the script has no reply");
+    output
+        .assert_code(8)
+        .assert_says("error: the script has no reply");
 }
 
 /// EXT-6: colours are off without a terminal, on when forced, and `NO_COLOR` has the last word.
@@ -105,9 +138,17 @@ fn colours_follow_the_conventions() {
     ];
     for (variables, coloured) in cases {
         let (_sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine")]);
-        let run = variables.iter().fold(workspace.run(&["exec", "hi"]), |run, (name, value)| run.env(name, value));
+        let run = variables
+            .iter()
+            .fold(workspace.run(&["exec", "hi"]), |run, (name, value)| {
+                run.env(name, value)
+            });
         let output = run.output();
-        assert_eq!(output.assert_code(0).stderr.contains('\x1b'), coloured, "{variables:?}\n{output}");
+        assert_eq!(
+            output.assert_code(0).stderr.contains('\x1b'),
+            coloured,
+            "{variables:?}\n{output}"
+        );
         assert_eq!(output.stdout, "fine\n");
     }
 }
@@ -115,8 +156,14 @@ fn colours_follow_the_conventions() {
 /// UI-1: control sequences of a model or a file do not reach a person's terminal through standard error.
 #[test]
 fn what_tools_print_cannot_steer_the_terminal() {
-    let evil = Reply::call("bash", json!({"command": "printf '\\033]0;owned\\007\\033[2J\\n'"}));
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [evil.say("look \u{1b}[31mred"), Reply::text("fine")]);
+    let evil = Reply::call(
+        "bash",
+        json!({"command": "printf '\\033]0;owned\\007\\033[2J\\n'"}),
+    );
+    let (_sim, workspace) = with_replies(
+        Wire::Anthropic,
+        [evil.say("look \u{1b}[31mred"), Reply::text("fine")],
+    );
     let output = workspace.run(&["exec", "hi"]).output();
     assert!(!output.assert_code(0).stderr.contains('\x1b'), "{output}");
 }
@@ -125,11 +172,21 @@ fn what_tools_print_cannot_steer_the_terminal() {
 #[test]
 fn json_output_is_one_object() {
     for wire in WIRES {
-        let call = Reply::call("bash", json!({"command": "true"})).tokens(1_000, 100).cached_tokens(0, 0);
+        let call = Reply::call("bash", json!({"command": "true"}))
+            .tokens(1_000, 100)
+            .cached_tokens(0, 0);
         let answer = Reply::text("fine").tokens(2_000, 50).cached_tokens(0, 0);
         let (_sim, workspace) = with_replies(wire, [call, answer]);
-        let prices = ["-c", "models.\"sim-1\".price.input=10", "-c", "models.\"sim-1\".price.output=100"];
-        let output = workspace.run(&["exec", "-o", "json", "hi"]).args(&prices).output();
+        let prices = [
+            "-c",
+            "models.\"sim-1\".price.input=10",
+            "-c",
+            "models.\"sim-1\".price.output=100",
+        ];
+        let output = workspace
+            .run(&["exec", "-o", "json", "hi"])
+            .args(&prices)
+            .output();
         let object = output.assert_code(0).json();
         assert_eq!(output.stdout.lines().count(), 1);
         for (key, expected) in [
@@ -143,13 +200,22 @@ fn json_output_is_one_object() {
             ("model", json!("sim-1")),
             ("model_calls", json!(2)),
             ("tool_calls", json!(1)),
-            ("usage", json!({"input": 3_000, "output": 150, "cache_read": 0, "cache_write": 0})),
+            (
+                "usage",
+                json!({"input": 3_000, "output": 150, "cache_read": 0, "cache_write": 0}),
+            ),
         ] {
             assert_eq!(object[key], expected, "{key} on {wire}\n{output}");
         }
         // 3,000 tokens at 10 dollars a million and 150 at 100.
-        assert!((object["cost_usd"].as_f64().unwrap() - 0.045).abs() < 1e-9, "{output}");
-        assert!(object["session"].is_string() && object["duration_ms"].is_u64(), "{output}");
+        assert!(
+            (object["cost_usd"].as_f64().unwrap() - 0.045).abs() < 1e-9,
+            "{output}"
+        );
+        assert!(
+            object["session"].is_string() && object["duration_ms"].is_u64(),
+            "{output}"
+        );
     }
 }
 
@@ -159,26 +225,38 @@ fn json_output_tells_failures() {
     let (_sim, workspace) = with_replies(Wire::Chat, []);
     let output = workspace.run(&["exec", "-o", "json", "hi"]).output();
     let object = output.assert_code(8).json();
-    assert_eq!((&object["ok"], &object["exit_code"], &object["result"]), (&json!(false), &json!(8), &json!(null)));
-    assert!(object["error"]["message"].as_str().unwrap().contains("no reply"), "{output}");
+    assert_eq!(
+        (&object["ok"], &object["exit_code"], &object["result"]),
+        (&json!(false), &json!(8), &json!(null))
+    );
+    assert!(
+        object["error"]["message"].as_str().unwrap().contains("no reply"),
+        "{output}"
+    );
 }
 
 /// EVT-2, EVT-6, UI-3: every line is an event of the published schema, in order, with one end.
 #[test]
 fn stream_json_is_one_event_per_line() {
     for wire in WIRES {
-        let first = Reply::call("bash", json!({"command": "echo one"})).say("First.").thinking("hm");
-        let first = first.and_call("glob", json!({"pattern": "*.md"})).and_call("glob", json!({"pattern": "*.rs"}));
+        let first = Reply::call("bash", json!({"command": "echo one"}))
+            .say("First.")
+            .thinking("hm");
+        let first = first
+            .and_call("glob", json!({"pattern": "*.md"}))
+            .and_call("glob", json!({"pattern": "*.rs"}));
         let (sim, workspace) = with_replies(wire, [first, Reply::text("The answer.")]);
-        let output = workspace.run(&["exec", "-o", "stream-json", "-c", "agent.reasoning=low", "hi"]).output();
+        let output = workspace
+            .run(&["exec", "-o", "stream-json", "-c", "agent.reasoning=low", "hi"])
+            .output();
         output.assert_code(0);
         check_events(&output);
         let reasoning: &[&str] = if wire == Wire::Chat { &[] } else { &["reasoning"] };
         let step = ["step_start", "tool_call", "tool_result", "step_complete"];
         let expected = [
-            &["message", "start", "usage", "message"],
+            &["message", "start", "usage"],
             reasoning,
-            &["text"],
+            &["message", "text"],
             &step,
             &step,
             &step,
@@ -186,10 +264,17 @@ fn stream_json_is_one_event_per_line() {
         ];
         assert_eq!(output.story(), expected.concat(), "{wire}");
         let last = output.events().pop().unwrap();
-        assert_eq!((&last["content"], &last["finish"]), (&json!("The answer."), &json!("end_turn")));
+        assert_eq!(
+            (&last["content"], &last["finish"]),
+            (&json!("The answer."), &json!("end_turn"))
+        );
         // The final answer is streamed too, piece by piece.
         let deltas = output.events_of("delta");
-        let text: String = deltas.iter().filter(|d| d["kind"] == "text").filter_map(|d| d["text"].as_str()).collect();
+        let text: String = deltas
+            .iter()
+            .filter(|d| d["kind"] == "text")
+            .filter_map(|d| d["text"].as_str())
+            .collect();
         assert_eq!(text, "First.The answer.", "{wire}");
         assert_eq!(output.stderr, "", "{wire}");
         sim.assert_valid();
@@ -202,7 +287,10 @@ fn cd_moves_the_work() {
     let write = Reply::call("write_file", json!({"path": "made.txt", "content": "x\n"}));
     let (_sim, workspace) = with_replies(Wire::Chat, [write, Reply::text("fine")]);
     workspace.write("deep/er/keep", "");
-    workspace.run(&["exec", "--cd", "deep/er", "hi"]).output().assert_code(0);
+    workspace
+        .run(&["exec", "--cd", "deep/er", "hi"])
+        .output()
+        .assert_code(0);
     assert!(workspace.has("deep/er/made.txt") && !workspace.has("made.txt"));
 }
 

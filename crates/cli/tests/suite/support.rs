@@ -36,7 +36,10 @@ pub(super) fn check_events(output: &Output) {
     let validator = jsonschema::validator_for(&schema).unwrap();
     let events = output.events();
     for event in &events {
-        let complaints: Vec<_> = validator.iter_errors(event).map(|error| error.to_string()).collect();
+        let complaints: Vec<_> = validator
+            .iter_errors(event)
+            .map(|error| error.to_string())
+            .collect();
         assert!(complaints.is_empty(), "{event} is not an event: {complaints:?}");
     }
     check_sequence(&events, output);
@@ -73,19 +76,40 @@ fn check_order(events: &[Value], output: &Output) {
         let kind = event["type"].as_str().unwrap();
         let Some(now) = rank(kind) else { continue };
         // The usage of a model call begins an iteration.
-        assert!(now >= before || kind == "usage", "`{kind}` comes too late\n{output}");
+        assert!(
+            now >= before || kind == "usage",
+            "`{kind}` comes too late\n{output}"
+        );
         before = now;
         if now == 3 {
             call.push((kind.to_owned(), event["call_id"].clone()));
         }
         if kind == "step_complete" {
             let kinds: Vec<_> = call.iter().map(|(kind, _)| kind.as_str()).collect();
-            assert_eq!(kinds, ["step_start", "tool_call", "tool_result", "step_complete"], "{output}");
-            assert!(call.iter().all(|(_, id)| *id == event["call_id"]), "calls are mixed up\n{output}");
+            assert_eq!(
+                kinds,
+                ["step_start", "tool_call", "tool_result", "step_complete"],
+                "{output}"
+            );
+            assert!(
+                call.iter().all(|(_, id)| *id == event["call_id"]),
+                "calls are mixed up\n{output}"
+            );
             call.clear();
         }
     }
-    let terminal = |event: &Value| ["final", "canceled", "failed"].iter().any(|kind| event["type"] == *kind);
-    assert_eq!(events.iter().filter(|event| terminal(event)).count(), 1, "one terminal event\n{output}");
-    assert!(events.last().is_some_and(terminal), "the terminal event is the last\n{output}");
+    let terminal = |event: &Value| {
+        ["final", "canceled", "failed"]
+            .iter()
+            .any(|kind| event["type"] == *kind)
+    };
+    assert_eq!(
+        events.iter().filter(|event| terminal(event)).count(),
+        1,
+        "one terminal event\n{output}"
+    );
+    assert!(
+        events.last().is_some_and(terminal),
+        "the terminal event is the last\n{output}"
+    );
 }

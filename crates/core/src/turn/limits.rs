@@ -17,6 +17,8 @@ pub struct Limits {
     pub max_empty_replies: u32,
     /// How often a context overflow may be answered with compaction.
     pub max_overflow_compactions: u32,
+    /// How often in a row middleware may have the context compacted.
+    pub max_compactions: u32,
     /// After this many equal calls with equal results, the next is answered with a note.
     pub repeat_note: u32,
     /// At this many, the turn ends.
@@ -33,6 +35,7 @@ impl Default for Limits {
             max_cut_replies: 3,
             max_empty_replies: 1,
             max_overflow_compactions: 1,
+            max_compactions: 3,
             repeat_note: 3,
             repeat_stop: 5,
         }

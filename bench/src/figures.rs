@@ -1,0 +1,63 @@
+//! The figures, by what must be run for them.
+
+mod deltas;
+mod iterations;
+mod prefix;
+mod start;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::lab::Lab;
+use crate::report::Figure;
+
+/// Figures that are taken together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Group {
+    /// From the start of the process to the first request on the wire.
+    Start,
+    /// One iteration with a shell call.
+    Iteration,
+    /// A thousand iterations: growth, memory, processor time.
+    Long,
+    /// A reply of many text deltas.
+    Deltas,
+    /// The size of the fixed part of a request, and how much of it is sent again unchanged.
+    Prefix,
+}
+
+impl Group {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Start,
+        Self::Iteration,
+        Self::Long,
+        Self::Deltas,
+        Self::Prefix,
+    ];
+
+    pub(crate) fn measure(self, lab: &Lab) -> Result<Vec<Figure>> {
+        match self {
+            Self::Start => start::measure(lab),
+            Self::Iteration => iterations::measure(lab),
+            Self::Long => iterations::measure_long(lab),
+            Self::Deltas => deltas::measure(lab),
+            Self::Prefix => prefix::measure(lab),
+        }
+    }
+}
+
+/// The middle of several measurements.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// Nanoseconds as milliseconds.
+#[allow(clippy::cast_precision_loss)]
+fn milliseconds(from: u64, to: u64) -> f64 {
+    to.saturating_sub(from) as f64 / 1_000_000.0
+}
+
+fn told(milliseconds: f64) -> String {
+    format!("{milliseconds:.2} ms")
+}

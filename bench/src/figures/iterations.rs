@@ -1,0 +1,127 @@
+//! Iterations with a shell call each.
+
+use anyhow::Result;
+
+use super::{median, milliseconds, told};
+use crate::lab::{Lab, Log};
+use crate::process::{Cost, Memory};
+use crate::report::{Figure, Target};
+use crate::server::ServeOptions;
+use crate::wire::Wire;
+
+/// A run of Windlass and a run of the floor, one after the other.
+struct Pair {
+    agent: (Cost, Log),
+    floor: (Cost, Log),
+}
+
+pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+    let (calls, rounds) = if lab.quick { (50, 3) } else { (200, 9) };
+    let pairs = run(lab, calls, rounds, Memory::Ignored)?;
+    let agent = median(pairs.iter().map(|pair| per_iteration(&pair.agent.1)).collect());
+    let floor = median(pairs.iter().map(|pair| per_iteration(&pair.floor.1)).collect());
+    let connections = pairs
+        .iter()
+        .map(|pair| pair.agent.1.connections)
+        .max()
+        .unwrap_or_default();
+    let ratio = Figure {
+        name: format!("one iteration, of {calls}"),
+        agent: told(agent),
+        floor: told(floor),
+        value: agent / floor,
+        unit: "×",
+        target: Target::AtMost(1.5),
+    };
+    let connections = Figure {
+        name: format!("connections made for {calls} iterations"),
+        agent: connections.to_string(),
+        floor: "1".to_owned(),
+        value: f64::from(u32::try_from(connections)?),
+        unit: "",
+        target: Target::AtMost(1.0),
+    };
+    Ok(vec![ratio, connections])
+}
+
+pub(super) fn measure_long(lab: &Lab) -> Result<Vec<Figure>> {
+    let (calls, rounds) = if lab.quick { (200, 1) } else { (1_000, 5) };
+    let pairs = run(lab, calls, rounds, Memory::Watched)?;
+    let of = |figure: &dyn Fn(&Pair) -> f64| median(pairs.iter().map(figure).collect());
+    let agent = of(&|pair| growth(&pair.agent.1));
+    let floor = of(&|pair| growth(&pair.floor.1));
+    let growth = Figure {
+        name: format!("last fifth of {calls} iterations to the first"),
+        agent: format!("{agent:.2} ×"),
+        floor: format!("{floor:.2} ×"),
+        value: agent / floor,
+        unit: "×",
+        target: Target::AtMost(1.15),
+    };
+    let peak = |cost: &Cost| f64::from(u32::try_from(cost.peak).unwrap_or(u32::MAX)) / 1_024.0;
+    let memory = Figure {
+        name: format!("peak memory over {calls} iterations"),
+        agent: format!("{:.1} MB", of(&|pair| peak(&pair.agent.0))),
+        floor: format!("{:.1} MB", of(&|pair| peak(&pair.floor.0))),
+        value: of(&|pair| peak(&pair.agent.0)),
+        unit: "MB",
+        target: Target::AtMost(40.0),
+    };
+    let cpu = |run: &(Cost, Log)| run.0.cpu * 1_000.0 / iterations(&run.1);
+    let (agent, floor) = (of(&|pair| cpu(&pair.agent)), of(&|pair| cpu(&pair.floor)));
+    let cpu = Figure {
+        name: format!("processor time of one iteration, of {calls}"),
+        agent: told(agent),
+        floor: told(floor),
+        value: agent / floor,
+        unit: "×",
+        target: Target::AtMost(1.5),
+    };
+    Ok(vec![growth, memory, cpu])
+}
+
+fn run(lab: &Lab, calls: usize, rounds: usize, memory: Memory) -> Result<Vec<Pair>> {
+    let wire = Wire::Anthropic;
+    let requests = lab.record(wire, calls)?;
+    let options = ServeOptions {
+        wire,
+        calls,
+        deltas: 1,
+        burst: false,
+        record: None,
+    };
+    let round = |_| {
+        let floor = lab.measure(&options, memory, |server| lab.client("floor", server, &requests))?;
+        let agent = lab.measure(&options, memory, |server| lab.agent(server, wire, "text"))?;
+        Ok(Pair { agent, floor })
+    };
+    (0..rounds).map(round).collect()
+}
+
+fn iterations(log: &Log) -> f64 {
+    f64::from(u32::try_from(log.arrivals.len().saturating_sub(1)).unwrap_or(u32::MAX))
+}
+
+/// Milliseconds from one request's arrival to the next one's.
+fn per_iteration(log: &Log) -> f64 {
+    match (log.arrivals.first(), log.arrivals.last()) {
+        (Some(first), Some(last)) => milliseconds(*first, *last) / iterations(log),
+        _ => 0.0,
+    }
+}
+
+/// The time of the last fifth of the iterations to that of the first.
+fn growth(log: &Log) -> f64 {
+    let fifth = log.arrivals.len() / 5;
+    let time = |part: &[u64]| match (part.first(), part.last()) {
+        (Some(first), Some(last)) => milliseconds(*first, *last),
+        _ => 0.0,
+    };
+    let first = time(log.arrivals.get(..=fifth).unwrap_or_default());
+    let last = time(
+        log.arrivals
+            .get(log.arrivals.len() - fifth - 1..)
+            .unwrap_or_default(),
+    );
+    last / first
+}

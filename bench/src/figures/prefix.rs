@@ -1,0 +1,85 @@
+//! What every request carries, and how much of it a provider has seen before.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::lab::Lab;
+use crate::record;
+use crate::report::{Figure, Target};
+use crate::wire::Wire;
+
+/// Asks the provider to keep what comes before it. It moves along and is not part of what is kept.
+const MARKER: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
+/// What closes a request. The next one goes on before it.
+const CLOSING: &str = "]}";
+
+pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for wire in Wire::ALL {
+        let requests = record::read(&std::fs::read(lab.record(wire, 50)?)?)?;
+        let bodies: Result<Vec<String>, _> = record::bodies(&requests)
+            .into_iter()
+            .map(String::from_utf8)
+            .collect();
+        let bodies = bodies?;
+        let first = bodies.first().context("no request came")?;
+        let bytes = fixed(wire, first)?;
+        figures.push(Figure {
+            name: format!("system prompt and tools, {}", wire.name()),
+            agent: format!("{bytes} bytes"),
+            floor: "–".to_owned(),
+            value: f64::from(u32::try_from(bytes)?),
+            unit: "bytes",
+            target: Target::AtMost(10_240.0),
+        });
+        figures.push(Figure {
+            name: format!("prefix sent again unchanged, {}", wire.name()),
+            agent: format!("{} requests", bodies.len()),
+            floor: "–".to_owned(),
+            value: reuse(&bodies),
+            unit: "%",
+            target: Target::AtLeast(100.0),
+        });
+    }
+    Ok(figures)
+}
+
+/// The bytes of system prompt and tools in a request, as they are on the wire.
+fn fixed(wire: Wire, body: &str) -> Result<usize> {
+    let request: Value = serde_json::from_str(body)?;
+    let system = match wire {
+        Wire::Anthropic => request.get("system"),
+        Wire::Chat => request.pointer("/messages/0"),
+        Wire::Responses => request.get("instructions"),
+    };
+    let system = system.context("the request has no system prompt")?;
+    let tools = request.get("tools").context("the request has no tools")?;
+    Ok(system.to_string().len() + tools.to_string().len())
+}
+
+/// The smallest share of a request that the next one begins with, in percent.
+fn reuse(bodies: &[String]) -> f64 {
+    let sent: Vec<String> = bodies.iter().map(|body| body.replace(MARKER, "")).collect();
+    let share = |pair: &[String]| {
+        let [before, after] = pair else { return 100.0 };
+        let before = before.strip_suffix(CLOSING).unwrap_or(before);
+        let shared = record::shared(before.as_bytes(), after.as_bytes());
+        let part = |bytes: usize| f64::from(u32::try_from(bytes).unwrap_or(u32::MAX));
+        part(shared) / part(before.len()) * 100.0
+    };
+    sent.windows(2).map(share).fold(100.0, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_do_not_count_and_changes_do() {
+        let marked = format!("{{\"messages\":[{{\"a\":1{MARKER}}}]}}");
+        let next = "{\"messages\":[{\"a\":1},{\"b\":2}]}".to_owned();
+        assert!((reuse(&[marked, next.clone()]) - 100.0).abs() < f64::EPSILON);
+        let changed = "{\"messages\":[{\"a\":2},{\"b\":2},{\"c\":3}]}".to_owned();
+        assert!(reuse(&[next, changed]) < 100.0);
+    }
+}

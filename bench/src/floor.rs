@@ -1,0 +1,139 @@
+//! The floor: the least any agent must do. Sends recorded requests over one connection, reads each reply to its end,
+//! and runs the command that the reply asked for.
+
+use std::env;
+use std::io::{IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::record;
+use crate::server::END;
+use crate::wire::command;
+
+/// What to send, and where.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ClientOptions {
+    /// Where the server listens.
+    #[arg(long)]
+    pub(crate) port: u16,
+    /// The recorded requests.
+    #[arg(long)]
+    pub(crate) requests: PathBuf,
+}
+
+/// Sends every request and runs a command after each but the last.
+pub(crate) fn floor(options: &ClientOptions) -> Result<()> {
+    let requests = record::read(&std::fs::read(&options.requests)?)?;
+    let shell = Shell::find()?;
+    let mut stream = TcpStream::connect(("127.0.0.1", options.port))?;
+    stream.set_nodelay(true)?;
+    let mut body = Vec::new();
+    let mut buffer = vec![0; 64 * 1024];
+    for (number, request) in requests.iter().enumerate() {
+        request.restore(&mut body);
+        send(&mut stream, &request.head, &body)?;
+        read_reply(&mut stream, &mut buffer)?;
+        if number + 1 < requests.len() {
+            shell.run(&command(number))?;
+        }
+    }
+    Ok(())
+}
+
+fn send(stream: &mut TcpStream, head: &[u8], body: &[u8]) -> Result<()> {
+    let sent = stream.write_vectored(&[IoSlice::new(head), IoSlice::new(body)])?;
+    // What the socket did not take at once is of the body, which is much longer than the head.
+    stream.write_all(body.get(sent.saturating_sub(head.len())..).unwrap_or_default())?;
+    Ok(())
+}
+
+fn read_reply(stream: &mut TcpStream, buffer: &mut [u8]) -> Result<()> {
+    let mut last = Vec::new();
+    loop {
+        let count = stream.read(buffer)?;
+        let read = buffer.get(..count).unwrap_or_default();
+        if read.is_empty() {
+            bail!("the server closed the connection");
+        }
+        if read.len() >= END.len() {
+            last.clear();
+            last.extend_from_slice(read.get(read.len() - END.len()..).unwrap_or_default());
+        } else {
+            last.extend_from_slice(read);
+            last.drain(..last.len().saturating_sub(END.len()));
+        }
+        if last.as_slice() == END {
+            return Ok(());
+        }
+    }
+}
+
+/// A shell that is started as the `bash` tool starts it: same arguments, same environment, one pipe, own group.
+struct Shell {
+    program: PathBuf,
+    folder: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+impl Shell {
+    fn find() -> Result<Self> {
+        let path = env::var("PATH").context("there is no PATH")?;
+        let programs = path.split(':').map(|folder| PathBuf::from(folder).join("bash"));
+        let program = programs
+            .into_iter()
+            .find(|file| file.is_file())
+            .context("there is no bash on PATH")?;
+        let handed_on = [
+            "PATH", "HOME", "USER", "LANG", "LC_ALL", "TERM", "SHELL", "TMPDIR", "TZ",
+        ];
+        let handed_on = handed_on
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), env::var(name).ok()?)));
+        let own = [
+            ("AGENT", "windlass"),
+            ("AI_AGENT", "windlass@0.1.0"),
+            ("WINDLASS_SESSION", "00000000-0000-0000-0000-000000000000"),
+            ("WINDLASS_CALL", "00000000000000000000000000000000"),
+            ("PAGER", "cat"),
+            ("GIT_PAGER", "cat"),
+            ("GIT_EDITOR", "true"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+        ];
+        let own = own
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Ok(Self {
+            program,
+            folder: env::current_dir()?,
+            variables: handed_on.chain(own).collect(),
+        })
+    }
+
+    fn run(&self, line: &str) -> Result<()> {
+        let (mut reader, writer) = std::io::pipe()?;
+        let mut command = Command::new(&self.program);
+        command
+            .args(["--noprofile", "--norc", "-c", "--", line])
+            .current_dir(&self.folder)
+            .env_clear()
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone()?)
+            .stderr(writer)
+            .process_group(0);
+        let mut child = command.spawn()?;
+        // The command holds our copies of the writing end.
+        drop(command);
+        let mut output = Vec::new();
+        reader.read_to_end(&mut output)?;
+        if !child.wait()?.success() || output.is_empty() {
+            bail!("`{line}` failed");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! Starts processes and measures what they cost, from outside.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+use crate::clock::now;
+
+/// What a process cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cost {
+    /// When it was started, on the clock of [`now`].
+    pub(crate) begun: u64,
+    /// When it ended.
+    pub(crate) ended: u64,
+    /// Processor time in seconds, of the process and the children it waited for.
+    pub(crate) cpu: f64,
+    /// The most memory it held, in kilobytes; 0 when it was not watched.
+    pub(crate) peak: u64,
+}
+
+/// Whether a process's memory is looked at while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Memory {
+    Watched,
+    Ignored,
+}
+
+/// How often the memory is read. The kernel keeps the peak, so only a peak in the last moment is missed.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// Runs a program to its end. One that fails is an error.
+pub(crate) fn run(command: &mut Command, memory: Memory) -> Result<Cost> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let begun = now();
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    let over = AtomicBool::new(false);
+    let (ended, peak) = thread::scope(|scope| {
+        let pid = child.id();
+        let watch = (memory == Memory::Watched).then(|| scope.spawn(|| watch(pid, &over)));
+        let ended = wait_unreaped(&child).map(|()| now());
+        over.store(true, Ordering::Relaxed);
+        (
+            ended,
+            watch.and_then(|watch| watch.join().ok()).unwrap_or_default(),
+        )
+    });
+    // An ended process that was not collected still knows what it used.
+    let cpu = cpu_seconds(child.id());
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("{} ended with {status}", command.get_program().display());
+    }
+    Ok(Cost {
+        begun,
+        ended: ended?,
+        cpu: cpu?,
+        peak,
+    })
+}
+
+fn wait_unreaped(child: &Child) -> Result<()> {
+    let pid = Pid::from_raw(i32::try_from(child.id())?).context("a process without a number")?;
+    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
+    Ok(())
+}
+
+fn watch(pid: u32, over: &AtomicBool) -> u64 {
+    let mut peak = 0;
+    while !over.load(Ordering::Relaxed) {
+        peak = peak_memory(pid).unwrap_or_default().max(peak);
+        thread::sleep(PERIOD);
+    }
+    peak
+}
+
+fn peak_memory(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+/// User and system time of a process and of the children it waited for.
+#[allow(clippy::cast_precision_loss)]
+fn cpu_seconds(pid: u32) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, fields) = stat.rsplit_once(')').context("an unreadable process table")?;
+    let ticks = fields
+        .split_ascii_whitespace()
+        .skip(11)
+        .take(4)
+        .filter_map(|field| field.parse::<u64>().ok());
+    Ok(ticks.sum::<u64>() as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
