@@ -44,9 +44,8 @@ pub(crate) fn run(command: &mut Command, memory: Memory) -> Result<Cost> {
     let mut child = command
         .spawn()
         .with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    let over = AtomicBool::new(false);
+    let (pid, over) = (child.id(), AtomicBool::new(false));
     let (ended, peak) = thread::scope(|scope| {
-        let pid = child.id();
         let watch = (memory == Memory::Watched).then(|| scope.spawn(|| watch(pid, &over)));
         let ended = wait_unreaped(&child).map(|()| now());
         over.store(true, Ordering::Relaxed);

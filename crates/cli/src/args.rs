@@ -69,8 +69,11 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page (roff), as in `windlass man | man -l -`
-    Man,
+    /// Print a manual page (roff), as in `windlass man exec | man -l -`
+    Man {
+        /// The command it is about; Windlass as a whole otherwise
+        command: Option<String>,
+    },
 }
 
 #[derive(Debug, Clone, Args, Default)]

@@ -86,7 +86,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
             clap_complete::generate(shell, &mut Cli::command(), "windlass", &mut std::io::stdout());
             Ok(Exit::Ok)
         }
-        Command::Man => manual(),
+        Command::Man { command } => manual(command.as_deref()),
     }
 }
 
@@ -121,9 +121,17 @@ fn config(command: ConfigCommand) -> Result<Exit, Problem> {
     }
 }
 
-fn manual() -> Result<Exit, Problem> {
+fn manual(name: Option<&str>) -> Result<Exit, Problem> {
+    let whole = Cli::command();
+    let command = match name {
+        None => whole,
+        Some(name) => match whole.find_subcommand(name) {
+            Some(command) => command.clone().display_name(format!("windlass-{name}")),
+            None => return Err(Problem::usage(format!("there is no command `{name}`: see `windlass --help`"))),
+        },
+    };
     let mut page = Vec::new();
-    let rendered = clap_mangen::Man::new(Cli::command()).render(&mut page);
+    let rendered = clap_mangen::Man::new(command).render(&mut page);
     rendered.map_err(|error| Problem::new(Exit::Failed, error.to_string()))?;
     print_text(&String::from_utf8_lossy(&page))
 }

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod suite {
+    mod cancel;
     mod exec;
     mod limits;
     mod support;

@@ -35,6 +35,7 @@ pub use self::run::{Run, Running};
 pub use self::server::SimServer;
 pub use self::wait::eventually;
 pub use self::workspace::{WIRES, Workspace, settings_name};
+pub use rustix::process::Signal;
 
 /// The value, or the end of the test.
 fn must<T, E: std::fmt::Display>(result: Result<T, E>, what: &str) -> T {

@@ -251,12 +251,9 @@ fn stream_json_is_one_event_per_line() {
             .output();
         output.assert_code(0);
         check_events(&output);
-        let reasoning: &[&str] = if wire == Wire::Chat { &[] } else { &["reasoning"] };
         let step = ["step_start", "tool_call", "tool_result", "step_complete"];
         let expected = [
-            &["message", "start", "usage"],
-            reasoning,
-            &["message", "text"],
+            &["message", "start", "usage", "reasoning", "message", "text"][..],
             &step,
             &step,
             &step,

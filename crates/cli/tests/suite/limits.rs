@@ -39,9 +39,9 @@ fn errors_are_content() {
     for wire in WIRES {
         let calls = Reply::call("frobnicate", json!({}))
             .and_call("read_file", json!({"path": "nowhere.txt"}))
-            .and_call("bash", json!({"command": "echo begun; sleep 30", "timeout_secs": 0.3}));
+            .and_call("bash", json!({"command": "echo begun; sleep 30"}));
         let (sim, workspace) = with_replies(wire, [calls, Reply::text("fine")]);
-        let output = workspace.run(&STREAM).arg("go").output();
+        let output = workspace.run(&STREAM).args(&["go", "-c", "tools.timeout_secs=0.5"]).output();
         output.assert_code(0);
         check_events(&output);
         let results = last_results(&sim);
@@ -205,7 +205,7 @@ fn half_a_call_is_never_executed() {
         assert_eq!(sim.count(), 3, "{wire}");
         let results = last_results(&sim);
         assert!(results.iter().any(|result| result.text.contains("output limit")), "{wire}: {results:?}");
-        assert!(!output.stdout.contains(r#""args":{"command":"touch made"}"#) || workspace.has("made"), "{output}");
+        assert!(!workspace.has("made"), "{wire}");
         sim.assert_valid();
     }
 }

@@ -1,0 +1,178 @@
+//! Stopping: signals while the model speaks, while tools run, while a retry waits, and readers that leave.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use windlass_sim::{Fault, Reply, Wire};
+use windlass_testkit::{Output, Running, Signal, SimServer, WIRES, Workspace, eventually, processes_with};
+
+use super::support::{check_events, script, with_replies, workspace};
+
+const STREAM: [&str; 4] = ["exec", "-o", "stream-json", "go"];
+
+/// The whole tree must be dead by then.
+const TREE: Duration = Duration::from_secs(3);
+
+/// Far more than 300 ms: the machine may be busy with other tests. Far less than anything that is waited for.
+const SOON: Duration = Duration::from_secs(4);
+
+fn finish_of_last_assistant(output: &Output) -> Value {
+    let messages = output.events_of("message");
+    let last = messages.iter().rev().find(|event| event["message"]["role"] == "assistant");
+    let parts = last.and_then(|event| event["message"]["parts"].as_array());
+    let finish = parts.and_then(|parts| parts.iter().find(|part| part["type"] == "finish"));
+    finish.map(|part| part["data"]["reason"].clone()).unwrap_or_default()
+}
+
+/// Waits for the end of an interrupted run: soon, with its code, with one `canceled` and no `final`.
+#[track_caller]
+fn check_canceled(run: Running, since: Instant) -> Output {
+    let output = run.output();
+    assert!(since.elapsed() < SOON, "it took {:?}\n{output}", since.elapsed());
+    output.assert_code(130);
+    check_events(&output);
+    assert_eq!(output.story().last().map(String::as_str), Some("canceled"), "{output}");
+    output
+}
+
+/// LOOP-8 (S5.5): a signal ends a stream in the middle; what was said is kept, marked as canceled.
+#[test]
+fn a_signal_ends_the_stream() {
+    for wire in WIRES {
+        let stalled = Reply::text("one two three four").delta_chars(4).fault(Fault::new().stall_after_events(5));
+        let (sim, workspace) = with_replies(wire, [stalled]);
+        let mut run = workspace.run(&STREAM).start();
+        run.wait_for_stdout(r#""type":"delta""#);
+        let since = Instant::now();
+        run.interrupt();
+        let output = check_canceled(run, since);
+        assert_eq!(finish_of_last_assistant(&output), "canceled", "{wire}\n{output}");
+        assert_eq!(sim.count(), 1);
+    }
+}
+
+/// LOOP-8: waiting for the first byte and waiting for a retry end at once too, by any of the three signals.
+#[test]
+fn every_wait_ends_at_a_signal() {
+    let silent = || Reply::text("late").fault(Fault::new().delay_ms(60_000));
+    let later = || Reply::default().fault(Fault::status(429).header("retry-after", "60"));
+    for (reply, sign, signal) in [(silent(), "start", Signal::INT), (later(), "retry", Signal::TERM), (silent(), "start", Signal::HUP)] {
+        let (sim, workspace) = with_replies(Wire::Anthropic, [reply]);
+        let mut run = workspace.run(&STREAM).start();
+        run.wait_for_stdout(&format!(r#""type":"{sign}""#));
+        assert!(eventually(SOON, || sim.count() == 1));
+        let since = Instant::now();
+        run.signal(signal);
+        check_canceled(run, since);
+        assert_eq!(sim.count(), 1);
+    }
+}
+
+/// Something to find the processes of one test by.
+fn marker(workspace: &Workspace) -> String {
+    let root = workspace.path();
+    let name = root.parent().and_then(|root| root.file_name()).and_then(|name| name.to_str());
+    name.unwrap().to_owned()
+}
+
+/// Commands that are hard to stop. Each writes `up` once all its processes run.
+fn stubborn(marker: &str) -> [String; 4] {
+    let deaf = format!("trap '' TERM INT HUP; echo up > up; while :; do sleep 1 # {marker}\ndone");
+    [
+        format!("echo up > up; sleep 100 # {marker}"),
+        deaf.clone(),
+        format!("setsid sh -c \"{deaf}\" {marker} & wait"),
+        // A grandchild in a session of its own, whose parents are gone.
+        format!("(setsid sh -c \"{deaf}\" {marker} &) & sleep 100 # {marker}"),
+    ]
+}
+
+/// LOOP-8 (S5.5, S5.8): a signal ends a running command with its whole tree, however stubborn; the calls after it are
+/// answered without being run.
+#[test]
+fn a_signal_ends_the_whole_tree() {
+    for number in 0..4 {
+        let workspace = workspace();
+        let marker = marker(&workspace);
+        let command = &stubborn(&marker)[number];
+        let calls = Reply::call("bash", json!({"command": command}))
+            .and_call("bash", json!({"command": "touch made"}))
+            .and_call("list_directory", json!({"path": "."}));
+        let sim = SimServer::script(script([calls]));
+        workspace.use_sim(&sim, Wire::Anthropic);
+        let run = workspace.run(&STREAM).start();
+        assert!(eventually(SOON, || workspace.has("up")), "{command}");
+        let since = Instant::now();
+        run.interrupt();
+        let output = check_canceled(run, since);
+        let left = eventually(TREE.saturating_sub(since.elapsed()), || processes_with(&marker).is_empty());
+        assert!(left, "{command} left {:?}", processes_with(&marker));
+        let results = output.events_of("tool_result");
+        let contents: Vec<_> = results.iter().map(|event| event["content"].as_str().unwrap()).collect();
+        assert_eq!(contents[1..], ["Tool execution canceled by user"; 2], "{command}\n{output}");
+        assert!(results.iter().all(|event| event["is_error"] == true), "{output}");
+        assert_eq!(finish_of_last_assistant(&output), "canceled", "{output}");
+        assert!(!workspace.has("made"));
+        sim.assert_valid();
+    }
+}
+
+/// LOOP-8: whoever asks twice is let out at once, and the tree dies all the same.
+#[test]
+fn the_second_signal_leaves_at_once() {
+    let workspace = workspace();
+    let marker = marker(&workspace);
+    let [_, _, _, command] = stubborn(&marker);
+    let sim = SimServer::script(script([Reply::call("bash", json!({"command": command}))]));
+    workspace.use_sim(&sim, Wire::Chat);
+    let run = workspace.run(&["exec", "go"]).start();
+    assert!(eventually(SOON, || workspace.has("up")));
+    let since = Instant::now();
+    run.interrupt();
+    run.interrupt();
+    run.terminate();
+    run.output().assert_code(130);
+    assert!(since.elapsed() < SOON, "{:?}", since.elapsed());
+    let left = eventually(TREE.saturating_sub(since.elapsed()), || processes_with(&marker).is_empty());
+    assert!(left, "left {:?}", processes_with(&marker));
+}
+
+/// LOOP-8, UI-3: a reader that leaves ends the run without a panic and without leaving commands behind.
+#[test]
+fn a_reader_that_leaves_ends_the_run() {
+    let long = "all work and no play ".repeat(20_000);
+    for format in ["text", "json", "stream-json"] {
+        let workspace = workspace();
+        let marker = marker(&workspace);
+        let talk = Reply::call("bash", json!({"command": format!("echo {marker}")})).say(&long).delta_chars(2_000);
+        let wait = Reply::call("bash", json!({"command": format!("sleep 2 # {marker}")}));
+        let replies = [talk, wait, Reply::text(&long)];
+        let sim = SimServer::script(script(replies));
+        workspace.use_sim(&sim, Wire::Chat);
+        let run = workspace.run(&["exec", "go", "-o", format]).start_with_short_reader(100);
+        let output = run.output();
+        output.assert_code(141);
+        assert!(eventually(TREE, || processes_with(&marker).is_empty()), "{format}");
+    }
+}
+
+/// EXT-6: commands that print a page do not mind a reader that leaves.
+#[test]
+fn pages_do_not_mind_a_reader_that_leaves() {
+    let workspace = workspace();
+    let pages: [&[&str]; 8] = [
+        &["completions", "bash"],
+        &["completions", "zsh"],
+        &["man"],
+        &["config", "schema"],
+        &["config", "show"],
+        &["config", "explain", "provider"],
+        &["doctor", "--offline"],
+        &["demo"],
+    ];
+    for page in pages {
+        let output = workspace.run(page).start_with_short_reader(0).output();
+        assert!(!output.stderr.contains("panicked"), "{page:?}\n{output}");
+        assert!(output.code.is_some(), "{page:?}\n{output}");
+    }
+}
