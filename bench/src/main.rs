@@ -1,5 +1,7 @@
 //! The speed of Windlass, as ratios to a raw client that does the same work. `README.md` explains every figure.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 mod bare;
 mod clock;
 mod figures;

@@ -12,6 +12,7 @@ use crate::environment;
 use crate::exec::{Job, run};
 use crate::exit::{Exit, Problem};
 use crate::output::Style;
+use crate::terminal::say;
 
 const PROMPT: &str = "The test in this folder fails. Find out why, fix it, and show that the test passes.";
 
@@ -19,8 +20,8 @@ const PROMPT: &str = "The test in this folder fails. Find out why, fix it, and s
 pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
     let (folder, _temporary) = folder(options.keep.as_deref())?;
     write_project(&folder)?;
-    println!("A small project with a failing test is in {}", folder.display());
-    println!(
+    say!("A small project with a failing test is in {}", folder.display());
+    say!(
         "The model is simulated: a script that plays the part of a model, over real HTTP. The tools are real.\n"
     );
     if test_passes(&folder)? {
@@ -29,7 +30,7 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
             "the demo's test should fail before the fix, and does not",
         ));
     }
-    println!("$ sh test.sh      (fails)\n> {PROMPT}\n");
+    say!("$ sh test.sh      (fails)\n> {PROMPT}\n");
 
     let settings = environment::settings(&SettingsOptions::default(), &folder, Vec::new())?;
     let sim = start_sim(Brain::script(demo_script())).await?;
@@ -55,13 +56,11 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
             "the model said it was done, but the test still fails",
         ));
     }
-    println!("\n$ sh test.sh      (passes, checked once more after the model was done)\n");
-    println!("That is Windlass with a script for a model. With a real one:\n");
-    println!("  export ANTHROPIC_API_KEY=…     or OPENAI_API_KEY, or see `windlass doctor`");
-    println!("  windlass exec \"fix the failing test\"\n");
-    println!(
-        "Without a key: `windlass exec --provider sim \"list the files here\"`. More: `windlass --help`."
-    );
+    say!("\n$ sh test.sh      (passes, checked once more after the model was done)\n");
+    say!("That is Windlass with a script for a model. With a real one:\n");
+    say!("  export ANTHROPIC_API_KEY=…     or OPENAI_API_KEY, or see `windlass doctor`");
+    say!("  windlass exec \"fix the failing test\"\n");
+    say!("Without a key: `windlass exec --provider sim \"list the files here\"`. More: `windlass --help`.");
     Ok(Exit::Ok)
 }
 

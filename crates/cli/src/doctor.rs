@@ -10,14 +10,15 @@ use crate::connect::{SIM, choose};
 use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
 use crate::settings::Settings;
+use crate::terminal::say;
 use crate::{environment, kernel};
 
 /// Prints the report. The exit code says whether a prompt could be run now.
 pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<Exit, Problem> {
-    println!("windlass {}\n", env!("CARGO_PKG_VERSION"));
+    say!("windlass {}\n", env!("CARGO_PKG_VERSION"));
     let cwd = working_directory(None)?;
     let folders = environment::folders()?;
-    println!("Settings");
+    say!("Settings");
     row("user file", &present(&folders.user_file()));
     match folders.project_file(&cwd) {
         Some(path) => row("project file", &present(&path)),
@@ -36,7 +37,7 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
     for warning in &settings.warnings {
         row("warning", warning);
     }
-    println!("\nKeys in the environment");
+    say!("\nKeys in the environment");
     for preset in presets().iter().filter(|preset| !preset.key_variables.is_empty()) {
         let found = preset
             .key_variables
@@ -54,9 +55,9 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
         .map(|preset| preset.name.as_str())
         .collect();
     row("no key needed", &local.join(", "));
-    println!("\nModel");
+    say!("\nModel");
     let exit = model(&settings, offline).await;
-    println!("\nThis machine");
+    say!("\nThis machine");
     for (what, state) in kernel::abilities() {
         row(what, &state);
     }
@@ -126,5 +127,5 @@ fn present(path: &std::path::Path) -> String {
 }
 
 fn row(what: &str, text: &str) {
-    println!("  {what:<16}{text}");
+    say!("  {what:<16}{text}");
 }

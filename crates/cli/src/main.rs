@@ -28,6 +28,7 @@ use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Command, ConfigCommand, SimCommand};
 use crate::exit::{Exit, Problem};
+use crate::terminal::tell;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("error: cannot start: {error}");
+            tell!("error: cannot start: {error}");
             return ExitCode::from(Exit::Failed as u8);
         }
     };
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
     match result {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(problem) => {
-            eprintln!("error: {}", terminal::plain(&problem.message));
+            tell!("error: {}", terminal::plain(&problem.message));
             ExitCode::from(problem.exit as u8)
         }
     }
@@ -83,8 +84,9 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
                 },
         } => sim::serve(script.as_deref(), port, api_key).await,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "windlass", &mut std::io::stdout());
-            Ok(Exit::Ok)
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "windlass", &mut script);
+            print_text(&String::from_utf8_lossy(&script))
         }
         Command::Man { command } => manual(command.as_deref()),
     }
@@ -99,7 +101,7 @@ fn config(command: ConfigCommand) -> Result<Exit, Problem> {
             let cwd = exec::working_directory(None)?;
             let settings = environment::settings(&options, &cwd, Vec::new())?;
             for warning in &settings.warnings {
-                eprintln!("warning: {}", terminal::plain(warning));
+                tell!("warning: {}", terminal::plain(warning));
             }
             print_text(&settings::show(&settings, origin))
         }
@@ -127,7 +129,11 @@ fn manual(name: Option<&str>) -> Result<Exit, Problem> {
         None => whole,
         Some(name) => match whole.find_subcommand(name) {
             Some(command) => command.clone().display_name(format!("windlass-{name}")),
-            None => return Err(Problem::usage(format!("there is no command `{name}`: see `windlass --help`"))),
+            None => {
+                return Err(Problem::usage(format!(
+                    "there is no command `{name}`: see `windlass --help`"
+                )));
+            }
         },
     };
     let mut page = Vec::new();

@@ -5,6 +5,7 @@ use std::path::Path;
 use windlass_sim::{Brain, Script, Sim, SimConfig};
 
 use crate::exit::{Exit, Problem};
+use crate::terminal::say;
 
 /// Serves until interrupted.
 pub(crate) async fn serve(
@@ -27,7 +28,7 @@ pub(crate) async fn serve(
     let sim = Sim::start(config)
         .await
         .map_err(|error| Problem::new(Exit::Failed, error.to_string()))?;
-    println!("listening on {}", sim.url());
+    say!("listening on {}", sim.url());
     tokio::select! {
         _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
         () = sim.wait() => Ok(Exit::Ok),

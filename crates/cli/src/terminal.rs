@@ -1,5 +1,23 @@
 //! Foreign text on a terminal: nothing in it may move the cursor, change the title or hide anything.
 
+/// Prints a line to standard output. Unlike `println!` it does not mind a reader that has gone, as in `… | head -1`.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
+/// Prints a line to standard error. Unlike `eprintln!` it does not mind a reader that has gone.
+macro_rules! tell {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
+pub(crate) use {say, tell};
+
 /// The text without control characters and escape sequences; line breaks and tabs stay.
 pub(crate) fn plain(text: &str) -> String {
     // Most text has none, and then this is one pass and one copy.

@@ -2,9 +2,16 @@
 
 #[cfg(test)]
 mod suite {
+    mod answer;
+    mod bad_input;
     mod cancel;
+    mod commands;
+    mod embed;
     mod exec;
+    mod faults;
+    mod histories;
     mod limits;
+    mod mishaps;
     mod support;
     mod turn;
 }

@@ -825,3 +825,53 @@ async fn provider_failure() {
     assert_eq!(error.to_string(), "invalid x-api-key");
     assert_eq!(agent.run("again").await, Ok("better".to_owned()));
 }
+
+/// Looks up
+/// a word.
+///
+/// In two paragraphs.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)]
+struct LookUpInput {
+    /// The word, with
+    /// its accents.
+    word: String,
+    limit: Option<u32>,
+}
+
+struct LookUp;
+
+impl Tool for LookUp {
+    type Input = LookUpInput;
+    const NAME: &'static str = "look_up";
+    fn category(&self, _: &LookUpInput) -> Category {
+        Category::Read
+    }
+    async fn run(&self, _: LookUpInput, _: ToolContext) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::default())
+    }
+}
+
+/// TOOL-1 (S6.1): name, description and JSON Schema of a tool come from one Rust type, without what a model does not need.
+#[test]
+fn schema_from_the_type() {
+    let tool = crate::tool::erase(LookUp);
+    let spec = tool.spec();
+    assert_eq!(
+        (spec.name.as_str(), spec.description.as_str()),
+        ("look_up", "Looks up a word.\n\nIn two paragraphs.")
+    );
+    assert_eq!(
+        spec.schema,
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "word": { "description": "The word, with its accents.", "type": "string" },
+                "limit": { "type": "integer", "minimum": 0 },
+            },
+            "required": ["word"],
+        })
+    );
+}

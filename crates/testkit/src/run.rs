@@ -136,14 +136,14 @@ impl Run {
         }
     }
 
-    /// Starts it with a reader that takes `bytes` of standard output and then leaves, as `head` does.
-    pub fn start_with_short_reader(mut self, bytes: usize) -> Running {
+    /// Starts it with readers that take so many bytes of standard output and standard error and then leave, as `head`
+    /// does.
+    pub fn start_with_short_readers(mut self, stdout: u64, stderr: u64) -> Running {
         self.command.stdin(Stdio::null());
         let begun = Instant::now();
         let mut child = must(self.command.spawn(), "start the binary");
-        let pipe = child.stdout.take();
-        let stdout = Stream::read(pipe.map(|pipe| pipe.take(bytes as u64)));
-        let stderr = Stream::read(child.stderr.take());
+        let stdout = Stream::read(child.stdout.take().map(|pipe| pipe.take(stdout)));
+        let stderr = Stream::read(child.stderr.take().map(|pipe| pipe.take(stderr)));
         Running {
             child,
             stdin: None,

@@ -44,15 +44,16 @@ impl Spinner {
         } else {
             String::new()
         };
-        eprint!("\r\x1b[K\x1b[2m{frame} {}{time}\x1b[0m", self.label);
-        let _ = std::io::stderr().flush();
+        let mut out = std::io::stderr();
+        let _ = write!(out, "\r\x1b[K\x1b[2m{frame} {}{time}\x1b[0m", self.label);
+        let _ = out.flush();
         self.shown = true;
     }
 
     /// Wipes the line, so that something else can be written.
     pub(super) fn clear(&mut self) {
         if self.shown {
-            eprint!("\r\x1b[K");
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
             self.shown = false;
         }
     }

@@ -6,7 +6,7 @@ use windlass_api::{DeltaKind, Envelope, Event, StepStatus};
 
 use super::spinner::Spinner;
 use super::{Printer, RunResult};
-use crate::terminal::plain;
+use crate::terminal::{plain, tell};
 
 /// How much is said, and whether it is coloured.
 #[derive(Debug, Clone, Copy)]
@@ -47,20 +47,20 @@ impl Style {
     /// A line about what is going on.
     pub(crate) fn note(self, text: &str) {
         if !self.quiet {
-            eprintln!("{}", self.paint("2", &plain(text)));
+            tell!("{}", self.paint("2", &plain(text)));
         }
     }
 
     /// A line the user should read.
     pub(crate) fn warn(self, text: &str) {
         if !self.quiet {
-            eprintln!("{} {}", self.paint("33", "warning:"), plain(text));
+            tell!("{} {}", self.paint("33", "warning:"), plain(text));
         }
     }
 
     /// An error.
     pub(crate) fn error(self, text: &str) {
-        eprintln!("{} {}", self.paint("31", "error:"), plain(text));
+        tell!("{} {}", self.paint("31", "error:"), plain(text));
     }
 
     /// The events every format tells on standard error.
@@ -91,7 +91,7 @@ impl Style {
         if let Some(trouble) = &result.problem {
             self.error(&trouble.message);
             if let Some(hint) = &trouble.hint {
-                eprintln!("  {}", plain(hint));
+                tell!("  {}", plain(hint));
             }
         }
     }
@@ -183,10 +183,10 @@ impl TextPrinter {
                 _ => "2",
             };
             let short: String = line.chars().take(160).collect();
-            eprintln!("{}", self.style.paint(code, &format!("  │ {}", plain(&short))));
+            tell!("{}", self.style.paint(code, &format!("  │ {}", plain(&short))));
         }
         if let Some(left) = lines.len().checked_sub(most).filter(|left| *left > 0) {
-            eprintln!("{}", self.style.paint("2", &format!("  │ … {left} more lines")));
+            tell!("{}", self.style.paint("2", &format!("  │ … {left} more lines")));
         }
     }
 }
@@ -216,7 +216,7 @@ impl Printer for TextPrinter {
                 self.break_line()?;
                 self.spinner.clear();
                 if !self.style.quiet {
-                    eprintln!("{} {}", self.style.paint("36", "●"), plain(title));
+                    tell!("{} {}", self.style.paint("36", "●"), plain(title));
                 }
                 self.spinner.wait_for(title);
             }
@@ -289,7 +289,9 @@ impl Printer for TextPrinter {
         }
         io::stdout().flush()?;
         self.style.trouble(result);
-        self.style.note(&summary(result));
+        if result.totals.model_calls > 0 {
+            self.style.note(&summary(result));
+        }
         Ok(())
     }
 }

@@ -18,10 +18,15 @@ const SOON: Duration = Duration::from_secs(4);
 
 fn finish_of_last_assistant(output: &Output) -> Value {
     let messages = output.events_of("message");
-    let last = messages.iter().rev().find(|event| event["message"]["role"] == "assistant");
+    let last = messages
+        .iter()
+        .rev()
+        .find(|event| event["message"]["role"] == "assistant");
     let parts = last.and_then(|event| event["message"]["parts"].as_array());
     let finish = parts.and_then(|parts| parts.iter().find(|part| part["type"] == "finish"));
-    finish.map(|part| part["data"]["reason"].clone()).unwrap_or_default()
+    finish
+        .map(|part| part["data"]["reason"].clone())
+        .unwrap_or_default()
 }
 
 /// Waits for the end of an interrupted run: soon, with its code, with one `canceled` and no `final`.
@@ -31,7 +36,11 @@ fn check_canceled(run: Running, since: Instant) -> Output {
     assert!(since.elapsed() < SOON, "it took {:?}\n{output}", since.elapsed());
     output.assert_code(130);
     check_events(&output);
-    assert_eq!(output.story().last().map(String::as_str), Some("canceled"), "{output}");
+    assert_eq!(
+        output.story().last().map(String::as_str),
+        Some("canceled"),
+        "{output}"
+    );
     output
 }
 
@@ -39,7 +48,9 @@ fn check_canceled(run: Running, since: Instant) -> Output {
 #[test]
 fn a_signal_ends_the_stream() {
     for wire in WIRES {
-        let stalled = Reply::text("one two three four").delta_chars(4).fault(Fault::new().stall_after_events(5));
+        let stalled = Reply::text("one two three four")
+            .delta_chars(4)
+            .fault(Fault::new().stall_after_events(5));
         let (sim, workspace) = with_replies(wire, [stalled]);
         let mut run = workspace.run(&STREAM).start();
         run.wait_for_stdout(r#""type":"delta""#);
@@ -56,7 +67,11 @@ fn a_signal_ends_the_stream() {
 fn every_wait_ends_at_a_signal() {
     let silent = || Reply::text("late").fault(Fault::new().delay_ms(60_000));
     let later = || Reply::default().fault(Fault::status(429).header("retry-after", "60"));
-    for (reply, sign, signal) in [(silent(), "start", Signal::INT), (later(), "retry", Signal::TERM), (silent(), "start", Signal::HUP)] {
+    for (reply, sign, signal) in [
+        (silent(), "start", Signal::INT),
+        (later(), "retry", Signal::TERM),
+        (silent(), "start", Signal::HUP),
+    ] {
         let (sim, workspace) = with_replies(Wire::Anthropic, [reply]);
         let mut run = workspace.run(&STREAM).start();
         run.wait_for_stdout(&format!(r#""type":"{sign}""#));
@@ -71,7 +86,10 @@ fn every_wait_ends_at_a_signal() {
 /// Something to find the processes of one test by.
 fn marker(workspace: &Workspace) -> String {
     let root = workspace.path();
-    let name = root.parent().and_then(|root| root.file_name()).and_then(|name| name.to_str());
+    let name = root
+        .parent()
+        .and_then(|root| root.file_name())
+        .and_then(|name| name.to_str());
     name.unwrap().to_owned()
 }
 
@@ -105,11 +123,20 @@ fn a_signal_ends_the_whole_tree() {
         let since = Instant::now();
         run.interrupt();
         let output = check_canceled(run, since);
-        let left = eventually(TREE.saturating_sub(since.elapsed()), || processes_with(&marker).is_empty());
+        let left = eventually(TREE.saturating_sub(since.elapsed()), || {
+            processes_with(&marker).is_empty()
+        });
         assert!(left, "{command} left {:?}", processes_with(&marker));
         let results = output.events_of("tool_result");
-        let contents: Vec<_> = results.iter().map(|event| event["content"].as_str().unwrap()).collect();
-        assert_eq!(contents[1..], ["Tool execution canceled by user"; 2], "{command}\n{output}");
+        let contents: Vec<_> = results
+            .iter()
+            .map(|event| event["content"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            contents[1..],
+            ["Tool execution canceled by user"; 2],
+            "{command}\n{output}"
+        );
         assert!(results.iter().all(|event| event["is_error"] == true), "{output}");
         assert_eq!(finish_of_last_assistant(&output), "canceled", "{output}");
         assert!(!workspace.has("made"));
@@ -133,7 +160,9 @@ fn the_second_signal_leaves_at_once() {
     run.terminate();
     run.output().assert_code(130);
     assert!(since.elapsed() < SOON, "{:?}", since.elapsed());
-    let left = eventually(TREE.saturating_sub(since.elapsed()), || processes_with(&marker).is_empty());
+    let left = eventually(TREE.saturating_sub(since.elapsed()), || {
+        processes_with(&marker).is_empty()
+    });
     assert!(left, "left {:?}", processes_with(&marker));
 }
 
@@ -144,15 +173,22 @@ fn a_reader_that_leaves_ends_the_run() {
     for format in ["text", "json", "stream-json"] {
         let workspace = workspace();
         let marker = marker(&workspace);
-        let talk = Reply::call("bash", json!({"command": format!("echo {marker}")})).say(&long).delta_chars(2_000);
+        let talk = Reply::call("bash", json!({"command": format!("echo {marker}")}))
+            .say(&long)
+            .delta_chars(2_000);
         let wait = Reply::call("bash", json!({"command": format!("sleep 2 # {marker}")}));
         let replies = [talk, wait, Reply::text(&long)];
         let sim = SimServer::script(script(replies));
         workspace.use_sim(&sim, Wire::Chat);
-        let run = workspace.run(&["exec", "go", "-o", format]).start_with_short_reader(100);
+        let run = workspace
+            .run(&["exec", "go", "-o", format])
+            .start_with_short_readers(100, u64::MAX);
         let output = run.output();
         output.assert_code(141);
-        assert!(eventually(TREE, || processes_with(&marker).is_empty()), "{format}");
+        assert!(
+            eventually(TREE, || processes_with(&marker).is_empty()),
+            "{format}"
+        );
     }
 }
 
@@ -171,8 +207,20 @@ fn pages_do_not_mind_a_reader_that_leaves() {
         &["demo"],
     ];
     for page in pages {
-        let output = workspace.run(page).start_with_short_reader(0).output();
+        let output = workspace.run(page).start_with_short_readers(0, u64::MAX).output();
         assert!(!output.stderr.contains("panicked"), "{page:?}\n{output}");
         assert!(output.code.is_some(), "{page:?}\n{output}");
     }
+}
+
+/// UI-1: status lines nobody reads do not stop the work, as in `windlass exec … 2>&1 >answer | head -1`.
+#[test]
+fn status_lines_may_go_unread() {
+    let call = |word: &str| Reply::call("bash", json!({"command": format!("echo {word}")}));
+    let (_sim, workspace) = with_replies(Wire::Chat, [call("one"), call("two"), Reply::text("fine")]);
+    let output = workspace
+        .run(&["exec", "go"])
+        .start_with_short_readers(u64::MAX, 0)
+        .output();
+    assert_eq!(output.assert_code(0).stdout, "fine\n");
 }

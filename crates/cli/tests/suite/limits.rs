@@ -9,7 +9,9 @@ use super::support::{check_events, with_replies};
 /// The results of the last request.
 fn last_results(sim: &SimServer) -> Vec<SeenResult> {
     let requests = sim.requests();
-    let results = requests.last().map(|request| request.seen.results().cloned().collect());
+    let results = requests
+        .last()
+        .map(|request| request.seen.results().cloned().collect());
     results.unwrap_or_default()
 }
 
@@ -28,7 +30,10 @@ const STREAM: [&str; 3] = ["exec", "-o", "stream-json"];
 fn no_call_is_one_request() {
     for wire in WIRES {
         let (sim, workspace) = with_replies(wire, [Reply::text("fine")]);
-        assert_eq!(workspace.run(&["exec", "hi"]).output().assert_code(0).stdout, "fine\n");
+        assert_eq!(
+            workspace.run(&["exec", "hi"]).output().assert_code(0).stdout,
+            "fine\n"
+        );
         assert_eq!(sim.count(), 1);
     }
 }
@@ -41,15 +46,25 @@ fn errors_are_content() {
             .and_call("read_file", json!({"path": "nowhere.txt"}))
             .and_call("bash", json!({"command": "echo begun; sleep 30"}));
         let (sim, workspace) = with_replies(wire, [calls, Reply::text("fine")]);
-        let output = workspace.run(&STREAM).args(&["go", "-c", "tools.timeout_secs=0.5"]).output();
+        let output = workspace
+            .run(&STREAM)
+            .args(&["go", "-c", "tools.timeout_secs=0.5"])
+            .output();
         output.assert_code(0);
         check_events(&output);
         let results = last_results(&sim);
         assert_eq!(results[0].text, "Error: Unknown tool 'frobnicate'", "{wire}");
-        assert!(results[1].text.contains("nowhere.txt"), "{wire}: {}", results[1].text);
+        assert!(
+            results[1].text.contains("nowhere.txt"),
+            "{wire}: {}",
+            results[1].text
+        );
         assert!(results[2].text.contains("begun"), "{wire}: {}", results[2].text);
         let statuses = output.events_of("step_complete");
-        assert!(statuses.iter().all(|event| event["status"] == "error"), "{output}");
+        assert!(
+            statuses.iter().all(|event| event["status"] == "error"),
+            "{output}"
+        );
         sim.assert_valid();
     }
 }
@@ -74,7 +89,11 @@ fn raw_arguments_are_told_and_refused() {
             }
             let results = last_results(&sim);
             assert_eq!(results.len(), 1, "{wire} {raw}");
-            assert_eq!(output.events_of("tool_result")[0]["is_error"], true, "{wire} {raw}");
+            assert_eq!(
+                output.events_of("tool_result")[0]["is_error"],
+                true,
+                "{wire} {raw}"
+            );
             assert!(!workspace.has("made"), "{wire} {raw}");
             sim.assert_valid();
         }
@@ -88,17 +107,36 @@ fn the_iteration_limit_asks_for_a_summary() {
         let summary = Reply::text("Half done.").when(When::new().user_contains("limit of steps"));
         let look = |command: &str| Reply::call("bash", json!({"command": command}));
         let (sim, workspace) = with_replies(wire, [summary, look("echo 1"), look("echo 2"), look("echo 3")]);
-        let output = workspace.run(&STREAM).args(&["go", "--max-iterations", "2"]).output();
+        let output = workspace
+            .run(&STREAM)
+            .args(&["go", "--max-iterations", "2"])
+            .output();
         output.assert_code(6);
         check_events(&output);
         assert_eq!(sim.count(), 3, "{wire}");
         let last = last_event(&output);
-        assert_eq!((&last["content"], &last["finish"]), (&json!("Half done."), &json!("max_iterations")));
-        assert!(output.events_of("error")[0]["message"].as_str().unwrap().contains("2 iterations"));
+        assert_eq!(
+            (&last["content"], &last["finish"]),
+            (&json!("Half done."), &json!("max_iterations"))
+        );
+        assert!(
+            output.events_of("error")[0]["message"]
+                .as_str()
+                .unwrap()
+                .contains("2 iterations")
+        );
         let stored = output.events_of("message");
-        assert!(!stored.iter().any(|event| event.to_string().contains("limit of steps")), "the question is not stored");
+        assert!(
+            !stored
+                .iter()
+                .any(|event| event.to_string().contains("limit of steps")),
+            "the question is not stored"
+        );
         let request = sim.requests().pop().unwrap();
-        assert!(request.seen.tools.is_empty() || request.seen.tool_choice.as_deref() == Some("none"), "{wire}");
+        assert!(
+            request.seen.tools.is_empty() || request.seen.tool_choice.as_deref() == Some("none"),
+            "{wire}"
+        );
         sim.assert_valid();
     }
 }
@@ -109,8 +147,14 @@ fn the_iteration_limit_has_a_fixed_text() {
     let cases: [(&[&str], usize); 2] = [(&["-c", "agent.on_max_iterations=message"], 1), (&[], 2)];
     for (more, requests) in cases {
         let (sim, workspace) = with_replies(Wire::Chat, [list()]);
-        let output = workspace.run(&["exec", "go", "--max-turns", "1"]).args(more).output();
-        assert_eq!(output.assert_code(6).stdout, "Stopped: maximum iteration limit reached.\n");
+        let output = workspace
+            .run(&["exec", "go", "--max-turns", "1"])
+            .args(more)
+            .output();
+        assert_eq!(
+            output.assert_code(6).stdout,
+            "Stopped: maximum iteration limit reached.\n"
+        );
         assert_eq!(sim.count(), requests, "{more:?}");
     }
 }
@@ -135,7 +179,10 @@ fn done_ends_the_turn() {
         assert_eq!(last_event(&output)["content"], "All green.", "{wire}");
         assert!(sim.requests()[0].seen.offers("done"));
         // Its tool message stays in the history.
-        let tools = output.events_of("message").into_iter().filter(|event| event["message"]["role"] == "tool");
+        let tools = output
+            .events_of("message")
+            .into_iter()
+            .filter(|event| event["message"]["role"] == "tool");
         assert_eq!(tools.count(), 2, "{wire}");
     }
     let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine")]);
@@ -158,13 +205,22 @@ fn an_answer_without_done_is_not_enough() {
 #[test]
 fn open_todos_are_brought_up() {
     for (limit, requests) in [("0", 2), ("1", 3), ("2", 4)] {
-        let todo = Reply::call("todo", json!({"items": [{"text": "write the docs", "status": "pending"}]}));
+        let todo = Reply::call(
+            "todo",
+            json!({"items": [{"text": "write the docs", "status": "pending"}]}),
+        );
         let (sim, workspace) = with_replies(Wire::Chat, [todo, Reply::text("Done, I believe.").times(9)]);
-        let run = workspace.run(&["exec", "go", "-c"]).arg(format!("agent.max_incomplete_prompts={limit}"));
+        let run = workspace
+            .run(&["exec", "go", "-c"])
+            .arg(format!("agent.max_incomplete_prompts={limit}"));
         assert_eq!(run.output().assert_code(0).stdout, "Done, I believe.\n");
         assert_eq!(sim.count(), requests);
         let asked = sim.outlines().pop().unwrap();
-        assert_eq!(asked.contains("write the docs\\n") && asked.contains("still open"), limit != "0", "{asked}");
+        assert_eq!(
+            asked.contains("write the docs\\n") && asked.contains("still open"),
+            limit != "0",
+            "{asked}"
+        );
         sim.assert_valid();
     }
 }
@@ -178,15 +234,28 @@ fn a_denied_call_ends_the_turn() {
             .and_call("bash", json!({"command": "touch made"}))
             .and_call("list_directory", json!({"path": "."}));
         let (sim, workspace) = with_replies(wire, [calls]);
-        let output = workspace.run(&STREAM).args(&["go", "-c", "security.auto_approve_writes=false"]).output();
+        let output = workspace
+            .run(&STREAM)
+            .args(&["go", "-c", "security.auto_approve_writes=false"])
+            .output();
         output.assert_code(5);
         check_events(&output);
         assert!(!workspace.has("made"));
         let contents = output.events_of("tool_result");
-        let contents: Vec<_> = contents.iter().map(|event| event["content"].as_str().unwrap()).collect();
-        assert_eq!(contents[1..], ["Permission denied", "Tool execution canceled by user"], "{wire}");
+        let contents: Vec<_> = contents
+            .iter()
+            .map(|event| event["content"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            contents[1..],
+            ["Permission denied", "Tool execution canceled by user"],
+            "{wire}"
+        );
         let last = last_event(&output);
-        assert_eq!((&last["type"], &last["finish"]), (&json!("failed"), &json!("permission_denied")));
+        assert_eq!(
+            (&last["type"], &last["finish"]),
+            (&json!("failed"), &json!("permission_denied"))
+        );
         assert_eq!(sim.count(), 1);
     }
 }
@@ -204,7 +273,10 @@ fn half_a_call_is_never_executed() {
         check_events(&output);
         assert_eq!(sim.count(), 3, "{wire}");
         let results = last_results(&sim);
-        assert!(results.iter().any(|result| result.text.contains("output limit")), "{wire}: {results:?}");
+        assert!(
+            results.iter().any(|result| result.text.contains("output limit")),
+            "{wire}: {results:?}"
+        );
         assert!(!workspace.has("made"), "{wire}");
         sim.assert_valid();
     }
@@ -215,7 +287,11 @@ fn half_a_call_is_never_executed() {
 fn cut_replies_have_a_cap() {
     for wire in WIRES {
         let (sim, workspace) = with_replies(wire, [Reply::text("and so on").stop(Stop::MaxTokens).forever()]);
-        workspace.run(&["exec", "go"]).output().assert_code(1).assert_says("cut at the output limit");
+        workspace
+            .run(&["exec", "go"])
+            .output()
+            .assert_code(1)
+            .assert_says("cut at the output limit");
         assert_eq!(sim.count(), 4, "{wire}");
         sim.assert_valid();
     }
@@ -226,7 +302,11 @@ fn cut_replies_have_a_cap() {
 fn empty_replies_have_a_cap() {
     for wire in WIRES {
         let (sim, workspace) = with_replies(wire, [Reply::default(), Reply::text("fine")]);
-        assert_eq!(workspace.run(&["exec", "go"]).output().assert_code(0).stdout, "fine\n", "{wire}");
+        assert_eq!(
+            workspace.run(&["exec", "go"]).output().assert_code(0).stdout,
+            "fine\n",
+            "{wire}"
+        );
         sim.assert_valid();
         let (sim, workspace) = with_replies(wire, [Reply::default().forever()]);
         let output = workspace.run(&["exec", "go"]).output();
@@ -245,9 +325,22 @@ fn repetition_is_noticed() {
         let output = workspace.run(&STREAM).arg("go").output();
         output.assert_code(1);
         check_events(&output);
-        assert_eq!((last_event(&output)["reason"].as_str(), sim.count()), (Some("repetition"), 5), "{wire}\n{output}");
-        assert!(last_event(&output)["message"].as_str().unwrap().contains("`bash` was called 5 times"));
-        assert_eq!(workspace.read("log").lines().count(), 3, "the fourth and fifth are not run");
+        assert_eq!(
+            (last_event(&output)["reason"].as_str(), sim.count()),
+            (Some("repetition"), 5),
+            "{wire}\n{output}"
+        );
+        assert!(
+            last_event(&output)["message"]
+                .as_str()
+                .unwrap()
+                .contains("`bash` was called 5 times")
+        );
+        assert_eq!(
+            workspace.read("log").lines().count(),
+            3,
+            "the fourth and fifth are not run"
+        );
         assert!(last_results(&sim)[3].text.contains("Not run"), "{wire}");
         sim.assert_valid();
     }
@@ -259,14 +352,26 @@ fn cost_has_a_cap() {
     for wire in WIRES {
         let costly = list().tokens(400_000, 1).cached_tokens(0, 0).forever();
         let (sim, workspace) = with_replies(wire, [costly]);
-        let prices = ["-c", "models.\"sim-1\".price.input=1", "-c", "models.\"sim-1\".price.output=1"];
-        let output = workspace.run(&["exec", "go", "--max-cost", "0.5"]).args(&prices).output();
+        let prices = [
+            "-c",
+            "models.\"sim-1\".price.input=1",
+            "-c",
+            "models.\"sim-1\".price.output=1",
+        ];
+        let output = workspace
+            .run(&["exec", "go", "--max-cost", "0.5"])
+            .args(&prices)
+            .output();
         output.assert_code(7).assert_says("cost limit");
         assert_eq!(sim.count(), 2, "{wire}");
     }
     let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine")]);
-    let output = workspace.run(&["exec", "go", "--max-cost", "0.5", "--model", "nobody-knows"]).output();
-    output.assert_code(2).assert_says("models.\"nobody-knows\".price.input");
+    let output = workspace
+        .run(&["exec", "go", "--max-cost", "0.5", "--model", "nobody-knows"])
+        .output();
+    output
+        .assert_code(2)
+        .assert_says("models.\"nobody-knows\".price.input");
     assert_eq!(sim.count(), 0);
 }
 
@@ -278,6 +383,10 @@ fn a_refusal_is_told() {
         let output = workspace.run(&STREAM).arg("go").output();
         output.assert_code(1).assert_says("I will not.");
         check_events(&output);
-        assert_eq!((&last_event(&output)["reason"], sim.count()), (&json!("refusal"), 1), "{wire}");
+        assert_eq!(
+            (&last_event(&output)["reason"], sim.count()),
+            (&json!("refusal"), 1),
+            "{wire}"
+        );
     }
 }

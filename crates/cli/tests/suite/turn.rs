@@ -222,17 +222,42 @@ fn is_reasoning(item: &str) -> bool {
 /// of the calls always.
 #[test]
 fn results_keep_the_order_of_the_calls() {
-    for (mode, order) in [("auto", "first second"), ("sequential", "first second"), ("parallel", "second first")] {
+    for (mode, order) in [
+        ("auto", "first second"),
+        ("sequential", "first second"),
+        ("parallel", "second first"),
+    ] {
         // The first waits for the second, which only an overlap can satisfy.
-        let wait = if mode == "parallel" { "while [ ! -e log ]; do sleep 0.02; done; " } else { "sleep 0.1; " };
+        let wait = if mode == "parallel" {
+            "while [ ! -e log ]; do sleep 0.02; done; "
+        } else {
+            "sleep 0.1; "
+        };
         let first = json!({"command": format!("{wait}echo first >> log; echo 1"), "timeout_secs": 20});
-        let reply = Reply::call("bash", first).and_call("bash", json!({"command": "echo second >> log; echo 2"}));
+        let reply =
+            Reply::call("bash", first).and_call("bash", json!({"command": "echo second >> log; echo 2"}));
         let (sim, workspace) = with_replies(Wire::Chat, [reply, Reply::text("fine")]);
-        workspace.run(&["exec", "go", "-c"]).arg(format!("tools.execution={mode}")).output().assert_code(0);
+        workspace
+            .run(&["exec", "go", "-c"])
+            .arg(format!("tools.execution={mode}"))
+            .output()
+            .assert_code(0);
         let requests = sim.requests();
-        let results: Vec<_> = requests[1].seen.results().map(|result| result.text.as_str()).collect();
+        let results: Vec<_> = requests[1]
+            .seen
+            .results()
+            .map(|result| result.text.as_str())
+            .collect();
         assert_eq!(results, ["1", "2"], "{mode}");
-        assert_eq!(workspace.read("log").split_whitespace().collect::<Vec<_>>().join(" "), order, "{mode}");
+        assert_eq!(
+            workspace
+                .read("log")
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" "),
+            order,
+            "{mode}"
+        );
     }
 }
 

@@ -140,7 +140,7 @@ fn spec_of<T: Tool>() -> ToolSpec {
     if let Value::Object(map) = &mut schema {
         map.shift_remove("title");
         if let Some(Value::String(text)) = map.shift_remove("description") {
-            description = text;
+            description = unwrapped(&text);
         }
         map.entry("type")
             .or_insert_with(|| Value::String("object".to_owned()));
@@ -155,11 +155,22 @@ fn spec_of<T: Tool>() -> ToolSpec {
     }
 }
 
-/// Drops number formats (`uint32`) and null defaults, which no model needs.
+/// Drops what no model needs: number formats (`uint32`), null defaults, and the `null` of optional fields, which are
+/// left out instead. Several servers do not understand a list of types.
 fn tidy_properties(schema: &mut serde_json::Map<String, Value>) {
     schema.shift_remove("format");
     if schema.get("default").is_some_and(Value::is_null) {
         schema.shift_remove("default");
+    }
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = unwrapped(text);
     }
     for value in schema.values_mut() {
         match value {
@@ -172,4 +183,13 @@ fn tidy_properties(schema: &mut serde_json::Map<String, Value>) {
             _ => {}
         }
     }
+}
+
+/// A doc comment as one line per paragraph: where its lines were broken says nothing.
+fn unwrapped(text: &str) -> String {
+    let paragraphs = text.split("\n\n");
+    paragraphs
+        .map(|paragraph| paragraph.replace('\n', " "))
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }

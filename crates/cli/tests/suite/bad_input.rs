@@ -1,0 +1,405 @@
+//! Bad input: what is wrong, what would be right, and the exit code.
+
+use std::net::TcpListener;
+
+use windlass_sim::{Fault, Reply, Wire};
+use windlass_testkit::{SimServer, WIRES, Workspace, settings_name};
+
+use super::support::{script, with_replies, workspace};
+
+const KEY: &str = "sk-test-51f0a3c2d9e84b7f";
+
+fn guarded(wire: Wire, more: &str) -> (SimServer, Workspace) {
+    let sim = SimServer::script_with_key(script([Reply::text("fine").forever()]), KEY);
+    let workspace = workspace();
+    workspace.use_sim_with(&sim, wire, more);
+    (sim, workspace)
+}
+
+/// PROV-6, PROV-11, EXT-6: a wrong key gets the provider's message and what to set; one request, code 8.
+#[test]
+fn a_wrong_key_is_told_once() {
+    for wire in WIRES {
+        for format in ["text", "json", "stream-json"] {
+            let (sim, workspace) = guarded(wire, "key_env = \"TEST_KEY\"\n");
+            let wrong = "sk-wrong-8a7b6c5d4e3f2a1b";
+            let output = workspace
+                .run(&["exec", "hi", "-o", format])
+                .env("TEST_KEY", wrong)
+                .output();
+            output.assert_code(8);
+            assert!(
+                format!("{output}").contains("the API key is missing or wrong"),
+                "{output}"
+            );
+            assert!(
+                format!("{output}").contains("set TEST_KEY"),
+                "{wire} {format}\n{output}"
+            );
+            assert!(!format!("{output}").contains(wrong), "the key is shown\n{output}");
+            assert!(
+                !format!("{output}").contains("trying again") && !output.stdout.contains("retry"),
+                "{output}"
+            );
+            assert_eq!(sim.count(), 0, "the server logs only requests with the right key");
+        }
+    }
+}
+
+/// PROV-6: a model the provider does not know gets its own message and a hint; no retry.
+#[test]
+fn a_wrong_model_is_told_once() {
+    for wire in WIRES {
+        let fault = Fault::status(404).message("model: gpt-17 does not exist");
+        let (sim, workspace) = with_replies(wire, [Reply::default().fault(fault), Reply::text("fine")]);
+        let output = workspace.run(&["exec", "hi", "--model", "gpt-17"]).output();
+        output
+            .assert_code(8)
+            .assert_says("model: gpt-17 does not exist")
+            .assert_says("check the model name `gpt-17`");
+        assert_eq!(sim.count(), 1, "{wire}");
+    }
+}
+
+/// PROV-6: an address where nobody listens, or that is none, is named.
+#[test]
+fn a_wrong_address_is_named() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    for wire in WIRES {
+        let workspace = workspace();
+        let provider = |url: &str| {
+            let wire = settings_name(wire);
+            format!(
+                "provider = \"test\"\n[providers.test]\nwire = \"{wire}\"\nbase_url = \"{url}\"\nmodel = \"sim-1\"\n"
+            )
+        };
+        workspace.config(&provider(&format!("http://127.0.0.1:{port}")));
+        let output = workspace
+            .run(&["exec", "hi", "-c", "retry.max_retries=0"])
+            .output();
+        output
+            .assert_code(8)
+            .assert_says(&format!("http://127.0.0.1:{port}"))
+            .assert_says("base_url");
+        workspace.config(&provider("not an address"));
+        workspace
+            .run(&["exec", "hi"])
+            .output()
+            .assert_code(3)
+            .assert_says("config.toml:4:12: providers.test.base_url");
+        let (sim, _) = with_replies(wire, [Reply::text("fine")]);
+        workspace.config(&provider(&format!("{}/nowhere", sim.url())));
+        workspace
+            .run(&["exec", "hi"])
+            .output()
+            .assert_code(8)
+            .assert_says("base_url");
+    }
+}
+
+/// PROV-5, UI-3: without any key `exec` says what to set and offers the simulated model.
+#[test]
+fn no_key_anywhere() {
+    let workspace = workspace();
+    let output = workspace.run(&["exec", "hi"]).output();
+    output
+        .assert_code(8)
+        .assert_says("ANTHROPIC_API_KEY")
+        .assert_says("OPENAI_API_KEY")
+        .assert_says("--provider sim");
+    let output = workspace.run(&["exec", "hi", "--provider", "anthropic"]).output();
+    output
+        .assert_code(8)
+        .assert_says("no key for provider `anthropic`")
+        .assert_says("ANTHROPIC_API_KEY");
+    workspace
+        .run(&["exec", "hi"])
+        .env("ANTHROPIC_API_KEY", "")
+        .output()
+        .assert_code(8);
+}
+
+/// PROV-5: the simulated model works with no key and no settings, and is called what it is.
+#[test]
+fn the_simulated_model_needs_nothing() {
+    let workspace = workspace();
+    workspace.write("hello.txt", "x");
+    let output = workspace
+        .run(&["exec", "--provider", "sim", "list the files here"])
+        .output();
+    output.assert_code(0).assert_says("is not a language model");
+    assert!(
+        output.stdout.starts_with("[simulated model]") && output.stdout.contains("hello.txt"),
+        "{output}"
+    );
+}
+
+/// EXT-6, PROV-2, PROV-3: the usual variables are enough.
+#[test]
+fn the_usual_variables_are_enough() {
+    let cases = [
+        (
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_BASE_URL",
+            "",
+            "claude-sonnet-4-5",
+            Wire::Anthropic,
+        ),
+        (
+            "ANTHROPIC_AUTH_TOKEN",
+            "ANTHROPIC_BASE_URL",
+            "",
+            "claude-sonnet-4-5",
+            Wire::Anthropic,
+        ),
+        ("OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1", "gpt-5.1", Wire::Chat),
+    ];
+    for (key, address, path, model, wire) in cases {
+        let sim = SimServer::script_with_key(script([Reply::text("fine")]), KEY);
+        let workspace = workspace();
+        let run = workspace
+            .run(&["exec", "hi"])
+            .env(key, KEY)
+            .env(address, &format!("{}{path}", sim.url()));
+        let output = run.output();
+        assert_eq!(output.assert_code(0).stdout, "fine\n", "{key}");
+        let requests = sim.requests();
+        assert_eq!(
+            (requests[0].wire, requests[0].seen.model.as_str()),
+            (wire, model),
+            "{key}"
+        );
+        sim.assert_valid();
+    }
+}
+
+/// EXT-6: `provider/model` names both, and flags win over settings.
+#[test]
+fn a_model_may_name_its_provider() {
+    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine").forever()]);
+    let config = std::fs::read_to_string(workspace.config_file())
+        .unwrap()
+        .replace("provider = \"test\"\n", "");
+    workspace.config(&config);
+    workspace
+        .run(&["exec", "hi", "--model", "test/some-model"])
+        .output()
+        .assert_code(0);
+    assert_eq!(sim.requests()[0].seen.model, "some-model");
+}
+
+/// CFG-1: an unknown provider gets the nearest one; an unknown preset the list.
+#[test]
+fn an_unknown_provider_gets_a_suggestion() {
+    let workspace = workspace();
+    let output = workspace.run(&["exec", "hi", "--provider", "antropic"]).output();
+    output
+        .assert_code(3)
+        .assert_says("no provider `antropic`")
+        .assert_says("did you mean `anthropic`?");
+    workspace.config("provider = \"mine\"\n[providers.mine]\npreset = \"opnai\"\n");
+    workspace
+        .run(&["exec", "hi"])
+        .output()
+        .assert_code(3)
+        .assert_says("providers.mine.preset")
+        .assert_says("openai");
+    workspace.config("provider = \"mine\"\n[providers.mine]\nwire = \"openai-chat\"\n");
+    workspace
+        .run(&["exec", "hi"])
+        .output()
+        .assert_code(3)
+        .assert_says("providers.mine.base_url");
+}
+
+/// CFG-1: a broken settings file stops the start with file, line and the nearest key; code 3.
+#[test]
+fn broken_settings_name_file_line_and_key() {
+    let cases = [
+        (
+            "model = \"x\"\n\n[agent]\nmax_iteration = 5\n",
+            ":4:",
+            "agent.max_iterations",
+        ),
+        (
+            "model = \"x\"\n[agent]\nmax_iterations = \"many\"\n",
+            ":3:",
+            "max_iterations",
+        ),
+        ("model = \"x\n", ":1:", ""),
+        ("[agent]\nreasoning = \"hard\"\n", ":2:", "high"),
+        ("[timeout]\nstream_idle_secs = 1\n", ":1:", "timeouts"),
+        ("[providers.x]\napi_key = \"sk-123456\"\n", ":2:", "key_env"),
+    ];
+    for (text, line, hint) in cases {
+        let workspace = workspace();
+        workspace.config(text);
+        let place = format!("{}{line}", workspace.config_file().display());
+        for command in [&["exec", "hi"][..], &["config", "show"]] {
+            let output = workspace.run(command).output();
+            output.assert_code(3).assert_says(&place).assert_says(hint);
+            assert!(!output.stderr.contains("sk-123456"), "{output}");
+        }
+        let output = workspace.run(&["doctor", "--offline"]).output();
+        assert!(output.assert_code(3).stdout.contains(&place), "{output}");
+    }
+}
+
+/// CFG-1: the same goes for variables and flags, which are named.
+#[test]
+fn broken_variables_and_flags_are_named() {
+    let workspace = workspace();
+    let output = workspace
+        .run(&["exec", "hi"])
+        .env("WINDLASS_AGENT_MAX_ITERATIONS", "many")
+        .output();
+    output.assert_code(3).assert_says("WINDLASS_AGENT_MAX_ITERATIONS");
+    let output = workspace
+        .run(&["exec", "hi", "-c", "agent.max_iteration=5"])
+        .output();
+    output.assert_code(3).assert_says("agent.max_iterations");
+    workspace
+        .run(&["exec", "hi", "-c", "nonsense"])
+        .output()
+        .assert_code(2)
+        .assert_says("key=value");
+    workspace
+        .run(&["exec", "hi", "--config", "missing.toml"])
+        .output()
+        .assert_code(3)
+        .assert_says("missing.toml");
+}
+
+/// EXT-6: wrong usage is code 2, with what would be right.
+#[test]
+fn wrong_usage_is_code_2() {
+    let workspace = workspace();
+    workspace.write("file", "x");
+    workspace.write("broken.json", "{");
+    workspace.write("odd.json", r#"{"type": "nonsense"}"#);
+    let cases: [(&[&str], &str); 12] = [
+        (&["exec", "--frobnicate", "hi"], "--frobnicate"),
+        (&["exec", "hi", "--max-iterations", "many"], "--max-iterations"),
+        (&["exec", "hi", "-o", "yaml"], "stream-json"),
+        (&["frobnicate"], "frobnicate"),
+        (&["exec", "hi", "--cd", "nowhere"], "--cd nowhere"),
+        (&["exec", "hi", "--cd", "file"], "not a folder"),
+        (
+            &["exec", "hi", "--output-schema", "nowhere.json"],
+            "--output-schema nowhere.json",
+        ),
+        (&["exec", "hi", "--output-schema", "broken.json"], "not JSON"),
+        (
+            &["exec", "hi", "--output-schema", "odd.json"],
+            "not a JSON Schema",
+        ),
+        (&["exec"], "there is no prompt"),
+        (&["exec", ""], "there is no prompt"),
+        (
+            &["config", "explain", "agent.max_iteration"],
+            "agent.max_iterations",
+        ),
+    ];
+    for (args, text) in cases {
+        let output = workspace.run(args).output();
+        output.assert_code(2).assert_says(text);
+        assert_eq!(output.stdout, "", "{args:?}");
+    }
+    assert!(
+        workspace
+            .run(&[])
+            .output()
+            .assert_code(2)
+            .stdout
+            .contains("Usage")
+    );
+}
+
+/// PROV-11: a key is never shown, not even when the provider repeats it, in any format.
+#[test]
+fn a_key_is_never_shown() {
+    for wire in WIRES {
+        for format in ["text", "json", "stream-json"] {
+            let fault = Fault::status(400).message(&format!("bad request with key {KEY} and Bearer {KEY}"));
+            let sim = SimServer::script_with_key(script([Reply::default().fault(fault)]), KEY);
+            let workspace = workspace();
+            workspace.use_sim_with(&sim, wire, "key_env = \"TEST_KEY\"\n");
+            let output = workspace
+                .run(&["exec", "hi", "-o", format])
+                .env("TEST_KEY", KEY)
+                .output();
+            output.assert_code(8);
+            assert!(format!("{output}").contains("bad request with key"), "{output}");
+            assert!(!format!("{output}").contains(KEY), "{wire} {format}\n{output}");
+        }
+    }
+    let workspace = workspace();
+    for args in [&["doctor", "--offline"][..], &["config", "show", "--origin"]] {
+        let output = workspace.run(args).env("ANTHROPIC_API_KEY", KEY).output();
+        output.assert_code(0);
+        assert!(!format!("{output}").contains(KEY), "{output}");
+    }
+}
+
+/// PROV-11: commands the model runs do not see keys.
+#[test]
+fn commands_do_not_see_keys() {
+    let sim = SimServer::script_with_key(
+        script([
+            Reply::call(
+                "bash",
+                serde_json::json!({"command": "env; cat /proc/$PPID/environ | wc -c > /dev/null"}),
+            ),
+            Reply::text("{{last_result}}"),
+        ]),
+        KEY,
+    );
+    let workspace = workspace();
+    workspace.use_sim_with(&sim, Wire::Chat, "key_env = \"TEST_KEY\"\n");
+    let output = workspace
+        .run(&["exec", "hi"])
+        .env("TEST_KEY", KEY)
+        .env("OPENAI_API_KEY", KEY)
+        .output();
+    assert!(
+        output.assert_code(0).stdout.contains("HOME=") && !output.stdout.contains(KEY),
+        "{output}"
+    );
+}
+
+/// PROV-11: a key comes from a command, given as a line for the shell or as a program with arguments.
+#[test]
+fn a_key_comes_from_a_command() {
+    for command in [
+        format!("'echo {KEY}'"),
+        format!("[\"printf\", \"%s\", \"{KEY}\"]"),
+    ] {
+        let (sim, workspace) = guarded(Wire::Anthropic, &format!("key_command = {command}\n"));
+        workspace.run(&["exec", "hi"]).output().assert_code(0);
+        assert_eq!(sim.count(), 1);
+    }
+    let cases = [
+        ("'exit 3'", "failed (exit status: 3)"),
+        ("'true'", "printed nothing"),
+        ("[\"/no/such/program\"]", "could not be started"),
+    ];
+    for (command, text) in cases {
+        let (sim, workspace) = guarded(Wire::Chat, &format!("key_command = {command}\n"));
+        let output = workspace.run(&["exec", "hi"]).output();
+        output
+            .assert_code(8)
+            .assert_says("providers.test.key_command")
+            .assert_says(text);
+        assert_eq!(sim.count(), 0);
+    }
+    let (_sim, workspace) = guarded(Wire::Chat, "key_env = \"NOT_SET\"\n");
+    workspace
+        .run(&["exec", "hi"])
+        .output()
+        .assert_code(8)
+        .assert_says("NOT_SET, which is not set");
+}

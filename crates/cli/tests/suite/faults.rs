@@ -1,0 +1,392 @@
+//! Providers that fail: a clean answer or a clean error, never a panic, never a hang, never the same text twice.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_sim::{Deviation, Fault, Framing, Reply, Stop, Wire};
+use windlass_testkit::{Output, SimServer, WIRES};
+
+use super::support::{check_events, with_replies};
+
+const STREAM: [&str; 4] = ["exec", "-o", "stream-json", "go"];
+
+fn failing(fault: Fault) -> Reply {
+    Reply::text("never seen whole").delta_chars(2).fault(fault)
+}
+
+fn run(wire: Wire, replies: Vec<Reply>, more: &[&str]) -> (SimServer, Output) {
+    let (sim, workspace) = with_replies(wire, replies);
+    let output = workspace
+        .run(&STREAM)
+        .args(more)
+        .limit(Duration::from_secs(20))
+        .output();
+    assert!(!output.stderr.contains("panicked"), "{output}");
+    sim.assert_valid();
+    (sim, output)
+}
+
+/// The events of a run that must have worked, with `retries` retries and the text only once.
+#[track_caller]
+fn check_recovered(wire: Wire, output: &Output, retries: usize) -> Vec<Value> {
+    output.assert_code(0);
+    check_events(output);
+    let events = output.events();
+    assert_eq!(
+        events.last().map(|event| event["content"].clone()),
+        Some(json!("fine")),
+        "{wire}\n{output}"
+    );
+    let told = output.events_of("retry");
+    assert_eq!(told.len(), retries, "{wire}\n{output}");
+    let stored = output.events_of("message");
+    assert!(
+        !stored
+            .iter()
+            .any(|event| event.to_string().contains("never seen")),
+        "{wire}: stored\n{output}"
+    );
+    told
+}
+
+/// PROV-6: statuses that pass are retried, and every retry is told with its kind.
+#[test]
+fn passing_failures_are_retried() {
+    for (status, kind) in [
+        (408, "network"),
+        (409, "provider"),
+        (429, "rate_limit"),
+        (500, "provider"),
+        (503, "provider"),
+        (529, "overloaded"),
+    ] {
+        for wire in WIRES {
+            let (sim, output) = run(
+                wire,
+                vec![failing(Fault::status(status)).times(2), Reply::text("fine")],
+                &[],
+            );
+            let told = check_recovered(wire, &output, 2);
+            assert_eq!(told[0]["kind"], kind, "{status} on {wire}");
+            assert_eq!(
+                (&told[1]["attempt"], &told[1]["max_attempts"]),
+                (&json!(2), &json!(8))
+            );
+            assert_eq!(told[0]["discard"], false);
+            assert_eq!(sim.count(), 3);
+        }
+    }
+}
+
+/// PROV-6, UI-1: a person sees every retry on standard error.
+#[test]
+fn retries_are_seen() {
+    for format in ["text", "json"] {
+        let (_sim, workspace) = with_replies(
+            Wire::Anthropic,
+            [failing(Fault::status(529)), Reply::text("fine")],
+        );
+        let output = workspace.run(&["exec", "go", "-o", format]).output();
+        output
+            .assert_code(0)
+            .assert_says("trying again in 0.0 s (1 of 8)");
+    }
+}
+
+/// PROV-6: `Retry-After` is obeyed, and a wait beyond two minutes surfaces at once.
+#[test]
+fn retry_after_wins() {
+    let wait = |text: &str| failing(Fault::status(429).header("retry-after", text));
+    let (_sim, output) = run(Wire::Anthropic, vec![wait("1"), Reply::text("fine")], &[]);
+    let told = check_recovered(Wire::Anthropic, &output, 1);
+    assert_eq!(told[0]["delay_ms"], 1_000);
+    assert!(output.elapsed >= Duration::from_secs(1), "{output}");
+    let (sim, output) = run(Wire::Chat, vec![wait("121"), Reply::text("fine")], &[]);
+    output.assert_code(8).assert_says("wait 121 s");
+    assert_eq!(sim.count(), 1);
+}
+
+/// PROV-6: a spent quota, `x-should-retry: false` and wrong requests are told at once, in the provider's words.
+#[test]
+fn lasting_failures_are_not_retried() {
+    let quota = Fault::status(429).body(r#"{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}"#);
+    let cases = [
+        (quota, "exceeded your current quota", "quota"),
+        (
+            Fault::status(529)
+                .header("x-should-retry", "false")
+                .message("not now"),
+            "not now",
+            "overloaded",
+        ),
+        (
+            Fault::status(400).message("max_tokens is odd"),
+            "max_tokens is odd",
+            "invalid_request",
+        ),
+        (Fault::status(403).message("not for you"), "not for you", "auth"),
+        (Fault::status(402).message("pay first"), "pay first", "quota"),
+        (
+            Fault::status(400).body("<html>Bad Gateway</html>"),
+            "status 400",
+            "invalid_request",
+        ),
+    ];
+    for wire in WIRES {
+        for (fault, message, kind) in &cases {
+            let (sim, output) = run(wire, vec![failing(fault.clone()), Reply::text("fine")], &[]);
+            output.assert_code(8).assert_says(message);
+            check_events(&output);
+            assert_eq!(
+                output.events().pop().unwrap()["reason"]["provider"],
+                *kind,
+                "{wire}\n{output}"
+            );
+            assert_eq!(sim.count(), 1, "{message}");
+        }
+    }
+}
+
+/// PROV-6, LOOP-17: retries have a cap.
+#[test]
+fn retries_have_a_cap() {
+    let (sim, output) = run(Wire::Chat, vec![failing(Fault::status(500)).forever()], &[]);
+    output.assert_code(8);
+    assert_eq!((sim.count(), output.events_of("retry").len()), (9, 8));
+    let (sim, output) = run(
+        Wire::Chat,
+        vec![failing(Fault::status(500)).forever()],
+        &["-c", "retry.max_retries=0"],
+    );
+    output.assert_code(8);
+    assert_eq!(sim.count(), 1);
+}
+
+/// PROV-6: a stream that breaks after output began starts over, without the text being shown or stored twice.
+#[test]
+fn a_broken_stream_starts_over() {
+    let faults = |wire| {
+        let mut faults = vec![
+            Fault::new().cut_after_events(5),
+            Fault::new().cut_after_bytes(700),
+            Fault::new().stall_after_events(5),
+            Fault::new().no_finish(),
+        ];
+        // The words of each wire for "overloaded" are its own.
+        faults.push(Fault::new().mid_stream_error(if wire == Wire::Anthropic {
+            "overloaded_error"
+        } else {
+            "server_error"
+        }));
+        faults
+    };
+    for wire in WIRES {
+        for fault in faults(wire) {
+            let replies = vec![failing(fault.clone()), Reply::text("fine")];
+            let (sim, output) = run(wire, replies, &["-c", "timeouts.stream_idle_secs=0.5"]);
+            let told = check_recovered(wire, &output, 1);
+            // Only what was shown can be void.
+            let shown = output
+                .stdout
+                .split(r#""type":"retry""#)
+                .next()
+                .unwrap()
+                .contains(r#""type":"delta""#);
+            assert_eq!(told[0]["discard"], shown, "{wire} {fault:?}\n{output}");
+            assert_eq!(sim.count(), 2);
+        }
+        let (_sim, workspace) = with_replies(
+            wire,
+            [failing(Fault::new().cut_after_events(5)), Reply::text("fine")],
+        );
+        let output = workspace.run(&["exec", "go"]).output();
+        assert_eq!(output.assert_code(0).stdout, "fine\n", "{wire}");
+    }
+}
+
+/// PROV-6, LOOP-15: a call in a stream that breaks is not executed until it came whole, and then once.
+#[test]
+fn a_broken_call_runs_once() {
+    for wire in WIRES {
+        let call = || Reply::call("bash", json!({"command": "echo x >> log"})).say("I will.");
+        let cut = call().delta_chars(4).fault(Fault::new().cut_after_events(8));
+        let (sim, workspace) = with_replies(wire, [cut, call(), Reply::text("fine")]);
+        let output = workspace.run(&["exec", "go"]).output();
+        assert_eq!(output.assert_code(0).stdout, "fine\n");
+        assert_eq!(
+            (workspace.read("log").as_str(), sim.count()),
+            ("x\n", 3),
+            "{wire}"
+        );
+        assert_eq!(output.stderr.matches("I will.").count(), 1, "{output}");
+        sim.assert_valid();
+    }
+}
+
+/// PROV-12: every legal framing, and any chunking, gives the same answer.
+#[test]
+fn every_framing_gives_the_same_answer() {
+    let framings = [
+        Framing::Crlf,
+        Framing::Cr,
+        Framing::Bom,
+        Framing::Comments,
+        Framing::NoSpace,
+        Framing::Multiline,
+    ];
+    for wire in WIRES {
+        for framing in framings {
+            for chunk in [1, 7] {
+                let fault = Fault::new().framing(framing).chunk(chunk).pings(2);
+                let call = Reply::call("bash", json!({"command": "printf 'h\u{e9}llo \u{1f30d}'"}))
+                    .say("Look: \u{1f30d}");
+                let answer = Reply::text("It says {{last_result}}")
+                    .delta_chars(3)
+                    .fault(fault.clone());
+                let (sim, workspace) = with_replies(wire, [call.fault(fault.clone()), answer]);
+                let output = workspace.run(&["exec", "go"]).output();
+                assert_eq!(
+                    output.assert_code(0).stdout,
+                    "It says h\u{e9}llo \u{1f30d}\n",
+                    "{wire} {fault:?}"
+                );
+                assert!(
+                    !output.stderr.contains("trying again"),
+                    "{wire} {fault:?}\n{output}"
+                );
+                sim.assert_valid();
+            }
+        }
+    }
+}
+
+/// PROV-4: known deviations of compatible servers do not matter.
+#[test]
+fn deviations_of_compatible_servers_do_not_matter() {
+    use Deviation as D;
+    for deviation in [
+        D::SharedIndex,
+        D::MissingIndex,
+        D::IdPerFragment,
+        D::FinishStopWithCalls,
+        D::NoDone,
+        D::UsageMissing,
+        D::NullContent,
+    ] {
+        let fault = Fault::new().deviation(deviation);
+        let calls = Reply::call("bash", json!({"command": "echo one"}))
+            .and_call("bash", json!({"command": "echo two"}));
+        let replies = [
+            calls.delta_chars(5).fault(fault.clone()),
+            Reply::text("fine").fault(fault),
+        ];
+        let (sim, workspace) = with_replies(Wire::Chat, replies);
+        let output = workspace.run(&["exec", "go"]).output();
+        assert_eq!(output.assert_code(0).stdout, "fine\n", "{deviation:?}");
+        let requests = sim.requests();
+        let results: Vec<_> = requests[1]
+            .seen
+            .results()
+            .map(|result| result.text.as_str())
+            .collect();
+        assert_eq!(results, ["one", "two"], "{deviation:?}");
+        sim.assert_valid();
+    }
+}
+
+/// PROV-12: bytes that are no stream, no text or far too many end in a clean answer or a clean error.
+#[test]
+fn malformed_answers_end_cleanly() {
+    for wire in WIRES {
+        let cases = [
+            Fault::new().invalid_utf8(),
+            Fault::new().content_type("text/html"),
+            Fault::new().content_type("application/json"),
+            Fault::new().content_type("application/octet-stream"),
+            Fault::new().oversized(9 * 1024 * 1024),
+        ];
+        for fault in cases {
+            let replies = vec![
+                Reply::text("some words here")
+                    .delta_chars(4)
+                    .fault(fault.clone())
+                    .forever(),
+            ];
+            let (_sim, output) = run(wire, replies, &["-c", "retry.max_retries=1"]);
+            check_events(&output);
+            assert!(matches!(output.code, Some(0 | 8)), "{wire} {fault:?}\n{output}");
+            if output.code == Some(8) {
+                output.assert_says("error: ");
+            } else {
+                let content = output.events().pop().unwrap()["content"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned();
+                assert!(
+                    content.replace('\u{fffd}', "").starts_with("some"),
+                    "{wire} {fault:?}: {content}"
+                );
+            }
+        }
+    }
+}
+
+/// PROV-12: a body without end is cut off at the cap; memory and time stay bounded.
+#[test]
+fn a_huge_body_is_cut_off() {
+    for wire in WIRES {
+        let huge = Reply::text("x").fault(Fault::new().oversized(200 * 1024 * 1024));
+        let (sim, output) = run(wire, vec![huge], &[]);
+        output.assert_code(8);
+        check_events(&output);
+        assert_eq!(sim.count(), 1, "the next answer would not be smaller");
+    }
+}
+
+/// PROV-12, PROV-11: a redirect is not followed: whoever it names would get the key.
+#[test]
+fn a_redirect_is_not_followed() {
+    for wire in WIRES {
+        let (elsewhere, _) = with_replies(wire, [Reply::text("stolen").forever()]);
+        let target = format!("{}/v1/messages", elsewhere.url());
+        let (sim, output) = run(
+            wire,
+            vec![failing(Fault::redirect(&target)), Reply::text("fine")],
+            &[],
+        );
+        output
+            .assert_code(8)
+            .assert_says("is not followed")
+            .assert_says("base_url");
+        assert_eq!((sim.count(), elsewhere.count()), (1, 0), "{wire}");
+    }
+}
+
+/// PROV-10: a context overflow is answered with compaction and one more try.
+#[test]
+fn an_overflow_is_compacted_once() {
+    for wire in WIRES {
+        let overflow = || {
+            Reply::default()
+                .fault(Fault::status(400).message("prompt is too long: 300000 tokens > 200000 maximum"))
+        };
+        let call = |word: &str| Reply::call("bash", json!({"command": format!("echo {word}")}));
+        let words = ["a", "b", "c", "d", "e"];
+        let mut replies: Vec<Reply> = words.iter().map(|word| call(word)).collect();
+        replies.extend([overflow(), Reply::text("a summary"), Reply::text("fine")]);
+        let (sim, output) = run(wire, replies, &["-c", "context.keep_recent_messages=2"]);
+        output.assert_code(0);
+        check_events(&output);
+        assert_eq!(output.events_of("compaction").len(), 1, "{wire}\n{output}");
+        assert_eq!(sim.count(), 8, "{wire}");
+    }
+}
+
+/// MSG-3: a paused reply is sent back so that it goes on.
+#[test]
+fn a_paused_reply_goes_on() {
+    let paused = Reply::text("So far.").stop(Stop::PauseTurn);
+    let (sim, output) = run(Wire::Anthropic, vec![paused, Reply::text("fine")], &[]);
+    output.assert_code(0);
+    assert_eq!(sim.count(), 2);
+}
