@@ -350,10 +350,7 @@ fn a_key_is_never_shown() {
 fn commands_do_not_see_keys() {
     let sim = SimServer::script_with_key(
         script([
-            Reply::call(
-                "bash",
-                serde_json::json!({"command": "env; cat /proc/$PPID/environ | wc -c > /dev/null"}),
-            ),
+            Reply::call("bash", serde_json::json!({"command": "env"})),
             Reply::text("{{last_result}}"),
         ]),
         KEY,

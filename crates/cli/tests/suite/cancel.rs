@@ -176,8 +176,8 @@ fn a_reader_that_leaves_ends_the_run() {
         let talk = Reply::call("bash", json!({"command": format!("echo {marker}")}))
             .say(&long)
             .delta_chars(2_000);
-        let wait = Reply::call("bash", json!({"command": format!("sleep 2 # {marker}")}));
-        let replies = [talk, wait, Reply::text(&long)];
+        let wait = Reply::call("bash", json!({"command": format!("sleep 1 # {marker}")}));
+        let replies = [talk, wait, Reply::text(&long).delta_chars(2_000)];
         let sim = SimServer::script(script(replies));
         workspace.use_sim(&sim, Wire::Chat);
         let run = workspace

@@ -187,12 +187,9 @@ fn message(role: Role, parts: Vec<Part>) -> Message {
     Message::new(&SessionId::from("s"), role, parts, NOW)
 }
 
+/// Results stand in tool messages only; everything else may stand anywhere.
 fn belongs(role: Role, part: &Part) -> bool {
-    match part {
-        Part::ToolCall(_) => role == Role::Assistant,
-        Part::ToolResult(_) => role == Role::Tool,
-        _ => true,
-    }
+    role == Role::Tool || !matches!(part, Part::ToolResult(_))
 }
 
 /// A message of any role with any parts: what a newer version, a crash or a damaged store may have left.

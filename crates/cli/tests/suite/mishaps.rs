@@ -191,7 +191,7 @@ async fn live_through(replies: Vec<Reply>, plans: Vec<Plan>) -> Result<(), Strin
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1200, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     /// LOOP-16, LOOP-8, PROV-6, MSG-4: after any faults, cancellations and changes of provider, the next request is valid,
     /// every turn ends exactly once, and none hangs.
