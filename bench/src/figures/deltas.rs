@@ -51,17 +51,19 @@ fn compare(
         stream.push(time(&run("stream-json")?)?);
         text.push(time(&run("text")?)?);
     }
-    let floor = median(floor);
-    let figure = |format: &str, times: Vec<f64>| {
-        let agent = median(times);
-        Figure {
-            name: format!("{DELTAS} deltas {name}, {format}"),
-            agent: told(agent),
-            floor: told(floor),
-            value: agent / floor,
-            unit: "×",
-            target,
-        }
+    let figure = |format: &str, times: Vec<f64>| Figure {
+        name: format!("{DELTAS} deltas {name}, {format}"),
+        value: median(
+            times
+                .iter()
+                .zip(&floor)
+                .map(|(agent, floor)| agent / floor)
+                .collect(),
+        ),
+        agent: told(median(times)),
+        floor: told(median(floor.clone())),
+        unit: "×",
+        target,
     };
     Ok(vec![figure("stream-json", stream), figure("text", text)])
 }

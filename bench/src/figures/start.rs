@@ -42,7 +42,7 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
         name: "exec to the first request (floor: bare client)".to_owned(),
         agent: told(agent),
         floor: told(bare),
-        value: agent / bare,
+        value: median(pairs.iter().map(|(bare, agent)| agent / bare).collect()),
         unit: "×",
         target: Target::AtMost(2.0),
     }])

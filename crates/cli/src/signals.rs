@@ -9,9 +9,8 @@ use tokio::sync::Notify;
 
 use crate::exit::Exit;
 
-/// After the second signal we look this often whether children are still being killed, and wait so long each time.
-const LAST_LOOKS: u32 = 8;
-const LAST_LOOK: Duration = Duration::from_millis(200);
+/// How long the second signal waits for children to be gone.
+const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// Signals that ask us to stop.
 pub(crate) struct Signals {
@@ -38,13 +37,8 @@ impl Signals {
             tokio::spawn(async move {
                 while stream.recv().await.is_some() {
                     if state.count.fetch_add(1, Ordering::SeqCst) > 0 {
-                        // Asked twice: whatever hangs, the user wants out, and children are killed at once. A kill
-                        // that the first signal asked for may not have begun yet, and then cannot be hurried.
-                        for _ in 0..LAST_LOOKS {
-                            windlass_tools::process::hurry();
-                            windlass_tools::process::settle(LAST_LOOK).await;
-                            tokio::time::sleep(LAST_LOOK / 5).await;
-                        }
+                        // Asked twice: whatever hangs, the user wants out, and children are killed at once.
+                        windlass_tools::process::hurry(LAST_LOOK).await;
                         std::process::exit(Exit::Interrupted as i32);
                     }
                     state.asked.notify_one();

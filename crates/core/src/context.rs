@@ -46,6 +46,7 @@ impl Repair {
         if !fits || !has_content(message) {
             return;
         }
+        let message = &without_strays(message);
         if message.role == Role::User || message.calls().next().is_none() {
             self.ready.push(Arc::clone(message));
             return;
@@ -76,13 +77,29 @@ impl Repair {
     }
 }
 
+/// The message without parts that belong to another role: a result outside a tool message, a call of the user.
+fn without_strays(message: &Arc<Message>) -> Arc<Message> {
+    let is_stray = |part: &Part| match part {
+        Part::ToolResult(_) => true,
+        Part::ToolCall(_) => message.role == Role::User,
+        _ => false,
+    };
+    if !message.parts.iter().any(is_stray) {
+        return Arc::clone(message);
+    }
+    let mut clean = (**message).clone();
+    clean.parts.retain(|part| !is_stray(part));
+    Arc::new(clean)
+}
+
 /// Whether a model would see anything of the message.
 fn has_content(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
         Part::Text(text) => !text.text.trim().is_empty(),
         Part::Compressed(compressed) => !compressed.text.trim().is_empty(),
         Part::Compaction(compaction) => !compaction.summary.trim().is_empty(),
-        Part::ToolCall(_) | Part::Binary(_) | Part::ImageUrl(_) => true,
+        Part::ToolCall(_) => message.role == Role::Assistant,
+        Part::Binary(_) | Part::ImageUrl(_) => true,
         Part::Reasoning(_) | Part::ToolResult(_) | Part::Finish(_) | Part::Unknown(_) => false,
     })
 }

@@ -187,11 +187,6 @@ fn message(role: Role, parts: Vec<Part>) -> Message {
     Message::new(&SessionId::from("s"), role, parts, NOW)
 }
 
-/// Results stand in tool messages only; everything else may stand anywhere.
-fn belongs(role: Role, part: &Part) -> bool {
-    role == Role::Tool || !matches!(part, Part::ToolResult(_))
-}
-
 /// A message of any role with any parts: what a newer version, a crash or a damaged store may have left.
 fn any_message() -> impl Strategy<Value = Message> {
     let role = select(vec![Role::User, Role::Assistant, Role::System, Role::Tool]);
@@ -200,7 +195,6 @@ fn any_message() -> impl Strategy<Value = Message> {
         ("elsewhere", "smoke-signals"),
     ]));
     (role, prop::collection::vec(any_part(), 0..5), foreign).prop_map(|(role, parts, foreign)| {
-        let parts = parts.into_iter().filter(|part| belongs(role, part)).collect();
         let mut message = message(role, parts);
         message.origin = foreign.map(|(provider, wire)| Origin {
             provider: provider.to_owned(),

@@ -39,21 +39,37 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until every kill under way is done, at most this long. Says whether all are.
+/// Waits until no call runs and every kill under way is done, at most this long. Says whether all are.
 pub async fn settle(limit: Duration) -> bool {
-    let mut under_way = UNDER_WAY.subscribe();
-    let settled = matches!(
-        tokio::time::timeout(limit, under_way.wait_for(|count| *count == 0)).await,
-        Ok(Ok(_))
-    );
+    let quiet = async {
+        let mut under_way = UNDER_WAY.subscribe();
+        loop {
+            let _ = under_way.wait_for(|count| *count == 0).await;
+            // A call that was canceled a moment ago runs until its kill begins.
+            if Live::none() && *under_way.borrow() == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let settled = tokio::time::timeout(limit, quiet).await.is_ok();
     collect();
     settled
 }
 
-/// Ends the patience of every kill under way: what has not ended gets KILL now. For a user who asks twice.
-pub fn hurry() {
-    *HURRIES.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-    HURRIED.notify_all();
+/// Like [`settle`], but without patience: what has not ended gets KILL at once. For a user who asks twice.
+pub async fn hurry(limit: Duration) -> bool {
+    let hurried = async {
+        loop {
+            *HURRIES.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            HURRIED.notify_all();
+            // A kill that begins only now has not heard of the hurry.
+            if settle(Duration::from_millis(20)).await {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(limit, hurried).await.is_ok()
 }
 
 /// A call that runs and is not being ended. While there is one, an orphan without a sign may be its own.
