@@ -56,7 +56,8 @@ enum Part {
 }
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    // `cargo xtask bench -- --write` hands the separator on.
+    let options = Options::parse_from(std::env::args_os().filter(|argument| argument != "--"));
     let done = match &options.part {
         Some(Part::Serve(serve)) => server::serve(serve.clone()).map(|()| true),
         Some(Part::Floor(client)) => floor::floor(client).map(|()| true),

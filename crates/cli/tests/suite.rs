@@ -13,5 +13,6 @@ mod suite {
     mod limits;
     mod mishaps;
     mod support;
+    mod terminal;
     mod turn;
 }

@@ -101,8 +101,20 @@ impl Workspace {
 
     /// A run of the binary in the project's folder, with a clean environment.
     pub fn run(&self, args: &[&str]) -> Run {
-        Run::new(&self.binary, args)
-            .cwd(self.path())
+        self.prepared(Run::new(&self.binary, args))
+    }
+
+    /// The same on a terminal of its own, made by `script`; all output is in `stdout`. `line` is for the shell.
+    pub fn run_on_terminal(&self, line: &str) -> Run {
+        let line = format!("'{}' {line}", self.binary.display());
+        let run = Run::new(Path::new("script"), &["-qec", &line, "/dev/null"]);
+        self.prepared(run)
+            .env("TERM", "xterm-256color")
+            .env("SHELL", "/bin/sh")
+    }
+
+    fn prepared(&self, run: Run) -> Run {
+        run.cwd(self.path())
             .env("HOME", &self.user_home().display().to_string())
             .env("WINDLASS_HOME", &self.home().display().to_string())
     }

@@ -8,6 +8,7 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 /// One line on standard error that is rewritten and then wiped.
 pub(super) struct Spinner {
     on: bool,
+    color: bool,
     shown: bool,
     since: Instant,
     label: String,
@@ -15,9 +16,10 @@ pub(super) struct Spinner {
 }
 
 impl Spinner {
-    pub(super) fn new(on: bool) -> Self {
+    pub(super) fn new(on: bool, color: bool) -> Self {
         Self {
             on,
+            color,
             shown: false,
             since: Instant::now(),
             label: "thinking".to_owned(),
@@ -45,7 +47,12 @@ impl Spinner {
             String::new()
         };
         let mut out = std::io::stderr();
-        let _ = write!(out, "\r\x1b[K\x1b[2m{frame} {}{time}\x1b[0m", self.label);
+        let (dim, normal) = if self.color {
+            ("\x1b[2m", "\x1b[0m")
+        } else {
+            ("", "")
+        };
+        let _ = write!(out, "\r\x1b[K{dim}{frame} {}{time}{normal}", self.label);
         let _ = out.flush();
         self.shown = true;
     }

@@ -110,7 +110,7 @@ impl TextPrinter {
     pub(super) fn new(style: Style) -> Self {
         Self {
             style,
-            spinner: Spinner::new(style.spinner),
+            spinner: Spinner::new(style.spinner, style.color),
             shown: String::new(),
             replayed: None,
         }
@@ -202,6 +202,9 @@ impl Printer for TextPrinter {
                 self.spinner.clear();
                 if *discard && !self.shown.is_empty() {
                     self.replayed = Some(0);
+                    // The notice stands on a line of its own, in the middle of the reply.
+                    self.stream_raw("\n")?;
+                    io::stdout().flush()?;
                 }
                 self.style.notice_event(&envelope.event);
             }
@@ -218,7 +221,7 @@ impl Printer for TextPrinter {
                 if !self.style.quiet {
                     tell!("{} {}", self.style.paint("36", "●"), plain(title));
                 }
-                self.spinner.wait_for(title);
+                self.spinner.wait_for(&plain(title));
             }
             Event::ToolResult {
                 content,
