@@ -8,7 +8,7 @@ use windlass_core::compact::{AutoCompact, Compactor, Summarize};
 use windlass_core::dispatch::Execution;
 use windlass_core::id::SessionId;
 use windlass_core::middleware::Middleware;
-use windlass_core::permission::CategoryDefaults;
+use windlass_core::permission::Policy;
 use windlass_core::provider::{Prefix, Provider};
 use windlass_core::run::IncompleteWork;
 use windlass_core::tool::ExecutionContext;
@@ -76,9 +76,9 @@ pub(crate) fn assemble(settings: &Settings, provider: Arc<dyn Provider>, purpose
             mode: execution(settings.tools.execution),
             timeout: settings.tools.timeout,
             max_result_chars: settings.tools.max_tool_result_chars,
-            defaults: CategoryDefaults {
-                write: settings.security.auto_approve_writes,
-                admin: false,
+            policy: Policy {
+                ask_for_writes: !settings.security.auto_approve_writes,
+                ..Policy::default()
             },
         },
         middleware,

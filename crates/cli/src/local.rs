@@ -15,7 +15,7 @@ use windlass_core::event::{Event, EventSink, SinkError};
 use windlass_core::id::SessionId;
 use windlass_core::message::{Message, Part, Role};
 use windlass_core::middleware::Middleware;
-use windlass_core::permission::{CategoryDefaults, NobodyToAsk};
+use windlass_core::permission::{NobodyToAsk, Policy};
 use windlass_core::provider::{Prefix, Provider, ToolChoice};
 use windlass_core::run::{Deps, EmptyInbox, IncompleteWork, run};
 use windlass_core::tool::{ExecutionContext, ToolSet};
@@ -40,7 +40,7 @@ pub(crate) struct CallSettings {
     pub(crate) mode: Execution,
     pub(crate) timeout: std::time::Duration,
     pub(crate) max_result_chars: usize,
-    pub(crate) defaults: CategoryDefaults,
+    pub(crate) policy: Policy,
 }
 
 /// Runs turns in this process and keeps their conversations in memory.
@@ -170,7 +170,7 @@ impl LocalTurn {
             dispatch: Dispatch {
                 tools: &assembly.tools,
                 hook: None,
-                defaults: assembly.calls.defaults,
+                policy: &assembly.calls.policy,
                 approver: &NobodyToAsk,
                 execution: Arc::clone(&assembly.calls.execution),
                 execution_mode: assembly.calls.mode,

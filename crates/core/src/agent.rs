@@ -21,7 +21,7 @@ use crate::id::SessionId;
 use crate::message::{FinishReason, Message, Part, Role};
 use crate::middleware::Middleware;
 use crate::model::Usage;
-use crate::permission::{Approver, CategoryDefaults, PermissionHook};
+use crate::permission::{Approver, PermissionHook, Policy};
 use crate::provider::{Prefix, Provider, ToolChoice};
 use crate::run::{Deps, EmptyInbox, IncompleteWork, run};
 use crate::tool::{ExecutionContext, ToolSet};
@@ -58,7 +58,7 @@ struct Choices {
     max_result_chars: Option<usize>,
     execution_mode: Execution,
     execution: Arc<ExecutionContext>,
-    defaults: CategoryDefaults,
+    policy: Policy,
     track_usage: bool,
 }
 
@@ -206,7 +206,7 @@ impl Shared {
             dispatch: Dispatch {
                 tools: &self.tools,
                 hook: self.guards.hook.as_deref(),
-                defaults: self.choices.defaults,
+                policy: &self.choices.policy,
                 approver: &*self.guards.approver,
                 execution: Arc::clone(&self.choices.execution),
                 execution_mode: self.choices.execution_mode,

@@ -17,7 +17,7 @@ use self::schedule::batches;
 use self::settle::{Running, Settlement};
 use crate::event::{Event, StepStatus};
 use crate::message::{ToolCall, ToolResult};
-use crate::permission::{Approver, CategoryDefaults, PermissionHook};
+use crate::permission::{Approver, PermissionHook, Policy};
 use crate::run::Deps;
 use crate::tool::{ExecutionContext, ToolSet, raw_arguments};
 use crate::turn::{CANCELED_TEXT, Planned, Settled, SettledEnd, refused};
@@ -28,8 +28,8 @@ pub struct Dispatch<'a> {
     pub tools: &'a ToolSet,
     /// The embedder's say, before the built-in rules.
     pub hook: Option<&'a dyn PermissionHook>,
-    /// What each category gets.
-    pub defaults: CategoryDefaults,
+    /// Rules and mode.
+    pub policy: &'a Policy,
     /// Asks a person.
     pub approver: &'a dyn Approver,
     /// Where calls run.

@@ -1,8 +1,13 @@
 //! Whether a call may run. Deciding is pure; only asking waits.
 
+mod policy;
+mod rule;
+
 use async_trait::async_trait;
 use serde_json::Value;
 
+pub use self::policy::{Mode, Policy, Rules};
+pub use self::rule::{Rule, RuleError};
 use crate::id::CallId;
 use crate::tool::Category;
 
@@ -17,6 +22,32 @@ pub struct Proposal {
     pub category: Category,
     /// The arguments.
     pub arguments: Value,
+    /// What the call is about, part by part: each command of a line, each path, each host.
+    pub subjects: Vec<Subject>,
+    /// Why the tool itself will not do this, whatever the rules say.
+    pub refusal: Option<String>,
+}
+
+/// One thing a call is about; what a rule's pattern is held against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A simple command of a command line.
+    Command(String),
+    /// A file or folder, relative to the workspace when it is inside.
+    Path(String),
+    /// A host on the network.
+    Host(String),
+}
+
+impl Proposal {
+    /// Whether the call changes files and does nothing else.
+    pub fn edits_files(&self) -> bool {
+        !self.subjects.is_empty()
+            && self
+                .subjects
+                .iter()
+                .all(|subject| matches!(subject, Subject::Path(_)))
+    }
 }
 
 /// What may happen with a call.
@@ -67,37 +98,6 @@ impl Approver for NobodyToAsk {
     }
 }
 
-/// What each category gets when no rule says otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CategoryDefaults {
-    /// Whether writes run without asking.
-    pub write: bool,
-    /// Whether admin calls run without asking.
-    pub admin: bool,
-}
-
-impl Default for CategoryDefaults {
-    fn default() -> Self {
-        Self {
-            write: true,
-            admin: false,
-        }
-    }
-}
-
-/// Decides about one call: the embedder's hook first, then the category.
-pub fn decide(
-    proposal: &Proposal,
-    hook: Option<&dyn PermissionHook>,
-    defaults: CategoryDefaults,
-) -> Decision {
-    if let Some(decision) = hook.and_then(|hook| hook.can_execute_tool(proposal)) {
-        return decision;
-    }
-    let allowed = match proposal.category {
-        Category::Read => true,
-        Category::Write => defaults.write,
-        Category::Admin => defaults.admin,
-    };
-    if allowed { Decision::Allow } else { Decision::Ask }
-}
+#[cfg(test)]
+#[path = "permission_tests.rs"]
+mod tests;

@@ -20,6 +20,7 @@ pub use self::args::{parse_strict, raw_arguments};
 pub use self::erased::{AnyTool, Prepared, erase};
 pub use self::set::ToolSet;
 use crate::id::{CallId, SessionId};
+use crate::permission::Subject;
 
 /// A tool with typed arguments.
 ///
@@ -52,6 +53,15 @@ pub trait Tool: Send + Sync + 'static {
     /// What kind of effect this call has. Decided per call: `bash` is not always the same.
     fn category(&self, input: &Self::Input) -> Category;
 
+    /// What this call is about, for rules and people; the category alone when the tool has nothing to add.
+    fn judge(&self, input: &Self::Input) -> Judgement {
+        Judgement {
+            category: self.category(input),
+            subjects: Vec::new(),
+            refusal: None,
+        }
+    }
+
     /// How it behaves beside other calls, and how long it may take.
     fn traits(&self) -> ToolTraits {
         ToolTraits::default()
@@ -69,6 +79,17 @@ pub trait Tool: Send + Sync + 'static {
         input: Self::Input,
         cx: ToolContext,
     ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
+}
+
+/// What a tool says about one call before it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The kind of effect.
+    pub category: Category,
+    /// What it is about, part by part.
+    pub subjects: Vec<Subject>,
+    /// Why it will not be done at all.
+    pub refusal: Option<String>,
 }
 
 /// How a tool behaves beside other calls.

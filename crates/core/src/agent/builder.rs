@@ -16,7 +16,7 @@ use crate::id::SessionId;
 use crate::message::Message;
 use crate::middleware::Middleware;
 use crate::model::{Model, ModelRegistry};
-use crate::permission::{Approver, CategoryDefaults, NobodyToAsk, PermissionHook};
+use crate::permission::{Approver, NobodyToAsk, PermissionHook, Policy};
 use crate::provider::{Prefix, Provider, ProviderEvent, Request, ToolChoice};
 use crate::run::IncompleteWork;
 use crate::tool::{ExecutionContext, Tool, ToolSet, ToolSpec};
@@ -169,10 +169,10 @@ impl AgentBuilder {
         self
     }
 
-    /// What each category of call gets when the hook has no opinion.
+    /// The rules and the mode that decide when the hook has no opinion.
     #[must_use]
-    pub fn category_defaults(mut self, defaults: CategoryDefaults) -> Self {
-        self.choices.defaults = defaults;
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.choices.policy = policy;
         self
     }
 

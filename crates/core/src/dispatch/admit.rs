@@ -1,7 +1,7 @@
 //! Decides about every call, in order, before anything runs.
 
 use crate::message::{ToolCall, ToolResult};
-use crate::permission::{Decision, Denial, Proposal, decide};
+use crate::permission::{Decision, Denial, Proposal};
 use crate::run::Deps;
 use crate::tool::{Prepared, ToolTraits};
 use crate::turn::{CANCELED_TEXT, Planned, refused};
@@ -61,6 +61,8 @@ async fn propose(deps: &Deps<'_>, call: &ToolCall) -> Result<Fate, String> {
         tool: call.name.clone(),
         category: prepared.category,
         arguments: prepared.arguments.clone(),
+        subjects: prepared.subjects.clone(),
+        refusal: prepared.refusal.clone(),
     };
     match permitted(deps, &proposal).await {
         Ok(()) => Ok(Fate::Run { prepared, traits }),
@@ -76,7 +78,7 @@ async fn propose(deps: &Deps<'_>, call: &ToolCall) -> Result<Fate, String> {
 }
 
 async fn permitted(deps: &Deps<'_>, proposal: &Proposal) -> Result<(), Denial> {
-    match decide(proposal, deps.dispatch.hook, deps.dispatch.defaults) {
+    match deps.dispatch.policy.decide(proposal, deps.dispatch.hook) {
         Decision::Allow => Ok(()),
         Decision::Deny(denial) => Err(denial),
         Decision::Ask => tokio::select! {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits, parse_strict};
+use super::{
+    Category, Judgement, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits, parse_strict,
+};
+use crate::permission::Subject;
 
 /// A tool whose argument type has been erased. Made by [`erase`], or implemented directly by tools
 /// whose schema is only known at run time.
@@ -29,6 +32,10 @@ pub struct Prepared {
     pub category: Category,
     /// The arguments as a value, for rules and for showing.
     pub arguments: Value,
+    /// What the call is about, part by part, for rules.
+    pub subjects: Vec<Subject>,
+    /// Why the tool will not do this, whatever the rules say.
+    pub refusal: Option<String>,
     run: Box<dyn FnOnce(ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send>,
 }
 
@@ -42,8 +49,19 @@ impl Prepared {
         Self {
             category,
             arguments,
+            subjects: Vec::new(),
+            refusal: None,
             run: Box::new(run),
         }
+    }
+
+    /// The same call with what it is about.
+    #[must_use]
+    pub fn with_judgement(mut self, judgement: Judgement) -> Self {
+        self.category = judgement.category;
+        self.subjects = judgement.subjects;
+        self.refusal = judgement.refusal;
+        self
     }
 
     /// Does the work.
@@ -85,11 +103,12 @@ impl<T: Tool> AnyTool for Erased<T> {
             Ok(value) => (self.decode(&value)?, value),
             Err(error) => self.decode_raw(arguments, &error)?,
         };
-        let category = self.tool.category(&input);
+        let judgement = self.tool.judge(&input);
         let tool = Arc::clone(&self.tool);
-        Ok(Prepared::new(category, value, move |cx| {
+        let prepared = Prepared::new(judgement.category, value, move |cx| {
             Box::pin(async move { tool.run(input, cx).await })
-        }))
+        });
+        Ok(prepared.with_judgement(judgement))
     }
 }
 

@@ -1,0 +1,168 @@
+//! Permission rules: `tool`, or `tool(pattern)`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Proposal, Subject};
+
+/// A pattern over calls, such as `bash(git *)`, `write_file(src/**)` or `fetch(domain:example.com)`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Rule {
+    tool: String,
+    pattern: Option<String>,
+}
+
+/// Why a text is not a rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a permission rule: {reason}; write `tool` or `tool(pattern)`, as in `bash(git *)`")]
+pub struct RuleError {
+    text: String,
+    reason: &'static str,
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        let error = |reason| RuleError {
+            text: text.to_owned(),
+            reason,
+        };
+        let trimmed = text.trim();
+        let (tool, pattern) = match trimmed.split_once('(') {
+            None => (trimmed, None),
+            Some((tool, rest)) => {
+                let pattern = rest
+                    .strip_suffix(')')
+                    .ok_or_else(|| error("the closing `)` is missing"))?;
+                (tool.trim_end(), Some(pattern))
+            }
+        };
+        let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '*');
+        if tool.is_empty() || !tool.chars().all(fits) {
+            return Err(error("a tool's name has letters, digits, `_`, `-` and `*`"));
+        }
+        if pattern.is_some_and(|pattern| pattern.trim().is_empty()) {
+            return Err(error("the pattern is empty"));
+        }
+        Ok(Self {
+            tool: tool.to_owned(),
+            pattern: pattern.map(str::to_owned),
+        })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.pattern {
+            None => f.write_str(&self.tool),
+            Some(pattern) => write!(f, "{}({pattern})", self.tool),
+        }
+    }
+}
+
+impl Rule {
+    /// Whether the rule is about a tool as a whole, whatever it is called with.
+    pub fn is_for_all(&self) -> bool {
+        self.pattern
+            .as_deref()
+            .is_none_or(|pattern| pattern == "*" || pattern == "**")
+    }
+
+    /// Whether the rule speaks of this tool at all.
+    pub fn names(&self, tool: &str) -> bool {
+        glob(&self.tool, tool, Star::Anything)
+    }
+
+    /// Whether the rule fits any part of the call: what denying and asking look for.
+    pub fn touches(&self, proposal: &Proposal) -> bool {
+        self.names(&proposal.tool)
+            && (self.pattern.is_none() || proposal.subjects.iter().any(|subject| self.fits(subject)))
+    }
+
+    /// Whether the rule fits this part of a call.
+    pub fn fits(&self, subject: &Subject) -> bool {
+        let Some(pattern) = &self.pattern else { return true };
+        match subject {
+            Subject::Command(text) => fits_command(pattern, text),
+            Subject::Path(path) => fits_path(pattern, path),
+            Subject::Host(host) => fits_host(pattern, host),
+        }
+    }
+}
+
+/// `git *` fits `git` and `git status`, and never `gitk`.
+fn fits_command(pattern: &str, text: &str) -> bool {
+    let bare = pattern
+        .strip_suffix(" *")
+        .is_some_and(|bare| glob(bare, text, Star::Anything));
+    bare || glob(pattern, text, Star::Anything)
+}
+
+/// Both are relative to the workspace, or absolute; `./` says nothing.
+fn fits_path(pattern: &str, path: &str) -> bool {
+    let plain = |text: &str| text.strip_prefix("./").unwrap_or(text).to_owned();
+    let (pattern, path) = (plain(pattern), plain(path));
+    let folder = pattern
+        .strip_suffix("/**")
+        .is_some_and(|folder| glob(folder, &path, Star::Segment));
+    folder || glob(&pattern, &path, Star::Segment)
+}
+
+/// `domain:example.com` fits the host and those below it.
+fn fits_host(pattern: &str, host: &str) -> bool {
+    let Some(domain) = pattern.strip_prefix("domain:") else {
+        return false;
+    };
+    let (domain, host) = (domain.trim().to_ascii_lowercase(), host.to_ascii_lowercase());
+    host == domain || host.strip_suffix(&domain).is_some_and(|rest| rest.ends_with('.'))
+}
+
+/// What a single `*` stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Star {
+    Anything,
+    /// Anything but `/`; `**` crosses it.
+    Segment,
+}
+
+/// Whole-text matching with `*`, linear in text times pattern.
+fn glob(pattern: &str, text: &str, star: Star) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let text: Vec<char> = text.chars().collect();
+    // reach[i]: whether the pattern so far fits the first i characters of the text.
+    let mut reach = vec![false; text.len() + 1];
+    if let Some(first) = reach.first_mut() {
+        *first = true;
+    }
+    let mut letters = pattern.iter().copied().peekable();
+    while let Some(letter) = letters.next() {
+        let next = if letter == '*' {
+            let crosses = letters.next_if_eq(&'*').is_some() || star == Star::Anything;
+            after_star(&reach, &text, crosses)
+        } else {
+            after_letter(&reach, &text, letter)
+        };
+        reach = next;
+    }
+    reach.last().copied().unwrap_or_default()
+}
+
+fn after_star(reach: &[bool], text: &[char], crosses: bool) -> Vec<bool> {
+    let mut open = false;
+    let mut next = Vec::with_capacity(reach.len());
+    for (index, &here) in reach.iter().enumerate() {
+        let before = index.checked_sub(1).and_then(|index| text.get(index));
+        open = here || (open && (crosses || before != Some(&'/')));
+        next.push(open);
+    }
+    next
+}
+
+fn after_letter(reach: &[bool], text: &[char], letter: char) -> Vec<bool> {
+    let fits = reach
+        .iter()
+        .zip(text)
+        .map(|(&here, &found)| here && found == letter);
+    std::iter::once(false).chain(fits).collect()
+}
