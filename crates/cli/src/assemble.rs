@@ -8,7 +8,7 @@ use windlass_core::compact::{AutoCompact, Compactor, Summarize};
 use windlass_core::dispatch::Execution;
 use windlass_core::id::SessionId;
 use windlass_core::middleware::Middleware;
-use windlass_core::permission::Policy;
+use windlass_core::permission::{Mode, Policy, Rule, Rules};
 use windlass_core::provider::{Prefix, Provider};
 use windlass_core::run::IncompleteWork;
 use windlass_core::tool::ExecutionContext;
@@ -17,7 +17,7 @@ use windlass_tools::{TodoList, ToolsConfig, builtin, child_environment};
 
 use crate::local::{Assembly, CallSettings};
 use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
-use crate::settings::{self, Settings, ToolExecution};
+use crate::settings::{self, PermissionMode, Settings, ToolExecution};
 
 /// What the run is about, beside its settings.
 pub(crate) struct Purpose {
@@ -76,10 +76,7 @@ pub(crate) fn assemble(settings: &Settings, provider: Arc<dyn Provider>, purpose
             mode: execution(settings.tools.execution),
             timeout: settings.tools.timeout,
             max_result_chars: settings.tools.max_tool_result_chars,
-            policy: Policy {
-                ask_for_writes: !settings.security.auto_approve_writes,
-                ..Policy::default()
-            },
+            policy: policy(settings),
         },
         middleware,
         compactor,
@@ -101,6 +98,31 @@ fn limits(settings: &Settings) -> Limits {
         max_cost_usd: agent.max_cost_usd,
         max_incomplete_prompts: agent.max_incomplete_prompts,
         ..Limits::default()
+    }
+}
+
+fn policy(settings: &Settings) -> Policy {
+    let security = &settings.security;
+    // Each was checked when the settings were read.
+    let rules = |texts: &[String]| {
+        texts
+            .iter()
+            .filter_map(|text| text.parse::<Rule>().ok())
+            .collect()
+    };
+    Policy {
+        rules: Rules {
+            deny: rules(&security.deny),
+            ask: rules(&security.ask),
+            allow: rules(&security.allow),
+        },
+        mode: match security.mode {
+            PermissionMode::Plan => Mode::Plan,
+            PermissionMode::Default => Mode::Default,
+            PermissionMode::AcceptEdits => Mode::AcceptEdits,
+            PermissionMode::Full => Mode::Full,
+        },
+        ask_for_writes: !security.auto_approve_writes,
     }
 }
 

@@ -41,8 +41,8 @@ pub(crate) use self::reference::{explain, reference_markdown};
 pub(crate) use self::schema::schema;
 pub(crate) use self::show::show;
 pub(crate) use self::typed::{
-    AgentSettings, ContextSettings, KeyCommand, ModelEntry, OnMaxIterations, ProviderEntry, Reasoning,
-    RetrySettings, SecuritySettings, TimeoutSettings, ToolExecution, ToolSettings, Wire,
+    AgentSettings, ContextSettings, KeyCommand, ModelEntry, OnMaxIterations, PermissionMode, ProviderEntry,
+    Reasoning, RetrySettings, SecuritySettings, TimeoutSettings, ToolExecution, ToolSettings, Wire,
 };
 use crate::folders::{Folders, same_place};
 

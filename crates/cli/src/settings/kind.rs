@@ -51,6 +51,11 @@ pub(crate) enum Kind {
     },
     /// A line for the shell, or a program and its arguments.
     Command { set: Set<KeyCommand> },
+    /// Several texts, each of which keeps a rule.
+    List {
+        check: fn(&str) -> Result<(), String>,
+        set: Set<Vec<String>>,
+    },
 }
 
 /// What a text must be like.
@@ -78,6 +83,7 @@ impl Kind {
     pub(crate) fn default(&self) -> Option<Value> {
         match self {
             Self::Text { .. } | Self::Command { .. } => None,
+            Self::List { .. } => Some(Value::List(Vec::new())),
             Self::Switch { default, .. } => default.map(Value::Switch),
             Self::Integer { default, .. } => default.map(Value::Integer),
             Self::Number { default, .. } => default.map(Value::Number),
@@ -110,6 +116,7 @@ impl Kind {
             (Self::Command { set }, Value::List(list)) => {
                 set(settings, path, KeyCommand::Program(list.clone()));
             }
+            (Self::List { set, .. }, Value::List(list)) => set(settings, path, list.clone()),
             // `check` makes no other pairs.
             _ => {}
         }
@@ -142,6 +149,13 @@ impl Kind {
                 None => None,
             },
             Self::Command { .. } => return command(item),
+            Self::List { check, .. } => match texts(item) {
+                Some(list) => {
+                    list.iter().try_for_each(|text| check(text))?;
+                    Some(Value::List(list))
+                }
+                None => None,
+            },
         };
         value.ok_or_else(|| self.mismatch(item))
     }
@@ -170,6 +184,7 @@ impl Kind {
             Self::Seconds { .. } => "a number of seconds".to_owned(),
             Self::Choice { words, .. } => one_of_words(&words()),
             Self::Command { .. } => "a string or an array of strings".to_owned(),
+            Self::List { .. } => "an array of strings".to_owned(),
         }
     }
 
@@ -189,7 +204,11 @@ impl Kind {
                 min, max: Some(max), ..
             } => format!("{expected} from {min} to {max}"),
             Self::Seconds { min, max, .. } => format!("{expected} from {min} to {max}"),
-            Self::Text { .. } | Self::Switch { .. } | Self::Choice { .. } | Self::Command { .. } => expected,
+            Self::Text { .. }
+            | Self::Switch { .. }
+            | Self::Choice { .. }
+            | Self::Command { .. }
+            | Self::List { .. } => expected,
         }
     }
 
@@ -300,14 +319,16 @@ fn one_of_words(words: &[&str]) -> String {
     format!("one of {}", words.join(", "))
 }
 
+/// An array of strings and nothing else.
+fn texts(item: &Item) -> Option<Vec<String>> {
+    let parts = item.as_array()?.iter();
+    parts.map(|part| part.as_str().map(str::to_owned)).collect()
+}
+
 fn command(item: &Item) -> Result<Value, String> {
-    let list = item
-        .as_array()
-        .map(|array| array.iter().map(|part| part.as_str().map(str::to_owned)));
-    let value = match (item.as_str(), list) {
-        (Some(line), _) => Some(Value::Text(line.to_owned())),
-        (None, Some(parts)) => parts.collect::<Option<Vec<String>>>().map(Value::List),
-        (None, None) => None,
+    let value = match item.as_str() {
+        Some(line) => Some(Value::Text(line.to_owned())),
+        None => texts(item).map(Value::List),
     };
     let is_blank = |text: &str| text.trim().is_empty();
     match value {

@@ -78,6 +78,7 @@ fn shape(kind: &Kind) -> Map<String, Json> {
         }
         Kind::Seconds { min, max, .. } => json!({ "type": "number", "minimum": min, "maximum": max }),
         Kind::Choice { words, .. } => json!({ "type": "string", "enum": words() }),
+        Kind::List { .. } => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Command { .. } => json!({
             "type": ["string", "array"],
             "items": { "type": "string" },

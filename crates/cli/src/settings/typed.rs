@@ -70,6 +70,14 @@ pub(crate) struct ContextSettings {
 /// What is allowed without asking.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct SecuritySettings {
+    /// SAFE-5: how far the agent may go without a rule.
+    pub(crate) mode: PermissionMode,
+    /// SAFE-6: rules, checked when they were read.
+    pub(crate) allow: Vec<String>,
+    /// The same, for asking.
+    pub(crate) ask: Vec<String>,
+    /// The same, for denying.
+    pub(crate) deny: Vec<String>,
     /// Whether tools of category `write` run without asking.
     pub(crate) auto_approve_writes: bool,
 }
@@ -142,6 +150,20 @@ pub(crate) enum OnMaxIterations {
     Message,
 }
 
+/// SAFE-5: how far the agent may go when no rule says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum PermissionMode {
+    /// Reads only.
+    Plan,
+    /// Reads and writes.
+    #[default]
+    Default,
+    /// Reads and file edits.
+    AcceptEdits,
+    /// Everything.
+    Full,
+}
+
 /// How much a model is asked to reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Reasoning {
@@ -194,6 +216,15 @@ pub(crate) trait Word: Copy + Default + 'static {
 
 impl Word for OnMaxIterations {
     const WORDS: &'static [(&'static str, Self)] = &[("summary", Self::Summary), ("message", Self::Message)];
+}
+
+impl Word for PermissionMode {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("plan", Self::Plan),
+        ("default", Self::Default),
+        ("accept-edits", Self::AcceptEdits),
+        ("full", Self::Full),
+    ];
 }
 
 impl Word for Reasoning {

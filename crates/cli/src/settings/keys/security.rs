@@ -1,20 +1,77 @@
 //! Keys of approvals.
 
+use windlass_core::permission::Rule;
+
 use crate::settings::keys::{Key, Section};
-use crate::settings::kind::Kind;
+use crate::settings::kind::{Kind, words};
+use crate::settings::typed::{PermissionMode, Word};
 
 pub(super) static SECTION: Section = Section {
     name: "security",
-    help: "What is allowed without asking.",
-    keys: &[Key {
-        name: "security.auto_approve_writes",
-        kind: Kind::Switch {
-            default: Some(true),
-            set: |s, _, v| s.security.auto_approve_writes = v,
+    help: "What is allowed, what asks, and what never runs.",
+    keys: &[
+        Key {
+            name: "security.mode",
+            kind: Kind::Choice {
+                words: words::<PermissionMode>,
+                default: Some("default"),
+                set: |s, _, v| s.security.mode = PermissionMode::from_word(v),
+            },
+            help: "How far the agent may go when no rule says otherwise.",
+            effect: "`plan` reads only; `default` reads and writes, and asks before what destroys or reaches outside; \
+                     `accept-edits` asks before every write that is not a file edit; `full` asks only where a rule says so.",
+            example: "\"plan\"",
+            project_ok: false,
         },
-        help: "Whether tools that write run without asking.",
-        effect: "With `false`, every such call waits for approval.",
-        example: "false",
-        project_ok: false,
-    }],
+        Key {
+            name: "security.allow",
+            kind: Kind::List {
+                check: rule,
+                set: |s, _, v| s.security.allow = v,
+            },
+            help: "Calls that run without asking, such as `bash(git *)` or `write_file(src/**)`.",
+            effect: "A command line needs every command in it allowed. Deny beats ask beats allow.",
+            example: "[\"bash(git *)\"]",
+            project_ok: false,
+        },
+        Key {
+            name: "security.ask",
+            kind: Kind::List {
+                check: rule,
+                set: |s, _, v| s.security.ask = v,
+            },
+            help: "Calls that always ask first.",
+            effect: "Where nobody is there to ask, the call is refused and the turn ends.",
+            example: "[\"bash(git push *)\"]",
+            project_ok: false,
+        },
+        Key {
+            name: "security.deny",
+            kind: Kind::List {
+                check: rule,
+                set: |s, _, v| s.security.deny = v,
+            },
+            help: "Calls that never run.",
+            effect: "The model is told which rule forbids it, and goes on.",
+            example: "[\"read_file(secrets/**)\"]",
+            project_ok: false,
+        },
+        Key {
+            name: "security.auto_approve_writes",
+            kind: Kind::Switch {
+                default: Some(true),
+                set: |s, _, v| s.security.auto_approve_writes = v,
+            },
+            help: "Whether tools that write run without asking.",
+            effect: "With `false`, every such call waits for approval.",
+            example: "false",
+            project_ok: false,
+        },
+    ],
 };
+
+fn rule(text: &str) -> Result<(), String> {
+    text.parse::<Rule>()
+        .map(|_| ())
+        .map_err(|error| error.to_string())
+}
