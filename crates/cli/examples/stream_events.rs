@@ -10,7 +10,7 @@ use serde_json::json;
 use windlass_core::agent::Agent;
 use windlass_core::clock::SystemClock;
 use windlass_core::event::{DeltaKind, Event};
-use windlass_core::permission::CategoryDefaults;
+use windlass_core::permission::Policy;
 use windlass_core::tool::ExecutionContext;
 use windlass_providers::{HttpProvider, ProviderConfig, Quirks, Transport, Wire, registry};
 use windlass_sim::{Brain, Reply, Script, Sim, SimConfig};
@@ -88,9 +88,6 @@ fn agent(base_url: &str, folder: &std::path::Path) -> Result<Agent, Box<dyn Erro
         .system_prompt("You work with a shell.")
         .tools(builtin(&ToolsConfig::default()))
         .execution_context(context)
-        .category_defaults(CategoryDefaults {
-            write: true,
-            admin: false,
-        })
+        .policy(Policy::default())
         .build())
 }

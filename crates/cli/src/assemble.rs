@@ -1,6 +1,6 @@
 //! From settings to everything a turn needs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -13,7 +13,7 @@ use windlass_core::provider::{Prefix, Provider};
 use windlass_core::run::IncompleteWork;
 use windlass_core::tool::ExecutionContext;
 use windlass_core::turn::{Limits, OnMaxIterations};
-use windlass_tools::{TodoList, ToolsConfig, builtin, child_environment};
+use windlass_tools::{Ground, TodoList, ToolsConfig, builtin, child_environment};
 
 use crate::local::{Assembly, CallSettings};
 use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
@@ -28,12 +28,18 @@ pub(crate) struct Purpose {
 
 /// Puts a turn's parts together.
 pub(crate) fn assemble(settings: &Settings, provider: Arc<dyn Provider>, purpose: Purpose) -> Assembly {
+    let env = child_environment(std::env::vars(), &purpose.cwd, purpose.session.as_str());
     let todos = TodoList::new();
     let tools = builtin(&ToolsConfig {
         command_timeout: settings.tools.timeout,
         max_command_output: settings.tools.max_output_bytes,
         offer_done: purpose.require_done,
         todos: todos.clone(),
+        ground: Ground::new(
+            &purpose.cwd,
+            env.get("HOME").map(Path::new),
+            Some(env.get("TMPDIR").map_or(Path::new("/tmp"), Path::new)),
+        ),
     });
     let mut system = settings
         .agent
@@ -43,7 +49,6 @@ pub(crate) fn assemble(settings: &Settings, provider: Arc<dyn Provider>, purpose
     if purpose.require_done {
         system.push_str(REQUIRE_DONE);
     }
-    let env = child_environment(std::env::vars(), &purpose.cwd, purpose.session.as_str());
     let context = &settings.context;
     let middleware: Vec<Arc<dyn Middleware>> = if context.auto_compact {
         vec![Arc::new(AutoCompact {

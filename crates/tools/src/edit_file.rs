@@ -8,13 +8,14 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
+use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput};
 
 use self::matching::{Found, How, NoMatch};
 use crate::arguments::null_is_default;
 use crate::blocking;
 use crate::diff::Change;
 use crate::disk::{self, DiskError, Stamp};
+use crate::ground::Ground;
 use crate::ledger::FileLedger;
 use crate::path::{resolve_path, shown};
 use crate::text;
@@ -47,6 +48,7 @@ pub(crate) struct EditFileInput {
 /// The tool.
 pub(crate) struct EditFile {
     pub(crate) ledger: FileLedger,
+    pub(crate) ground: Ground,
 }
 
 impl Tool for EditFile {
@@ -55,6 +57,10 @@ impl Tool for EditFile {
 
     fn category(&self, _: &EditFileInput) -> Category {
         Category::Write
+    }
+
+    fn judge(&self, input: &EditFileInput) -> Judgement {
+        self.ground.writing(&input.path)
     }
 
     async fn run(&self, input: EditFileInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {

@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
+use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput};
 
 use crate::blocking;
+use crate::ground::Ground;
 use crate::path::{place, resolve_path, shown};
 use crate::search::{PathPattern, Smallest, split_root, walk};
 
@@ -28,7 +29,9 @@ pub(crate) struct GlobInput {
 }
 
 /// The tool.
-pub(crate) struct Glob;
+pub(crate) struct Glob {
+    pub(crate) ground: Ground,
+}
 
 impl Tool for Glob {
     type Input = GlobInput;
@@ -36,6 +39,10 @@ impl Tool for Glob {
 
     fn category(&self, _: &GlobInput) -> Category {
         Category::Read
+    }
+
+    fn judge(&self, input: &GlobInput) -> Judgement {
+        self.ground.reading(input.path.as_deref().unwrap_or("."))
     }
 
     async fn run(&self, input: GlobInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {

@@ -11,12 +11,13 @@ use ignore::WalkState;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
+use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput};
 
 use self::hits::{Collector, Hits};
 use crate::arguments::null_is_default;
 use crate::blocking;
 use crate::disk;
+use crate::ground::Ground;
 use crate::path::{resolve_path, shown};
 use crate::search::{PathPattern, Smallest, walk};
 use crate::text;
@@ -48,7 +49,9 @@ pub(crate) struct GrepInput {
 }
 
 /// The tool.
-pub(crate) struct Grep;
+pub(crate) struct Grep {
+    pub(crate) ground: Ground,
+}
 
 impl Tool for Grep {
     type Input = GrepInput;
@@ -56,6 +59,10 @@ impl Tool for Grep {
 
     fn category(&self, _: &GrepInput) -> Category {
         Category::Read
+    }
+
+    fn judge(&self, input: &GrepInput) -> Judgement {
+        self.ground.reading(input.path.as_deref().unwrap_or("."))
     }
 
     async fn run(&self, input: GrepInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {

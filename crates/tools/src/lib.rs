@@ -55,6 +55,7 @@ mod edit_file;
 mod environment;
 mod glob;
 mod grep;
+mod ground;
 mod ledger;
 mod list_directory;
 mod path;
@@ -70,6 +71,7 @@ use std::time::Duration;
 use windlass_core::tool::ToolSet;
 
 pub use self::environment::child_environment;
+pub use self::ground::Ground;
 pub use self::todo::{TodoItem, TodoList, TodoStatus};
 use crate::ledger::FileLedger;
 
@@ -84,6 +86,8 @@ pub struct ToolsConfig {
     pub offer_done: bool,
     /// Where `todo` keeps its list.
     pub todos: TodoList,
+    /// The folder the session works in.
+    pub ground: Ground,
 }
 
 impl Default for ToolsConfig {
@@ -93,6 +97,7 @@ impl Default for ToolsConfig {
             max_command_output: 200_000,
             offer_done: false,
             todos: TodoList::new(),
+            ground: Ground::default(),
         }
     }
 }
@@ -101,18 +106,30 @@ impl Default for ToolsConfig {
 /// they read, so each session has its own.
 pub fn builtin(config: &ToolsConfig) -> ToolSet {
     let ledger = FileLedger::default();
+    let ground = &config.ground;
     let tools = ToolSet::new()
         .with(bash::Bash::new(config.command_timeout, config.max_command_output))
         .with(read_file::ReadFile {
             ledger: ledger.clone(),
+            ground: ground.clone(),
         })
         .with(write_file::WriteFile {
             ledger: ledger.clone(),
+            ground: ground.clone(),
         })
-        .with(edit_file::EditFile { ledger })
-        .with(list_directory::ListDirectory)
-        .with(glob::Glob)
-        .with(grep::Grep)
+        .with(edit_file::EditFile {
+            ledger,
+            ground: ground.clone(),
+        })
+        .with(list_directory::ListDirectory {
+            ground: ground.clone(),
+        })
+        .with(glob::Glob {
+            ground: ground.clone(),
+        })
+        .with(grep::Grep {
+            ground: ground.clone(),
+        })
         .with(todo::Todo {
             list: config.todos.clone(),
         });

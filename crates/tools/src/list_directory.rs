@@ -7,9 +7,10 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
+use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput};
 
 use crate::blocking;
+use crate::ground::Ground;
 use crate::path::{resolve_path, shown};
 use crate::text;
 
@@ -25,7 +26,9 @@ pub(crate) struct ListDirectoryInput {
 }
 
 /// The tool.
-pub(crate) struct ListDirectory;
+pub(crate) struct ListDirectory {
+    pub(crate) ground: Ground,
+}
 
 impl Tool for ListDirectory {
     type Input = ListDirectoryInput;
@@ -33,6 +36,10 @@ impl Tool for ListDirectory {
 
     fn category(&self, _: &ListDirectoryInput) -> Category {
         Category::Read
+    }
+
+    fn judge(&self, input: &ListDirectoryInput) -> Judgement {
+        self.ground.reading(input.path.as_deref().unwrap_or("."))
     }
 
     async fn run(&self, input: ListDirectoryInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {

@@ -9,11 +9,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
+use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput};
 
 use self::page::{Page, Total};
 use crate::blocking;
 use crate::disk::{self, DiskError, Stamp};
+use crate::ground::Ground;
 use crate::ledger::FileLedger;
 use crate::path::{resolve_path, shown};
 use crate::text;
@@ -37,6 +38,7 @@ pub(crate) struct ReadFileInput {
 /// The tool.
 pub(crate) struct ReadFile {
     pub(crate) ledger: FileLedger,
+    pub(crate) ground: Ground,
 }
 
 impl Tool for ReadFile {
@@ -45,6 +47,10 @@ impl Tool for ReadFile {
 
     fn category(&self, _: &ReadFileInput) -> Category {
         Category::Read
+    }
+
+    fn judge(&self, input: &ReadFileInput) -> Judgement {
+        self.ground.reading(&input.path)
     }
 
     async fn run(&self, input: ReadFileInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {

@@ -7,11 +7,12 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
+use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput};
 
 use crate::blocking;
 use crate::diff::Change;
 use crate::disk::{self, DiskError, Stamp};
+use crate::ground::Ground;
 use crate::ledger::FileLedger;
 use crate::path::{resolve_path, shown};
 use crate::text;
@@ -32,6 +33,7 @@ pub(crate) struct WriteFileInput {
 /// The tool.
 pub(crate) struct WriteFile {
     pub(crate) ledger: FileLedger,
+    pub(crate) ground: Ground,
 }
 
 impl Tool for WriteFile {
@@ -40,6 +42,10 @@ impl Tool for WriteFile {
 
     fn category(&self, _: &WriteFileInput) -> Category {
         Category::Write
+    }
+
+    fn judge(&self, input: &WriteFileInput) -> Judgement {
+        self.ground.writing(&input.path)
     }
 
     async fn run(&self, input: WriteFileInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {

@@ -50,7 +50,7 @@ fn settings_say_where_they_come_from() {
         );
     }
     let plain = workspace.run(&["config", "show"]).output();
-    assert!(!plain.assert_code(0).stdout.contains("default"), "{plain}");
+    assert!(!plain.assert_code(0).stdout.contains("# default"), "{plain}");
 }
 
 /// CFG-1: a project cannot choose where keys go; what it may not set is ignored with a warning.
