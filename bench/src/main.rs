@@ -33,8 +33,8 @@ struct Options {
     /// Fewer and shorter runs, to see that everything works
     #[arg(long)]
     quick: bool,
-    /// Write the table to bench/RESULTS.md
-    #[arg(long)]
+    /// Write the table to bench/RESULTS.md; only a whole run of the built program may
+    #[arg(long, conflicts_with_all = ["only", "quick", "windlass"])]
     write: bool,
     /// The program to measure, instead of the one that was built beside this one
     #[arg(long, value_name = "FILE")]

@@ -51,6 +51,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Look at permission rules, and try them on calls
+    Permissions {
+        #[command(subcommand)]
+        command: PermissionsCommand,
+    },
     /// Say what is configured, what is reachable, and what this machine supports
     Doctor {
         #[command(flatten)]
@@ -104,6 +109,10 @@ pub(crate) struct ExecOptions {
     /// The work counts as done only when the model calls the `done` tool
     #[arg(long)]
     pub(crate) require_done: bool,
+
+    /// How far the agent may go: plan, default, accept-edits or full
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<String>,
 
     /// Say nothing on standard error but errors
     #[arg(short, long)]
@@ -182,6 +191,23 @@ pub(crate) enum ConfigCommand {
     Reference,
     /// Print where settings are read from
     Path,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PermissionsCommand {
+    /// Print the mode and the rules in effect, and where they come from
+    List {
+        #[command(flatten)]
+        settings: SettingsOptions,
+    },
+    /// Say what would become of the calls in a file, without running them: one JSON object per line, as in
+    /// {"tool": "bash", "arguments": {"command": "ls"}}
+    Test {
+        /// The file
+        calls: PathBuf,
+        #[command(flatten)]
+        settings: SettingsOptions,
+    },
 }
 
 #[derive(Debug, Subcommand)]

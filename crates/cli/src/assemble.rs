@@ -1,5 +1,6 @@
 //! From settings to everything a turn needs.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use windlass_core::middleware::Middleware;
 use windlass_core::permission::{Mode, Policy, Rule, Rules};
 use windlass_core::provider::{Prefix, Provider};
 use windlass_core::run::IncompleteWork;
-use windlass_core::tool::ExecutionContext;
+use windlass_core::tool::{ExecutionContext, ToolSet};
 use windlass_core::turn::{Limits, OnMaxIterations};
 use windlass_tools::{Ground, TodoList, ToolsConfig, builtin, child_environment};
 
@@ -26,9 +27,9 @@ pub(crate) struct Purpose {
     pub(crate) require_done: bool,
 }
 
-/// Puts a turn's parts together.
-pub(crate) fn assemble(settings: &Settings, provider: Arc<dyn Provider>, purpose: Purpose) -> Assembly {
-    let env = child_environment(std::env::vars(), &purpose.cwd, purpose.session.as_str());
+/// The tools of a session, and the list that `todo` keeps.
+pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> (ToolSet, TodoList) {
+    let env = environment(purpose);
     let todos = TodoList::new();
     let tools = builtin(&ToolsConfig {
         command_timeout: settings.tools.timeout,
@@ -41,6 +42,17 @@ pub(crate) fn assemble(settings: &Settings, provider: Arc<dyn Provider>, purpose
             Some(env.get("TMPDIR").map_or(Path::new("/tmp"), Path::new)),
         ),
     });
+    (tools, todos)
+}
+
+fn environment(purpose: &Purpose) -> BTreeMap<String, String> {
+    child_environment(std::env::vars(), &purpose.cwd, purpose.session.as_str())
+}
+
+/// Puts a turn's parts together.
+pub(crate) fn assemble(settings: &Settings, provider: Arc<dyn Provider>, purpose: Purpose) -> Assembly {
+    let (tools, todos) = tools(settings, &purpose);
+    let env = environment(&purpose);
     let mut system = settings
         .agent
         .system_prompt
@@ -106,7 +118,8 @@ fn limits(settings: &Settings) -> Limits {
     }
 }
 
-fn policy(settings: &Settings) -> Policy {
+/// The rules and the mode in effect.
+pub(crate) fn policy(settings: &Settings) -> Policy {
     let security = &settings.security;
     // Each was checked when the settings were read.
     let rules = |texts: &[String]| {

@@ -302,6 +302,9 @@ fn flags(options: &ExecOptions) -> Vec<(&'static str, &'static str, String)> {
     if let Some(iterations) = options.max_iterations {
         flags.push(("agent.max_iterations", "--max-iterations", iterations.to_string()));
     }
+    if let Some(mode) = &options.mode {
+        flags.push(("security.mode", "--mode", mode.clone()));
+    }
     if let Some(cost) = options.max_cost {
         flags.push(("agent.max_cost_usd", "--max-cost", format!("{cost:?}")));
     }

@@ -15,6 +15,7 @@ mod folders;
 mod kernel;
 mod local;
 mod output;
+mod permissions;
 mod prompt;
 mod settings;
 mod signals;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command, ConfigCommand, SimCommand};
+use crate::args::{Cli, Command, ConfigCommand, PermissionsCommand, SimCommand};
 use crate::exit::{Exit, Problem};
 use crate::terminal::tell;
 
@@ -75,6 +76,10 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Demo(options) => demo::demo(&options).await,
         Command::Doctor { settings, offline } => doctor::doctor(&settings, offline).await,
         Command::Config { command } => config(command),
+        Command::Permissions { command } => match command {
+            PermissionsCommand::List { settings } => permissions::list(&settings),
+            PermissionsCommand::Test { calls, settings } => permissions::test(&calls, &settings),
+        },
         Command::Sim {
             command:
                 SimCommand::Serve {

@@ -1,0 +1,128 @@
+//! `windlass permissions`: what may run, and what would become of given calls.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+use windlass_core::id::CallId;
+use windlass_core::permission::{Decision, Policy, Proposal, Subject};
+use windlass_core::tool::{Category, ToolSet};
+
+use crate::args::SettingsOptions;
+use crate::assemble::{Purpose, policy, tools};
+use crate::environment;
+use crate::exec::working_directory;
+use crate::exit::{Exit, Problem};
+use crate::settings::Settings;
+use crate::terminal::{plain, say};
+
+/// Prints the mode and the rules in effect, and where they come from.
+pub(crate) fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
+    let settings = environment::settings(options, &working_directory(None)?, Vec::new())?;
+    for effective in settings
+        .origins
+        .iter()
+        .filter(|entry| entry.key.starts_with("security."))
+    {
+        let value = effective
+            .value
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        say!("{} = {value}  # {}", effective.key, effective.origin);
+    }
+    Ok(Exit::Ok)
+}
+
+/// One call of a file: a line of JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recorded {
+    tool: String,
+    arguments: Value,
+}
+
+/// Holds every call of a file against the rules in effect. Nothing is run.
+pub(crate) fn test(file: &Path, options: &SettingsOptions) -> Result<Exit, Problem> {
+    let cwd = working_directory(None)?;
+    let settings = environment::settings(options, &cwd, Vec::new())?;
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Problem::usage(format!("{}: {error}", file.display())))?;
+    let bench = Bench::new(&settings, &cwd);
+    for (number, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
+        let call: Recorded = serde_json::from_str(line).map_err(|error| {
+            let place = format!("{}:{}", file.display(), number + 1);
+            Problem::usage(format!(
+                "{place}: {error}; each line is a call, as in {{\"tool\": \"bash\", \"arguments\": {{\"command\": \"ls\"}}}}"
+            ))
+        })?;
+        say!("{}", plain(&bench.judge(&call)));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Tools and rules, without anything to run them.
+struct Bench {
+    tools: ToolSet,
+    policy: Policy,
+}
+
+impl Bench {
+    fn new(settings: &Settings, cwd: &Path) -> Self {
+        let purpose = Purpose {
+            cwd: cwd.to_owned(),
+            session: "permissions".into(),
+            require_done: true,
+        };
+        Self {
+            tools: tools(settings, &purpose).0,
+            policy: policy(settings),
+        }
+    }
+
+    fn judge(&self, call: &Recorded) -> String {
+        let Some(tool) = self.tools.get(&call.tool) else {
+            return format!("unknown  {}", call.tool);
+        };
+        let prepared = match Arc::clone(tool).prepare(&call.arguments.to_string()) {
+            Ok(prepared) => prepared,
+            Err(error) => return format!("invalid  {}  {error}", call.tool),
+        };
+        let proposal = Proposal {
+            call_id: CallId::from(""),
+            tool: call.tool.clone(),
+            category: prepared.category,
+            arguments: prepared.arguments.clone(),
+            subjects: prepared.subjects.clone(),
+            refusal: prepared.refusal.clone(),
+        };
+        let (word, why) = match self.policy.decide(&proposal, None) {
+            Decision::Allow => ("allow", String::new()),
+            Decision::Ask => ("ask", String::new()),
+            Decision::Deny(denial) => ("deny", denial.feedback.or(denial.reason).unwrap_or_default()),
+        };
+        let category = match proposal.category {
+            Category::Read => "read",
+            Category::Write => "write",
+            Category::Admin => "admin",
+        };
+        let about: Vec<&str> = proposal.subjects.iter().map(subject_text).collect();
+        let tail = if why.is_empty() {
+            String::new()
+        } else {
+            format!("  ({why})")
+        };
+        format!("{word:<8} {} [{category}] {}{tail}", call.tool, about.join(" | "))
+    }
+}
+
+fn subject_text(subject: &Subject) -> &str {
+    match subject {
+        Subject::Command(text) | Subject::Path(text) | Subject::Host(text) => text,
+    }
+}
