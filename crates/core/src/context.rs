@@ -16,26 +16,76 @@ const MISSING_RESULT: &str =
 /// Calls and results are matched by position, because providers repeat ids. Messages that are right
 /// are passed on as they are, with their encoded bytes.
 pub fn prepare(history: &[Arc<Message>]) -> Vec<Arc<Message>> {
-    let mut repair = Repair {
-        ready: Vec::with_capacity(history.len() + 1),
-        ids: HashSet::new(),
-    };
-    let mut rest = history;
-    while let Some((message, after)) = rest.split_first() {
-        let results = after.iter().take_while(|next| next.role == Role::Tool).count();
-        let (tools, after) = after.split_at(results);
-        repair.take(message, tools);
-        rest = after;
-    }
-    repair.ready
+    Context::default().prepare(history).to_vec()
 }
 
-struct Repair {
+/// The repaired history of the last request, from which the next one goes on: what was right stays right, so only
+/// what is new is looked at.
+#[derive(Debug, Default)]
+pub struct Context {
+    source: Vec<Arc<Message>>,
+    groups: Vec<Group>,
     ready: Vec<Arc<Message>>,
     ids: HashSet<CallId>,
 }
 
-impl Repair {
+/// A message with the tool messages after it, which are repaired together.
+#[derive(Debug)]
+struct Group {
+    /// Where it begins in the source, and what it added.
+    source: usize,
+    ready: usize,
+    ids: Vec<CallId>,
+}
+
+impl Context {
+    /// The history as it may be sent.
+    pub fn prepare(&mut self, history: &[Arc<Message>]) -> &[Arc<Message>] {
+        let same = self
+            .source
+            .iter()
+            .zip(history)
+            .take_while(|(ours, theirs)| Arc::ptr_eq(ours, theirs));
+        let start = self.rewind(same.count());
+        let mut rest = history.get(start..).unwrap_or_default();
+        self.source.extend(rest.iter().cloned());
+        let mut place = start;
+        while let Some((message, after)) = rest.split_first() {
+            let results = after.iter().take_while(|next| next.role == Role::Tool).count();
+            let (tools, after) = after.split_at(results);
+            self.groups.push(Group {
+                source: place,
+                ready: self.ready.len(),
+                ids: Vec::new(),
+            });
+            self.take(message, tools);
+            place += 1 + results;
+            rest = after;
+        }
+        &self.ready
+    }
+
+    /// Forgets what comes after the first `same` messages, and the group at the end, which may still grow.
+    fn rewind(&mut self, same: usize) -> usize {
+        let keep = self
+            .groups
+            .partition_point(|group| group.source < same)
+            .saturating_sub(1);
+        for group in self.groups.iter().skip(keep) {
+            for id in &group.ids {
+                self.ids.remove(id);
+            }
+        }
+        let (source, ready) = self
+            .groups
+            .get(keep)
+            .map_or((0, 0), |group| (group.source, group.ready));
+        self.groups.truncate(keep);
+        self.source.truncate(source);
+        self.ready.truncate(ready);
+        source
+    }
+
     fn take(&mut self, message: &Arc<Message>, tools: &[Arc<Message>]) {
         let fits = match message.role {
             Role::User => true,
@@ -58,19 +108,35 @@ impl Repair {
     }
 
     fn with_unique_ids(&mut self, message: &Arc<Message>) -> Arc<Message> {
-        let before = self.ids.len();
-        let calls: Vec<_> = message.calls().collect();
-        self.ids.extend(calls.iter().map(|call| call.id.clone()));
-        if self.ids.len() == before + calls.len() {
-            return Arc::clone(message);
+        let mut added = Vec::new();
+        let unique = message.calls().all(|call| {
+            let new = self.ids.insert(call.id.clone());
+            if new {
+                added.push(call.id.clone());
+            }
+            new
+        });
+        let message = if unique {
+            Arc::clone(message)
+        } else {
+            self.renamed(message, &mut added)
+        };
+        if let Some(group) = self.groups.last_mut() {
+            group.ids = added;
         }
-        let mut unique = (**message).clone();
+        message
+    }
+
+    fn renamed(&mut self, message: &Message, added: &mut Vec<CallId>) -> Arc<Message> {
+        let mut unique = message.clone();
         // The provider's own items carry the old ids.
         unique.origin = None;
         for (index, part) in unique.parts.iter_mut().enumerate() {
             if let Part::ToolCall(call) = part {
                 call.id = CallId::from(format!("{}_{}_{index}", call.id, self.ready.len()));
-                self.ids.insert(call.id.clone());
+                if self.ids.insert(call.id.clone()) {
+                    added.push(call.id.clone());
+                }
             }
         }
         Arc::new(unique)

@@ -213,4 +213,17 @@ proptest! {
         }
         prop_assert_eq!(outline(&prepare(&ready)), outline(&ready));
     }
+
+    /// LOOP-16: going on from the last repair gives what a repair from scratch gives, whatever was added, lost or changed.
+    #[test]
+    fn going_on_is_starting_over(histories in proptest::collection::vec((any_history(), 0..16usize), 1..6)) {
+        let mut context = Context::default();
+        let mut history: Vec<Arc<Message>> = Vec::new();
+        for (more, keep) in histories {
+            history.truncate(keep);
+            history.extend(more);
+            let continued = outline(context.prepare(&history));
+            prop_assert_eq!(continued, outline(&prepare(&history)));
+        }
+    }
 }

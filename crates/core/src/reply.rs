@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 
-use crate::context::prepare;
+use crate::context::Context;
 use crate::event::{DeltaKind, Event};
 use crate::id::SessionId;
 use crate::message::{Message, Part, Role};
@@ -15,7 +15,12 @@ use crate::run::Deps;
 use crate::turn::{Answer, Ask, LAST_WORD_PROMPT};
 
 /// Asks the model about `history` and shows the reply as it comes.
-pub(crate) async fn reply(deps: &Deps<'_>, history: &[Arc<Message>], ask: Ask) -> Answer {
+pub(crate) async fn reply(
+    deps: &Deps<'_>,
+    context: &mut Context,
+    history: &[Arc<Message>],
+    ask: Ask,
+) -> Answer {
     if deps.cancel.is_cancelled() {
         return Answer::Canceled { partial: None };
     }
@@ -27,11 +32,14 @@ pub(crate) async fn reply(deps: &Deps<'_>, history: &[Arc<Message>], ask: Ask) -
         session,
         text: String::new(),
     };
-    let mut stream = deps.provider.stream(listener.request(history, ask));
+    let mut stream = deps
+        .provider
+        .stream(listener.request(context.prepare(history).to_vec(), ask));
+    let mut canceled = std::pin::pin!(deps.cancel.cancelled());
     loop {
         let event = tokio::select! {
             biased;
-            () = deps.cancel.cancelled() => return Answer::Canceled { partial: listener.partial() },
+            () = &mut canceled => return Answer::Canceled { partial: listener.partial() },
             event = stream.next() => event,
         };
         let Some(event) = event else {
@@ -54,8 +62,7 @@ struct Listener<'a> {
 }
 
 impl Listener<'_> {
-    fn request(&self, history: &[Arc<Message>], ask: Ask) -> Request {
-        let mut messages = prepare(history);
+    fn request(&self, mut messages: Vec<Arc<Message>>, ask: Ask) -> Request {
         let (prefix, tool_choice) = match ask {
             Ask::Iteration => (Arc::clone(&self.deps.prefix), self.deps.tool_choice.clone()),
             Ask::LastWord => {

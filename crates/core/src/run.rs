@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::compact::{Compactor, compact};
+use crate::context::Context;
 use crate::dispatch::{Dispatch, dispatch};
 use crate::event::{Event, EventSink, SinkError};
 use crate::message::Message;
@@ -74,6 +75,7 @@ impl Inbox for EmptyInbox {
 /// recorded before the next action, so what is acted on is what the record says.
 pub async fn run(input: TurnInput, deps: &Deps<'_>) -> TurnReport {
     let mut turn = Turn::new(input);
+    let mut context = Context::default();
     loop {
         if let Err(error) = record(deps, turn.news()).await {
             turn.abort(&error);
@@ -84,7 +86,7 @@ pub async fn run(input: TurnInput, deps: &Deps<'_>) -> TurnReport {
                 let verdict = run_pipeline(deps.middleware, stage, turn.view(deps.provider.model())).await;
                 turn.consulted(verdict);
             }
-            Action::Ask(ask) => turn.answered(reply(deps, turn.history(), ask).await),
+            Action::Ask(ask) => turn.answered(reply(deps, &mut context, turn.history(), ask).await),
             Action::Call(calls) => turn.settled(dispatch(deps, calls).await),
             Action::Shrink => turn.shrunk(compact(deps, turn.history()).await),
             Action::Review(answer) => turn.reviewed(review(deps, &answer).await),

@@ -195,6 +195,7 @@ impl Provider for HttpProvider {
         let body = self.request_body(&request);
         let shared = Arc::clone(&self.0);
         let Request { messages, cancel, .. } = request;
+        let messages = Arc::new(messages);
         let parts = Retrying {
             policy: shared.retry,
             clock: Arc::clone(&shared.clock),
@@ -205,7 +206,7 @@ impl Provider for HttpProvider {
             attempt(
                 Arc::clone(&shared),
                 body.clone(),
-                messages.clone(),
+                Arc::clone(&messages),
                 cancel.clone(),
             )
         };

@@ -101,7 +101,8 @@ pub fn retrying(retrying: Retrying, mut attempt: Attempt) -> BoxStream<'static, 
         retries: 0,
         shown: false,
     };
-    stream::unfold(state, |mut state| async move {
+    // Boxed, because the state is moved with every event.
+    stream::unfold(Box::new(state), |mut state| async move {
         state.next().await.map(|event| (event, state))
     })
     .boxed()

@@ -5,6 +5,7 @@
 //! [`Quirks`].
 
 mod anthropic;
+mod body;
 mod chat;
 mod content;
 mod draft;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
@@ -18,11 +19,14 @@ use crate::failure;
 use crate::transport::{Call, next_chunk, read_body};
 use crate::wire::ReplyDecoder;
 
+/// How long the end of a body is awaited after the reply is whole.
+const DRAIN: Duration = Duration::from_secs(5);
+
 /// Starts an attempt. Dropping the stream, or firing `cancel`, drops the connection.
 pub(super) fn attempt(
     shared: Arc<Shared>,
     body: Bytes,
-    history: Vec<Arc<Message>>,
+    history: Arc<Vec<Arc<Message>>>,
     cancel: CancellationToken,
 ) -> BoxStream<'static, ProviderEvent> {
     let decoder = ReplyDecoder::new(
@@ -40,7 +44,8 @@ pub(super) fn attempt(
         fresh: Vec::new(),
         ready: VecDeque::new(),
     };
-    stream::unfold(attempt, |mut attempt| async move {
+    // Boxed, because the state is moved with every event.
+    stream::unfold(Box::new(attempt), |mut attempt| async move {
         attempt.next().await.map(|event| (event, attempt))
     })
     .boxed()
@@ -116,8 +121,11 @@ impl Attempt {
                         if !self.decoder.push(&chunk, &mut self.fresh)? {
                             return Ok(None);
                         }
-                        drain(response);
-                        self.decoder.finish(&mut self.fresh).map(Some)
+                        let completion = self.decoder.finish(&mut self.fresh);
+                        if let Phase::Read(response) = std::mem::replace(&mut self.phase, Phase::Done) {
+                            drain(response, &self.shared);
+                        }
+                        completion.map(Some)
                     }
                     Ok(None) => self.decoder.finish(&mut self.fresh).map(Some),
                     // A connection that breaks behind the reply has done no harm.
@@ -152,9 +160,24 @@ impl Attempt {
     }
 }
 
-/// Reads what has already arrived behind the reply, so that the connection can serve again.
-fn drain(response: &mut Response) {
-    while let Some(Ok(Some(_))) = response.chunk().now_or_never() {}
+/// Reads what stands behind the reply, so that the connection can serve again. Mostly it is there already; the end of
+/// the body may come in a packet of its own, and is then awaited beside everything else.
+fn drain(mut response: Response, shared: &Arc<Shared>) {
+    loop {
+        match response.chunk().now_or_never() {
+            Some(Ok(Some(_))) => {}
+            Some(_) => return,
+            None => break,
+        }
+    }
+    let clock = Arc::clone(&shared.clock);
+    tokio::spawn(async move {
+        let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
+        tokio::select! {
+            () = rest => {}
+            () = clock.sleep(DRAIN) => {}
+        }
+    });
 }
 
 fn form(response: &Response) -> Result<Form, ProviderError> {

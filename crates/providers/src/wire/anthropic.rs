@@ -4,6 +4,8 @@ mod decode;
 mod encode;
 
 pub(crate) use self::decode::Decoder;
+#[cfg(test)]
+pub(crate) use self::encode::MARKER;
 pub(crate) use self::encode::{
-    MARKER, breakpoints, head, item_calls, message, prefix, put_marked, tools, without_trailing_blank,
+    breakpoints, head, item_calls, message, prefix, put_marked, tools, without_trailing_blank,
 };

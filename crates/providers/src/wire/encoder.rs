@@ -1,11 +1,11 @@
 //! Requests as pieces in a row.
 //!
 //! A body is `head + prefix + message, message, … + ]}`. The prefix and every message are encoded once and
-//! kept as bytes beside the value, so a request costs what is new in it plus one copy of the rest.
+//! kept as bytes beside the value, and a body goes on from the one before it, so a request costs what is new in it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use windlass_core::message::{Message, Role};
@@ -13,7 +13,8 @@ use windlass_core::model::Model;
 use windlass_core::provider::{Prefix, Request};
 use windlass_core::tool::ToolSpec;
 
-use super::ids::{CallNames, Naming};
+use super::body::Body;
+use super::ids::CallNames;
 use super::{Effort, Quirks, Wire, anthropic, chat, responses};
 
 /// Encodes requests for one provider and one model.
@@ -30,6 +31,8 @@ pub struct Encoder {
     key: Arc<str>,
     /// The same for messages whose calls had to be renamed.
     renamed_key: Arc<str>,
+    /// The last body, from which the next one goes on.
+    last: Arc<Mutex<Body>>,
 }
 
 /// One message on its way to the wire.
@@ -54,6 +57,7 @@ impl Encoder {
             reasoning,
             key: Arc::from(key),
             renamed_key,
+            last: Arc::default(),
         }
     }
 
@@ -65,34 +69,22 @@ impl Encoder {
             Wire::Responses => responses::head(self, request),
         };
         let prefix = self.prefix(&request.prefix);
-        let mut pieces = self.pieces(&request.messages);
-        let mut marked = Vec::new();
-        if self.wire == Wire::Anthropic {
-            marked = anthropic::breakpoints(&pieces);
-            if let Some(last) = pieces.last_mut()
-                && let Some(trimmed) = anthropic::without_trailing_blank(last)
-            {
-                *last = trimmed;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = match last.new_in(&head, &prefix, &request.messages) {
+            Some(new) => new,
+            None => {
+                *last = Body::new(head, prefix);
+                &request.messages
             }
+        };
+        self.extend(&mut last, new);
+        let markers = self.wire == Wire::Anthropic;
+        if last.pieces().is_empty() {
+            let mut body = std::mem::take(&mut *last);
+            body.insert(Bytes::from_static(self.opening()));
+            return body.assemble(markers);
         }
-
-        let size: usize = pieces.iter().map(|piece| piece.len() + 1).sum();
-        let room = marked.len() * anthropic::MARKER.len() + 2;
-        let mut body = BytesMut::with_capacity(head.len() + prefix.len() + size + room);
-        body.put_slice(&head);
-        body.put_slice(&prefix);
-        for (index, piece) in pieces.iter().enumerate() {
-            if body.last() != Some(&b'[') {
-                body.put_u8(b',');
-            }
-            if marked.contains(&index) {
-                anthropic::put_marked(&mut body, piece);
-            } else {
-                body.put_slice(piece);
-            }
-        }
-        body.put_slice(b"]}");
-        body.freeze()
+        last.assemble(markers)
     }
 
     /// The tool list in the wire's form.
@@ -116,12 +108,13 @@ impl Encoder {
         })
     }
 
-    /// The messages, without the ones that have nothing to say on this wire.
-    pub(crate) fn pieces(&self, messages: &[Arc<Message>]) -> Vec<Bytes> {
-        let mut naming = Naming::new(self.wire, self.quirks.short_call_ids);
-        let mut pieces = Vec::with_capacity(messages.len() + 1);
+    /// Adds messages to a body; those that have nothing to say on this wire leave no piece.
+    fn extend(&self, body: &mut Body, messages: &[Arc<Message>]) {
         for message in messages {
-            let names = naming.next(message, self.own_items(message).is_some());
+            let own = self.own_items(message).is_some();
+            let names = body
+                .naming
+                .next(message, self.wire, self.quirks.short_call_ids, own);
             let key = if names.renamed() {
                 &self.renamed_key
             } else {
@@ -129,18 +122,22 @@ impl Encoder {
             };
             let piece = message.memo.get_or_encode(key, || self.encode(message, names));
             if piece.is_empty() {
+                body.skip(message);
                 continue;
             }
-            if pieces.is_empty() && message.role == Role::Assistant {
-                pieces.push(Bytes::from_static(self.opening()));
+            if body.pieces().is_empty() && message.role == Role::Assistant {
+                body.insert(Bytes::from_static(self.opening()));
             }
-            pieces.push(piece);
+            body.add(message, piece);
         }
+    }
 
-        if pieces.is_empty() {
-            pieces.push(Bytes::from_static(self.opening()));
-        }
-        pieces
+    /// The messages as pieces, from scratch.
+    #[cfg(test)]
+    pub(crate) fn pieces(&self, messages: &[Arc<Message>]) -> Vec<Bytes> {
+        let mut body = Body::default();
+        self.extend(&mut body, messages);
+        body.pieces().to_vec()
     }
 
     /// What stands in for a first user message that has nothing to say on this wire: a conversation

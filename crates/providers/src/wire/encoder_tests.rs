@@ -160,3 +160,40 @@ fn replies_are_not_marked() {
     assert_eq!(anthropic::breakpoints(&pieces), [0]);
     assert!(anthropic::breakpoints(&[]).is_empty());
 }
+
+proptest::proptest! {
+    /// PROV-2: however a conversation goes on — new messages, replies, a compaction, another prefix, the same again, a
+    /// body still in use — a body that goes on from the last one is the body made from scratch.
+    #[test]
+    fn a_continued_body_is_a_fresh_body(steps in proptest::collection::vec((0..6usize, proptest::bool::ANY), 1..20)) {
+        for wire in Wire::ALL {
+            let continued = encoder(wire);
+            let mut prefix = prefix();
+            let mut messages = vec![user("go")];
+            let mut held = Vec::new();
+            for (number, (kind, hold)) in steps.iter().enumerate() {
+                match kind {
+                    0 => messages.extend(step(number)),
+                    // The same ids again: these must be renamed.
+                    1 => messages.extend(step(0)),
+                    2 => messages.push(user("more")),
+                    3 => messages = vec![user("start over"), user(" ")],
+                    4 => prefix = self::prefix(),
+                    _ => messages.push(Arc::new(Message::new(
+                        &SessionId::from("s"), Role::Assistant, vec![Part::text("well \n")], Timestamp(0),
+                    ))),
+                }
+                let body = continued.body(&request(&prefix, &messages));
+                let fresh = encoder(wire).body(&request(&prefix, &messages));
+                proptest::prop_assert_eq!(String::from_utf8_lossy(&body), String::from_utf8_lossy(&fresh));
+                if *hold {
+                    held.push((body.clone(), body.to_vec()));
+                }
+            }
+            // What was handed out before has not changed underneath its holder.
+            for (body, copy) in held {
+                proptest::prop_assert_eq!(&body[..], &copy[..]);
+            }
+        }
+    }
+}

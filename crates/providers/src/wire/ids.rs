@@ -18,7 +18,7 @@ use super::Wire;
 /// Ids for the calls of a reply.
 #[derive(Debug)]
 pub(crate) struct CallIds {
-    history: Vec<Arc<Message>>,
+    history: Arc<Vec<Arc<Message>>>,
     given: Vec<String>,
     seed: String,
     wire: Wire,
@@ -26,7 +26,7 @@ pub(crate) struct CallIds {
 }
 
 impl CallIds {
-    pub(crate) fn new(history: Vec<Arc<Message>>, wire: Wire, short: bool) -> Self {
+    pub(crate) fn new(history: Arc<Vec<Arc<Message>>>, wire: Wire, short: bool) -> Self {
         Self {
             history,
             given: Vec::new(),
@@ -57,41 +57,37 @@ impl CallIds {
 }
 
 /// Decides, message by message and in order, whose calls must be renamed.
-pub(crate) struct Naming<'a> {
-    wire: Wire,
-    short: bool,
-    seen: HashSet<&'a str>,
-    renamed: Option<&'a Message>,
+#[derive(Debug, Default)]
+pub(crate) struct Naming {
+    seen: HashSet<String>,
+    renamed: Option<Arc<Message>>,
 }
 
-impl<'a> Naming<'a> {
-    pub(crate) fn new(wire: Wire, short: bool) -> Self {
-        Self {
-            wire,
-            short,
-            seen: HashSet::new(),
-            renamed: None,
-        }
-    }
-
-    /// How `message` names its calls or results. `own` says that its ids came from this provider.
-    pub(crate) fn next(&mut self, message: &'a Message, own: bool) -> CallNames<'a> {
+impl Naming {
+    /// How `message` names its calls or results on `wire`. `own` says that its ids came from this provider.
+    pub(crate) fn next(
+        &mut self,
+        message: &Arc<Message>,
+        wire: Wire,
+        short: bool,
+        own: bool,
+    ) -> CallNames<'_> {
         match message.role {
             Role::Assistant => {
                 let mut rename = false;
                 for call in message.calls() {
                     let id = call.id.as_str();
-                    let fits = own && !id.is_empty() || fits(id, self.wire, self.short);
-                    rename |= !fits || !self.seen.insert(id);
+                    let fits = own && !id.is_empty() || fits(id, wire, short);
+                    rename |= !fits || !self.seen.insert(id.to_owned());
                 }
-                self.renamed = rename.then_some(message);
+                self.renamed = rename.then(|| Arc::clone(message));
             }
             Role::Tool => {}
             Role::User | Role::System => self.renamed = None,
         }
         CallNames {
-            owner: self.renamed,
-            short: self.short,
+            owner: self.renamed.as_deref(),
+            short,
         }
     }
 }

@@ -43,9 +43,9 @@ impl ReplyDecoder {
         provider: &str,
         quirks: &Quirks,
         limits: sse::Limits,
-        history: Vec<Arc<Message>>,
+        history: impl Into<Arc<Vec<Arc<Message>>>>,
     ) -> Self {
-        let ids = CallIds::new(history, wire, quirks.short_call_ids);
+        let ids = CallIds::new(history.into(), wire, quirks.short_call_ids);
         let assembly = match wire {
             Wire::Anthropic => Assembly::Anthropic(anthropic::Decoder::new(provider, ids)),
             Wire::Chat => Assembly::Chat(chat::Decoder::new(provider, quirks.echo, ids)),

@@ -71,7 +71,7 @@ impl Decoder {
     pub(crate) fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
         let unreadable = |_| EventError::Unreadable(data.to_owned());
         let event: Event<'_> = serde_json::from_str(data).map_err(unreadable)?;
-        match event.r#type.as_str() {
+        match &*event.r#type {
             "message_start" => {
                 if let Some(message) = event.message {
                     self.model = message.model.unwrap_or_default();
@@ -303,7 +303,8 @@ fn stop_reason(name: &str) -> StopReason {
 
 #[derive(Deserialize)]
 struct Event<'a> {
-    r#type: String,
+    #[serde(borrow)]
+    r#type: std::borrow::Cow<'a, str>,
     index: Option<u64>,
     #[serde(borrow)]
     message: Option<Start<'a>>,
