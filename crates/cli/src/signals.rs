@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
+use windlass_tools::process;
 
 use crate::exit::Exit;
 
@@ -24,27 +25,20 @@ struct State {
 }
 
 impl Signals {
-    /// Starts listening. Where signals cannot be had, the system's own way of ending a program stays.
+    /// Starts listening, on a thread of its own: when the main one waits for somebody to read our output, the user must
+    /// still get out. Where signals cannot be had, the system's own way of ending a program stays.
     pub(crate) fn listen() -> Self {
         let state = Arc::new(State::default());
-        for kind in [
-            SignalKind::interrupt(),
-            SignalKind::terminate(),
-            SignalKind::hangup(),
-        ] {
-            let Ok(mut stream) = signal(kind) else { continue };
-            let state = Arc::clone(&state);
-            tokio::spawn(async move {
-                while stream.recv().await.is_some() {
-                    if state.count.fetch_add(1, Ordering::SeqCst) > 0 {
-                        // Asked twice: whatever hangs, the user wants out, and children are killed at once.
-                        windlass_tools::process::hurry(LAST_LOOK).await;
-                        std::process::exit(Exit::Interrupted as i32);
-                    }
-                    state.asked.notify_one();
-                }
-            });
-        }
+        let listener = Arc::clone(&state);
+        let listen = move || {
+            if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                runtime.block_on(listener.listen());
+            }
+        };
+        // Without the thread the system's own way stays.
+        let _ = std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(listen);
         Self { state }
     }
 
@@ -59,6 +53,32 @@ impl Signals {
             Exit::Interrupted
         } else {
             Exit::BrokenPipe
+        }
+    }
+}
+
+impl State {
+    async fn listen(&self) {
+        let kinds = [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ];
+        let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
+            return;
+        };
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+            if self.count.fetch_add(1, Ordering::SeqCst) > 0 {
+                // Asked twice: whatever hangs, the user wants out, and children are killed at once.
+                process::end_all(LAST_LOOK).await;
+                std::process::exit(Exit::Interrupted as i32);
+            }
+            self.asked.notify_one();
         }
     }
 }

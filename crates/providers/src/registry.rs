@@ -36,10 +36,8 @@ pub struct ModelOverride {
 /// assert_eq!((model.context_window, model.known), (200_000, true));
 /// ```
 pub fn lookup(id: &str, overrides: &[ModelOverride]) -> Model {
-    let mut model = match find(id, table()) {
-        Some(row) => row.model(id),
-        None => unknown(id),
-    };
+    let row = find(id, entries()).and_then(Entry::read);
+    let mut model = row.map_or_else(|| unknown(id), |row| row.model(id));
     if let Some(said) = overrides.iter().rev().find(|said| said.id == id) {
         model.context_window = said.context_window.unwrap_or(model.context_window);
         model.max_output = said.max_output.unwrap_or(model.max_output);
@@ -53,7 +51,7 @@ pub fn lookup(id: &str, overrides: &[ModelOverride]) -> Model {
 
 /// The names in the table, for completion and hints.
 pub fn known_ids() -> impl Iterator<Item = &'static str> {
-    table().iter().map(|row| row.id.as_str())
+    entries().iter().filter_map(|entry| entry.names.first().copied())
 }
 
 /// Up to three names that begin like `id`, for a hint beside "model not found".
@@ -77,22 +75,45 @@ fn unknown(id: &str) -> Model {
     }
 }
 
-fn table() -> &'static [Row] {
-    static TABLE: OnceLock<Vec<Row>> = OnceLock::new();
-    // The table is part of the program and a test reads it; with a broken one no model is known.
-    TABLE.get_or_init(|| parse(include_str!("../data/models.toml")).unwrap_or_default())
+/// An entry of the table: its names, and the rest as it stands there. Only the entry that is asked for is read whole,
+/// because the first request waits for it.
+struct Entry {
+    /// The id, then the aliases.
+    names: Vec<&'static str>,
+    text: &'static str,
 }
 
-fn parse(text: &str) -> Result<Vec<Row>, toml_edit::de::Error> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Table {
-        model: Vec<Row>,
+fn entries() -> &'static [Entry] {
+    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+    ENTRIES.get_or_init(|| split(include_str!("../data/models.toml")))
+}
+
+fn split(table: &'static str) -> Vec<Entry> {
+    let texts = table.split("[[model]]").skip(1);
+    texts
+        .map(|text| {
+            let named = text
+                .lines()
+                .filter(|line| line.starts_with("id = ") || line.starts_with("aliases = "));
+            // Every other piece between quotation marks is a name.
+            let names = named
+                .flat_map(|line| line.split('"').skip(1).step_by(2))
+                .collect();
+            Entry { names, text }
+        })
+        .collect()
+}
+
+impl Entry {
+    /// The entry read whole. The table is part of the program and a test reads all of it; a broken entry is unknown.
+    fn read(&self) -> Option<Row> {
+        let row: Row = toml_edit::de::from_str(self.text).ok()?;
+        let names = std::iter::once(&row.id).chain(&row.aliases);
+        names.eq(self.names.iter()).then_some(row)
     }
-    toml_edit::de::from_str::<Table>(text).map(|table| table.model)
 }
 
-fn find<'a>(id: &str, rows: &'a [Row]) -> Option<&'a Row> {
+fn find<'a>(id: &str, entries: &'a [Entry]) -> Option<&'a Entry> {
     let id = id.to_ascii_lowercase();
     let whole = std::iter::once(id.as_str());
     // `vendor/model` and `accounts/vendor/models/model`: the model is what stands last. A suffix such
@@ -101,20 +122,21 @@ fn find<'a>(id: &str, rows: &'a [Row]) -> Option<&'a Row> {
     let plain = bare.split(':').next().unwrap_or_default();
     whole
         .chain([bare, plain, without_date(plain)])
-        .find_map(|name| exact(name, rows))
+        .find_map(|name| exact(name, entries))
         .or_else(|| {
-            let family = |row: &&Row| row.names().any(|name| is_family(name, plain));
-            rows.iter().filter(family).max_by_key(|row| {
-                row.names()
-                    .filter(|name| is_family(name, plain))
-                    .map(str::len)
-                    .max()
-            })
+            let longest = |entry: &&Entry| {
+                let family = entry.names.iter().filter(|name| is_family(name, plain));
+                family.map(|name| name.len()).max()
+            };
+            entries
+                .iter()
+                .filter(|entry| longest(entry).is_some())
+                .max_by_key(longest)
         })
 }
 
-fn exact<'a>(name: &str, rows: &'a [Row]) -> Option<&'a Row> {
-    rows.iter().find(|row| row.names().any(|known| known == name))
+fn exact<'a>(name: &str, entries: &'a [Entry]) -> Option<&'a Entry> {
+    entries.iter().find(|entry| entry.names.contains(&name))
 }
 
 /// Whether `name` begins with `family` and goes on at a word's end: `gpt-5` is no `gpt-5x`.
@@ -159,10 +181,6 @@ struct Row {
 }
 
 impl Row {
-    fn names(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.id.as_str()).chain(self.aliases.iter().map(String::as_str))
-    }
-
     fn model(&self, id: &str) -> Model {
         let price = self.price.map(|[input, output, cache_read, cache_write]| Price {
             input,

@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 pub use self::kill::Kill;
 use self::reaper::Live;
-pub use self::reaper::{adopt_orphans, hurry, settle};
+pub use self::reaper::{adopt_orphans, end_all, settle};
 use self::tree::Target;
 
 /// The variable that marks every process of a call. Its value is different for each call.
@@ -79,8 +79,8 @@ pub fn spawn(
     };
     let tree = Tree {
         child: Some(child),
+        live: Some(Live::begin(&target)),
         target,
-        live: Some(Live::begin()),
     };
     Ok((tree, Receiver::from_owned_fd(reader)?))
 }

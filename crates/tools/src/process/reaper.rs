@@ -4,19 +4,21 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, WaitOptions};
 use tokio::sync::watch;
 
+use super::kill;
 use super::table::{self, Process};
+use super::tree::Target;
 
 /// After this many calls the ended processes that were handed to us are collected, beside the calls.
 const CALLS_BETWEEN_COLLECTIONS: usize = 256;
 
 static ADOPTING: AtomicBool = AtomicBool::new(false);
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
+static LIVE: Mutex<Vec<Target>> = Mutex::new(Vec::new());
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 static UNDER_WAY: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
 static HURRIES: Mutex<u64> = Mutex::new(0);
@@ -57,43 +59,57 @@ pub async fn settle(limit: Duration) -> bool {
     settled
 }
 
-/// Like [`settle`], but without patience: what has not ended gets KILL at once. For a user who asks twice.
-pub async fn hurry(limit: Duration) -> bool {
-    let hurried = async {
+/// Ends every call that runs and every kill under way, without patience: what has not ended gets KILL at once. Says
+/// whether all of it is gone within `limit`. For a user who asks twice, just before the program exits: it does not count
+/// on anybody else to do anything.
+pub async fn end_all(limit: Duration) -> bool {
+    for target in live().clone() {
+        drop(kill::start(target, None));
+    }
+    let mut under_way = UNDER_WAY.subscribe();
+    let ended = async {
         loop {
             *HURRIES.lock().unwrap_or_else(PoisonError::into_inner) += 1;
             HURRIED.notify_all();
             // A kill that begins only now has not heard of the hurry.
-            if settle(Duration::from_millis(20)).await {
+            let quiet = under_way.wait_for(|count| *count == 0);
+            if tokio::time::timeout(Duration::from_millis(20), quiet)
+                .await
+                .is_ok()
+            {
                 return;
             }
         }
     };
-    tokio::time::timeout(limit, hurried).await.is_ok()
+    tokio::time::timeout(limit, ended).await.is_ok()
+}
+
+fn live() -> MutexGuard<'static, Vec<Target>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A call that runs and is not being ended. While there is one, an orphan without a sign may be its own.
-pub(super) struct Live(());
+pub(super) struct Live(i32);
 
 impl Live {
-    pub(super) fn begin() -> Self {
-        RUNNING.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn begin(target: &Target) -> Self {
+        live().push(target.clone());
         let started = STARTED.fetch_add(1, Ordering::Relaxed) + 1;
         if started.is_multiple_of(CALLS_BETWEEN_COLLECTIONS) {
             drop(tokio::task::spawn_blocking(collect));
         }
-        Self(())
+        Self(target.root)
     }
 
     /// Whether no call runs.
     pub(super) fn none() -> bool {
-        RUNNING.load(Ordering::Relaxed) == 0
+        live().is_empty()
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        RUNNING.fetch_sub(1, Ordering::Relaxed);
+        live().retain(|target| target.root != self.0);
     }
 }
 
@@ -127,7 +143,7 @@ impl Drop for UnderWay {
 
 /// Collects the ended processes that were handed to us. Leaves our own children to those who started them.
 pub(super) fn collect() {
-    if !ADOPTING.load(Ordering::Relaxed) {
+    if !ADOPTING.load(Ordering::Relaxed) || STARTED.load(Ordering::Relaxed) == 0 {
         return;
     }
     let own = rustix::process::getpid().as_raw_nonzero().get();

@@ -152,26 +152,6 @@ async fn a_canceled_call_does_not_start() {
     assert!(!desk.path("made").exists());
 }
 
-/// LOOP-8: who asks twice does not wait for the patience with TERM to end.
-#[tokio::test]
-async fn hurry_kills_at_once() {
-    let desk = Desk::new();
-    let command = "trap '' TERM; echo $$ >> pids; while :; do sleep 0.1; done";
-    let call = desk
-        .prepare("bash", &json!({ "command": command }))
-        .expect("valid");
-    let running = tokio::spawn(call.run(desk.context()));
-    let pids = pids(&desk.path("pids"), 1).await;
-    desk.cancel.cancel();
-    assert!(matches!(
-        running.await.expect("no panic"),
-        Err(ToolError::Canceled(_))
-    ));
-    // Only a moment: other tests of this process have patience.
-    process::hurry(Duration::from_millis(1)).await;
-    until("it has ended", || !pids.iter().any(|pid| runs(*pid))).await;
-}
-
 /// The name of the test below, for the process it starts.
 const ALONE: &str = "kill::an_orphan_that_hides_everything_is_ended";
 const ALONE_MARK: &str = "WINDLASS_TEST_ALONE";
