@@ -51,6 +51,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Look at the tools, check your own, run one without a model
+    Tools {
+        #[command(subcommand)]
+        command: ToolsCommand,
+    },
     /// Look at permission rules, and try them on calls
     Permissions {
         #[command(subcommand)]
@@ -191,6 +196,30 @@ pub(crate) enum ConfigCommand {
     Reference,
     /// Print where settings are read from
     Path,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// List what a model can call
+    List {
+        #[command(flatten)]
+        settings: SettingsOptions,
+    },
+    /// Check a file of declared tools: your own `tools.yaml` by default
+    Check {
+        /// The file
+        file: Option<PathBuf>,
+    },
+    /// Run one tool, as in `windlass tools run grep '{"pattern": "TODO"}'`
+    Run {
+        /// The tool
+        name: String,
+        /// Its arguments, as JSON
+        #[arg(default_value = "{}")]
+        arguments: String,
+        #[command(flatten)]
+        settings: SettingsOptions,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -16,9 +16,11 @@ use windlass_core::tool::{ExecutionContext, ToolSet};
 use windlass_core::turn::{Limits, OnMaxIterations};
 use windlass_tools::{Ground, TodoList, ToolsConfig, builtin, child_environment};
 
+use crate::exit::Problem;
 use crate::local::{Assembly, CallSettings};
 use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
 use crate::settings::{self, PermissionMode, Settings, ToolExecution};
+use crate::tools::declared;
 
 /// What the run is about, beside its settings.
 pub(crate) struct Purpose {
@@ -28,10 +30,10 @@ pub(crate) struct Purpose {
 }
 
 /// The tools of a session, and the list that `todo` keeps.
-pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> (ToolSet, TodoList) {
+pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(ToolSet, TodoList), Problem> {
     let env = environment(purpose);
     let todos = TodoList::new();
-    let tools = builtin(&ToolsConfig {
+    let config = ToolsConfig {
         command_timeout: settings.tools.timeout,
         max_command_output: settings.tools.max_output_bytes,
         offer_done: purpose.require_done,
@@ -41,8 +43,21 @@ pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> (ToolSet, TodoLis
             env.get("HOME").map(Path::new),
             Some(env.get("TMPDIR").map_or(Path::new("/tmp"), Path::new)),
         ),
-    });
-    (tools, todos)
+    };
+    let mut tools = builtin(&config);
+    for tool in declared()?.tools(&config, &crate::environment::var) {
+        tools.insert(tool);
+    }
+    Ok((tools, todos))
+}
+
+/// Where calls run.
+pub(crate) fn execution_context(purpose: &Purpose) -> Arc<ExecutionContext> {
+    Arc::new(ExecutionContext {
+        cwd: purpose.cwd.clone(),
+        env: environment(purpose),
+        session: Some(purpose.session.clone()),
+    })
 }
 
 fn environment(purpose: &Purpose) -> BTreeMap<String, String> {
@@ -50,9 +65,12 @@ fn environment(purpose: &Purpose) -> BTreeMap<String, String> {
 }
 
 /// Puts a turn's parts together.
-pub(crate) fn assemble(settings: &Settings, provider: Arc<dyn Provider>, purpose: Purpose) -> Assembly {
-    let (tools, todos) = tools(settings, &purpose);
-    let env = environment(&purpose);
+pub(crate) fn assemble(
+    settings: &Settings,
+    provider: Arc<dyn Provider>,
+    purpose: &Purpose,
+) -> Result<Assembly, Problem> {
+    let (tools, todos) = tools(settings, purpose)?;
     let mut system = settings
         .agent
         .system_prompt
@@ -74,7 +92,7 @@ pub(crate) fn assemble(settings: &Settings, provider: Arc<dyn Provider>, purpose
             keep_recent: context.keep_recent_messages,
         }) as _
     });
-    Assembly {
+    Ok(Assembly {
         provider,
         prefix: Arc::new(Prefix {
             system,
@@ -85,11 +103,7 @@ pub(crate) fn assemble(settings: &Settings, provider: Arc<dyn Provider>, purpose
         limits: limits(settings),
         max_output: settings.agent.max_output_tokens,
         calls: CallSettings {
-            execution: Arc::new(ExecutionContext {
-                cwd: purpose.cwd,
-                env,
-                session: Some(purpose.session),
-            }),
+            execution: execution_context(purpose),
             mode: execution(settings.tools.execution),
             timeout: settings.tools.timeout,
             max_result_chars: settings.tools.max_tool_result_chars,
@@ -101,7 +115,7 @@ pub(crate) fn assemble(settings: &Settings, provider: Arc<dyn Provider>, purpose
             todos,
             require_done: purpose.require_done,
         })),
-    }
+    })
 }
 
 fn limits(settings: &Settings) -> Limits {

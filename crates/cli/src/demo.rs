@@ -46,7 +46,7 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
         require_done: false,
         style,
     };
-    let result = run(&settings, &connection, folder.clone(), job).await;
+    let result = run(&settings, &connection, folder.clone(), job).await?;
     if result.exit != Exit::Ok {
         return Ok(result.exit);
     }

@@ -52,7 +52,7 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         require_done: options.require_done,
         style,
     };
-    Ok(run(&settings, &connection, cwd, job).await.exit)
+    Ok(run(&settings, &connection, cwd, job).await?.exit)
 }
 
 /// What one run is about.
@@ -65,7 +65,12 @@ pub(crate) struct Job {
 }
 
 /// Runs a job to its end, output included, and leaves no process behind.
-pub(crate) async fn run(settings: &Settings, connection: &Connection, cwd: PathBuf, job: Job) -> RunResult {
+pub(crate) async fn run(
+    settings: &Settings,
+    connection: &Connection,
+    cwd: PathBuf,
+    job: Job,
+) -> Result<RunResult, Problem> {
     let session = SessionId::generate();
     let begun = Instant::now();
     let purpose = Purpose {
@@ -73,7 +78,7 @@ pub(crate) async fn run(settings: &Settings, connection: &Connection, cwd: PathB
         session: session.clone(),
         require_done: job.require_done,
     };
-    let client = LocalClient::new(assemble(settings, Arc::clone(&connection.provider), purpose));
+    let client = LocalClient::new(assemble(settings, Arc::clone(&connection.provider), &purpose)?);
     let mut runner = Runner {
         client: &client,
         session,
@@ -111,7 +116,7 @@ pub(crate) async fn run(settings: &Settings, connection: &Connection, cwd: PathB
         result.exit = Exit::BrokenPipe;
     }
     process::settle(LAST_CALL).await;
-    result
+    Ok(result)
 }
 
 /// How a turn ended.

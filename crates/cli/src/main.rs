@@ -21,6 +21,7 @@ mod settings;
 mod signals;
 mod sim;
 mod terminal;
+mod tools;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -72,6 +73,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Demo(options) => demo::demo(&options).await,
         Command::Doctor { settings, offline } => doctor::doctor(&settings, offline).await,
         Command::Config { command } => config(command),
+        Command::Tools { command } => tools::command(command).await,
         Command::Permissions { command } => match command {
             PermissionsCommand::List { settings } => permissions::list(&settings),
             PermissionsCommand::Test { calls, settings } => permissions::test(&calls, &settings),

@@ -49,7 +49,7 @@ pub(crate) fn test(file: &Path, options: &SettingsOptions) -> Result<Exit, Probl
     let settings = environment::settings(options, &cwd, Vec::new())?;
     let text = std::fs::read_to_string(file)
         .map_err(|error| Problem::usage(format!("{}: {error}", file.display())))?;
-    let bench = Bench::new(&settings, &cwd);
+    let bench = Bench::new(&settings, &cwd)?;
     for (number, line) in text
         .lines()
         .enumerate()
@@ -73,16 +73,16 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(settings: &Settings, cwd: &Path) -> Self {
+    fn new(settings: &Settings, cwd: &Path) -> Result<Self, Problem> {
         let purpose = Purpose {
             cwd: cwd.to_owned(),
             session: "permissions".into(),
             require_done: true,
         };
-        Self {
-            tools: tools(settings, &purpose).0,
+        Ok(Self {
+            tools: tools(settings, &purpose)?.0,
             policy: policy(settings),
-        }
+        })
     }
 
     fn judge(&self, call: &Recorded) -> String {

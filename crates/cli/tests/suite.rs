@@ -12,6 +12,7 @@ mod suite {
     mod histories;
     mod limits;
     mod mishaps;
+    mod permissions;
     mod support;
     mod terminal;
     mod turn;

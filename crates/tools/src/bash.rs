@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::net::unix::pipe::Receiver;
 use tokio_util::sync::CancellationToken;
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolTraits};
 
@@ -23,7 +24,7 @@ use crate::process::{self, Tree};
 /// The longest a call may ask for.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// What ending a tree may take on top.
-const KILL_TIME: Duration = Duration::from_secs(10);
+pub(crate) const KILL_TIME: Duration = Duration::from_secs(10);
 /// How long output is awaited from processes that outlive the command, in all and without a word.
 const DRAIN: Duration = Duration::from_secs(2);
 const DRAIN_SILENCE: Duration = Duration::from_millis(500);
@@ -60,20 +61,17 @@ impl Bash {
         }
     }
 
-    fn start(&self, command: &str, cx: &ToolContext) -> Result<(Tree, Capture), ToolError> {
+    fn start(&self, command: &str, cx: &ToolContext) -> Result<(Tree, Receiver), ToolError> {
         let execution = &cx.execution;
         let shell = self
             .shells
             .find(execution.env.get("PATH").map_or("", String::as_str))
             .ok_or_else(|| ToolError::Permanent("Neither bash nor sh was found on PATH.".to_owned()))?;
         let arguments = shell.arguments(command);
-        match process::spawn(&shell.program, &arguments, &execution.cwd, &execution.env) {
-            Ok((tree, pipe)) => Ok((tree, Capture::new(pipe, self.max_output, cx.progress.clone()))),
-            Err(error) => {
-                self.shells.forget();
-                Err(not_started(&error, &shell, cx))
-            }
-        }
+        process::spawn(&shell.program, &arguments, &execution.cwd, &execution.env).map_err(|error| {
+            self.shells.forget();
+            not_started(&error, &shell, cx)
+        })
     }
 }
 
@@ -98,31 +96,59 @@ impl Tool for Bash {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Canceled(String::new()));
         }
-        let started = Instant::now();
-        let (tree, mut capture) = self.start(&input.command, &cx)?;
-        let ending = follow(tree, &mut capture, &cx.cancel, limit).await;
-        let (text, truncated) = capture.finish();
-        let (exit_code, notes) = match ending {
-            Ending::Canceled => return Err(ToolError::Canceled(text)),
-            Ending::TimedOut => (None, vec![format!("[timed out after {} s]", seconds(limit))]),
-            Ending::Unknown(error) => (None, vec![format!("[how it ended is unknown: {error}]")]),
-            Ending::Exited { status, left_running } => (status.code(), notes_on(status, left_running)),
-        };
+        let (tree, pipe) = self.start(&input.command, &cx)?;
+        let finished = finish(tree, pipe, limit, self.max_output, &cx).await?;
         let mut details = json!({
             "command": input.command,
-            "exit_code": exit_code,
-            "duration_ms": u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            "truncated": truncated,
+            "exit_code": finished.exit_code,
+            "duration_ms": finished.duration_ms,
+            "truncated": finished.truncated,
         });
         if let (Some(description), Some(map)) = (input.description, details.as_object_mut()) {
             map.insert("description".to_owned(), description.into());
         }
-        let output = ToolOutput::text(compose(text, &notes)).with_details(details);
+        let output = ToolOutput::text(finished.content).with_details(details);
         Ok(ToolOutput {
-            failed: exit_code != Some(0),
+            failed: finished.exit_code != Some(0),
             ..output
         })
     }
+}
+
+/// What came of a process.
+pub(crate) struct Finished {
+    /// What it wrote, and how it ended if not well, for the model.
+    pub(crate) content: String,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) duration_ms: u64,
+    pub(crate) truncated: bool,
+}
+
+/// Follows a process that has just been started: shows what it writes, and ends its tree when its time is up or the
+/// call is canceled. Keeps `max_output` bytes.
+pub(crate) async fn finish(
+    tree: Tree,
+    pipe: Receiver,
+    limit: Duration,
+    max_output: usize,
+    cx: &ToolContext,
+) -> Result<Finished, ToolError> {
+    let started = Instant::now();
+    let mut capture = Capture::new(pipe, max_output, cx.progress.clone());
+    let ending = follow(tree, &mut capture, &cx.cancel, limit).await;
+    let (text, truncated) = capture.finish();
+    let (exit_code, notes) = match ending {
+        Ending::Canceled => return Err(ToolError::Canceled(text)),
+        Ending::TimedOut => (None, vec![format!("[timed out after {} s]", seconds(limit))]),
+        Ending::Unknown(error) => (None, vec![format!("[how it ended is unknown: {error}]")]),
+        Ending::Exited { status, left_running } => (status.code(), notes_on(status, left_running)),
+    };
+    Ok(Finished {
+        content: compose(text, &notes),
+        exit_code,
+        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        truncated,
+    })
 }
 
 enum Ending {

@@ -48,6 +48,7 @@
 mod arguments;
 mod bash;
 mod blocking;
+pub mod declared;
 mod diff;
 mod disk;
 mod done;

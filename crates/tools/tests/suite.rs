@@ -7,6 +7,8 @@
 
 #[path = "suite/command.rs"]
 mod command;
+#[path = "suite/declared.rs"]
+mod declared;
 #[path = "suite/desk.rs"]
 mod desk;
 #[path = "suite/environment.rs"]

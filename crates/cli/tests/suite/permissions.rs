@@ -1,0 +1,155 @@
+//! Rules, modes and declared tools, through the binary.
+
+use serde_json::json;
+use windlass_sim::{Reply, Wire};
+
+use super::support::{with_replies, workspace};
+
+const TOOLS: &str = "\
+tools:
+  - name: count_lines
+    description: Counts the lines of a file.
+    category: read
+    cmd: wc
+    args: [-l, --, \"{{path}}\"]
+    parameters:
+      path: { type: string, pattern: \"[a-z.]+\" }
+";
+
+/// SAFE-6: a rule that denies is told to the model, which goes on; one that asks ends a headless turn with its exit code.
+#[test]
+fn rules_decide() {
+    let calls = || {
+        [
+            Reply::call("read_file", json!({ "path": "./secrets/../secrets/key" })),
+            Reply::text("I see."),
+        ]
+    };
+    let (sim, workspace) = with_replies(Wire::Anthropic, calls());
+    workspace.write("secrets/key", "hunter2");
+    let output = workspace
+        .run(&["exec", "go", "-c", "security.deny=[\"read_file(secrets/**)\"]"])
+        .output();
+    output.assert_code(0);
+    let told = &sim.outlines()[1];
+    assert!(
+        told.contains("the rule `read_file(secrets/**)` forbids this"),
+        "{told}"
+    );
+    assert!(!told.contains("hunter2"), "{told}");
+
+    let (sim, workspace) = with_replies(Wire::Anthropic, calls());
+    workspace.write("secrets/key", "hunter2");
+    let output = workspace
+        .run(&["exec", "go", "-c", "security.ask=[\"read_file\"]"])
+        .output();
+    output.assert_code(5).assert_says("nobody is there to ask");
+    assert_eq!(sim.count(), 1);
+}
+
+/// SAFE-5: `--mode plan` reads only; a write outside the workspace asks, and nobody is there to answer.
+#[test]
+fn modes_decide() {
+    let write = |path: &str| Reply::call("write_file", json!({ "path": path, "content": "x" }));
+    let (sim, workspace) = with_replies(Wire::Anthropic, [write("a.txt"), Reply::text("fine")]);
+    workspace
+        .run(&["exec", "go", "--mode", "plan"])
+        .output()
+        .assert_code(0);
+    assert!(!workspace.has("a.txt"));
+    assert!(sim.outlines()[1].contains("plan mode"));
+
+    let (_sim, workspace) = with_replies(
+        Wire::Anthropic,
+        [write("/usr/local/windlass-test"), Reply::text("fine")],
+    );
+    workspace.run(&["exec", "go"]).output().assert_code(5);
+
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [write("a.txt"), Reply::text("fine")]);
+    workspace.run(&["exec", "go"]).output().assert_code(0);
+    assert!(workspace.has("a.txt"));
+}
+
+/// SAFE-8: what would become of calls under the rules in effect, without running them.
+#[test]
+fn rules_are_tried_on_calls() {
+    let workspace = workspace();
+    let calls = workspace.write(
+        "calls.jsonl",
+        "{\"tool\": \"bash\", \"arguments\": {\"command\": \"touch made\"}}\n\
+         {\"tool\": \"write_file\", \"arguments\": {\"path\": \"/usr/x\", \"content\": \"\"}}\n\
+         {\"tool\": \"read_file\", \"arguments\": {\"path\": \"secrets/k\"}}\n\
+         {\"tool\": \"nope\", \"arguments\": {}}\n",
+    );
+    let calls = calls.display().to_string();
+    let rules = "security.deny=[\"read_file(secrets/**)\"]";
+    let output = workspace
+        .run(&["permissions", "test", &calls, "-c", rules])
+        .output();
+    let words: Vec<&str> = output
+        .assert_code(0)
+        .stdout
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert_eq!(words, ["allow", "ask", "deny", "unknown"]);
+    assert!(!workspace.has("made"));
+    let listed = workspace.run(&["permissions", "list", "-c", rules]).output();
+    assert!(
+        listed
+            .assert_code(0)
+            .stdout
+            .contains("security.deny = [\"read_file(secrets/**)\"]  # flag -c"),
+        "{listed}"
+    );
+
+    workspace.write("bad.jsonl", "{\"tool\": \"bash\"}\n");
+    let bad = workspace.run(&["permissions", "test", "bad.jsonl"]).output();
+    bad.assert_code(2).assert_says("bad.jsonl:1");
+    let bad = workspace
+        .run(&["exec", "go", "-c", "security.allow=[\"bash(git *\"]"])
+        .output();
+    bad.assert_code(3).assert_says("closing `)`");
+}
+
+/// TOOL-5 (S6.7): a tool declared in YAML is offered and run; a broken file says where, and a project's is not used.
+#[test]
+fn declared_tools_are_offered() {
+    let replies = [
+        Reply::call("count_lines", json!({ "path": "a.txt" })),
+        Reply::text("two"),
+    ];
+    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    workspace.write("a.txt", "1\n2\n");
+    let file = workspace.home().join("config/tools.yaml");
+    std::fs::write(&file, TOOLS).expect("tools.yaml");
+    workspace.run(&["exec", "go"]).output().assert_code(0);
+    assert!(sim.outlines()[1].contains("2 a.txt"), "{}", sim.outlines()[1]);
+    sim.assert_valid();
+
+    let checked = workspace.run(&["tools", "check"]).output();
+    assert!(checked.assert_code(0).stdout.contains("1 tools"), "{checked}");
+    let listed = workspace.run(&["tools", "list"]).output();
+    assert!(listed.assert_code(0).stdout.contains("count_lines"), "{listed}");
+    let run = workspace
+        .run(&["tools", "run", "count_lines", "{\"path\": \"a.txt\"}"])
+        .output();
+    assert_eq!(run.assert_code(0).stdout, "2 a.txt\n");
+    workspace
+        .run(&["tools", "run", "count_lines", "{\"path\": \"-x\"}"])
+        .output()
+        .assert_code(2);
+
+    std::fs::write(&file, TOOLS.replace("category: read", "category: raed")).expect("tools.yaml");
+    let broken = workspace.run(&["exec", "go"]).output();
+    broken
+        .assert_code(3)
+        .assert_says("tools.yaml:4")
+        .assert_says("category");
+
+    std::fs::remove_file(&file).expect("removed");
+    workspace.write(".windlass/tools.yaml", TOOLS);
+    let listed = workspace.run(&["tools", "list"]).output();
+    listed.assert_code(0).assert_says("not trusted");
+    assert!(!listed.stdout.contains("count_lines"), "{listed}");
+}

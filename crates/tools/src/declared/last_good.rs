@@ -1,0 +1,243 @@
+//! Follows the files and keeps what last worked.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::problem::{DeclarationError, Problem};
+use super::{Declarations, Paths, Source};
+
+/// The most a file may hold.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// What the files declare, as far as it is right.
+///
+/// The owner calls [`refresh`](Self::refresh) between turns; nothing is watched. A file that breaks leaves its last
+/// good tools in place, and the other file is not touched by that. What a project declares may change with every
+/// refresh, so whoever trusts it compares the fingerprint again.
+#[derive(Debug)]
+pub struct LastGood {
+    files: Vec<Followed>,
+    current: Declarations,
+    error: Option<DeclarationError>,
+}
+
+/// What a refresh found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refresh {
+    /// The files say what they said before.
+    Unchanged,
+    /// They say something else, and all of it is right.
+    Loaded {
+        /// The names of all tools.
+        names: Vec<String>,
+    },
+    /// They say something else, and some of it is wrong. Told once; [`LastGood::error`] goes on telling it.
+    Broken {
+        /// What is wrong.
+        error: DeclarationError,
+        /// The names of all tools that are there nevertheless.
+        kept: Vec<String>,
+    },
+}
+
+#[derive(Debug)]
+struct Followed {
+    path: PathBuf,
+    source: Source,
+    stamp: Option<Stamp>,
+    /// The stamp was seen twice. The first time, a change may still hide behind the coarse clock of the file system.
+    is_settled: bool,
+    /// What was read last: the text, or why there is none. `None` before the first time.
+    content: Option<Result<String, String>>,
+    good: Declarations,
+    error: Option<DeclarationError>,
+}
+
+/// Changes when a file does, nearly always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl LastGood {
+    /// Follows these files. Nothing is read before the first [`refresh`](Self::refresh).
+    pub fn new(paths: Paths) -> Self {
+        let user = paths.user.map(|path| Followed::new(path, Source::User));
+        let project = paths.project.map(|path| Followed::new(path, Source::Project));
+        Self {
+            files: user.into_iter().chain(project).collect(),
+            current: Declarations::default(),
+            error: None,
+        }
+    }
+
+    /// Looks at the files again. Reads the disk, and is quick about it.
+    pub fn refresh(&mut self) -> Refresh {
+        // Each file is looked at, whether the one before it has changed or not.
+        let mut has_changed = false;
+        for file in &mut self.files {
+            has_changed |= file.look();
+        }
+        if !has_changed {
+            return Refresh::Unchanged;
+        }
+        let (current, problems) = merge(&self.files);
+        self.current = current;
+        let names = self.current.names().into_iter().map(str::to_owned).collect();
+        if problems.is_empty() {
+            self.error = None;
+            return Refresh::Loaded { names };
+        }
+        let error = DeclarationError::new(problems);
+        self.error = Some(error.clone());
+        Refresh::Broken { error, kept: names }
+    }
+
+    /// What is declared, as of the last refresh.
+    pub fn current(&self) -> &Declarations {
+        &self.current
+    }
+
+    /// What is wrong with the files, as of the last refresh.
+    pub fn error(&self) -> Option<&DeclarationError> {
+        self.error.as_ref()
+    }
+
+    pub(super) fn into_current(self) -> Declarations {
+        self.current
+    }
+}
+
+/// All tools that are good. The user's names are not the project's to take.
+fn merge(files: &[Followed]) -> (Declarations, Vec<Problem>) {
+    let mut all = Declarations::default();
+    let mut problems = Vec::new();
+    for file in files {
+        let errors = file.error.iter().flat_map(|error| error.problems());
+        problems.extend(errors.cloned());
+        for definition in &file.good.definitions {
+            let name = definition.name.as_str();
+            if all.names().contains(&name) {
+                problems.push(Problem {
+                    file: file.name(),
+                    line: Some(definition.line),
+                    message: format!("`{name}.name` is the name of a tool of the user's own; choose another"),
+                });
+            } else {
+                all.definitions.push(definition.clone());
+            }
+        }
+    }
+    (all, problems)
+}
+
+impl Followed {
+    fn new(path: PathBuf, source: Source) -> Self {
+        Self {
+            path,
+            source,
+            stamp: None,
+            is_settled: false,
+            content: None,
+            good: Declarations::default(),
+            error: None,
+        }
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Reads the file if it may have changed. Whether it says something else than before.
+    fn look(&mut self) -> bool {
+        let stamp = std::fs::metadata(&self.path).ok().as_ref().map(Stamp::of);
+        let is_same = stamp.is_some() && stamp == self.stamp;
+        if is_same && self.is_settled {
+            return false;
+        }
+        let content = match read(&self.path) {
+            Ok((text, stamp)) => {
+                self.is_settled = self.stamp == Some(stamp);
+                self.stamp = Some(stamp);
+                Ok(text)
+            }
+            Err(error) => {
+                self.is_settled = false;
+                self.stamp = None;
+                if error.kind() == io::ErrorKind::NotFound {
+                    Ok(String::new())
+                } else {
+                    Err(error.to_string())
+                }
+            }
+        };
+        if self.content.as_ref() == Some(&content) {
+            return false;
+        }
+        // A file that is not there is not news when it never was.
+        let is_news = self.content.is_some() || content.as_deref() != Ok("");
+        self.take(&content);
+        self.content = Some(content);
+        is_news
+    }
+
+    fn take(&mut self, content: &Result<String, String>) {
+        let read = match content {
+            Ok(text) => Declarations::parse(text, &self.name(), self.source),
+            Err(why) => Err(DeclarationError::new(vec![Problem {
+                file: self.name(),
+                line: None,
+                message: format!("cannot be read: {why}"),
+            }])),
+        };
+        match read {
+            Ok(good) => {
+                self.good = good;
+                self.error = None;
+            }
+            Err(error) => self.error = Some(error),
+        }
+    }
+}
+
+/// The text of a file and its stamp, of the same file even when it is being replaced.
+fn read(path: &Path) -> io::Result<(String, Stamp)> {
+    // A pipe in the place of the file must not make us wait for a writer.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let data = file.metadata()?;
+    if !data.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    (&file).take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))?;
+    Ok((text, Stamp::of(&data)))
+}
+
+impl Stamp {
+    fn of(data: &std::fs::Metadata) -> Self {
+        Self {
+            device: data.dev(),
+            inode: data.ino(),
+            size: data.size(),
+            modified: (data.mtime(), data.mtime_nsec()),
+            changed: (data.ctime(), data.ctime_nsec()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "last_good_tests.rs"]
+mod tests;

@@ -1,0 +1,51 @@
+//! What is wrong with a file.
+
+use std::fmt;
+
+/// One mistake in a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// The file.
+    pub file: String,
+    /// The line, from 1; `None` when it is about the whole file.
+    pub line: Option<u64>,
+    /// The field, and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.message),
+            None => write!(f, "{}: {}", self.file, self.message),
+        }
+    }
+}
+
+/// Why declarations could not be taken: all that is wrong, a line each.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct DeclarationError {
+    problems: Vec<Problem>,
+}
+
+impl DeclarationError {
+    pub(super) fn new(mut problems: Vec<Problem>) -> Self {
+        problems.sort_by(|left, right| (&left.file, left.line).cmp(&(&right.file, right.line)));
+        Self { problems }
+    }
+
+    /// The mistakes, by file and line.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for DeclarationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            let line_break = if index == 0 { "" } else { "\n" };
+            write!(f, "{line_break}{problem}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! Programs by absolute path: one in the working directory is never taken for one of the system.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The program `cmd`, in the absolute folders of `path` when it is only a name.
+pub(super) fn find(cmd: &str, path: &str) -> Option<PathBuf> {
+    if cmd.starts_with('/') {
+        return Some(PathBuf::from(cmd)).filter(|file| is_program(file));
+    }
+    path.split(':')
+        .map(|folder| Path::new(folder).join(cmd))
+        .find(|file| is_program(file))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_absolute()
+        && fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SAFE-1: neither relative folders nor files that cannot be run are taken.
+    #[test]
+    fn only_absolute_programs_are_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("tool");
+        fs::write(&file, "").expect("a file");
+        let path = format!(":.:relative:{}", folder.path().display());
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("a mode");
+        assert_eq!(find("tool", &path), None);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("a mode");
+        assert_eq!(find("tool", &path), Some(file.clone()));
+        assert_eq!(find(&file.display().to_string(), ""), Some(file));
+        assert_eq!(find("tool", ":.:relative"), None);
+    }
+}

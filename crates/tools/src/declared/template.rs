@@ -1,0 +1,224 @@
+//! Arguments with templates: each stays one argument, whatever fills it.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+
+use super::definition::{Definition, Group};
+
+/// Ends the options of a program; what follows are operands.
+const END_OF_OPTIONS: &str = "--";
+
+/// What the given parameters fill in, by name. A parameter that was left out is not there.
+pub(super) type Values = BTreeMap<String, String>;
+
+/// One argument.
+#[derive(Debug)]
+pub(super) struct Argument {
+    /// As written.
+    text: String,
+    pieces: Vec<Piece>,
+    /// It is a template and nothing else, right after an option: whatever it holds, it is that option's value.
+    is_option_value: bool,
+    pub(super) line: u64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    Literal(String),
+    Value(String),
+}
+
+impl Serialize for Argument {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
+    }
+}
+
+impl Argument {
+    /// Reads an argument that follows `previous` in its list.
+    pub(super) fn parse(text: &str, line: u64, previous: Option<&Self>) -> Result<Self, String> {
+        let pieces = pieces(text)?;
+        let is_template = matches!(pieces.as_slice(), [Piece::Value(_)]);
+        Ok(Self {
+            text: text.to_owned(),
+            is_option_value: is_template && previous.is_some_and(Self::is_option),
+            pieces,
+            line,
+        })
+    }
+
+    /// The names of its parameters.
+    pub(super) fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Value(name) => Some(name.as_str()),
+            Piece::Literal(_) => None,
+        })
+    }
+
+    /// The text when it has no templates.
+    pub(super) fn literal(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [] => Some(""),
+            [Piece::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The parameter whose value says, at least in part, which option this is: `-{{x}}`, `--no-{{x}}`.
+    pub(super) fn names_option(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [Piece::Literal(start), Piece::Value(name), ..] => {
+                let is_long = start.starts_with("--") && !start.contains('=');
+                (start == "-" || is_long).then_some(name)
+            }
+            _ => None,
+        }
+    }
+
+    /// A literal option that may take the next argument as its value.
+    fn is_option(&self) -> bool {
+        self.literal()
+            .is_some_and(|text| text.starts_with('-') && !["-", "--"].contains(&text) && !text.contains('='))
+    }
+
+    fn is_end_of_options(&self) -> bool {
+        self.literal() == Some(END_OF_OPTIONS)
+    }
+
+    fn fill(&self, values: &Values) -> String {
+        let piece = |piece: &Piece| match piece {
+            Piece::Literal(text) => text.clone(),
+            Piece::Value(name) => values.get(name).cloned().unwrap_or_default(),
+        };
+        self.pieces.iter().map(piece).collect()
+    }
+
+    /// The parameter because of which the argument starts with a dash, or with one more than is written.
+    fn dash_from(&self, values: &Values) -> Option<&str> {
+        let mut empty = None;
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(text) if empty.is_some() && text.starts_with('-') => return empty,
+                Piece::Literal(text) if text.chars().all(|letter| letter == '-') => {}
+                Piece::Literal(_) => return None,
+                Piece::Value(name) => {
+                    let value = values.get(name).map_or("", String::as_str);
+                    if value.starts_with('-') {
+                        return Some(name);
+                    }
+                    if !value.is_empty() {
+                        return None;
+                    }
+                    empty = empty.or(Some(name.as_str()));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Splits a text at its templates. `{{{{` and `}}}}` stand for braces that are none.
+fn pieces(text: &str) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("{{{{") {
+            literal.push_str("{{");
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("}}}}") {
+            literal.push_str("}}");
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("{{") {
+            let (name, after) = after.split_once("}}").ok_or_else(|| {
+                "has `{{` without `}}`; write `{{{{` for braces that are no template".to_owned()
+            })?;
+            if !literal.is_empty() {
+                pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+            }
+            pieces.push(Piece::Value(name.trim().to_owned()));
+            rest = after;
+        } else {
+            literal.push(letter);
+            rest = rest.strip_prefix(letter).unwrap_or_default();
+        }
+    }
+    if !literal.is_empty() {
+        pieces.push(Piece::Literal(literal));
+    }
+    Ok(pieces)
+}
+
+/// The arguments of a call. Values must have passed their checks.
+///
+/// Groups follow the plain arguments in order; those that begin with an option go before a `--`, because behind it
+/// they would be operands.
+///
+/// # Errors
+/// The parameters whose values would be options, and why.
+pub(super) fn fill(definition: &Definition, values: &Values) -> Result<Vec<String>, Vec<String>> {
+    let mut filled = Vec::new();
+    let mut refused = Vec::new();
+    let mut are_operands = false;
+    for argument in sequence(definition, values) {
+        let text = argument.fill(values);
+        if !are_operands && !argument.is_option_value {
+            let culprit = argument.dash_from(values).filter(|name| {
+                let parameter = definition.parameter(name);
+                parameter.is_none_or(|parameter| !parameter.may_start_with_dash())
+            });
+            refused.extend(culprit.map(|name| {
+                let shown = super::parameter::shown(&text);
+                format!("`{name}`: must not make {shown} of an argument, which the program would take for an option")
+            }));
+        }
+        are_operands |= argument.is_end_of_options();
+        filled.push(text);
+    }
+    if refused.is_empty() {
+        Ok(filled)
+    } else {
+        Err(refused)
+    }
+}
+
+fn sequence<'a>(definition: &'a Definition, values: &Values) -> Vec<&'a Argument> {
+    let args = &definition.args;
+    let end = args.iter().position(Argument::is_end_of_options);
+    let (before, after) = args.split_at(end.unwrap_or(args.len()));
+    let begins_with_option = |group: &&Group| {
+        let first = group.args.first();
+        first.is_some_and(|first| first.text.starts_with('-') && !first.is_end_of_options())
+    };
+    let active: Vec<&Group> = definition
+        .optional_args
+        .iter()
+        .filter(|group| is_active(group, definition, values))
+        .collect();
+    let has_end = |group: &&Group| group.args.iter().any(Argument::is_end_of_options);
+    let ends = end.is_some() || active.iter().any(has_end);
+    let (options, operands): (Vec<&Group>, Vec<&Group>) = active
+        .into_iter()
+        .partition(|group| ends && begins_with_option(group));
+    let of = |groups: Vec<&'a Group>| groups.into_iter().flat_map(|group| &group.args);
+    before
+        .iter()
+        .chain(of(options))
+        .chain(after)
+        .chain(of(operands))
+        .collect()
+}
+
+fn is_active(group: &Group, definition: &Definition, values: &Values) -> bool {
+    let holds = |name: &String| {
+        let is_flag = definition.parameter(name).is_some_and(|one| one.is_boolean());
+        values.get(name).is_some_and(|value| !is_flag || value == "true")
+    };
+    let is_given = |name: &str| values.contains_key(name);
+    group.when.iter().all(holds) && group.args.iter().flat_map(Argument::parameters).all(is_given)
+}
+
+#[cfg(test)]
+#[path = "template_tests.rs"]
+mod tests;
