@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 use windlass_core::id::CallId;
-use windlass_core::permission::{Decision, Policy, Proposal, Subject};
+use windlass_core::permission::{Decision, Policy, Subject};
 use windlass_core::tool::{Category, ToolSet};
 
 use crate::args::SettingsOptions;
@@ -93,14 +93,7 @@ impl Bench {
             Ok(prepared) => prepared,
             Err(error) => return format!("invalid  {}  {error}", call.tool),
         };
-        let proposal = Proposal {
-            call_id: CallId::from(""),
-            tool: call.tool.clone(),
-            category: prepared.category,
-            arguments: prepared.arguments.clone(),
-            subjects: prepared.subjects.clone(),
-            refusal: prepared.refusal.clone(),
-        };
+        let proposal = prepared.proposal(&CallId::from(""), &call.tool);
         let (word, why) = match self.policy.decide(&proposal, None) {
             Decision::Allow => ("allow", String::new()),
             Decision::Ask => ("ask", String::new()),

@@ -56,14 +56,7 @@ async fn propose(deps: &Deps<'_>, call: &ToolCall) -> Result<Fate, String> {
         Ok(prepared) => prepared,
         Err(error) => return Ok(Fate::Settled(refused(call, &error.to_string()))),
     };
-    let proposal = Proposal {
-        call_id: call.id.clone(),
-        tool: call.name.clone(),
-        category: prepared.category,
-        arguments: prepared.arguments.clone(),
-        subjects: prepared.subjects.clone(),
-        refusal: prepared.refusal.clone(),
-    };
+    let proposal = prepared.proposal(&call.id, &call.name);
     match permitted(deps, &proposal).await {
         Ok(()) => Ok(Fate::Run { prepared, traits }),
         Err(Denial {

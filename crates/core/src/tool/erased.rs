@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::{
     Category, Judgement, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits, parse_strict,
 };
-use crate::permission::Subject;
+use crate::id::CallId;
+use crate::permission::{Proposal, Subject};
 
 /// A tool whose argument type has been erased. Made by [`erase`], or implemented directly by tools
 /// whose schema is only known at run time.
@@ -62,6 +63,18 @@ impl Prepared {
         self.subjects = judgement.subjects;
         self.refusal = judgement.refusal;
         self
+    }
+
+    /// The call as rules and people judge it.
+    pub fn proposal(&self, call_id: &CallId, tool: &str) -> Proposal {
+        Proposal {
+            call_id: call_id.clone(),
+            tool: tool.to_owned(),
+            category: self.category,
+            arguments: self.arguments.clone(),
+            subjects: self.subjects.clone(),
+            refusal: self.refusal.clone(),
+        }
     }
 
     /// Does the work.
