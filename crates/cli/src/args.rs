@@ -61,6 +61,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: PermissionsCommand,
     },
+    /// Run any command behind the wall: it can change only this folder and the temporary one, and has no network
+    Sandbox(SandboxOptions),
     /// Say what is configured, what is reachable, and what this machine supports
     Doctor {
         #[command(flatten)]
@@ -162,6 +164,19 @@ pub(crate) struct DemoOptions {
     /// The wire format spoken between Windlass and the simulated model
     #[arg(long, value_enum, default_value_t)]
     pub(crate) wire: DemoWire,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SandboxOptions {
+    /// Let it use the network
+    #[arg(long)]
+    pub(crate) network: bool,
+    /// Let it change this folder too; may be repeated
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) write: Vec<PathBuf>,
+    /// The command and its arguments, after `--`
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]

@@ -7,11 +7,11 @@ use windlass_providers::preset::presets;
 
 use crate::args::SettingsOptions;
 use crate::connect::{SIM, choose};
+use crate::environment;
 use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
 use crate::settings::Settings;
 use crate::terminal::say;
-use crate::{environment, kernel};
 
 /// Prints the report. The exit code says whether a prompt could be run now.
 pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<Exit, Problem> {
@@ -58,9 +58,7 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
     say!("\nModel");
     let exit = model(&settings, offline).await;
     say!("\nThis machine");
-    for (what, state) in kernel::abilities() {
-        row(what, &state);
-    }
+    machine();
     Ok(exit)
 }
 
@@ -116,6 +114,23 @@ async fn reach(base_url: &str) -> Result<(), String> {
         Ok(Err(error)) => Err(format!("{target}: {error}")),
         Err(_) => Err(format!("{target}: no answer within 5 s")),
     }
+}
+
+/// What this kernel can enforce around commands.
+fn machine() {
+    let support = windlass_tools::sandbox::support();
+    let yes_no = |yes: bool| if yes { "yes" } else { "no" };
+    let landlock = match support.landlock_abi {
+        Some(abi) => format!("yes (version {abi})"),
+        None => "no: commands cannot be confined here".to_owned(),
+    };
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    row("kernel", &format!("{} {}", std::env::consts::OS, release.trim()));
+    row("landlock", &landlock);
+    row("seccomp", yes_no(support.seccomp));
+    row("tcp rules", yes_no(support.network));
+    row("scopes", yes_no(support.scopes));
+    row("namespaces", yes_no(support.user_namespaces));
 }
 
 fn present(path: &std::path::Path) -> String {

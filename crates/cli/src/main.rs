@@ -12,11 +12,11 @@ mod environment;
 mod exec;
 mod exit;
 mod folders;
-mod kernel;
 mod local;
 mod output;
 mod permissions;
 mod prompt;
+mod sandbox;
 mod settings;
 mod signals;
 mod sim;
@@ -33,7 +33,18 @@ use crate::exit::{Exit, Problem};
 use crate::terminal::tell;
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments
+        .next()
+        .is_some_and(|first| first == windlass_tools::sandbox::HELPER)
+    {
+        windlass_tools::sandbox::enter(arguments);
+    }
     let cli = Cli::parse();
+    // No runtime for this one: whatever is started behind the wall gets this thread's place.
+    if let Some(Command::Sandbox(options)) = &cli.command {
+        return sandbox::sandbox(options).map_or_else(|problem| fail(&problem), ExitCode::from);
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -46,11 +57,13 @@ fn main() -> ExitCode {
     runtime.shutdown_background();
     match result {
         Ok(exit) => ExitCode::from(exit as u8),
-        Err(problem) => {
-            tell!("error: {}", terminal::plain(&problem.message));
-            ExitCode::from(problem.exit as u8)
-        }
+        Err(problem) => fail(&problem),
     }
+}
+
+fn fail(problem: &Problem) -> ExitCode {
+    tell!("error: {}", terminal::plain(&problem.message));
+    ExitCode::from(problem.exit as u8)
 }
 
 async fn dispatch(cli: Cli) -> Result<Exit, Problem> {
@@ -74,6 +87,8 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Doctor { settings, offline } => doctor::doctor(&settings, offline).await,
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,
+        // Dealt with before the runtime was made.
+        Command::Sandbox(_) => Ok(Exit::Ok),
         Command::Permissions { command } => match command {
             PermissionsCommand::List { settings } => permissions::list(&settings),
             PermissionsCommand::Test { calls, settings } => permissions::test(&calls, &settings),

@@ -62,6 +62,7 @@ mod list_directory;
 mod path;
 pub mod process;
 mod read_file;
+pub mod sandbox;
 mod search;
 mod text;
 mod todo;

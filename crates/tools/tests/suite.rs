@@ -23,3 +23,5 @@ mod notes;
 mod search;
 #[path = "suite/specs.rs"]
 mod specs;
+#[path = "suite/wall.rs"]
+mod wall;

@@ -61,6 +61,8 @@ const PORTS: &[Port] = &[
     Port { files: "crates/core/src/clock.rs",       to: &[World::Clock, World::Sleep] },
     Port { files: "crates/tools/src/process*.rs",   to: &[World::Clock, World::Sleep, World::Process] },
     Port { files: "crates/tools/src/bash*.rs",      to: &[World::Clock, World::Sleep, World::Process] },
+    // The helper becomes the command, from the folder it was started in.
+    Port { files: "crates/tools/src/sandbox*.rs",   to: &[World::Environment, World::Process] },
     // A key comes from a variable or from a command the user named.
     Port { files: "crates/providers/src/key*.rs",   to: &[World::Environment, World::Process] },
     // The binary assembles the ports; the rest never ships or is a world of its own.

@@ -153,3 +153,43 @@ fn declared_tools_are_offered() {
     listed.assert_code(0).assert_says("not trusted");
     assert!(!listed.stdout.contains("count_lines"), "{listed}");
 }
+
+/// SAFE-4: `windlass sandbox` runs a command that can change only this folder, sees no keys, and has no network; its
+/// exit code comes through.
+#[test]
+fn a_command_behind_the_wall() {
+    let workspace = workspace();
+    let outside = workspace.user_home().join("outside.txt");
+    std::fs::create_dir_all(workspace.user_home().join(".ssh")).expect("a folder");
+    std::fs::write(workspace.user_home().join(".ssh/key"), "hunter2").expect("a key");
+    let script = format!(
+        "echo in > inside.txt; echo out > '{}'; cat ~/.ssh/key; exit 7",
+        outside.display()
+    );
+    let output = workspace
+        .run(&["sandbox", "--", "sh", "-c", &script])
+        .env("TMPDIR", "/var/tmp")
+        .output();
+    output.assert_code(7);
+    assert_eq!(workspace.read("inside.txt"), "in\n");
+    assert!(
+        !outside.exists() && !output.stdout.contains("hunter2"),
+        "{output}"
+    );
+
+    let script = "import socket; socket.create_connection((\"127.0.0.1\", 9), 1)";
+    let output = workspace
+        .run(&["sandbox", "--", "python3", "-c", script])
+        .env("TMPDIR", "/var/tmp")
+        .output();
+    output.assert_code(1).assert_says("PermissionError");
+    let output = workspace
+        .run(&["sandbox", "--network", "--", "python3", "-c", script])
+        .env("TMPDIR", "/var/tmp")
+        .output();
+    output.assert_code(1).assert_says("ConnectionRefusedError");
+    workspace
+        .run(&["sandbox", "--", "no-such-program"])
+        .output()
+        .assert_code(2);
+}

@@ -1,0 +1,75 @@
+//! `windlass sandbox`: any command behind the wall.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use windlass_tools::sandbox::{Gap, Network, Policy, Wall};
+
+use crate::args::SandboxOptions;
+use crate::environment;
+use crate::exec::working_directory;
+use crate::exit::{Exit, Problem};
+use crate::terminal::tell;
+
+/// Runs a command that can change only this folder and the temporary one, and returns its exit code.
+pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
+    let Some((program, arguments)) = options.command.split_first() else {
+        return Err(Problem::usage(
+            "name a command, as in `windlass sandbox -- make test`",
+        ));
+    };
+    let failed = |what: String| Problem::new(Exit::Failed, what);
+    let mut policy = Policy::for_workspace(&working_directory(None)?, &temp(), &denied()?);
+    policy.write.extend(options.write.iter().cloned());
+    if options.network {
+        policy.network = Network::On;
+    }
+    let wall = Wall::new(policy).map_err(|error| failed(error.to_string()))?;
+    for gap in wall.gaps() {
+        match gap {
+            Gap::Open(path) => tell!("warning: {} cannot be protected here", path.display()),
+            Gap::Frozen(path) => tell!("warning: nothing new can be made directly in {}", path.display()),
+        }
+    }
+    let place = find(program)
+        .ok_or_else(|| Problem::usage(format!("{program}: there is no such command on PATH")))?;
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (helper, arguments) = wall.wrap(&place, &words);
+    let status = Command::new(helper).args(arguments).status();
+    let status = status.map_err(|error| failed(format!("{program}: {error}")))?;
+    let signal = || status.signal().and_then(|signal| u8::try_from(128 + signal).ok());
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.or_else(signal).unwrap_or(Exit::Failed as u8))
+}
+
+fn temp() -> PathBuf {
+    PathBuf::from(environment::var("TMPDIR").unwrap_or_else(|| "/tmp".to_owned()))
+}
+
+/// What no command may see: keys of other programs, and our own folders.
+fn denied() -> Result<Vec<PathBuf>, Problem> {
+    let folders = environment::folders()?;
+    let mut denied = vec![
+        PathBuf::from("/etc/shadow"),
+        folders.config,
+        folders.data,
+        folders.state,
+    ];
+    if let Some(home) = environment::var("HOME") {
+        denied.extend([".ssh", ".gnupg"].map(|name| Path::new(&home).join(name)));
+    }
+    Ok(denied)
+}
+
+/// The program's place: as it is written when it has a slash, else on PATH.
+fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return std::fs::canonicalize(program).ok();
+    }
+    let path = environment::var("PATH")?;
+    std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(program))
+        .find(|place| place.is_file())
+}

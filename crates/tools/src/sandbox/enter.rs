@@ -1,0 +1,139 @@
+//! The helper's main: it narrows itself and becomes the program. On any failure it ends; it never runs the program without.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, exit};
+
+use rustix::io::FdFlags;
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use super::policy::{Guard, Limits, Settled};
+use super::{WallError, capabilities, filter, grants, masks, support};
+
+/// The program was found but cannot be run, or the wall could not be put up.
+const CANNOT_RUN: i32 = 126;
+/// The program was not found.
+const NOT_FOUND: i32 = 127;
+
+/// Narrows this process as the arguments after [`HELPER`](super::HELPER) say, and becomes the program they name.
+///
+/// Must be called first in `main`, while there is one thread. Whatever goes wrong is told in one line on stderr, with the
+/// exit codes of a shell: 127 when there is no such program, 126 for everything else.
+pub fn enter(args: impl Iterator<Item = OsString>) -> ! {
+    let (code, text) = match narrow_and_run(args) {
+        Ok(never) => match never {},
+        Err(Failure::Wall(error)) => (CANNOT_RUN, format!("the sandbox could not be set up: {error}")),
+        Err(Failure::Program(name, error)) => {
+            let missing = error.kind() == io::ErrorKind::NotFound;
+            let code = if missing { NOT_FOUND } else { CANNOT_RUN };
+            (code, format!("{}: {error}", name.display()))
+        }
+    };
+    // There is nobody to tell when stderr is gone; the exit code still says it.
+    let _ = writeln!(io::stderr(), "windlass: {text}");
+    exit(code)
+}
+
+enum Failure {
+    Wall(WallError),
+    Program(OsString, io::Error),
+}
+
+impl From<WallError> for Failure {
+    fn from(error: WallError) -> Self {
+        Self::Wall(error)
+    }
+}
+
+fn narrow_and_run(mut args: impl Iterator<Item = OsString>) -> Result<Infallible, Failure> {
+    let policy = args.next().ok_or(WallError::Arguments)?;
+    if policy == support::PROBE {
+        exit(support::probe());
+    }
+    let policy = policy.to_str().ok_or(WallError::Arguments)?;
+    let settled = Settled::decode(policy)?;
+    if args.next().is_none_or(|mark| mark != "--") {
+        return Err(WallError::Arguments.into());
+    }
+    let program = args.next().ok_or(WallError::Arguments)?;
+    narrow(&settled)?;
+    let error = Command::new(&program).args(args).exec();
+    Err(Failure::Program(program, error))
+}
+
+/// The order matters: each step takes away what the one before needed.
+fn narrow(settled: &Settled) -> Result<(), WallError> {
+    if settled.has(Guard::Descriptors) {
+        close_on_exec().map_err(|error| WallError::system("closing inherited files", error))?;
+    }
+    let masked = match settled.masks {
+        true if settled.has(Guard::Masks) => masks::put_up(settled)?,
+        true => settled.inside_writable().cloned().collect(),
+        false => BTreeSet::new(),
+    };
+    if settled.has(Guard::Limits) {
+        limit(&settled.limits).map_err(|error| WallError::system("setting limits", error))?;
+    }
+    if settled.has(Guard::Capabilities) {
+        capabilities::drop_dangerous().map_err(|error| WallError::system("dropping capabilities", error))?;
+    }
+    if settled.has(Guard::NewPrivileges) {
+        rustix::thread::set_no_new_privs(true)
+            .map_err(|error| WallError::system("refusing new privileges", error))?;
+    }
+    if settled.has(Guard::Paths) {
+        grants::restrict(settled, &masked)?;
+    }
+    if settled.has(Guard::Filter) {
+        filter::install(settled, support::truncation())?;
+    }
+    Ok(())
+}
+
+/// A descriptor that leaked into us would be a way around every rule about paths.
+fn close_on_exec() -> io::Result<()> {
+    for entry in fs::read_dir("/proc/self/fd")? {
+        let number = entry?
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<RawFd>().ok());
+        let Some(number) = number.filter(|number| *number > 2) else {
+            continue;
+        };
+        // SAFETY: the number was just listed as open and nothing else in this single thread closes it; the borrow ends here.
+        #[allow(unsafe_code)]
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        rustix::io::fcntl_setfd(descriptor, FdFlags::CLOEXEC)?;
+    }
+    Ok(())
+}
+
+fn limit(limits: &Limits) -> rustix::io::Result<()> {
+    let core = Some(limits.core.unwrap_or_default());
+    let wanted = [
+        (Resource::Core, core),
+        (Resource::Nproc, limits.processes),
+        (Resource::Fsize, limits.file_size),
+        (Resource::Nofile, limits.open_files),
+        (Resource::As, limits.memory),
+    ];
+    for (resource, value) in wanted {
+        let Some(value) = value else { continue };
+        // Raising a limit is not what this is for, and needs a privilege.
+        let most = rustix::process::getrlimit(resource).maximum;
+        let value = Some(most.map_or(value, |most| most.min(value)));
+        setrlimit(
+            resource,
+            Rlimit {
+                current: value,
+                maximum: value,
+            },
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! What is denied: by path, by name, and by the object itself, whatever it is called.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Component, Path, PathBuf};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use super::{Attempt, LINKS, follow};
+
+/// Names that only look like secrets.
+const EXAMPLES: [&str; 3] = [".env.example", ".env.sample", ".env.template"];
+
+#[derive(Debug)]
+pub(super) struct Denied {
+    /// As written, and where they lead.
+    paths: Vec<PathBuf>,
+    names: GlobSet,
+}
+
+impl Denied {
+    pub(super) fn new(denied: &[PathBuf]) -> io::Result<Self> {
+        let mut names = GlobSetBuilder::new();
+        let mut paths = Vec::new();
+        for path in denied {
+            if path.is_absolute() {
+                paths.push(path.components().collect());
+                paths.extend(follow(path, LINKS).ok());
+            } else {
+                let pattern = path.to_str().filter(|pattern| !pattern.contains('/'));
+                let pattern = pattern.ok_or(io::ErrorKind::InvalidInput)?;
+                let glob = GlobBuilder::new(pattern).build();
+                names.add(glob.map_err(io::Error::other)?);
+            }
+        }
+        let names = names.build().map_err(io::Error::other)?;
+        Ok(Self { paths, names })
+    }
+
+    /// Whether a path is denied.
+    pub(super) fn covers(&self, path: &Path) -> bool {
+        self.paths.iter().any(|denied| path.starts_with(denied))
+    }
+
+    /// Whether one of the names is. Names above an allowed folder do not count: somebody allowed it there.
+    pub(super) fn names(&self, path: &Path) -> bool {
+        path.components().any(|part| self.named(part))
+    }
+
+    fn named(&self, part: Component<'_>) -> bool {
+        let Component::Normal(name) = part else {
+            return false;
+        };
+        let example = EXAMPLES.iter().any(|example| name == *example);
+        !example && self.names.is_match(name)
+    }
+
+    /// Whether an open object is a denied one under another name: through a second mount, or a hard link.
+    pub(super) fn check(&self, object: impl AsFd) -> Result<(), Attempt> {
+        let data = rustix::fs::fstat(object).map_err(|error| Attempt::System(error.into()))?;
+        let same = |path: &PathBuf| {
+            // Looked up each time: what is denied may have come into being since.
+            fs::metadata(path).is_ok_and(|denied| {
+                use std::os::unix::fs::MetadataExt;
+                (denied.dev(), denied.ino()) == (data.st_dev, data.st_ino)
+            })
+        };
+        if self.paths.iter().any(same) {
+            return Err(Attempt::Denied);
+        }
+        Ok(())
+    }
+}

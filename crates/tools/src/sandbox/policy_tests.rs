@@ -1,0 +1,82 @@
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+fn settled(policy: Policy) -> Settled {
+    policy.settle(true).expect("a policy")
+}
+
+/// SAFE-4: denied paths are kept under every spelling: through links, and where a link of that name leads.
+#[test]
+fn denied_paths_are_real_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for name in ["work", "temp", "keys", "home"] {
+        fs::create_dir(root.join(name)).unwrap();
+    }
+    symlink(root.join("home"), root.join("link")).unwrap();
+    symlink(root.join("keys"), root.join("home/.ssh")).unwrap();
+    let denied = [root.join("link/.ssh"), root.join("link/.gnupg/absent")];
+    let policy = Policy::for_workspace(&root.join("work"), &root.join("temp"), &denied);
+    let expected = ["home/.gnupg/absent", "home/.ssh", "keys"].map(|name| root.join(name));
+    assert_eq!(settled(policy).denied, expected);
+}
+
+/// SAFE-4: namespaces are made only when there is something that only they keep, or keep for less.
+#[test]
+fn masks_are_for_what_is_inside() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let masks = |denied: &Path| settled(Policy::for_workspace(&root, &root, &[denied.to_owned()])).masks;
+    assert!(masks(&root.join(".env")));
+    assert!(masks(Path::new("/etc/passwd")));
+    assert!(!masks(Path::new("/etc/no-such-file")));
+}
+
+#[test]
+fn bad_policies_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let check = |write: &Path, denied: &Path| {
+        let policy = Policy::for_workspace(write, &root, &[denied.to_owned()]);
+        policy.settle(true).map(drop).map_err(|error| error.to_string())
+    };
+    let told = |path: &Path, problem: &str| {
+        Err(format!(
+            "the path {} of the sandbox policy {problem}",
+            path.display()
+        ))
+    };
+    let env = root.join(".env");
+    assert_eq!(check(&root, &env), Ok(()));
+    assert_eq!(
+        check(&root, Path::new(".env")),
+        told(Path::new(".env"), "is not absolute")
+    );
+    assert_eq!(check(&root, &root), told(&root, "is both denied and writable"));
+    let absent = root.join("absent");
+    assert_eq!(check(&absent, &env), told(&absent, "is not a folder that exists"));
+    let lost = root.join("absent/../x");
+    assert_eq!(
+        check(&root, &lost),
+        told(
+            &root.join("absent/.."),
+            "leads through a folder that does not exist"
+        )
+    );
+}
+
+#[test]
+fn a_policy_survives_the_way_to_the_helper() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let before = settled(Policy::for_workspace(&root, &root, &[root.join("a \"b\" \n")]));
+    let after = Settled::decode(&before.encode()).unwrap();
+    assert_eq!(after.encode(), before.encode());
+    for text in ["", "{}", "[]", "{\"read\":[]}"] {
+        assert!(
+            matches!(Settled::decode(text), Err(WallError::Arguments)),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,663 @@
+//! The wall from outside: commands run in it and try to get out.
+
+use std::fs;
+use std::io::Read;
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+use windlass_tools::sandbox::{Gap, Guard, LocalSockets, Network, Policy, Wall};
+
+/// Folders with something to protect, and a policy for them.
+struct Scene {
+    _folder: TempDir,
+    root: PathBuf,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("a path");
+        let scene = Self {
+            _folder: folder,
+            root,
+        };
+        for name in [
+            "work",
+            "work/.git",
+            "work/.git/hooks",
+            "temp",
+            "home",
+            "home/.ssh",
+            "outside",
+        ] {
+            fs::create_dir(scene.at(name)).expect(name);
+        }
+        fs::write(scene.at("home/.ssh/key"), "SECRET").expect("a key");
+        fs::write(scene.at("home/notes"), "notes").expect("notes");
+        fs::write(scene.at("work/.env"), "SECRET").expect("an env");
+        fs::write(scene.at("work/.git/config"), "[core]").expect("a config");
+        fs::write(scene.at("outside/file"), "outside").expect("a file");
+        open_up(&scene.root);
+        scene
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    fn policy(&self) -> Policy {
+        let denied = [
+            "home/.ssh",
+            "home/.gnupg",
+            "work/.env",
+            "work/.windlass/config.toml",
+            "work/.git/hooks",
+        ];
+        let denied: Vec<PathBuf> = denied.iter().map(|name| self.at(name)).collect();
+        let mut policy = Policy::for_workspace(&self.at("work"), &self.at("temp"), &denied);
+        policy.read_only = vec![self.at("work/.git/config"), self.at("work/.mcp")];
+        policy
+    }
+
+    fn run(&self, policy: Policy, script: &str) -> String {
+        self.run_in(policy, &self.at("work"), script)
+    }
+
+    fn run_in(&self, policy: Policy, cwd: &Path, script: &str) -> String {
+        let wall = Wall::with_helper(policy, &helper()).expect("a wall");
+        let output = start(&wall, &[], "/bin/sh", &["-c", script], cwd);
+        told(&output)
+    }
+}
+
+/// So that another user can work there, too.
+fn open_up(folder: &Path) {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("a mode");
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            open_up(&path);
+        } else {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("a mode");
+        }
+    }
+}
+
+/// The example beside this test: a test program cannot be the helper itself.
+fn helper() -> PathBuf {
+    let test = std::env::current_exe().expect("our path");
+    let target = test.parent().and_then(Path::parent).expect("the target folder");
+    target.join("examples/sandbox")
+}
+
+fn start(wall: &Wall, before: &[&str], program: &str, args: &[&str], cwd: &Path) -> Output {
+    let (helper, all) = wall.wrap(Path::new(program), args);
+    let mut words: Vec<std::ffi::OsString> = before.iter().map(Into::into).collect();
+    words.push(helper.into());
+    words.extend(all);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).current_dir(cwd).stdin(Stdio::null());
+    command.output().expect("a command")
+}
+
+/// What it said, both streams, without the last newline.
+fn told(output: &Output) -> String {
+    let text = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    String::from_utf8_lossy(&text).trim().to_owned()
+}
+
+/// A script that prints `REACHED` when it got through the wall, and the guards without which it does.
+struct Case {
+    name: &'static str,
+    script: &'static str,
+    guards: &'static [Guard],
+}
+
+const fn case(name: &'static str, script: &'static str, guards: &'static [Guard]) -> Case {
+    Case { name, script, guards }
+}
+
+const CASES: &[Case] = &[
+    case(
+        "write outside",
+        "echo x > ../outside/new && echo REACHED",
+        &[Guard::Paths],
+    ),
+    case(
+        "change outside",
+        "echo x >> ../outside/file && echo REACHED",
+        &[Guard::Paths],
+    ),
+    case(
+        "truncate outside",
+        "python3 -c 'import os; os.truncate(\"../outside/file\", 0)' && echo REACHED",
+        &[Guard::Paths],
+    ),
+    case(
+        "remove outside",
+        "rm ../outside/file && echo REACHED",
+        &[Guard::Paths],
+    ),
+    case(
+        "move out",
+        "echo x > a; mv a ../outside/a && echo REACHED",
+        &[Guard::Paths],
+    ),
+    case(
+        "read denied",
+        "grep -q SECRET ../home/.ssh/key && echo REACHED",
+        &[Guard::Paths, Guard::Masks],
+    ),
+    case(
+        "list denied",
+        "ls ../home/.ssh | grep -q key && echo REACHED",
+        &[Guard::Paths, Guard::Masks],
+    ),
+    case(
+        "read denied by a link",
+        "ln -s ../home/.ssh x; grep -q SECRET x/key && echo REACHED",
+        &[Guard::Paths, Guard::Masks],
+    ),
+    case(
+        "read denied by a hard link",
+        "ln ../home/.ssh/key x && grep -q SECRET x && echo REACHED",
+        &[Guard::Paths, Guard::Masks],
+    ),
+    case(
+        "read denied by the process root",
+        "grep -q SECRET /proc/self/root$PWD/../home/.ssh/key && echo REACHED",
+        &[Guard::Paths, Guard::Masks],
+    ),
+    case(
+        "read denied by a working directory",
+        "cd ../home/.ssh && grep -q SECRET key && echo REACHED",
+        &[Guard::Paths, Guard::Masks],
+    ),
+    case(
+        "make absent denied outside",
+        "mkdir ../home/.gnupg && echo REACHED",
+        &[Guard::Paths],
+    ),
+    case(
+        "read denied inside",
+        "grep -q SECRET .env && echo REACHED",
+        &[Guard::Masks],
+    ),
+    case(
+        "read denied inside by a hard link",
+        "ln .env x && grep -q SECRET x && echo REACHED",
+        &[Guard::Masks],
+    ),
+    case(
+        "move denied inside",
+        "mv .env x && grep -q SECRET x && echo REACHED",
+        &[Guard::Masks],
+    ),
+    case(
+        "replace denied inside",
+        "echo x > y; mv -f y .env && echo REACHED",
+        &[Guard::Masks],
+    ),
+    case(
+        "remove denied inside",
+        "rm -f .env && echo REACHED",
+        &[Guard::Masks],
+    ),
+    case(
+        "make in denied inside",
+        "echo x > .git/hooks/pre-commit && echo REACHED",
+        &[Guard::Masks],
+    ),
+    case(
+        "make absent denied inside",
+        "chmod 700 .windlass; echo x > .windlass/config.toml && echo REACHED",
+        &[Guard::Masks],
+    ),
+    case(
+        "take away what holds a place",
+        "rmdir .windlass && mkdir .windlass && echo x > .windlass/config.toml && echo REACHED",
+        &[Guard::Masks],
+    ),
+    case(
+        "change read-only inside",
+        "echo x >> .git/config && echo REACHED",
+        &[Guard::Masks],
+    ),
+    case(
+        "make absent read-only inside",
+        "rmdir .mcp; mkdir .mcp && echo REACHED",
+        &[Guard::Masks],
+    ),
+    case(
+        "move the folder of a denied path",
+        "mv .git .old && mkdir .git && mkdir .git/hooks && echo x > .git/hooks/a && echo REACHED",
+        &[Guard::Masks],
+    ),
+    case(
+        "inherit by a session",
+        "setsid sh -c '(echo x > ../outside/new) && echo REACHED' 2>&1",
+        &[Guard::Paths],
+    ),
+    case(
+        "own namespace",
+        "unshare -U true && echo REACHED",
+        &[Guard::Filter],
+    ),
+    case(
+        "unmount",
+        "umount .env && echo REACHED",
+        &[Guard::Filter, Guard::Capabilities, Guard::Paths],
+    ),
+    case("personality", "setarch -R true && echo REACHED", &[Guard::Filter]),
+    case(
+        "new privileges",
+        "grep -q 'NoNewPrivs:.0' /proc/self/status && echo REACHED",
+        &[Guard::NewPrivileges, Guard::Paths, Guard::Filter],
+    ),
+    case("signal outside", "kill -0 $PPID && echo REACHED", &[Guard::Paths]),
+    case(
+        "environment of the parent",
+        "tr -d '\\0' < /proc/$PPID/environ >/dev/null && echo REACHED",
+        &[Guard::Paths, Guard::Capabilities],
+    ),
+    case(
+        "raw disks",
+        "for d in /dev/[a-z]*; do test -b $d && head -c 1 $d > /dev/null && echo REACHED; done; true",
+        &[Guard::Paths],
+    ),
+    case(
+        "foreign numbers",
+        "python3 -c 'import ctypes; ctypes.CDLL(None).syscall(0x40000027)' && echo REACHED",
+        &[Guard::Filter],
+    ),
+    case(
+        "rings",
+        "python3 -c 'import ctypes; c = ctypes.CDLL(None, use_errno=True); c.syscall(425, 1, 0); exit(ctypes.get_errno() == 1)' && echo REACHED",
+        &[Guard::Filter],
+    ),
+    case(
+        "memory of others",
+        "python3 -c 'import ctypes; c = ctypes.CDLL(None, use_errno=True); exit(c.process_vm_readv(0, 0, 0, 0, 0, 0) != 0 and ctypes.get_errno() == 1)' && echo REACHED",
+        &[Guard::Filter],
+    ),
+    case(
+        "trace",
+        "python3 -c 'import ctypes; exit(ctypes.CDLL(None).ptrace(0, 0, 0, 0) != 0)' && echo REACHED",
+        &[Guard::Filter],
+    ),
+];
+
+/// What the system refuses to everybody but root, wall or not.
+const NEED_ROOT: [&str; 3] = ["raw disks", "unmount", "environment of the parent"];
+
+/// SAFE-4: every way out is closed, for commands and their children, and each test notices when its guard is off.
+#[test]
+fn every_way_out_is_closed() {
+    let mut wrong = Vec::new();
+    for Case { name, script, guards } in CASES {
+        let scene = Scene::new();
+        let with = scene.run(scene.policy(), script);
+        if with.contains("REACHED") || with.contains("sandbox could not") {
+            wrong.push(format!("{name}: {with}"));
+        }
+        let scene = Scene::new();
+        let policy = guards
+            .iter()
+            .fold(scene.policy(), |policy, guard| policy.without_for_tests(*guard));
+        let without = scene.run(policy, script);
+        let missing = NEED_ROOT.contains(name) && !as_root();
+        if !without.contains("REACHED") && !missing {
+            wrong.push(format!("{name}, although its guard is off: {without}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn as_root() -> bool {
+    fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("Uid:\t0"))
+}
+
+/// SAFE-4: the same as another user, who has no privileges to begin with.
+#[test]
+fn every_way_out_is_closed_for_nobody() {
+    if !as_root() {
+        return;
+    }
+    // The helper must be where that user can start it.
+    let place = tempfile::tempdir().expect("a folder");
+    open_up(place.path());
+    let program = place.path().join("sandbox");
+    // By another process: a file that we write ourselves could be busy in a child of another test.
+    let copied = Command::new("cp").arg(helper()).arg(&program).status();
+    assert!(copied.expect("a command").success());
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let mut wrong = Vec::new();
+    for Case { name, script, .. } in CASES {
+        let scene = Scene::new();
+        let wall = Wall::with_helper(scene.policy(), &program).expect("a wall");
+        // What holds a place is made by whoever runs Windlass; here that is nobody.
+        for held in ["work/.windlass", "work/.mcp"] {
+            std::os::unix::fs::chown(scene.at(held), Some(65534), Some(65534)).expect("an owner");
+        }
+        let before = ["runuser", "-u", "nobody", "--"];
+        let output = start(&wall, &before, "/bin/sh", &["-c", script], &scene.at("work"));
+        let said = told(&output);
+        if said.contains("REACHED") || said.contains("sandbox could not") {
+            wrong.push(format!("{name}: {said}"));
+        }
+        let good = start(
+            &wall,
+            &before,
+            "/bin/sh",
+            &["-c", "echo x > new && cat new"],
+            &scene.at("work"),
+        );
+        assert_eq!(told(&good), "x");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// SAFE-4: a command that crashes leaves no memory behind in a file.
+#[test]
+fn there_are_no_core_files() {
+    let scene = Scene::new();
+    assert_eq!(scene.run(scene.policy(), "ulimit -Hc").trim(), "0");
+}
+
+/// SAFE-4: what a command is for still works.
+#[test]
+fn ordinary_work_goes_on() {
+    let scene = Scene::new();
+    let script = "set -e; mkdir -p a/b; echo one > a/b/c; mv a/b/c a/d; ln a/d e; ln -s d a/f; cat a/f e > /dev/null; \
+        rm -r a; echo two > ../temp/x; cat ../temp/x ../home/notes; cat .git/config; ls .. > /dev/null; \
+        python3 -c 'import multiprocessing; multiprocessing.Semaphore()'; (sleep 0 & wait); git init -q new; \
+        git -C new status -s; stat -c %A .windlass";
+    assert_eq!(scene.run(scene.policy(), script), "two\nnotes[core]dr-xr-xr-x");
+    assert!(!scene.at("work/.windlass").exists() && !scene.at("work/.mcp").exists());
+}
+
+/// SAFE-4: the exit code and the arguments pass through; a missing program is told as a shell tells it.
+#[test]
+fn programs_are_what_they_are_without() {
+    let scene = Scene::new();
+    let wall = Wall::with_helper(scene.policy(), &helper()).expect("a wall");
+    let code =
+        |program: &str, args: &[&str]| start(&wall, &[], program, args, &scene.at("work")).status.code();
+    assert_eq!(
+        code("/bin/sh", &["-c", "exit $#", "sh", "a b", "", "--"]),
+        Some(3)
+    );
+    assert_eq!(code("/no/such/program", &[]), Some(127));
+    assert_eq!(
+        code(&scene.at("work/.git/config").display().to_string(), &[]),
+        Some(126)
+    );
+    let output = Command::new(helper())
+        .args(["__sandbox", "{}", "--", "true"])
+        .output()
+        .expect("a command");
+    assert_eq!(output.status.code(), Some(126));
+    assert_eq!(
+        told(&output),
+        "windlass: the sandbox could not be set up: the sandbox helper got arguments that it does not understand"
+    );
+}
+
+/// SAFE-4: the directory that a model chooses does not widen anything, and relative paths from it meet the masks.
+#[test]
+fn the_working_directory_widens_nothing() {
+    let scene = Scene::new();
+    let here = |cwd: &str, script: &str| scene.run_in(scene.policy(), &scene.at(cwd), script);
+    assert!(here("outside", "echo x > new").contains("Permission denied"));
+    assert!(here("work/.git", "echo x > hooks/a").contains("Read-only file system"));
+    assert!(here("work/.git/hooks", "echo x > a").contains("Read-only file system"));
+    assert!(!here("home/.ssh", "cat key").contains("SECRET"));
+    assert_eq!(here("work/.git", "echo x > new; cat new"), "x");
+    let wider = scene.policy().without_for_tests(Guard::Directory);
+    assert_eq!(
+        scene.run_in(wider, &scene.at("work/.git"), "echo x > hooks/a; cat hooks/a"),
+        "x"
+    );
+}
+
+/// SAFE-4: a folder on the way to a denied path cannot be moved away.
+#[test]
+fn folders_above_a_denied_path_are_pinned() {
+    let script = "mv .git old && echo REACHED";
+    let scene = Scene::new();
+    assert!(!scene.run(scene.policy(), script).contains("REACHED"));
+    let scene = Scene::new();
+    let loose = scene.policy().without_for_tests(Guard::Pins);
+    assert!(scene.run(loose, script).contains("REACHED"));
+}
+
+/// SAFE-4: files that leaked into the helper do not reach the command.
+#[test]
+fn inherited_files_are_closed() {
+    let scene = Scene::new();
+    let run = |policy: Policy| {
+        let wall = Wall::with_helper(policy, &helper()).expect("a wall");
+        let (program, args) = wall.wrap(Path::new("/bin/sh"), &["-c", "cat <&9"]);
+        let words: Vec<_> = args
+            .iter()
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .collect();
+        let key = scene.at("home/.ssh/key");
+        let mut command = Command::new("/bin/bash");
+        command
+            .args(["-c", "exec 9< \"$1\"; shift; exec \"$@\"", "bash"])
+            .arg(key)
+            .arg(program)
+            .args(words);
+        told(&command.current_dir(scene.at("work")).output().expect("a command"))
+    };
+    assert!(!run(scene.policy()).contains("SECRET"));
+    assert!(run(scene.policy().without_for_tests(Guard::Descriptors)).contains("SECRET"));
+}
+
+const CONNECT: &str = "
+import socket, sys
+kind, port = sys.argv[1], sys.argv[2]
+try:
+    if kind == 'tcp': socket.create_connection(('127.0.0.1', int(port)), 2)
+    elif kind == 'udp': socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', int(port)))
+    elif kind == 'dns': socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    elif kind == 'packet': socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM)
+    elif kind == 'unix': socket.socket(socket.AF_UNIX).connect(port)
+    elif kind == 'abstract': socket.socket(socket.AF_UNIX).connect('\\0' + port)
+    elif kind == 'pair':
+        a, b = socket.socketpair(); a.send(b'x'); b.recv(1)
+    elif kind == 'datagrams': socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    print('REACHED')
+except OSError as error:
+    print('refused', error.errno)
+";
+
+/// SAFE-4: with the network off there is no TCP, no UDP, no name service and no way to programs that listen on a path;
+/// with it on there is the internet, and still no such program.
+#[test]
+fn the_network_is_off_unless_allowed() {
+    let scene = Scene::new();
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let live = tcp.local_addr().expect("an address").port().to_string();
+    let udp = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let udp = udp.local_addr().expect("an address").port().to_string();
+    let local = scene.at("work/socket");
+    let _local = UnixListener::bind(&local).expect("a socket");
+    let local = local.display().to_string();
+    let name = format!("windlass-test-{}", std::process::id());
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a name");
+    let _abstract = UnixListener::bind_addr(&address).expect("a socket");
+    let run = |policy: Policy, kind: &str, port: &str| {
+        let wall = Wall::with_helper(policy, &helper()).expect("a wall");
+        told(&start(
+            &wall,
+            &[],
+            "python3",
+            &["-c", CONNECT, kind, port],
+            &scene.at("work"),
+        ))
+    };
+    let on = || Policy {
+        network: Network::On,
+        ..scene.policy()
+    };
+    let open = || Policy {
+        local_sockets: LocalSockets::All,
+        ..scene.policy()
+    };
+    let unfiltered = || {
+        scene
+            .policy()
+            .without_for_tests(Guard::Filter)
+            .without_for_tests(Guard::Paths)
+    };
+    let cases = [
+        ("tcp", &live, "refused 1", "REACHED", "refused 1"),
+        ("udp", &udp, "refused 1", "REACHED", "refused 1"),
+        ("dns", &live, "refused 1", "REACHED", "refused 1"),
+        ("packet", &live, "refused 1", "refused 1", "refused 1"),
+        ("unix", &local, "refused 1", "refused 1", "REACHED"),
+        ("abstract", &name, "refused 1", "refused 1", "refused 1"),
+        ("pair", &live, "REACHED", "REACHED", "REACHED"),
+        ("datagrams", &live, "refused 1", "refused 1", "REACHED"),
+    ];
+    for (kind, port, off, with_network, with_local) in cases {
+        assert_eq!(run(scene.policy(), kind, port), off, "{kind}, off");
+        assert_eq!(run(on(), kind, port), with_network, "{kind}, on");
+        assert_eq!(run(open(), kind, port), with_local, "{kind}, local sockets");
+        if kind != "packet" {
+            assert_eq!(
+                run(unfiltered(), kind, port),
+                "REACHED",
+                "{kind}, although its guard is off"
+            );
+        }
+    }
+}
+
+/// SAFE-4: a child that starts the helper with a wide policy stays behind the narrow one.
+#[test]
+fn a_second_helper_widens_nothing() {
+    let scene = Scene::new();
+    let wide = Policy {
+        read: vec!["/".into()],
+        write: vec!["/".into()],
+        network: Network::On,
+        ..Policy::default()
+    };
+    let wide = Wall::with_helper(wide, &helper()).expect("a wall");
+    let (program, args) = wide.wrap(
+        Path::new("/bin/sh"),
+        &["-c", "cat ../home/.ssh/key; echo x > ../outside/new; echo end"],
+    );
+    let args: Vec<_> = args
+        .iter()
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let wall = Wall::with_helper(scene.policy(), &helper()).expect("a wall");
+    let said = told(&start(
+        &wall,
+        &[],
+        &program.display().to_string(),
+        &args,
+        &scene.at("work"),
+    ));
+    assert!(said.starts_with("end") && !said.contains("SECRET"), "{said}");
+    assert!(!scene.at("outside/new").exists());
+}
+
+/// SAFE-4: what cannot be kept is told: a link where a denied path should be.
+#[test]
+fn gaps_are_told() {
+    let scene = Scene::new();
+    let wall = Wall::with_helper(scene.policy(), &helper()).expect("a wall");
+    assert_eq!(wall.gaps(), []);
+    fs::remove_file(scene.at("work/.env")).expect("removed");
+    symlink(scene.at("home/notes"), scene.at("work/.env")).expect("a link");
+    let wall = Wall::with_helper(scene.policy(), &helper()).expect("a wall");
+    assert_eq!(wall.gaps(), [Gap::Open(scene.at("work/.env"))]);
+    let said = told(&start(
+        &wall,
+        &[],
+        "/bin/sh",
+        &["-c", "cat .env ../home/notes"],
+        &scene.at("work"),
+    ));
+    assert!(!said.contains("notes\n") && said.contains("denied"), "{said}");
+}
+
+/// SAFE-4: without namespaces what exists is still kept, and what is not kept is told.
+#[test]
+fn without_namespaces_there_are_gaps() {
+    let scene = Scene::new();
+    // A helper that cannot make namespaces: it cannot even be started for the probe, and is put right afterwards.
+    let wall = Wall::with_helper(scene.policy(), Path::new("/no/helper")).expect("a wall");
+    let open = ["work/.windlass/config.toml", "work/.mcp"].map(|name| Gap::Open(scene.at(name)));
+    let frozen = ["work", "work/.git"].map(|name| Gap::Frozen(scene.at(name)));
+    for gap in open.iter().chain(&frozen) {
+        assert!(wall.gaps().contains(gap), "{gap:?} in {:?}", wall.gaps());
+    }
+    let run = |script: &str| {
+        let (_, args) = wall.wrap(Path::new("/bin/sh"), &["-c", script]);
+        let mut command = Command::new(helper());
+        told(
+            &command
+                .args(args)
+                .current_dir(scene.at("work"))
+                .output()
+                .expect("a command"),
+        )
+    };
+    fs::create_dir(scene.at("work/src")).expect("a folder");
+    assert_eq!(run("echo x > src/new; cat src/new ../home/notes"), "x\nnotes");
+    for script in [
+        "cat .env",
+        "cat ../home/.ssh/key",
+        "ls ../home/.ssh",
+        "ls .git/hooks",
+        "echo x > .git/hooks/a",
+        "echo x >> .git/config",
+        "echo x > new",
+    ] {
+        assert!(
+            run(script).contains("Permission denied"),
+            "{script}: {}",
+            run(script)
+        );
+    }
+    assert_eq!(run("cat .git/config"), "[core]");
+}
+
+/// SAFE-4: a place is held only while somebody needs it, and what was left by a killed program is cleared away.
+#[test]
+fn what_holds_a_place_goes_with_the_wall() {
+    let scene = Scene::new();
+    let wall = Wall::with_helper(scene.policy(), &helper()).expect("a wall");
+    assert!(scene.at("work/.windlass").is_dir());
+    std::mem::forget(wall);
+    // The lock of a killed program goes with it; ours is still there, so the second leaves the folder alone.
+    drop(Wall::with_helper(scene.policy(), &helper()).expect("a wall"));
+    assert!(scene.at("work/.windlass").is_dir());
+    let mut names = String::new();
+    let listed = Command::new("ls")
+        .arg("-A")
+        .arg(scene.at("work"))
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut listed = listed.expect("a command");
+    listed
+        .stdout
+        .take()
+        .expect("a pipe")
+        .read_to_string(&mut names)
+        .expect("text");
+    listed.wait().expect("an end");
+    assert_eq!(names, ".env\n.git\n.mcp\n.windlass\n");
+}
