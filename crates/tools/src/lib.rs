@@ -64,6 +64,7 @@ pub mod process;
 mod read_file;
 pub mod sandbox;
 mod search;
+pub mod shell;
 mod text;
 mod todo;
 mod write_file;

@@ -21,6 +21,8 @@ mod kill;
 mod notes;
 #[path = "suite/search.rs"]
 mod search;
+#[path = "suite/shell.rs"]
+mod shell;
 #[path = "suite/specs.rs"]
 mod specs;
 #[path = "suite/wall.rs"]

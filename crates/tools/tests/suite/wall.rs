@@ -89,7 +89,7 @@ fn open_up(folder: &Path) {
 }
 
 /// The example beside this test: a test program cannot be the helper itself.
-fn helper() -> PathBuf {
+pub(crate) fn helper() -> PathBuf {
     let test = std::env::current_exe().expect("our path");
     let target = test.parent().and_then(Path::parent).expect("the target folder");
     target.join("examples/sandbox")

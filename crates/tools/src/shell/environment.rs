@@ -1,0 +1,158 @@
+//! Variables that change what a later command does. The harmless ones are listed, the rest is not: lists of bad names
+//! have always missed some.
+
+use windlass_core::tool::Category;
+
+/// What an assignment means for the commands after it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It needs at least this category.
+    Needs(Category),
+    /// It makes the shell run things that nobody can see.
+    Refused,
+}
+
+/// Names the shell itself acts on: where it finds commands, what it runs before them, how it splits words.
+const SHELL: &[&str] = &[
+    "BASH_ENV",
+    "ENV",
+    "IFS",
+    "PROMPT_COMMAND",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "PS0",
+    "PS1",
+    "PS2",
+    "PS4",
+    "BASH_CMDS",
+    "BASH_ALIASES",
+    "BASH_LOADABLES_PATH",
+    "BASH_COMPAT",
+    "POSIXLY_CORRECT",
+    "EXECIGNORE",
+    "GLOBIGNORE",
+    "FIGNORE",
+];
+
+/// Names that make some program run another, load code, or look elsewhere.
+const PROGRAMS: &[&str] = &[
+    "PATH",
+    "SHELL",
+    "HOME",
+    "PAGER",
+    "EDITOR",
+    "VISUAL",
+    "BROWSER",
+    "HOSTALIASES",
+    "VIMINIT",
+    "EXINIT",
+    "INPUTRC",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "CLASSPATH",
+    "TERMINFO",
+    "CDPATH",
+    "MAKEFLAGS",
+    "RIPGREP_CONFIG_PATH",
+    "GREP_OPTIONS",
+    "TAR_OPTIONS",
+    "RSYNC_RSH",
+    "CVS_RSH",
+    "SUDO_ASKPASS",
+    "SSH_ASKPASS",
+];
+const PROGRAM_PREFIXES: &[&str] = &[
+    "LD_",
+    "DYLD_",
+    "GIT_",
+    "LESS",
+    "MAN",
+    "PYTHON",
+    "PERL",
+    "RUBY",
+    "GEM_",
+    "BUNDLE",
+    "LUA_",
+    "PHP",
+    "NPM_",
+    "npm_",
+    "CARGO_",
+    "RUSTC",
+    "RUSTDOC",
+    "DOCKER_",
+    "KUBE",
+    "AWS_",
+    "SSH_",
+    "BASH_FUNC_",
+    "GCONV_",
+    "GTK_",
+    "QT_",
+    "http",
+    "HTTP",
+    "https",
+    "HTTPS",
+    "all_proxy",
+    "ALL_PROXY",
+];
+
+/// Names that change how a program prints, and nothing else.
+const HARMLESS: &[&str] = &[
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+    "LINES",
+    "TERM",
+    "CI",
+    "DEBUG",
+    "VERBOSE",
+    "RUST_LOG",
+    "RUST_BACKTRACE",
+    "GIT_PAGER_IN_USE",
+    "CARGO_TERM_COLOR",
+    "OLDPWD",
+];
+
+/// Judges an assignment written as `NAME=value`.
+pub(super) fn judge(assignment: &str) -> Effect {
+    let name = split_assignment(assignment).map_or(assignment, |(name, _)| name);
+    let name = name.split_once('[').map_or(name, |(name, _)| name);
+    if is_harmless(assignment) {
+        Effect::Needs(Category::Read)
+    } else if SHELL.contains(&name) || name.starts_with("BASH_FUNC_") {
+        Effect::Refused
+    } else if PROGRAMS.contains(&name) || PROGRAM_PREFIXES.iter().any(|start| name.starts_with(start)) {
+        Effect::Needs(Category::Admin)
+    } else if name.chars().any(|c| c.is_ascii_lowercase()) {
+        // By custom a variable of the shell, which no program looks at.
+        Effect::Needs(Category::Read)
+    } else {
+        Effect::Needs(Category::Write)
+    }
+}
+
+/// Whether an assignment cannot change what a command does.
+pub(super) fn is_harmless(assignment: &str) -> bool {
+    split_assignment(assignment).is_some_and(|(name, _)| HARMLESS.contains(&name) || name.starts_with("LC_"))
+}
+
+/// The name and the value of `NAME=value`, `NAME+=value` or `NAME[index]=value`; `None` when bash would not take it
+/// for an assignment.
+pub(super) fn split_assignment(text: &str) -> Option<(&str, &str)> {
+    let (left, value) = text.split_once('=')?;
+    let left = left.strip_suffix('+').unwrap_or(left);
+    let name = match left.split_once('[') {
+        Some((name, index)) if index.ends_with(']') => name,
+        Some(_) => return None,
+        None => left,
+    };
+    let mut chars = name.chars();
+    let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    (starts && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')).then_some((name, value))
+}

@@ -1,0 +1,176 @@
+//! Shells and other interpreters: what they are told to run on their command line.
+
+use windlass_core::tool::Category;
+
+use super::builtins::is_stream;
+use super::reader::Reader;
+use super::word::{Word, base_name};
+
+const SHELLS: &[&str] = &[
+    "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "csh", "tcsh",
+];
+
+/// Signs that code starts other programs.
+const STARTS: &[&str] = &[
+    "system",
+    "popen",
+    "exec",
+    "spawn",
+    "subprocess",
+    "child_process",
+    "Command",
+    "passthru",
+    "proc_open",
+    "`",
+    "%x",
+    "fork",
+    "pty",
+    "os.",
+    "eval",
+    "|getline",
+    "| getline",
+];
+
+/// Reads an interpreter; says whether it was one.
+pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[String]) -> bool {
+    if SHELLS.contains(&program) {
+        shell(reader, program, arguments, via);
+        return true;
+    }
+    let Some(options) = code_options(program) else {
+        return false;
+    };
+    if matches!(arguments, [only] if matches!(only.fixed(), Some("--version" | "-V" | "-v" | "--help"))) {
+        return true;
+    }
+    reader.raise(Category::Write);
+    let mut position = arguments.iter().peekable();
+    let mut saw_program = false;
+    while let Some(word) = position.next() {
+        let text = word.prefix();
+        let is_code = options.iter().any(|option| takes_code(text, option));
+        if is_code {
+            code(reader, text);
+            match position.peek() {
+                Some(next) if next.value().is_none() => reader.raise(Category::Admin),
+                Some(next) => code(reader, next.prefix()),
+                None => {}
+            }
+        } else if program.contains("awk") && !text.starts_with('-') && !saw_program {
+            saw_program = true;
+            if word.value().is_none() {
+                reader.raise(Category::Admin);
+            }
+            code(reader, text);
+            // awk writes and runs with the signs of the shell.
+            if text.contains('|') || text.contains("> \"") || text.contains(">\"") {
+                reader.raise(Category::Admin);
+            }
+        }
+    }
+    true
+}
+
+fn code(reader: &mut Reader<'_>, text: &str) {
+    if STARTS.iter().any(|sign| text.contains(sign)) {
+        reader.foreign_code(text, Category::Admin);
+    }
+}
+
+/// Whether an option, alone or at the end of a cluster, is followed by code.
+fn takes_code(text: &str, option: &str) -> bool {
+    match (option.strip_prefix("--"), option.chars().nth(1)) {
+        (Some(_), _) => text == option || text.starts_with(&format!("{option}=")),
+        (None, Some(letter)) => text.starts_with('-') && !text.starts_with("--") && text.contains(letter),
+        _ => false,
+    }
+}
+
+fn code_options(program: &str) -> Option<&'static [&'static str]> {
+    let stem = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    Some(match stem {
+        "python" | "pypy" | "ipython" => &["-c"],
+        "perl" => &["-e", "-E"],
+        "ruby" | "lua" | "luajit" | "osascript" | "R" | "Rscript" | "julia" | "groovy" | "scala" => &["-e"],
+        "node" | "nodejs" | "bun" | "deno" => &["-e", "-p", "--eval", "--print", "eval"],
+        "php" => &["-r", "-B", "-E", "-R"],
+        "awk" | "gawk" | "mawk" | "nawk" => &["-e", "--source"],
+        "tclsh" | "wish" | "guile" | "ghci" | "irb" | "emacs" | "vim" | "vi" | "nvim" | "ed" | "ex" => {
+            &["-c", "-e", "--eval"]
+        }
+        _ => return None,
+    })
+}
+
+fn shell(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[String]) {
+    let mut words = arguments.iter();
+    let mut wants_text = false;
+    let refused = |reader: &mut Reader<'_>, what: &str| {
+        let short: String = what.chars().take(60).collect();
+        reader.refuse(
+            "shell.hidden_code",
+            format!(
+                "what `{program}` would run ({short}) is not known before it runs. Write the command out."
+            ),
+        );
+    };
+    let operand = loop {
+        let Some(word) = words.next() else { break None };
+        let Some(text) = word.fixed() else {
+            break Some(word);
+        };
+        match text {
+            "--version" | "--help" if !wants_text => return,
+            "--rcfile" | "--init-file" | "-o" | "+o" | "-O" | "+O" => {
+                if text.contains("file") || words.next().and_then(Word::fixed).is_none() {
+                    return refused(reader, text);
+                }
+            }
+            "--" | "-" => break words.next(),
+            "--norc" | "--noprofile" | "--posix" | "--login" | "--verbose" | "--restricted" => {}
+            _ if text.starts_with("--") => return refused(reader, text),
+            _ if text.starts_with('-') || text.starts_with('+') => {
+                wants_text |= text.contains('c');
+                // Reads what it runs from its input, or changes how the rest is read.
+                if text.contains(['s', 'i', 'o', 'O']) {
+                    return refused(reader, text);
+                }
+            }
+            _ => break Some(word),
+        }
+    };
+    let Some(operand) = operand else {
+        return refused(reader, "its input");
+    };
+    match operand.fixed() {
+        Some(text) if wants_text && reads_as_bash(program, text) => reader.read(text, via),
+        Some(text) if wants_text => refused(reader, text),
+        Some(path) if !is_stream(path) => {
+            // Without a slash it is also looked for where programs are.
+            let arguments: Vec<Word> = words.cloned().collect();
+            if let Some(entry) = reader.blocklist.hit(base_name(path), &arguments) {
+                reader.blocked(&entry, path);
+            }
+            reader.raise(Category::Write);
+        }
+        _ => refused(reader, operand.source()),
+    }
+}
+
+/// Whether another shell would read a text as bash does. What bash takes for a test or for arithmetic is a command to
+/// some of them, and their strings end elsewhere.
+fn reads_as_bash(program: &str, text: &str) -> bool {
+    match program {
+        "bash" | "rbash" => true,
+        "sh" | "dash" | "ash" => {
+            let bash_only = [
+                "[[", "$'", "$\"", "&>", ">&", "<(", ">(", "|&", "<<<", "coproc", "function", "select",
+            ];
+            let text = text.replace("$((", "").replace("2>&1", "").replace(">&2", "");
+            !text.contains("((") && !bash_only.iter().any(|sign| text.contains(sign))
+        }
+        _ => text
+            .chars()
+            .all(|c| c.is_alphanumeric() || " \n-_./|&;,'\"".contains(c)),
+    }
+}

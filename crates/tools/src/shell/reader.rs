@@ -1,0 +1,321 @@
+//! The state of one reading: what was found so far, and the worst of it.
+
+use std::collections::HashSet;
+
+use windlass_core::tool::Category;
+
+use super::environment::{self, Effect};
+use super::tree::{self, Unreadable};
+use super::walk::Walk;
+use super::word::{Word, base_name};
+use super::{Analysis, Blocklist, Redirect, RedirectKind, Refusal, SimpleCommand, is_sink};
+use super::{builtins, category, find, interpreters, wrappers};
+
+const MAX_COMMANDS: usize = 200;
+/// How many texts inside the text (`sh -c "…"`) are read.
+const MAX_NESTED: usize = 8;
+/// How many wrappers may stand in front of each other.
+const MAX_WRAPPERS: usize = 16;
+
+/// Words that bash takes for its own where a command starts. As a program they mean that the tree got it wrong.
+const RESERVED: &[&str] = &[
+    "!", "{", "}", "[[", "]]", "((", "))", "if", "then", "elif", "else", "fi", "for", "while", "until", "do",
+    "done", "case", "esac", "in", "select", "function", "coproc",
+];
+
+/// Reads texts and keeps what was found.
+pub(super) struct Reader<'r> {
+    pub(super) blocklist: &'r Blocklist,
+    pub(super) functions: HashSet<String>,
+    /// Whether variables are evaluated as arithmetic, which runs substitutions they hold.
+    pub(super) evaluates: bool,
+    commands: Vec<SimpleCommand>,
+    redirects: Vec<Redirect>,
+    write_arguments: Vec<String>,
+    category: Category,
+    refusal: Option<Refusal>,
+    texts: usize,
+    /// Whether some quoted text looks like code for an array index.
+    holds_code: bool,
+    directory: Directory,
+}
+
+/// Where the command is when it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Directory {
+    Same,
+    Below,
+    Elsewhere,
+}
+
+impl<'r> Reader<'r> {
+    pub(super) fn new(blocklist: &'r Blocklist) -> Self {
+        Self {
+            blocklist,
+            functions: HashSet::new(),
+            evaluates: false,
+            commands: Vec::new(),
+            redirects: Vec::new(),
+            write_arguments: Vec::new(),
+            category: Category::Read,
+            refusal: None,
+            texts: 0,
+            holds_code: false,
+            directory: Directory::Same,
+        }
+    }
+
+    /// Reads a text as bash would run it.
+    pub(super) fn read(&mut self, text: &str, via: &[String]) {
+        self.texts += 1;
+        if self.texts > MAX_NESTED + 1 || via.len() > MAX_WRAPPERS {
+            self.too_complex();
+            return;
+        }
+        match tree::parse(text) {
+            Ok(tree) => {
+                let mut walk = Walk {
+                    reader: self,
+                    text,
+                    via,
+                };
+                walk.functions(tree.root_node());
+                walk.visit(tree.root_node());
+            }
+            Err(Unreadable::TooComplex) => self.too_complex(),
+            Err(Unreadable::Syntax(what)) => self.unparsed(&what),
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Analysis {
+        if self.evaluates && self.holds_code {
+            self.refuse(
+                "shell.hidden_code",
+                "a quoted text holds a substitution that arithmetic would run. Write the command out."
+                    .to_owned(),
+            );
+        }
+        if self.evaluates {
+            // What a variable holds may come from a file, and may be code.
+            self.raise(Category::Write);
+        }
+        if self.category != Category::Read && self.directory == Directory::Elsewhere {
+            self.raise(Category::Admin);
+        }
+        if self.refusal.is_some() {
+            self.raise(Category::Admin);
+        }
+        Analysis {
+            commands: self.commands,
+            redirects: self.redirects,
+            category: self.category,
+            refusal: self.refusal,
+            write_arguments: self.write_arguments,
+            changes_directory: self.directory != Directory::Same,
+        }
+    }
+
+    /// Refuses the whole; the first reason is kept.
+    pub(super) fn refuse(&mut self, rule: &str, why: String) {
+        self.refusal.get_or_insert_with(|| Refusal {
+            rule: rule.to_owned(),
+            message: format!("Refused ({rule}): {why}"),
+        });
+    }
+
+    pub(super) fn unparsed(&mut self, what: &str) {
+        self.refuse(
+            "shell.unparsed",
+            format!("the command cannot be parsed: {what}. Write it in a simpler way."),
+        );
+    }
+
+    pub(super) fn too_complex(&mut self) {
+        self.refuse(
+            "shell.limits",
+            "the command is too complex to check. Split it into several calls, or write a script to a file."
+                .to_owned(),
+        );
+    }
+
+    pub(super) fn unknown_program(&mut self, source: &str) {
+        let short: String = source.chars().take(60).collect();
+        self.refuse(
+            "shell.unknown_program",
+            format!(
+                "which program `{short}` would start is not known before it runs. Write the command out."
+            ),
+        );
+    }
+
+    pub(super) fn blocked(&mut self, entry: &str, shown: &str) {
+        self.refuse(
+            "security.blocked_commands",
+            format!(
+                "`{entry}` is blocked (security.blocked_commands), and `{shown}` would run it. {}",
+                instead(entry)
+            ),
+        );
+    }
+
+    /// Whether a program is refused whatever its arguments.
+    pub(super) fn blocks(&self, program: &str) -> bool {
+        self.blocklist.hit(program, &[]).is_some()
+    }
+
+    /// Takes note of code in another language, or for another machine: refused when it names a blocked command.
+    pub(super) fn foreign_code(&mut self, code: &str, needs: Category) {
+        if let Some(entry) = self.blocklist.named_in(code) {
+            let short: String = code.chars().take(60).collect();
+            self.blocked(&entry, &short);
+        }
+        self.raise(needs);
+    }
+
+    pub(super) fn raise(&mut self, category: Category) {
+        if rank(category) > rank(self.category) {
+            self.category = category;
+        }
+    }
+
+    pub(super) fn moves(&mut self, to: Directory) {
+        self.directory = self.directory.max(to);
+    }
+
+    /// Takes note of an assignment written as `NAME=value`.
+    pub(super) fn assigned(&mut self, assignment: &str) {
+        self.note_literal(assignment);
+        match environment::judge(assignment) {
+            Effect::Needs(category) => self.raise(category),
+            Effect::Refused => {
+                let name = assignment.split_once('=').map_or(assignment, |(name, _)| name);
+                self.refuse(
+                    "shell.environment",
+                    format!("setting `{name}` changes how the shell runs later commands. Leave it as it is."),
+                );
+            }
+        }
+    }
+
+    /// Takes note of a text that could be code if it were evaluated.
+    pub(super) fn note_literal(&mut self, text: &str) {
+        let index = text.split_once('[').map(|(_, index)| index);
+        self.holds_code |= index.is_some_and(|index| {
+            index.contains('`') || index.contains("$(") || index.contains("${") || index.ends_with('$')
+        });
+    }
+
+    pub(super) fn writes_to(&mut self, path: &str) {
+        self.write_arguments.push(path.to_owned());
+        if path.starts_with("/dev/") && !is_sink(path) {
+            self.raise(Category::Admin);
+        }
+    }
+
+    pub(super) fn redirect(&mut self, redirect: Redirect) {
+        let writes = redirect.kind != RedirectKind::Read;
+        match redirect.target.as_deref() {
+            Some(target) if writes && target.starts_with("/dev/") && !is_sink(target) => {
+                self.raise(Category::Admin);
+            }
+            // bash opens connections through these.
+            Some(target) if target.starts_with("/dev/tcp/") || target.starts_with("/dev/udp/") => {
+                self.raise(Category::Admin);
+            }
+            Some(target) if writes && !is_sink(target) => self.raise(Category::Write),
+            None if writes => self.raise(Category::Write),
+            _ => {}
+        }
+        self.redirects.push(redirect);
+    }
+
+    /// Takes in a simple command, and whatever it starts in turn.
+    pub(super) fn simple(&mut self, words: Vec<Word>, assignments: Vec<String>, via: &[String]) {
+        for assignment in &assignments {
+            self.assigned(assignment);
+        }
+        if self.commands.len() >= MAX_COMMANDS || via.len() > MAX_WRAPPERS {
+            self.too_complex();
+            return;
+        }
+        let Some(first) = words.first() else {
+            if !assignments.is_empty() {
+                self.push(None, words, assignments, via);
+            }
+            return;
+        };
+        let Some(path) = first.fixed().filter(|path| !path.is_empty()).map(str::to_owned) else {
+            self.unknown_program(first.source());
+            self.push(None, words, assignments, via);
+            return;
+        };
+        let program = base_name(&path).to_owned();
+        if first.is_bare() && RESERVED.contains(&path.as_str()) || first.source().starts_with('#') {
+            self.unparsed(&format!("`{path}` stands where a command is expected"));
+        }
+        let arguments = words.get(1..).unwrap_or_default().to_vec();
+        let text = self.push(Some(program.clone()), words, assignments, via);
+        if let Some(entry) = self.blocklist.hit(&program, &arguments) {
+            self.blocked(&entry, &text);
+        }
+        if !path.contains('/') && self.functions.contains(&path) {
+            return;
+        }
+        let mut via = via.to_vec();
+        via.push(program.clone());
+        let understood = (!path.contains('/') && builtins::read(self, &program, &arguments, &via))
+            || wrappers::read(self, &program, &arguments, &via)
+            || find::read(self, &program, &arguments, &via)
+            || interpreters::read(self, &program, &arguments, &via);
+        if !understood {
+            category::judge(self, &path, &program, &arguments);
+        }
+    }
+
+    fn push(
+        &mut self,
+        program: Option<String>,
+        words: Vec<Word>,
+        assignments: Vec<String>,
+        via: &[String],
+    ) -> String {
+        let mut parts: Vec<String> = words.iter().map(Word::text).collect();
+        if let (Some(first), Some(program)) = (parts.first_mut(), &program)
+            && category::is_standard_path(first, program)
+        {
+            first.clone_from(program);
+        }
+        let text = if words.is_empty() {
+            assignments.join(" ")
+        } else {
+            parts.join(" ")
+        };
+        self.commands.push(SimpleCommand {
+            program,
+            words,
+            text: text.clone(),
+            via: via.to_vec(),
+            assignments,
+        });
+        text
+    }
+}
+
+fn rank(category: Category) -> u8 {
+    match category {
+        Category::Read => 0,
+        Category::Write => 1,
+        Category::Admin => 2,
+    }
+}
+
+/// What to do instead of a blocked command.
+fn instead(entry: &str) -> &'static str {
+    match entry.split_whitespace().next().unwrap_or_default() {
+        "rm" => "Move files aside with `mv`, or ask the user to delete them.",
+        "sudo" | "doas" | "su" => "Do it without other rights, or ask the user to do it.",
+        "chmod" => "Give only the rights that are needed, as `chmod u+x`.",
+        "dd" => "Use `head -c`, `cp` or `truncate`.",
+        _ => "Ask the user to run it.",
+    }
+}

@@ -1,0 +1,384 @@
+//! The walk over a syntax tree: finds simple commands, assignments and redirections wherever they hide.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use tree_sitter::Node;
+
+use super::category;
+use super::environment::split_assignment;
+use super::reader::Reader;
+use super::source::{self, Hole};
+use super::tree::{children, text_of};
+use super::word::Word;
+use super::{Redirect, RedirectKind};
+
+/// One walk over one text.
+pub(super) struct Walk<'w, 'r> {
+    pub(super) reader: &'w mut Reader<'r>,
+    pub(super) text: &'w str,
+    pub(super) via: &'w [String],
+}
+
+/// A part of a simple command: a word, or an assignment in front of it.
+struct Part {
+    range: Range<usize>,
+    array: bool,
+}
+
+/// What a redirection leaves for the command: bash takes only the first word as the file.
+#[derive(Default)]
+struct Collected<'t> {
+    parts: Vec<Part>,
+    nodes: Vec<Node<'t>>,
+    redirect_starts: Vec<usize>,
+}
+
+impl Walk<'_, '_> {
+    /// Notes the functions a text defines, so that calling them is no surprise.
+    pub(super) fn functions(&mut self, node: Node<'_>) {
+        if node.kind() == "function_definition"
+            && let Some(name) = node.child_by_field_name("name")
+        {
+            let name = text_of(name, self.text).to_owned();
+            if category::is_known(&name)
+                || self.reader.blocks(&name)
+                || name.contains(['$', '\\', '\'', '"', '/'])
+            {
+                self.reader.refuse(
+                    "shell.redefined",
+                    format!("`{name}` is redefined as a function, which hides what later commands do. Use a name that is no program."),
+                );
+            }
+            self.reader.functions.insert(name);
+        }
+        for child in children(node) {
+            self.functions(child);
+        }
+    }
+
+    /// Visits a node and everything below it.
+    pub(super) fn visit(&mut self, node: Node<'_>) {
+        match node.kind() {
+            "command" | "declaration_command" | "unset_command" => self.command(&[node]),
+            "variable_assignment" | "variable_assignments" => self.assignments(node),
+            "redirected_statement" => self.redirected(node),
+            "file_redirect" => {
+                let mut collected = Collected::default();
+                self.redirect(node, &mut collected);
+                for hole in std::mem::take(&mut collected.nodes) {
+                    self.visit(hole);
+                }
+                if !collected.parts.is_empty() {
+                    self.unclear("words after a redirection");
+                }
+            }
+            "expansion" => self.expansion(node),
+            "for_statement" => {
+                if let Some(name) = node.child_by_field_name("variable") {
+                    self.reader.assigned(&format!("{}=?", text_of(name, self.text)));
+                }
+                self.each(node);
+            }
+            "arithmetic_expansion" | "subscript" | "c_style_for_statement" => {
+                self.reader.evaluates |= has_name(node);
+                self.each(node);
+            }
+            "compound_statement" if text_of(node, self.text).starts_with("((") => {
+                self.reader.evaluates |= has_name(node);
+                self.each(node);
+            }
+            "test_command" => {
+                self.reader.evaluates |= self.compares_numbers(node);
+                self.each(node);
+            }
+            "raw_string" | "ansi_c_string" | "heredoc_body" => {
+                self.reader.note_literal(text_of(node, self.text));
+                self.each(node);
+            }
+            _ => self.each(node),
+        }
+    }
+
+    fn each(&mut self, node: Node<'_>) {
+        for child in children(node) {
+            self.visit(child);
+        }
+    }
+
+    /// Whether a test evaluates what it is given: `[[ x -eq y ]]` does, and `-v` does with an index.
+    fn compares_numbers(&self, node: Node<'_>) -> bool {
+        let operator = text_of(node, self.text);
+        let found = node.kind() == "test_operator"
+            && matches!(
+                operator,
+                "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-v" | "-R"
+            );
+        found
+            || children(node)
+                .into_iter()
+                .any(|child| self.compares_numbers(child))
+    }
+
+    fn unclear(&mut self, what: &str) {
+        self.reader
+            .unparsed(&format!("{what} cannot be read with certainty"));
+    }
+
+    fn assignments(&mut self, node: Node<'_>) {
+        if node.kind() == "variable_assignments" {
+            for child in children(node) {
+                self.assignments(child);
+            }
+        } else {
+            self.command(&[node]);
+        }
+    }
+
+    fn expansion(&mut self, node: Node<'_>) {
+        let text = text_of(node, self.text);
+        let inner = text.trim_start_matches("${");
+        if text.contains("@P}") {
+            self.reader.refuse(
+                "shell.hidden_code",
+                "`@P` runs what a variable contains. Write the command out.".to_owned(),
+            );
+        }
+        self.reader.evaluates |= inner.starts_with('!');
+        if children(node)
+            .iter()
+            .any(|child| matches!(child.kind(), "=" | ":="))
+        {
+            let name: String = inner
+                .chars()
+                .take_while(|c| c.is_alphanumeric() || *c == '_')
+                .collect();
+            self.reader.assigned(&format!("{name}=?"));
+        }
+        // A substring is arithmetic, whose variables may hold code.
+        if children(node).iter().any(|child| child.kind() == ":") {
+            self.reader.evaluates = true;
+        }
+        self.each(node);
+    }
+
+    fn redirected(&mut self, node: Node<'_>) {
+        let body = node.child_by_field_name("body");
+        match body.map(|body| body.kind()) {
+            Some("command" | "declaration_command" | "unset_command" | "variable_assignment") | None => {
+                self.command(&children(node));
+            }
+            Some(_) => {
+                for child in children(node) {
+                    if child.kind() == "heredoc_redirect" && child.child_by_field_name("argument").is_some() {
+                        self.unclear("words after a here-document");
+                    }
+                    self.visit(child);
+                }
+            }
+        }
+    }
+
+    /// A simple command from the nodes it is made of: itself, and the redirections around it.
+    fn command(&mut self, nodes: &[Node<'_>]) {
+        let mut collected = Collected::default();
+        for node in nodes {
+            self.collect(*node, &mut collected);
+        }
+        for node in &collected.nodes {
+            self.visit(*node);
+        }
+        let parts = self.merged(collected.parts, &collected.redirect_starts);
+        let mut assignments = Vec::new();
+        let mut words: Vec<Word> = Vec::new();
+        let holes: Vec<Node<'_>> = nodes.iter().flat_map(|node| self.holes(*node)).collect();
+        for part in parts {
+            let source = self.text.get(part.range.clone()).unwrap_or_default();
+            let is_assignment = words.is_empty() && split_assignment(source).is_some();
+            if part.array && is_assignment {
+                let name = split_assignment(source).map_or("", |(name, _)| name);
+                assignments.push(format!("{name}=(…)"));
+                continue;
+            }
+            match self.words(&part, source, &holes) {
+                Some(found) if is_assignment => assignments.push(assigned_text(source, &found)),
+                Some(found) => words.extend(found),
+                None => return,
+            }
+        }
+        self.reader.simple(words, assignments, self.via);
+    }
+
+    /// Sorts what a command is made of into words, redirections, and nodes that are visited on their own.
+    fn collect<'t>(&mut self, node: Node<'t>, out: &mut Collected<'t>) {
+        match node.kind() {
+            "command" | "declaration_command" | "unset_command" => {
+                for child in children(node) {
+                    self.collect(child, out);
+                }
+            }
+            "comment" => {}
+            "file_redirect" => {
+                out.redirect_starts.push(node.start_byte());
+                self.redirect(node, out);
+            }
+            "herestring_redirect" => {
+                out.redirect_starts.push(node.start_byte());
+                out.nodes.push(node);
+            }
+            "heredoc_redirect" => {
+                out.redirect_starts.push(node.start_byte());
+                let arguments: HashSet<usize> = node
+                    .children_by_field_name("argument", &mut node.walk())
+                    .map(|argument| argument.id())
+                    .collect();
+                for child in children(node) {
+                    match child.kind() {
+                        "file_redirect" => self.redirect(child, out),
+                        _ if arguments.contains(&child.id()) => self.collect(child, out),
+                        _ => out.nodes.push(child),
+                    }
+                }
+            }
+            "subshell" | "compound_statement" => self.unclear("a group after a command"),
+            kind => {
+                let array = kind == "variable_assignment"
+                    && node
+                        .child_by_field_name("value")
+                        .is_some_and(|value| value.kind() == "array");
+                if array {
+                    out.nodes.extend(children(node));
+                } else {
+                    out.nodes.extend(self.holes(node));
+                }
+                out.parts.push(Part {
+                    range: node.byte_range(),
+                    array,
+                });
+            }
+        }
+    }
+
+    /// Two nodes without a blank between them are one word to bash, and a digit in front of `>` is none.
+    fn merged(&mut self, mut parts: Vec<Part>, redirects: &[usize]) -> Vec<Part> {
+        parts.sort_by_key(|part| part.range.start);
+        let mut merged: Vec<Part> = Vec::new();
+        for part in parts {
+            match merged.last_mut() {
+                Some(last) if last.range.end == part.range.start => {
+                    last.range.end = part.range.end;
+                    last.array |= part.array;
+                }
+                _ => merged.push(part),
+            }
+        }
+        let touching = merged.iter().any(|part| {
+            let text = self.text.get(part.range.clone()).unwrap_or_default();
+            let odd = text.starts_with('{') || text.chars().all(|c| c.is_ascii_digit());
+            odd && redirects.contains(&part.range.end)
+        });
+        if touching {
+            self.unclear("a word that touches a redirection");
+        }
+        merged
+    }
+
+    /// The expansions inside a node, outermost only.
+    fn holes<'t>(&self, node: Node<'t>) -> Vec<Node<'t>> {
+        let is_hole = matches!(
+            node.kind(),
+            "simple_expansion"
+                | "expansion"
+                | "command_substitution"
+                | "process_substitution"
+                | "arithmetic_expansion"
+        );
+        if is_hole {
+            return vec![node];
+        }
+        children(node)
+            .into_iter()
+            .flat_map(|child| self.holes(child))
+            .collect()
+    }
+
+    fn words(&mut self, part: &Part, source: &str, holes: &[Node<'_>]) -> Option<Vec<Word>> {
+        let holes: Vec<Hole> = holes
+            .iter()
+            .filter(|node| part.range.start <= node.start_byte() && node.end_byte() <= part.range.end)
+            .map(|node| Hole {
+                range: node.byte_range(),
+                list: text_of(*node, self.text).contains('@'),
+                single: node.kind() == "process_substitution",
+            })
+            .collect();
+        let Some(pieces) = source::pieces(source, part.range.start, &holes) else {
+            let short: String = source.chars().take(40).collect();
+            self.unclear(&format!("the word `{short}`"));
+            return None;
+        };
+        let words = Word::from_pieces(source, &pieces);
+        match &words {
+            Some(words) => words
+                .iter()
+                .for_each(|word| self.reader.note_literal(word.prefix())),
+            None => self.reader.too_complex(),
+        }
+        words
+    }
+
+    fn redirect<'t>(&mut self, node: Node<'t>, out: &mut Collected<'t>) {
+        let parts = children(node);
+        let operator = parts
+            .iter()
+            .map(|part| part.kind())
+            .find(|kind| kind.contains(['<', '>']));
+        let mut targets = node
+            .children_by_field_name("destination", &mut node.walk())
+            .collect::<Vec<_>>()
+            .into_iter();
+        let Some(target) = targets.next() else { return };
+        for extra in targets {
+            self.collect(extra, out);
+        }
+        let holes = self.holes(target);
+        let part = Part {
+            range: target.byte_range(),
+            array: false,
+        };
+        let words = self.words(&part, text_of(target, self.text), &holes);
+        out.nodes.extend(holes);
+        let value = words.and_then(|words| match words.as_slice() {
+            [only] => only.fixed().map(str::to_owned),
+            _ => None,
+        });
+        let kind = match operator {
+            Some("<") => RedirectKind::Read,
+            Some(">>" | "&>>") => RedirectKind::Append,
+            // To another descriptor, when it is a number; to a file otherwise.
+            Some("<&" | ">&" | "<&-" | ">&-") if value.as_deref().is_some_and(is_descriptor) => return,
+            _ => RedirectKind::Write,
+        };
+        self.reader.redirect(Redirect { kind, target: value });
+    }
+}
+
+fn is_descriptor(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_digit() || c == '-')
+}
+
+/// Whether arithmetic looks at a variable.
+fn has_name(node: Node<'_>) -> bool {
+    matches!(
+        node.kind(),
+        "variable_name" | "simple_expansion" | "expansion" | "command_substitution" | "word"
+    ) || children(node).into_iter().any(has_name)
+}
+
+/// `NAME=value`, with what is known of the value.
+fn assigned_text(source: &str, words: &[Word]) -> String {
+    match words {
+        [only] => only.value().unwrap_or(source).to_owned(),
+        _ => source.to_owned(),
+    }
+}

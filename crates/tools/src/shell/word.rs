@@ -1,0 +1,271 @@
+//! Words: what the shell makes of quoting and braces, and what it cannot know before it runs.
+
+/// How many words the braces of one word may make.
+const MAX_BRACE_WORDS: usize = 256;
+
+/// How many braces times characters one word may have.
+const MAX_BRACE_WORK: usize = 200_000;
+
+/// One word of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    source: String,
+    value: Option<String>,
+    prefix: String,
+    several: bool,
+    glob: bool,
+    bare: bool,
+}
+
+/// A character of a word, or a part that only running the command would tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece {
+    Char { value: char, quoted: bool },
+    Unknown { several: bool },
+}
+
+impl Word {
+    /// The word as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// What a program gets to see, when that is known before the command runs. A pattern for file names is given as
+    /// the pattern.
+    pub fn value(&self) -> Option<&str> {
+        self.value.as_deref()
+    }
+
+    /// Whether it is a pattern that the shell replaces with the names of files.
+    pub fn is_glob(&self) -> bool {
+        self.glob
+    }
+
+    /// What a program gets to see, when files and variables have no say in it.
+    pub(super) fn fixed(&self) -> Option<&str> {
+        self.value.as_deref().filter(|_| !self.glob)
+    }
+
+    /// Whether it may become no word, or more than one.
+    pub(super) fn may_be_several(&self) -> bool {
+        self.several
+    }
+
+    /// Whether it may be an option when it arrives.
+    pub(super) fn may_be_option(&self) -> bool {
+        self.value.is_none() && (self.prefix.is_empty() || self.prefix.starts_with('-'))
+    }
+
+    /// Whether its known start is `start`.
+    pub(super) fn starts_with(&self, start: char) -> bool {
+        self.prefix.starts_with(start)
+    }
+
+    /// What is known of its start.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Whether no quoting was used, so that the shell may take it for one of its own words.
+    pub(super) fn is_bare(&self) -> bool {
+        self.bare
+    }
+
+    /// The word in one spelling.
+    pub(super) fn text(&self) -> String {
+        match &self.value {
+            Some(value) if self.glob => value.clone(),
+            Some(value) => quoted(value),
+            None => self.source.clone(),
+        }
+    }
+
+    /// A word that is exactly this.
+    pub(super) fn literal(value: &str) -> Self {
+        Self {
+            source: value.to_owned(),
+            value: Some(value.to_owned()),
+            prefix: value.to_owned(),
+            several: false,
+            glob: false,
+            bare: false,
+        }
+    }
+
+    /// Words nobody knows yet, as those that `xargs` reads.
+    pub(super) fn unknown(source: &str, several: bool) -> Self {
+        Self {
+            source: source.to_owned(),
+            value: None,
+            prefix: String::new(),
+            several,
+            glob: false,
+            bare: false,
+        }
+    }
+
+    /// The same word once a wrapper replaced `marker` in it with something unknown.
+    pub(super) fn with_unknown(&self, marker: &str) -> Self {
+        match self.value.as_deref().and_then(|value| value.split_once(marker)) {
+            Some((before, _)) if !marker.is_empty() => Self {
+                prefix: before.to_owned(),
+                value: None,
+                ..self.clone()
+            },
+            _ => self.clone(),
+        }
+    }
+
+    /// The words that braces make of these pieces; `None` when there are too many.
+    pub(super) fn from_pieces(source: &str, pieces: &[Piece]) -> Option<Vec<Self>> {
+        let expanded = braces(pieces, MAX_BRACE_WORDS)?;
+        let alone = expanded.len() == 1;
+        let words = expanded
+            .into_iter()
+            .map(|pieces| Self::from_one(source, alone, &pieces));
+        Some(words.collect())
+    }
+
+    fn from_one(source: &str, alone: bool, pieces: &[Piece]) -> Self {
+        let mut prefix = String::new();
+        let (mut unknown, mut several) = (false, false);
+        for piece in pieces {
+            match *piece {
+                Piece::Char { value, .. } => {
+                    if !unknown {
+                        prefix.push(value);
+                    }
+                }
+                Piece::Unknown { several: more } => {
+                    unknown = true;
+                    several |= more;
+                }
+            }
+        }
+        let value = (!unknown).then(|| prefix.clone());
+        Self {
+            source: match &value {
+                Some(value) if !alone => quoted(value),
+                _ => source.to_owned(),
+            },
+            value,
+            prefix,
+            several,
+            glob: is_glob(pieces),
+            bare: !unknown && !source.contains(['\'', '"', '\\', '$']),
+        }
+    }
+}
+
+/// The last component of a path.
+pub(super) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The word as a shell would need it written.
+pub(super) fn quoted(value: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,~^".contains(c);
+    if !value.is_empty() && value.chars().all(plain) || matches!(value, "{}" | "!" | "[" | "]") {
+        value.to_owned()
+    } else {
+        format!("'{}'", value.replace('\'', r"'\''"))
+    }
+}
+
+fn is_glob(pieces: &[Piece]) -> bool {
+    let mut open = false;
+    for piece in pieces {
+        if let Piece::Char { value, quoted: false } = piece {
+            match value {
+                '*' | '?' => return true,
+                '[' => open = true,
+                ']' if open => return true,
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
+fn bare(piece: Piece) -> Option<char> {
+    match piece {
+        Piece::Char { value, quoted: false } => Some(value),
+        _ => None,
+    }
+}
+
+/// What braces make of a word, at most `room` words.
+fn braces(pieces: &[Piece], room: usize) -> Option<Vec<Vec<Piece>>> {
+    let mut done: Vec<Vec<Piece>> = Vec::new();
+    let mut left = vec![pieces.to_vec()];
+    // Each brace is looked at with all that follows it.
+    let opening = pieces.iter().filter(|piece| bare(**piece) == Some('{')).count();
+    if opening * pieces.len() > MAX_BRACE_WORK {
+        return None;
+    }
+    while let Some(next) = left.pop() {
+        if done.len() + left.len() >= room {
+            return None;
+        }
+        match first_brace(&next) {
+            None => done.push(next),
+            // From the last, so that the first is taken next and the order is kept.
+            Some(alternatives) => left.extend(alternatives.into_iter().rev()),
+        }
+    }
+    Some(done)
+}
+
+/// The words the first brace group stands for; `None` without one.
+fn first_brace(pieces: &[Piece]) -> Option<Vec<Vec<Piece>>> {
+    let starts = pieces
+        .iter()
+        .enumerate()
+        .filter(|(_, piece)| bare(**piece) == Some('{'));
+    for (start, _) in starts {
+        let Some(group) = Group::at(pieces, start) else {
+            continue;
+        };
+        let (before, after) = (pieces.get(..start)?, pieces.get(group.end + 1..)?);
+        let with = |middle: &[Piece]| [before, middle, after].concat();
+        if group.commas.is_empty() {
+            // A sequence such as {a..z}: too rare to be worth spelling out.
+            return Some(vec![with(&[Piece::Unknown { several: true }])]);
+        }
+        let mut from = start + 1;
+        let mut words = Vec::new();
+        for end in group.commas.into_iter().chain([group.end]) {
+            words.push(with(pieces.get(from..end)?));
+            from = end + 1;
+        }
+        return Some(words);
+    }
+    None
+}
+
+struct Group {
+    commas: Vec<usize>,
+    end: usize,
+}
+
+impl Group {
+    fn at(pieces: &[Piece], start: usize) -> Option<Self> {
+        let mut commas = Vec::new();
+        let (mut depth, mut dots, mut sequence) = (0_usize, 0, false);
+        for (index, piece) in pieces.iter().enumerate().skip(start) {
+            let value = bare(*piece);
+            dots = if value == Some('.') { dots + 1 } else { 0 };
+            match value {
+                Some('{') => depth += 1,
+                Some(',') if depth == 1 => commas.push(index),
+                Some('.') if depth == 1 && dots == 2 => sequence = true,
+                Some('}') if depth == 1 => {
+                    return (sequence || !commas.is_empty()).then_some(Self { commas, end: index });
+                }
+                Some('}') => depth -= 1,
+                _ => {}
+            }
+        }
+        None
+    }
+}
