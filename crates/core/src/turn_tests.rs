@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::id::CallId;
 use crate::message::{ToolCall, ToolResult};
-use crate::provider::ProviderErrorKind;
+use crate::provider::{ProviderErrorKind, StopReason};
 use crate::script::call_part;
 
 const NOW: Timestamp = Timestamp(1_000);
