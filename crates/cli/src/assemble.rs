@@ -38,6 +38,7 @@ pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(ToolSet, 
         max_command_output: settings.tools.max_output_bytes,
         offer_done: purpose.require_done,
         todos: todos.clone(),
+        blocked_commands: settings.security.blocked_commands.clone(),
         ground: Ground::new(
             &purpose.cwd,
             env.get("HOME").map(Path::new),

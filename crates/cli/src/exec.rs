@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use windlass_api::{Client, ClientError, Event, EventStream, Part, SessionId, Submission};
+use windlass_api::{Client, ClientError, Event, EventStream, FailureKind, Part, SessionId, Submission};
 use windlass_tools::process;
 
 use self::input::read_prompt;
@@ -22,6 +22,9 @@ use crate::output::{Printer, RunResult, Style, Totals, Trouble, printer};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::{environment, prompt};
+
+/// What to do about a denied call.
+const ALLOW_HINT: &str = "allow it with a rule, as in -c 'security.allow=[\"bash(git *)\"]', or let everything run with --mode full";
 
 /// How long child processes may take to die before we exit all the same.
 const LAST_CALL: Duration = Duration::from_secs(3);
@@ -240,6 +243,8 @@ impl Runner<'_> {
                 hint,
                 ..
             } => {
+                let denied = reason == FailureKind::PermissionDenied;
+                let hint = hint.or_else(|| denied.then(|| ALLOW_HINT.to_owned()));
                 let kind = serde_json::to_value(reason).ok();
                 let kind = kind.map(|kind| kind.as_str().map_or_else(|| kind.to_string(), str::to_owned));
                 Ending::failed(Exit::of_failure(reason), &kind.unwrap_or_default(), message, hint)

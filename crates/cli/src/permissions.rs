@@ -104,18 +104,12 @@ impl Bench {
             Category::Write => "write",
             Category::Admin => "admin",
         };
-        let about: Vec<&str> = proposal.subjects.iter().map(subject_text).collect();
+        let about: Vec<&str> = proposal.subjects.iter().map(Subject::text).collect();
         let tail = if why.is_empty() {
             String::new()
         } else {
             format!("  ({why})")
         };
         format!("{word:<8} {} [{category}] {}{tail}", call.tool, about.join(" | "))
-    }
-}
-
-fn subject_text(subject: &Subject) -> &str {
-    match subject {
-        Subject::Command(text) | Subject::Path(text) | Subject::Host(text) => text,
     }
 }

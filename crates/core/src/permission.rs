@@ -39,6 +39,15 @@ pub enum Subject {
     Host(String),
 }
 
+impl Subject {
+    /// The command, path or host.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Command(text) | Self::Path(text) | Self::Host(text) => text,
+        }
+    }
+}
+
 impl Proposal {
     /// Whether the call changes files and does nothing else.
     pub fn edits_files(&self) -> bool {
@@ -90,7 +99,16 @@ pub struct NobodyToAsk;
 #[async_trait]
 impl Approver for NobodyToAsk {
     async fn approve(&self, proposal: &Proposal) -> Result<(), Denial> {
-        let reason = format!("`{}` needs approval and nobody is there to ask", proposal.tool);
+        let about: Vec<&str> = proposal.subjects.iter().map(Subject::text).collect();
+        let about = if about.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", about.join(" · "))
+        };
+        let reason = format!(
+            "`{}` needs approval and nobody is there to ask{about}",
+            proposal.tool
+        );
         Err(Denial {
             reason: Some(reason),
             feedback: None,

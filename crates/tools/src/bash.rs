@@ -15,11 +15,14 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::net::unix::pipe::Receiver;
 use tokio_util::sync::CancellationToken;
-use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolTraits};
+use windlass_core::permission::Subject;
+use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput, ToolTraits};
 
 use self::capture::{Capture, Step};
 use self::shell::{Shell, ShellFinder};
+use crate::ToolsConfig;
 use crate::process::{self, Tree};
+use crate::shell::{Blocklist, analyse};
 
 /// The longest a call may ask for.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -50,14 +53,16 @@ pub(crate) struct Bash {
     timeout: Duration,
     max_output: usize,
     shells: ShellFinder,
+    blocklist: Blocklist,
 }
 
 impl Bash {
-    pub(crate) fn new(timeout: Duration, max_output: usize) -> Self {
+    pub(crate) fn new(config: &ToolsConfig) -> Self {
         Self {
-            timeout,
-            max_output,
+            timeout: config.command_timeout,
+            max_output: config.max_command_output,
             shells: ShellFinder::default(),
+            blocklist: Blocklist::new(&config.blocked_commands),
         }
     }
 
@@ -79,8 +84,18 @@ impl Tool for Bash {
     type Input = BashInput;
     const NAME: &'static str = "bash";
 
-    fn category(&self, _: &BashInput) -> Category {
-        Category::Write
+    fn category(&self, input: &BashInput) -> Category {
+        self.judge(input).category
+    }
+
+    fn judge(&self, input: &BashInput) -> Judgement {
+        let analysis = analyse(&input.command, &self.blocklist);
+        let pieces = analysis.pieces().into_iter();
+        Judgement {
+            category: analysis.category,
+            subjects: pieces.map(Subject::Command).collect(),
+            refusal: analysis.refusal.map(|refusal| refusal.message),
+        }
     }
 
     fn traits(&self) -> ToolTraits {

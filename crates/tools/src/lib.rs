@@ -91,6 +91,8 @@ pub struct ToolsConfig {
     pub todos: TodoList,
     /// The folder the session works in.
     pub ground: Ground,
+    /// What `bash` refuses to run.
+    pub blocked_commands: Vec<String>,
 }
 
 impl Default for ToolsConfig {
@@ -101,6 +103,10 @@ impl Default for ToolsConfig {
             offer_done: false,
             todos: TodoList::new(),
             ground: Ground::default(),
+            blocked_commands: shell::BLOCKED_COMMANDS
+                .iter()
+                .map(|entry| (*entry).to_owned())
+                .collect(),
         }
     }
 }
@@ -111,7 +117,7 @@ pub fn builtin(config: &ToolsConfig) -> ToolSet {
     let ledger = FileLedger::default();
     let ground = &config.ground;
     let tools = ToolSet::new()
-        .with(bash::Bash::new(config.command_timeout, config.max_command_output))
+        .with(bash::Bash::new(config))
         .with(read_file::ReadFile {
             ledger: ledger.clone(),
             ground: ground.clone(),

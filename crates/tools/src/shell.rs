@@ -40,7 +40,7 @@ mod wrappers;
 
 use windlass_core::tool::Category;
 
-pub use self::blocklist::Blocklist;
+pub use self::blocklist::{BLOCKED_COMMANDS, Blocklist};
 use self::reader::Reader;
 pub use self::word::Word;
 

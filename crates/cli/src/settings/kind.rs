@@ -53,6 +53,7 @@ pub(crate) enum Kind {
     Command { set: Set<KeyCommand> },
     /// Several texts, each of which keeps a rule.
     List {
+        default: &'static [&'static str],
         check: fn(&str) -> Result<(), String>,
         set: Set<Vec<String>>,
     },
@@ -83,7 +84,9 @@ impl Kind {
     pub(crate) fn default(&self) -> Option<Value> {
         match self {
             Self::Text { .. } | Self::Command { .. } => None,
-            Self::List { .. } => Some(Value::List(Vec::new())),
+            Self::List { default, .. } => Some(Value::List(
+                default.iter().map(|text| (*text).to_owned()).collect(),
+            )),
             Self::Switch { default, .. } => default.map(Value::Switch),
             Self::Integer { default, .. } => default.map(Value::Integer),
             Self::Number { default, .. } => default.map(Value::Number),

@@ -78,6 +78,8 @@ pub(crate) struct SecuritySettings {
     pub(crate) ask: Vec<String>,
     /// The same, for denying.
     pub(crate) deny: Vec<String>,
+    /// SAFE-2: what `bash` refuses.
+    pub(crate) blocked_commands: Vec<String>,
     /// Whether tools of category `write` run without asking.
     pub(crate) auto_approve_writes: bool,
 }

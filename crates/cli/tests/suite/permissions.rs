@@ -193,3 +193,78 @@ fn a_command_behind_the_wall() {
         .output()
         .assert_code(2);
 }
+
+/// SAFE-2 (S6.5): a blocked command is refused wherever it hides, the model is told which entry forbids it, and the loop
+/// goes on; the list is a setting.
+#[test]
+fn blocked_commands_are_refused() {
+    for command in [
+        "rm kept.txt",
+        "true && /bin/rm kept.txt",
+        "sh -c 'r\"m\" kept.txt'",
+        "echo kept.txt | xargs rm",
+    ] {
+        let replies = [
+            Reply::call("bash", json!({ "command": command })),
+            Reply::text("Then not."),
+        ];
+        let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+        workspace.write("kept.txt", "");
+        workspace
+            .run(&["exec", "go", "--mode", "full"])
+            .output()
+            .assert_code(0);
+        assert!(workspace.has("kept.txt"), "{command}");
+        let told = &sim.outlines()[1];
+        assert!(told.contains("security.blocked_commands"), "{command}: {told}");
+    }
+    let replies = [
+        Reply::call("bash", json!({ "command": "rm kept.txt" })),
+        Reply::text("Gone."),
+    ];
+    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    workspace.write("kept.txt", "");
+    let output = workspace
+        .run(&[
+            "exec",
+            "go",
+            "--mode",
+            "full",
+            "-c",
+            "security.blocked_commands=[]",
+        ])
+        .output();
+    output.assert_code(0);
+    assert!(!workspace.has("kept.txt"));
+}
+
+/// SAFE-5, SAFE-6: a command that reaches outside asks; a rule that covers every piece of it lets it run.
+#[test]
+fn commands_that_reach_outside_ask() {
+    let replies = || {
+        let command = "touch made && git push";
+        [
+            Reply::call("bash", json!({ "command": command })),
+            Reply::text("Pushed."),
+        ]
+    };
+    let (_sim, workspace) = with_replies(Wire::Anthropic, replies());
+    let output = workspace.run(&["exec", "go"]).output();
+    output
+        .assert_code(5)
+        .assert_says("git push")
+        .assert_says("security.allow");
+    assert!(!workspace.has("made"));
+
+    let (_sim, workspace) = with_replies(Wire::Anthropic, replies());
+    let half = "security.allow=[\"bash(git *)\"]";
+    workspace.run(&["exec", "go", "-c", half]).output().assert_code(5);
+
+    let (_sim, workspace) = with_replies(Wire::Anthropic, replies());
+    let whole = "security.allow=[\"bash(git *)\", \"bash(touch *)\"]";
+    workspace
+        .run(&["exec", "go", "-c", whole])
+        .output()
+        .assert_code(0);
+    assert!(workspace.has("made"));
+}

@@ -2,8 +2,8 @@
 
 use super::word::Word;
 
-/// What SAFE-2 names, and the names the same programs also go by.
-const DEFAULT: &[&str] = &[
+/// What is refused unless the settings say otherwise.
+pub const BLOCKED_COMMANDS: &[&str] = &[
     "rm",
     "sudo",
     "doas",
@@ -32,7 +32,7 @@ struct Entry {
 
 impl Default for Blocklist {
     fn default() -> Self {
-        Self::new(DEFAULT)
+        Self::new(BLOCKED_COMMANDS)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use windlass_core::permission::Subject;
 use windlass_core::tool::{Category, ToolError};
 use windlass_tools::ToolsConfig;
 
@@ -57,13 +58,45 @@ async fn the_answer_says_what_happened() {
     }
 }
 
-/// TOOL-1: a command is a write until something knows better.
+/// SAFE-5, SAFE-2: a command is judged by what it would do, piece by piece, and some are refused whatever the rules say.
 #[test]
-fn a_command_is_a_write() {
-    let call = Desk::new()
-        .prepare("bash", &json!({ "command": "ls" }))
-        .expect("valid");
-    assert_eq!(call.category, Category::Write);
+fn a_command_is_judged_by_what_it_does() {
+    let cases = [
+        ("ls -la | head", Category::Read, &["ls -la", "head"][..], false),
+        (
+            "make && touch x",
+            Category::Write,
+            &["make", "touch x"][..],
+            false,
+        ),
+        ("git push", Category::Admin, &["git push"][..], false),
+        (
+            "echo hi; rm -rf x",
+            Category::Admin,
+            &["echo hi", "rm -rf x"][..],
+            true,
+        ),
+        ("echo 'unfinished", Category::Admin, &[][..], true),
+    ];
+    for (command, category, pieces, refused) in cases {
+        let call = Desk::new()
+            .prepare("bash", &json!({ "command": command }))
+            .expect("valid");
+        assert_eq!(
+            (call.category, call.refusal.is_some()),
+            (category, refused),
+            "{command}"
+        );
+        let expected: Vec<_> = pieces
+            .iter()
+            .map(|piece| Subject::Command((*piece).to_owned()))
+            .collect();
+        assert!(
+            refused || call.subjects == expected,
+            "{command}: {:?}",
+            call.subjects
+        );
+    }
 }
 
 /// SAFE-1: a command sees the given environment and the marker of its call, no start-up files, and the folder it is in.

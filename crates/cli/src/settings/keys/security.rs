@@ -1,6 +1,7 @@
 //! Keys of approvals.
 
 use windlass_core::permission::Rule;
+use windlass_tools::shell::BLOCKED_COMMANDS;
 
 use crate::settings::keys::{Key, Section};
 use crate::settings::kind::{Kind, words};
@@ -26,6 +27,7 @@ pub(super) static SECTION: Section = Section {
         Key {
             name: "security.allow",
             kind: Kind::List {
+                default: &[],
                 check: rule,
                 set: |s, _, v| s.security.allow = v,
             },
@@ -37,6 +39,7 @@ pub(super) static SECTION: Section = Section {
         Key {
             name: "security.ask",
             kind: Kind::List {
+                default: &[],
                 check: rule,
                 set: |s, _, v| s.security.ask = v,
             },
@@ -48,12 +51,25 @@ pub(super) static SECTION: Section = Section {
         Key {
             name: "security.deny",
             kind: Kind::List {
+                default: &[],
                 check: rule,
                 set: |s, _, v| s.security.deny = v,
             },
             help: "Calls that never run.",
             effect: "The model is told which rule forbids it, and goes on.",
             example: "[\"read_file(secrets/**)\"]",
+            project_ok: false,
+        },
+        Key {
+            name: "security.blocked_commands",
+            kind: Kind::List {
+                default: BLOCKED_COMMANDS,
+                check: command,
+                set: |s, _, v| s.security.blocked_commands = v,
+            },
+            help: "Commands that `bash` refuses, wherever they stand in a command line: a program, or a program with arguments.",
+            effect: "The model is told which entry forbids it. This keeps accidents away; it is no wall.",
+            example: "[\"rm\", \"chmod 777\"]",
             project_ok: false,
         },
         Key {
@@ -69,6 +85,13 @@ pub(super) static SECTION: Section = Section {
         },
     ],
 };
+
+fn command(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Err("expected the name of a program, found an empty string".to_owned());
+    }
+    Ok(())
+}
 
 fn rule(text: &str) -> Result<(), String> {
     text.parse::<Rule>()
