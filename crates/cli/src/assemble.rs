@@ -1,6 +1,5 @@
 //! From settings to everything a turn needs.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,8 +29,12 @@ pub(crate) struct Purpose {
 }
 
 /// The tools of a session, and the list that `todo` keeps.
-pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(ToolSet, TodoList), Problem> {
-    let env = environment(purpose);
+pub(crate) fn tools(
+    settings: &Settings,
+    purpose: &Purpose,
+    execution: &ExecutionContext,
+) -> Result<(ToolSet, TodoList), Problem> {
+    let env = &execution.env;
     let todos = TodoList::new();
     let config = ToolsConfig {
         command_timeout: settings.tools.timeout,
@@ -56,13 +59,9 @@ pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(ToolSet, 
 pub(crate) fn execution_context(purpose: &Purpose) -> Arc<ExecutionContext> {
     Arc::new(ExecutionContext {
         cwd: purpose.cwd.clone(),
-        env: environment(purpose),
+        env: child_environment(std::env::vars(), &purpose.cwd, purpose.session.as_str()),
         session: Some(purpose.session.clone()),
     })
-}
-
-fn environment(purpose: &Purpose) -> BTreeMap<String, String> {
-    child_environment(std::env::vars(), &purpose.cwd, purpose.session.as_str())
 }
 
 /// Puts a turn's parts together.
@@ -71,7 +70,8 @@ pub(crate) fn assemble(
     provider: Arc<dyn Provider>,
     purpose: &Purpose,
 ) -> Result<Assembly, Problem> {
-    let (tools, todos) = tools(settings, purpose)?;
+    let place = execution_context(purpose);
+    let (tools, todos) = tools(settings, purpose, &place)?;
     let mut system = settings
         .agent
         .system_prompt
@@ -104,7 +104,7 @@ pub(crate) fn assemble(
         limits: limits(settings),
         max_output: settings.agent.max_output_tokens,
         calls: CallSettings {
-            execution: execution_context(purpose),
+            execution: place,
             mode: execution(settings.tools.execution),
             timeout: settings.tools.timeout,
             max_result_chars: settings.tools.max_tool_result_chars,

@@ -10,7 +10,7 @@ use windlass_core::permission::{Decision, Policy, Subject};
 use windlass_core::tool::{Category, ToolSet};
 
 use crate::args::SettingsOptions;
-use crate::assemble::{Purpose, policy, tools};
+use crate::assemble::{Purpose, execution_context, policy, tools};
 use crate::environment;
 use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
@@ -80,7 +80,7 @@ impl Bench {
             require_done: true,
         };
         Ok(Self {
-            tools: tools(settings, &purpose)?.0,
+            tools: tools(settings, &purpose, &execution_context(&purpose))?.0,
             policy: policy(settings),
         })
     }

@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use windlass_tools::program;
 use windlass_tools::sandbox::{Gap, Network, Policy, Wall};
 
 use crate::args::SandboxOptions;
@@ -63,13 +64,9 @@ fn denied() -> Result<Vec<PathBuf>, Problem> {
 }
 
 /// The program's place: as it is written when it has a slash, else on PATH.
-fn find(program: &str) -> Option<PathBuf> {
-    if program.contains('/') {
-        return std::fs::canonicalize(program).ok();
+fn find(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return std::fs::canonicalize(name).ok();
     }
-    let path = environment::var("PATH")?;
-    std::env::split_paths(&path)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(program))
-        .find(|place| place.is_file())
+    program::find(name, &environment::var("PATH")?)
 }

@@ -50,7 +50,8 @@ fn purpose() -> Result<Purpose, Problem> {
 fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
     let purpose = purpose()?;
     let settings = environment::settings(options, &purpose.cwd, Vec::new())?;
-    let (tools, _) = tools(&settings, &purpose)?;
+    let place = execution_context(&purpose);
+    let (tools, _) = tools(&settings, &purpose, &place)?;
     for spec in tools.specs() {
         let first = spec.description.split_inclusive(". ").next().unwrap_or_default();
         say!("{:<18} {}", spec.name, plain(first.trim()));
@@ -96,7 +97,8 @@ fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
 async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<Exit, Problem> {
     let purpose = purpose()?;
     let settings = environment::settings(options, &purpose.cwd, Vec::new())?;
-    let (tools, _) = tools(&settings, &purpose)?;
+    let place = execution_context(&purpose);
+    let (tools, _) = tools(&settings, &purpose, &place)?;
     let Some(tool) = tools.get(name) else {
         let known: Vec<_> = tools.specs().into_iter().map(|spec| spec.name).collect();
         return Err(Problem::usage(format!(
@@ -111,7 +113,7 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
     let cx = ToolContext {
         call_id: CallId::from("run"),
         cancel: cancel.clone(),
-        execution: execution_context(&purpose),
+        execution: place,
         progress: Progress::none(),
     };
     let signals = Signals::listen();

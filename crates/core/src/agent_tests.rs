@@ -751,3 +751,29 @@ fn schema_from_the_type() {
         })
     );
 }
+
+/// LOOP-8: canceled while an overflowing context is being compacted, a turn ends as canceled and not as failed.
+#[tokio::test]
+async fn cancel_while_compacting() {
+    let mut scenes: Vec<Scene> = (0..4)
+        .map(|i| Scene::call(&format!("c{i}"), "echo", json!({ "word": format!("w{i}") })))
+        .collect();
+    scenes.push(Scene::fail(ProviderErrorKind::ContextOverflow, "too long"));
+    scenes.push(Scene::Hang(Vec::new()));
+    let agent = builder(&provider(scenes))
+        .compaction(Some(CompactionConfig {
+            threshold: 0.9,
+            keep_recent: 2,
+        }))
+        .build();
+    let mut stream = agent.run_stream("go");
+    let cancel = stream.cancellation();
+    let mut last = None;
+    while let Some(event) = stream.next().await {
+        if matches!(&event, Event::Status { text } if text.starts_with("Compacting")) {
+            cancel.cancel();
+        }
+        last = Some(event);
+    }
+    assert!(matches!(last, Some(Event::Canceled { .. })), "{last:?}");
+}

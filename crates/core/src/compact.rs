@@ -74,7 +74,8 @@ pub(crate) async fn compact(deps: &Deps<'_>, history: &[Arc<Message>]) -> Result
     };
     let smaller = tokio::select! {
         biased;
-        () = deps.cancel.cancelled() => return Err("canceled".to_owned()),
+        // The history stays as it is; the next question notices the cancellation and ends the turn as canceled.
+        () = deps.cancel.cancelled() => return Ok(Compacted { history: history.to_vec(), usage: None }),
         result = compactor.compact(job) => result.map_err(|error| error.to_string())?,
     };
     let after = estimate_tokens(&smaller.history);

@@ -37,7 +37,6 @@ mod fingerprint;
 mod last_good;
 mod parameter;
 mod problem;
-mod program;
 mod reader;
 mod sha256;
 mod template;

@@ -61,6 +61,7 @@ mod ledger;
 mod list_directory;
 mod path;
 pub mod process;
+pub mod program;
 mod read_file;
 pub mod sandbox;
 mod search;

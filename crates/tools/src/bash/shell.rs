@@ -1,9 +1,9 @@
 //! The shell, by absolute path: a `bash` in the working directory is never taken for it.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+
+use crate::program;
 
 /// A shell and how it is told to read no start-up files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,11 +37,7 @@ impl ShellFinder {
         if let Some((_, shell)) = last.as_ref().filter(|(known, _)| known == path) {
             return Some(shell.clone());
         }
-        let find = |name| {
-            path.split(':')
-                .map(|folder| Path::new(folder).join(name))
-                .find(|file| is_program(file))
-        };
+        let find = |name| program::find(name, path);
         let shell = find("bash")
             .map(|program| Shell {
                 program,
@@ -63,13 +59,11 @@ impl ShellFinder {
     }
 }
 
-fn is_program(path: &Path) -> bool {
-    path.is_absolute()
-        && fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

@@ -12,10 +12,10 @@ use windlass_core::tool::{
 };
 
 use super::definition::{Definition, VariableValue};
-use super::program;
 use super::reader::nearest;
 use super::template::{self, Values};
 use crate::bash::{KILL_TIME, finish};
+use crate::program;
 use crate::{ToolsConfig, process};
 
 /// The tool.

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The program `cmd`, in the absolute folders of `path` when it is only a name.
-pub(super) fn find(cmd: &str, path: &str) -> Option<PathBuf> {
+/// The program `cmd`, in the absolute folders of the search path `path` when it is only a name.
+pub fn find(cmd: &str, path: &str) -> Option<PathBuf> {
     if cmd.starts_with('/') {
         return Some(PathBuf::from(cmd)).filter(|file| is_program(file));
     }
