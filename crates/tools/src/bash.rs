@@ -21,6 +21,7 @@ use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, Too
 use self::capture::{Capture, Step};
 use self::shell::{Shell, ShellFinder};
 use crate::ToolsConfig;
+use crate::ground::Ground;
 use crate::process::{self, Tree};
 use crate::shell::{Blocklist, analyse};
 
@@ -54,6 +55,7 @@ pub(crate) struct Bash {
     max_output: usize,
     shells: ShellFinder,
     blocklist: Blocklist,
+    ground: Ground,
 }
 
 impl Bash {
@@ -63,6 +65,7 @@ impl Bash {
             max_output: config.max_command_output,
             shells: ShellFinder::default(),
             blocklist: Blocklist::new(&config.blocked_commands),
+            ground: config.ground.clone(),
         }
     }
 
@@ -91,8 +94,11 @@ impl Tool for Bash {
     fn judge(&self, input: &BashInput) -> Judgement {
         let analysis = analyse(&input.command, &self.blocklist);
         let pieces = analysis.pieces().into_iter();
+        // Reading the text cannot know where a file is; the ground can. What a `cd` makes of a relative path nobody can.
+        let written = analysis.write_targets().into_iter();
+        let reach = written.map(|target| self.ground.writing(target).category).max();
         Judgement {
-            category: analysis.category,
+            category: analysis.category.max(reach.unwrap_or(Category::Read)),
             subjects: pieces.map(Subject::Command).collect(),
             refusal: analysis.refusal.map(|refusal| refusal.message),
         }

@@ -65,6 +65,17 @@ fn modes_decide() {
     );
     workspace.run(&["exec", "go"]).output().assert_code(5);
 
+    for (command, code) in [
+        ("echo x > /usr/local/windlass-test", 5),
+        ("echo x > inside.txt 2> /dev/null", 0),
+        ("cp inside.txt ../../../../usr/local/windlass-test", 5),
+    ] {
+        let call = Reply::call("bash", json!({ "command": command }));
+        let (_sim, workspace) = with_replies(Wire::Anthropic, [call, Reply::text("fine")]);
+        workspace.write("inside.txt", "");
+        workspace.run(&["exec", "go"]).output().assert_code(code);
+    }
+
     let (_sim, workspace) = with_replies(Wire::Anthropic, [write("a.txt"), Reply::text("fine")]);
     workspace.run(&["exec", "go"]).output().assert_code(0);
     assert!(workspace.has("a.txt"));
