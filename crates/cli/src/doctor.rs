@@ -12,6 +12,7 @@ use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
 use crate::settings::Settings;
 use crate::terminal::say;
+use crate::trust::{self, Standing};
 
 /// Prints the report. The exit code says whether a prompt could be run now.
 pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<Exit, Problem> {
@@ -23,6 +24,11 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
     match folders.project_file(&cwd) {
         Some(path) => row("project file", &present(&path)),
         None => row("project file", "none above this folder"),
+    }
+    if let Some(project) = folders.project(&cwd) {
+        let is_trusted = matches!(trust::look(&folders, &project), Standing::Trusted(_));
+        let (root, not) = (project.root.display(), if is_trusted { "" } else { "not " });
+        row("project", &format!("{root} is {not}trusted"));
     }
     row("data", &folders.data.display().to_string());
     row("state", &folders.state.display().to_string());

@@ -8,8 +8,14 @@ use std::path::{Path, PathBuf};
 /// The file with settings, in the user's folder and in a project's.
 const CONFIG_FILE: &str = "config.toml";
 
+/// The file with declared tools, in the user's folder and in a project's.
+const TOOLS_FILE: &str = "tools.yaml";
+
 /// The folder of a project that belongs to Windlass.
 const PROJECT_FOLDER: &str = ".windlass";
+
+/// What is read from a project's folder. One of them makes a folder a project.
+const PROJECT_FILES: [&str; 2] = [CONFIG_FILE, TOOLS_FILE];
 
 /// EXT-6: the four folders of a user, as the XDG standard divides them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,13 +79,24 @@ impl Folders {
         self.config.join(CONFIG_FILE)
     }
 
-    /// The settings of the project around `cwd`: the nearest one, never from outside the repository.
-    pub(crate) fn project_file(&self, cwd: &Path) -> Option<PathBuf> {
+    /// The user's own tools; the file need not exist.
+    pub(crate) fn user_tools(&self) -> PathBuf {
+        self.config.join(TOOLS_FILE)
+    }
+
+    /// The folders that the user trusts; the file need not exist.
+    pub(crate) fn trust_file(&self) -> PathBuf {
+        self.data.join("trust.json")
+    }
+
+    /// The project around `cwd`: the nearest one, never from outside the repository.
+    pub(crate) fn project(&self, cwd: &Path) -> Option<Project> {
         for folder in cwd.ancestors() {
-            let own = folder.join(PROJECT_FOLDER);
-            let file = own.join(CONFIG_FILE);
-            if file.exists() && !same_place(&own, &self.config) {
-                return Some(file);
+            let project = Project {
+                root: folder.to_owned(),
+            };
+            if project.has_files() && !self.is_ours(&project.folder()) {
+                return Some(project);
             }
             // A file named `.git` marks a worktree or a submodule and is a border too.
             if folder.join(".git").exists() {
@@ -88,6 +105,63 @@ impl Folders {
         }
         None
     }
+
+    /// The settings of the project around `cwd`, if it has any.
+    pub(crate) fn project_file(&self, cwd: &Path) -> Option<PathBuf> {
+        let file = self.project(cwd)?.config_file();
+        file.symlink_metadata().is_ok().then_some(file)
+    }
+
+    /// Whether our own files lie there, as with `WINDLASS_HOME=~/.windlass`.
+    fn is_ours(&self, folder: &Path) -> bool {
+        let folder = real(folder);
+        let own = [&self.config, &self.data, &self.state, &self.cache];
+        own.into_iter().any(|own| real(own).starts_with(&folder))
+    }
+}
+
+/// A folder with settings or tools of its own, written by whoever wrote what is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Project {
+    /// The folder that holds `.windlass`.
+    pub(crate) root: PathBuf,
+}
+
+impl Project {
+    /// The folder in it that belongs to Windlass.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.root.join(PROJECT_FOLDER)
+    }
+
+    /// Its settings; the file need not exist.
+    pub(crate) fn config_file(&self) -> PathBuf {
+        self.folder().join(CONFIG_FILE)
+    }
+
+    /// Its tools; the file need not exist.
+    pub(crate) fn tools_file(&self) -> PathBuf {
+        self.folder().join(TOOLS_FILE)
+    }
+
+    fn has_files(&self) -> bool {
+        let folder = self.folder();
+        // A link that leads nowhere counts: it could lead somewhere tomorrow.
+        PROJECT_FILES
+            .iter()
+            .any(|name| folder.join(name).symlink_metadata().is_ok())
+    }
+}
+
+/// The path with links followed, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let mut missing = Vec::new();
+    for folder in path.ancestors() {
+        if let Ok(found) = folder.canonicalize() {
+            return missing.iter().rev().fold(found, |path, name| path.join(name));
+        }
+        missing.extend(folder.file_name());
+    }
+    path.to_owned()
 }
 
 /// Whether two paths lead to the same place, links followed.
@@ -110,104 +184,5 @@ impl fmt::Display for FoldersError {
 impl std::error::Error for FoldersError {}
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resolve(variables: &[(&str, &str)]) -> Result<Folders, FoldersError> {
-        let find = |name: &str| variables.iter().find(|(key, _)| *key == name);
-        Folders::resolve(&|name| find(name).map(|(_, value)| (*value).to_owned()))
-    }
-
-    fn folders(config: &str, data: &str, state: &str, cache: &str) -> Result<Folders, FoldersError> {
-        let path = PathBuf::from;
-        Ok(Folders {
-            config: path(config),
-            data: path(data),
-            state: path(state),
-            cache: path(cache),
-        })
-    }
-
-    /// EXT-6
-    #[test]
-    fn folders_follow_the_environment() {
-        let home = ("HOME", "/home/ann");
-        let below_home = || {
-            folders(
-                "/home/ann/.config/windlass",
-                "/home/ann/.local/share/windlass",
-                "/home/ann/.local/state/windlass",
-                "/home/ann/.cache/windlass",
-            )
-        };
-        assert_eq!(resolve(&[home]), below_home());
-        assert_eq!(
-            resolve(&[home, ("XDG_CONFIG_HOME", "relative"), ("XDG_CACHE_HOME", "")]),
-            below_home()
-        );
-        let own = folders("/x/config", "/x/data", "/x/state", "/x/cache");
-        assert_eq!(
-            resolve(&[home, ("WINDLASS_HOME", "/x"), ("XDG_CONFIG_HOME", "/c")]),
-            own
-        );
-        let xdg = [
-            ("XDG_CONFIG_HOME", "/c"),
-            ("XDG_DATA_HOME", "/d"),
-            ("XDG_STATE_HOME", "/s"),
-            ("XDG_CACHE_HOME", "/k"),
-        ];
-        assert_eq!(
-            resolve(&xdg),
-            folders("/c/windlass", "/d/windlass", "/s/windlass", "/k/windlass")
-        );
-        assert_eq!(resolve(&[]), Err(FoldersError::NoHome));
-        assert_eq!(resolve(&[("HOME", "ann")]), Err(FoldersError::NoHome));
-        assert_eq!(
-            resolve(&[home, ("WINDLASS_HOME", "x")]),
-            Err(FoldersError::RelativeHome)
-        );
-    }
-
-    /// CFG-1
-    #[test]
-    fn the_project_file_is_the_nearest_inside_the_repository() {
-        let root = tempfile::tempdir().unwrap();
-        let make = |file: &str| {
-            let file = root.path().join(file);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(&file, "").unwrap();
-            file
-        };
-        let folders = Folders::below(&root.path().join("home"));
-        let find = |cwd: &str| {
-            std::fs::create_dir_all(root.path().join(cwd)).unwrap();
-            folders.project_file(&root.path().join(cwd))
-        };
-        let outer = make(".windlass/config.toml");
-        assert_eq!(find("plain/deep"), Some(outer));
-        make("repo/.git/HEAD");
-        assert_eq!(find("repo/src"), None);
-        let inner = make("repo/.windlass/config.toml");
-        assert_eq!(find("repo/src"), Some(inner.clone()));
-        assert_eq!(find("repo"), Some(inner));
-        make("repo/worktree/.git");
-        assert_eq!(find("repo/worktree/src"), None);
-    }
-
-    /// CFG-1
-    #[test]
-    fn the_users_own_folder_is_no_project() {
-        let root = tempfile::tempdir().unwrap();
-        let own = root.path().join(".windlass");
-        std::fs::create_dir_all(&own).unwrap();
-        std::fs::write(own.join("config.toml"), "").unwrap();
-        std::fs::write(root.path().join(".git"), "").unwrap();
-        let elsewhere = Folders::below(&root.path().join("home"));
-        assert_eq!(elsewhere.project_file(root.path()), Some(own.join("config.toml")));
-        let same = Folders {
-            config: own,
-            ..elsewhere
-        };
-        assert_eq!(same.project_file(root.path()), None);
-    }
-}
+#[path = "folders_tests.rs"]
+mod tests;

@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub(crate) use self::layers::Effective;
-use self::layers::Layers;
+use self::layers::{Layers, Origin};
 pub(crate) use self::problem::SettingsError;
 pub(crate) use self::reference::{explain, reference_markdown};
 pub(crate) use self::schema::schema;
@@ -44,7 +44,9 @@ pub(crate) use self::typed::{
     AgentSettings, ContextSettings, KeyCommand, ModelEntry, OnMaxIterations, PermissionMode, ProviderEntry,
     Reasoning, RetrySettings, SecuritySettings, TimeoutSettings, ToolExecution, ToolSettings, Wire,
 };
-use crate::folders::{Folders, same_place};
+pub(crate) use self::value::quote;
+use crate::folders::{Folders, Project, same_place};
+use crate::trust::{self, Standing};
 
 /// Where settings are looked for.
 pub(crate) struct Sources<'a> {
@@ -116,12 +118,48 @@ pub(crate) fn load(sources: &Sources<'_>) -> Result<Settings, SettingsError> {
             usual
         }
     };
-    let project = sources.folders.project_file(sources.cwd);
-    // A file that the user named is the user's, wherever it lies.
-    if let Some(project) = project.filter(|project| !same_place(project, &user_file)) {
-        file::read_project(&project, &mut layers);
+    if let Some(project) = sources.folders.project(sources.cwd) {
+        read_project(sources.folders, &project, &user_file, &mut layers);
     }
     environment::read(sources, &mut layers);
     environment::read_overrides(&sources.overrides, &mut layers);
     layers.into_settings()
+}
+
+/// SAFE-6: a project's file counts only in a folder that the user trusts, and only as it was when it was trusted.
+fn read_project(folders: &Folders, project: &Project, user_file: &Path, layers: &mut Layers) {
+    let path = project.config_file();
+    // A file that the user named is the user's, wherever it lies.
+    let is_users = same_place(&path, user_file);
+    if is_users && !project.tools_file().exists() {
+        return;
+    }
+    let standing = trust::look(folders, project);
+    if let Some(notice) = standing.notice(project) {
+        layers.warn(notice);
+    }
+    if let (Standing::Trusted(snapshot), false) = (standing, is_users) {
+        file::read_project(&path, snapshot.bytes(project, &path), layers);
+    }
+}
+
+/// What a project's file would set.
+pub(crate) struct Preview {
+    /// Lines of TOML.
+    pub(crate) assignments: Vec<String>,
+    /// What would be ignored and why.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// SAFE-6: reads a project's file alone, for the person who is asked to trust it.
+pub(crate) fn preview(path: &Path, bytes: &[u8]) -> Result<Preview, SettingsError> {
+    let mut layers = Layers::with_defaults();
+    file::read_project(path, Some(bytes), &mut layers);
+    let settings = layers.into_settings()?;
+    let set = settings.origins.iter();
+    let set = set.filter(|entry| matches!(entry.origin, Origin::File { .. }));
+    Ok(Preview {
+        assignments: set.map(show::assignment).collect(),
+        warnings: settings.warnings,
+    })
 }

@@ -18,6 +18,13 @@ macro_rules! tell {
 
 pub(crate) use {say, tell};
 
+/// Prints warnings, a line each.
+pub(crate) fn tell_warnings(warnings: &[String]) {
+    for warning in warnings {
+        tell!("warning: {}", plain(warning));
+    }
+}
+
 /// The text without control characters and escape sequences; line breaks and tabs stay.
 pub(crate) fn plain(text: &str) -> String {
     // Most text has none, and then this is one pass and one copy.

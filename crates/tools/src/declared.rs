@@ -35,6 +35,7 @@ mod definition;
 mod file;
 mod fingerprint;
 mod last_good;
+mod outline;
 mod parameter;
 mod problem;
 mod reader;
@@ -52,7 +53,9 @@ use windlass_core::tool::AnyTool;
 use self::definition::Definition;
 pub use self::fingerprint::Fingerprint;
 pub use self::last_good::{LastGood, Refresh};
+pub use self::outline::Outline;
 pub use self::problem::{DeclarationError, Problem};
+pub use self::sha256::hex_digest;
 use self::tool::DeclaredTool;
 use crate::ToolsConfig;
 
@@ -108,6 +111,12 @@ impl Declarations {
     pub fn names(&self) -> Vec<&str> {
         let names = self.definitions.iter().map(|definition| definition.name.as_str());
         names.collect()
+    }
+
+    /// What a person has to see of each tool, in order.
+    pub fn outlines(&self) -> Vec<Outline> {
+        let outlines = self.definitions.iter().map(|definition| Outline::of(definition));
+        outlines.collect()
     }
 
     /// Only what comes from there. The project's tools are to be left out this way until their

@@ -32,31 +32,10 @@ enum Author {
 
 /// The user's file, if there is one.
 pub(crate) fn read_user(path: &Path, layers: &mut Layers) {
-    read_if_present(path, Author::User, layers);
-}
-
-/// The file that the user named: it must exist, and may be a pipe.
-pub(crate) fn read_named(path: &Path, layers: &mut Layers) {
     match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => read(path, layers),
         Ok(found) if found.is_dir() => refuse(path, "is a folder, expected a file", layers),
-        Ok(_) => read(path, Author::User, layers),
-        Err(error) => refuse(path, &format!("cannot be read: {error}"), layers),
-    }
-}
-
-/// The project's file.
-///
-/// A cloned repository must not redirect keys to its own server, run a command or widen permissions: entries
-/// that could are ignored with a warning.
-pub(crate) fn read_project(path: &Path, layers: &mut Layers) {
-    read_if_present(path, Author::Project, layers);
-}
-
-fn read_if_present(path: &Path, author: Author, layers: &mut Layers) {
-    match std::fs::metadata(path) {
-        Ok(found) if found.is_file() => read(path, author, layers),
-        Ok(found) if found.is_dir() => refuse(path, "is a folder, expected a file", layers),
-        // Opening a pipe that a repository put there would wait forever.
+        // Opening a pipe would wait for somebody to write.
         Ok(_) => refuse(path, "is not a regular file", layers),
         Err(error)
             if matches!(
@@ -64,6 +43,27 @@ fn read_if_present(path: &Path, author: Author, layers: &mut Layers) {
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
             ) => {}
         Err(error) => refuse(path, &format!("cannot be read: {error}"), layers),
+    }
+}
+
+/// The file that the user named: it must exist, and may be a pipe.
+pub(crate) fn read_named(path: &Path, layers: &mut Layers) {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => refuse(path, "is a folder, expected a file", layers),
+        Ok(_) => read(path, layers),
+        Err(error) => refuse(path, &format!("cannot be read: {error}"), layers),
+    }
+}
+
+/// The project's file, of which `bytes` is what the user trusts; `None` when that holds no such file.
+///
+/// Trust or not, a repository must not redirect keys to its own server, run a command or widen permissions: entries
+/// that could are ignored with a warning.
+pub(crate) fn read_project(path: &Path, bytes: Option<&[u8]>, layers: &mut Layers) {
+    match bytes {
+        Some(bytes) => take(path, bytes.to_vec(), Author::Project, layers),
+        None if path.is_dir() => refuse(path, "is a folder, expected a file", layers),
+        None => {}
     }
 }
 
@@ -76,12 +76,16 @@ fn refuse(path: &Path, message: &str, layers: &mut Layers) {
     });
 }
 
-fn read(path: &Path, author: Author, layers: &mut Layers) {
+fn read(path: &Path, layers: &mut Layers) {
     let mut bytes = Vec::new();
     let outcome = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
     if let Err(error) = outcome {
         return refuse(path, &format!("cannot be read: {error}"), layers);
     }
+    take(path, bytes, Author::User, layers);
+}
+
+fn take(path: &Path, bytes: Vec<u8>, author: Author, layers: &mut Layers) {
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
         return refuse(path, "is larger than 1 MiB, expected a settings file", layers);
     }

@@ -114,6 +114,7 @@ fn a_folder_is_no_file() {
     let bed = Bed::new();
     std::fs::create_dir(bed.user_file()).unwrap();
     std::fs::create_dir(bed.project_file()).unwrap();
+    let bed = bed.trusted();
     assert_eq!(
         bed.problems(),
         "config.toml: is a folder, expected a file\nproject/config.toml: is a folder, expected a file"
@@ -158,13 +159,24 @@ fn a_file_that_cannot_be_read_is_named() {
     );
 }
 
-/// CFG-1
+/// CFG-1, SAFE-6
 #[cfg(unix)]
 #[test]
 fn a_socket_is_not_waited_for() {
     let bed = Bed::new();
+    let _socket = std::os::unix::net::UnixListener::bind(bed.user_file()).unwrap();
+    assert_eq!(bed.problems(), "config.toml: is not a regular file");
+    let bed = Bed::new().project("model = \"x\"");
+    std::fs::remove_file(bed.project_file()).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(bed.project_file()).unwrap();
-    assert_eq!(bed.problems(), "project/config.toml: is not a regular file");
+    assert_eq!(
+        bed.warnings(),
+        [
+            "repo/.windlass: not in effect, because this folder cannot be trusted as it is now: \
+          .windlass/config.toml is neither a file nor a folder"
+        ]
+    );
+    assert_eq!(bed.settings().model, None);
 }
 
 /// CFG-1: start-up pays for what is there only.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Override, Settings, SettingsError, Sources, load};
 use crate::folders::Folders;
+use crate::trust::trust_for_test;
 
 /// Everything that settings are read from.
 pub(super) struct Bed {
@@ -40,8 +41,22 @@ impl Bed {
         self
     }
 
+    /// The project's file, in a folder that the user trusts.
     pub(super) fn project(self, text: impl AsRef<[u8]>) -> Self {
+        self.untrusted_project(text).trusted()
+    }
+
+    /// The project's file, about which the user was never asked, or which changed since.
+    pub(super) fn untrusted_project(self, text: impl AsRef<[u8]>) -> Self {
         std::fs::write(self.project_file(), text).unwrap();
+        self
+    }
+
+    /// Trusts the project as it is now.
+    pub(super) fn trusted(self) -> Self {
+        let folders = self.folders();
+        let project = folders.project(&self.root.path().join("repo")).unwrap();
+        trust_for_test(&folders, &project);
         self
     }
 
@@ -61,15 +76,19 @@ impl Bed {
         self
     }
 
+    fn folders(&self) -> Folders {
+        let home = self.root.path().join("home");
+        let home_only = |name: &str| (name == "WINDLASS_HOME").then(|| home.display().to_string());
+        Folders::resolve(&home_only).unwrap()
+    }
+
     pub(super) fn load(&self) -> Result<Settings, SettingsError> {
         let env = |name: &str| {
             let found = self.variables.iter().find(|(key, _)| key == name);
             found.map(|(_, value)| value.clone())
         };
-        let home = self.root.path().join("home");
-        let home_only = |name: &str| (name == "WINDLASS_HOME").then(|| home.display().to_string());
         load(&Sources {
-            folders: &Folders::resolve(&home_only).unwrap(),
+            folders: &self.folders(),
             cwd: &self.root.path().join("repo"),
             env: &env,
             env_names: self.variables.iter().map(|(name, _)| name.clone()).collect(),

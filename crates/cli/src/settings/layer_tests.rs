@@ -204,6 +204,29 @@ zebra = 1
     );
 }
 
+/// CFG-1, SAFE-6: a project's file contributes nothing without trust, not even mistakes, and nothing after a change.
+#[test]
+fn an_untrusted_project_sets_nothing() {
+    let key = "agent.max_iterations";
+    let not_in_effect = |why: &str| {
+        format!("repo/.windlass: not in effect, because {why}; `windlass trust` shows what it would do")
+    };
+    let bed = Bed::new().untrusted_project("agent.max_iterations = 5");
+    assert_eq!(bed.line(key), "agent.max_iterations = 200  # default");
+    assert_eq!(bed.warnings(), [not_in_effect("this folder is not trusted")]);
+    let bed = bed.trusted();
+    assert_eq!(bed.line(key), "agent.max_iterations = 5  # project/config.toml:1");
+    assert_eq!(bed.warnings(), [""; 0]);
+    let bed = bed.untrusted_project("agent.max_iterations = 6\nzebra = 1");
+    assert_eq!(bed.line(key), "agent.max_iterations = 200  # default");
+    assert_eq!(
+        bed.warnings(),
+        [not_in_effect("it changed since this folder was trusted")]
+    );
+    let bed = bed.untrusted_project("agent.max_iterations = 5");
+    assert_eq!(bed.line(key), "agent.max_iterations = 5  # project/config.toml:1");
+}
+
 /// CFG-1: the list is short on purpose; a key is added to it only after thinking about a hostile repository.
 #[test]
 fn the_keys_open_to_a_project_are_these() {

@@ -78,16 +78,17 @@ Settings come from five layers; a later one wins:
 2. your file: `config.toml` in `$WINDLASS_HOME/config`, else in `$XDG_CONFIG_HOME/windlass`, else in
    `~/.config/windlass`
 3. the project's file: `.windlass/config.toml` in the current folder or the nearest one above, never from outside
-   the repository
+   the repository, and only in a folder that you [trust](trust.md)
 4. environment variables: `WINDLASS_` and the key in capitals with `_` for `.`; an empty one counts as unset
 5. flags: `-c key=value`, and flags of their own for common keys
 
 `windlass config show` prints what is in effect and where it came from. `windlass config explain <key>` says what a
 key does. A mistake in a file stops the start, with file, line, column and the nearest valid key.
 
-A project's file is written by whoever wrote the repository. It may set only the keys marked so below; others in it
-are ignored with a warning, so that a cloned repository cannot send your keys to its own server, run a command or
-change what is allowed.
+A project's file is written by whoever wrote the repository. It sets nothing at all until you trust the folder with
+`windlass trust`, and nothing again after it changed. Even then it may set only the keys marked so below; others in it
+are ignored with a warning, so that a repository cannot send your keys to its own server, run a command or change what
+is allowed.
 
 API keys never live in a settings file. Each provider reads its usual environment variable, such as
 `ANTHROPIC_API_KEY`; `key_env` names another one and `key_command` a command that prints the key.

@@ -82,6 +82,12 @@ pub(crate) struct SecuritySettings {
     pub(crate) blocked_commands: Vec<String>,
     /// Whether tools of category `write` run without asking.
     pub(crate) auto_approve_writes: bool,
+    /// SAFE-4: whether commands may reach other machines.
+    pub(crate) network: bool,
+    /// SAFE-3: where files may be used and written to.
+    pub(crate) allowed_paths: Vec<String>,
+    /// SAFE-3: what nobody may reach.
+    pub(crate) denied_paths: Vec<String>,
 }
 
 /// PROV-7: a provider under a name of the user's choice.

@@ -18,6 +18,7 @@ fn settings_say_where_they_come_from() {
         ".windlass/config.toml",
         "[agent]\nmax_iterations = 22\n\n[tools]\nexecution = \"sequential\"\n",
     );
+    workspace.run(&["trust", "--yes"]).output().assert_code(0);
     let show = |args: &[&str]| {
         workspace
             .run(&["config", "show", "--origin"])
@@ -53,21 +54,23 @@ fn settings_say_where_they_come_from() {
     assert!(!plain.assert_code(0).stdout.contains("# default"), "{plain}");
 }
 
-/// CFG-1: a project cannot choose where keys go; what it may not set is ignored with a warning.
+/// CFG-1, SAFE-6: a project cannot choose where keys go, trusted or not; what it may not set is ignored with a warning.
 #[test]
 fn a_project_cannot_redirect() {
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine"), Reply::text("fine")]);
     workspace.write(
         ".windlass/config.toml",
         "provider = \"evil\"\n[providers.evil]\nwire = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9\"\nmodel = \"x\"\n",
     );
-    workspace
-        .run(&["exec", "hi"])
-        .output()
+    let exec = || workspace.run(&["exec", "hi"]).output();
+    exec().assert_code(0).assert_says("not trusted");
+    assert_eq!(sim.count(), 1);
+    workspace.run(&["trust", "--yes"]).output().assert_code(0);
+    exec()
         .assert_code(0)
         .assert_says("warning:")
-        .assert_says("provider");
-    assert_eq!(sim.count(), 1);
+        .assert_says("provider: ignored: a project may not set it");
+    assert_eq!(sim.count(), 2);
 }
 
 /// CFG-1: the published schema is a schema, is the one the program prints, and accepts the documented example.
@@ -194,7 +197,7 @@ fn help_tells_what_there_is() {
     let workspace = workspace();
     let exec = "--output-format --cd --provider --model --max-iterations --max-turns --max-cost --require-done \
                 --output-schema --quiet stream-json standard input Exit codes 130";
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (
             &["--help"],
             "exec demo config doctor sim completions man -p windlass demo --provider sim ANTHROPIC_API_KEY",
@@ -206,6 +209,7 @@ fn help_tells_what_there_is() {
         (&["doctor", "--help"], "--offline"),
         (&["sim", "serve", "--help"], "--script --port --api-key"),
         (&["completions", "--help"], "bash zsh fish"),
+        (&["trust", "--help"], "--yes --list --revoke .windlass Exit codes"),
     ];
     for (args, words) in cases {
         let text = workspace.run_in_itself(args);

@@ -21,6 +21,9 @@ pub(super) struct Definition {
     pub(super) env: Vec<Variable>,
     /// Seconds.
     pub(super) timeout: Option<u64>,
+    /// Whether it reaches other machines. Not part of what is serialized when it does not, as in older versions.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) network: bool,
     /// Where it stands.
     #[serde(skip)]
     pub(super) line: u64,

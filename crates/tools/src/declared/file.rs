@@ -27,6 +27,7 @@ const TOOL_KEYS: &[&str] = &[
     "parameters",
     "env",
     "timeout",
+    "network",
 ];
 const GROUP_KEYS: &[&str] = &["when", "args"];
 const CATEGORIES: &[(&str, Category)] = &[
@@ -109,6 +110,7 @@ impl Reader<'_> {
                 .map_or_else(Vec::new, |node| self.parameters(&below("parameters"), node)),
             env: value("env").map_or_else(Vec::new, |node| self.env(&below("env"), node)),
             timeout: value("timeout").and_then(|node| self.timeout(&below("timeout"), node)),
+            network: value("network").is_some_and(|node| self.flag(&below("network"), node) == Some(true)),
             line: node.line,
         };
         check::definition(self, &field, &definition, &|key| {

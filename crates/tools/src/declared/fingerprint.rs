@@ -17,8 +17,7 @@ impl Fingerprint {
         // Definitions are texts, numbers, lists and enums, which all can be written; should that ever fail, the
         // message is at least no fingerprint that anybody has trusted.
         let text = serde_json::to_string(value).unwrap_or_else(|error| format!("unwritable: {error}"));
-        let digest = sha256::digest(text.as_bytes());
-        Self(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(sha256::hex_digest(text.as_bytes()))
     }
 
     /// 64 hexadecimal digits.

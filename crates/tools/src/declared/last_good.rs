@@ -17,10 +17,13 @@ const MAX_BYTES: u64 = 1024 * 1024;
 ///
 /// The owner calls [`refresh`](Self::refresh) between turns; nothing is watched. A file that breaks leaves its last
 /// good tools in place, and the other file is not touched by that. What a project declares may change with every
-/// refresh, so whoever trusts it compares the fingerprint again.
+/// refresh, so whoever trusts it compares the fingerprint again, or hands over the text that is trusted with
+/// [`set_project`](Self::set_project).
 #[derive(Debug)]
 pub struct LastGood {
     files: Vec<Followed>,
+    /// The project's text was put in place or taken away since the last refresh.
+    is_project_new: bool,
     current: Declarations,
     error: Option<DeclarationError>,
 }
@@ -51,6 +54,8 @@ struct Followed {
     stamp: Option<Stamp>,
     /// The stamp was seen twice. The first time, a change may still hide behind the coarse clock of the file system.
     is_settled: bool,
+    /// The text was handed over and is not looked for on the disk.
+    is_given: bool,
     /// What was read last: the text, or why there is none. `None` before the first time.
     content: Option<Result<String, String>>,
     good: Declarations,
@@ -74,15 +79,34 @@ impl LastGood {
         let project = paths.project.map(|path| Followed::new(path, Source::Project));
         Self {
             files: user.into_iter().chain(project).collect(),
+            is_project_new: false,
             current: Declarations::default(),
             error: None,
+        }
+    }
+
+    /// Makes this text the project's file, or takes it away; the next refresh tells. It is not read from the disk, so
+    /// what is used is what was checked. Unlike a file that breaks, a new text does not leave the tools of the one
+    /// before in place: whoever agreed to the new one did not agree to those.
+    pub fn set_project(&mut self, file: Option<(PathBuf, String)>) {
+        let given = file.map(|(path, text)| Followed::given(path, text));
+        let now = self.files.iter().find(|file| file.source == Source::Project);
+        let is_same = match (now, &given) {
+            (None, None) => true,
+            (Some(now), Some(given)) => now.path == given.path && now.content == given.content,
+            _ => false,
+        };
+        if !is_same {
+            self.files.retain(|file| file.source != Source::Project);
+            self.files.extend(given);
+            self.is_project_new = true;
         }
     }
 
     /// Looks at the files again. Reads the disk, and is quick about it.
     pub fn refresh(&mut self) -> Refresh {
         // Each file is looked at, whether the one before it has changed or not.
-        let mut has_changed = false;
+        let mut has_changed = std::mem::take(&mut self.is_project_new);
         for file in &mut self.files {
             has_changed |= file.look();
         }
@@ -146,10 +170,20 @@ impl Followed {
             source,
             stamp: None,
             is_settled: false,
+            is_given: false,
             content: None,
             good: Declarations::default(),
             error: None,
         }
+    }
+
+    fn given(path: PathBuf, text: String) -> Self {
+        let content = Ok(text);
+        let mut file = Self::new(path, Source::Project);
+        file.take(&content);
+        file.content = Some(content);
+        file.is_given = true;
+        file
     }
 
     fn name(&self) -> String {
@@ -158,6 +192,9 @@ impl Followed {
 
     /// Reads the file if it may have changed. Whether it says something else than before.
     fn look(&mut self) -> bool {
+        if self.is_given {
+            return false;
+        }
         let stamp = std::fs::metadata(&self.path).ok().as_ref().map(Stamp::of);
         let is_same = stamp.is_some() && stamp == self.stamp;
         if is_same && self.is_settled {

@@ -139,3 +139,37 @@ fn what_cannot_be_read_is_named() {
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");
     error("it is not a file");
 }
+
+/// TOOL-5, SAFE-6: a project's text that was handed over counts as it is; a new one takes the place of the old one whole,
+/// also when it is broken, and the user's tools are not touched.
+#[test]
+fn a_projects_text_is_taken_as_given() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let user = folder.path().join("user.yaml");
+    fs::write(&user, GOOD).expect("a file");
+    let mut files = LastGood::new(Paths {
+        user: Some(user),
+        project: None,
+    });
+    let project = |text: &str| Some((PathBuf::from("nowhere/tools.yaml"), text.to_owned()));
+    files.set_project(project(&tool("two")));
+    assert_eq!(names(files.refresh()), ["one", "two"]);
+    files.set_project(project(&tool("two")));
+    assert_eq!(files.refresh(), Refresh::Unchanged);
+    files.set_project(project(GOOD));
+    let Refresh::Broken { error, kept } = files.refresh() else {
+        panic!("a name is taken");
+    };
+    assert!(
+        error.to_string().starts_with("nowhere/tools.yaml:2: `one.name`"),
+        "{error}"
+    );
+    assert_eq!(kept, ["one"]);
+    files.set_project(project(&tool("two")));
+    assert_eq!(names(files.refresh()), ["one", "two"]);
+    files.set_project(project("tools: 5\n"));
+    assert!(matches!(files.refresh(), Refresh::Broken { kept, .. } if kept == ["one"]));
+    files.set_project(None);
+    assert_eq!(names(files.refresh()), ["one"]);
+    assert_eq!(files.refresh(), Refresh::Unchanged);
+}

@@ -24,8 +24,13 @@ const ROUNDS: [u32; 64] = [
     0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
 ];
 
+/// The SHA-256 digest of `bytes`, as 64 hexadecimal digits.
+pub fn hex_digest(bytes: &[u8]) -> String {
+    digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The digest of `bytes`.
-pub(super) fn digest(bytes: &[u8]) -> [u8; 32] {
+fn digest(bytes: &[u8]) -> [u8; 32] {
     let mut message = bytes.to_vec();
     message.push(0x80);
     message.resize(message.len().next_multiple_of(64), 0);
@@ -83,10 +88,6 @@ fn compress(state: &mut [u32; 8], block: &[u8; 64]) {
 mod tests {
     use super::*;
 
-    fn hex(bytes: &[u8]) -> String {
-        digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
     /// The examples of FIPS 180, and lengths around the ends of a block.
     #[test]
     fn the_published_digests_come_out() {
@@ -117,7 +118,7 @@ mod tests {
             ),
         ];
         for (bytes, expected) in cases {
-            assert_eq!(hex(bytes), *expected, "{} bytes", bytes.len());
+            assert_eq!(hex_digest(bytes), *expected, "{} bytes", bytes.len());
         }
     }
 }

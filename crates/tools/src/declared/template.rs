@@ -48,6 +48,11 @@ impl Argument {
         })
     }
 
+    /// The text as the file has it.
+    pub(super) fn as_written(&self) -> &str {
+        &self.text
+    }
+
     /// The names of its parameters.
     pub(super) fn parameters(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {

@@ -8,15 +8,18 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use windlass_core::tool::{
-    AnyTool, Prepared, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits, parse_strict,
+    AnyTool, Category, Judgement, Prepared, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits,
+    parse_strict,
 };
 
+use super::Fingerprint;
 use super::definition::{Definition, VariableValue};
 use super::reader::nearest;
 use super::template::{self, Values};
+use crate::ToolsConfig;
 use crate::bash::{KILL_TIME, finish};
 use crate::program;
-use crate::{ToolsConfig, process};
+use crate::walls::{Reach, Walls};
 
 /// The tool.
 pub(super) struct DeclaredTool {
@@ -28,6 +31,7 @@ pub(super) struct DeclaredTool {
     unset: Vec<String>,
     timeout: Duration,
     max_output: usize,
+    walls: Arc<Walls>,
 }
 
 impl DeclaredTool {
@@ -59,6 +63,7 @@ impl DeclaredTool {
                 .timeout
                 .map_or(config.command_timeout, Duration::from_secs),
             max_output: config.max_command_output,
+            walls: Arc::clone(&config.walls),
             definition,
         }
     }
@@ -109,7 +114,9 @@ impl DeclaredTool {
         let mut env = execution.env.clone();
         env.extend(self.env.clone());
         let borrowed: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let (tree, pipe) = process::spawn(&program, &borrowed, &execution.cwd, &env)
+        let (tree, pipe) = self
+            .walls
+            .spawn(self.reach(), &program, &borrowed, &execution.cwd, &env)
             .map_err(|error| not_started(&error, &program, &execution.cwd))?;
         let finished = finish(tree, pipe, self.timeout, self.max_output, &cx).await?;
         let details = json!({
@@ -125,6 +132,25 @@ impl DeclaredTool {
         })
     }
 
+    /// Whoever declared the tool said what it needs; `admin` tools are allowed by somebody before each call.
+    fn reach(&self) -> Reach {
+        Reach {
+            network: self.definition.network,
+            outside: self.definition.category == Category::Admin,
+        }
+    }
+
+    fn judgement(&self) -> Judgement {
+        let mut judgement = Judgement::of(self.definition.category);
+        // The network was declared by name, so it needs nobody's word again.
+        let reach = Reach {
+            network: false,
+            ..self.reach()
+        };
+        self.walls.judge(reach, &mut judgement);
+        judgement
+    }
+
     fn invalid(&self, why: &str) -> ToolError {
         ToolError::Invalid(format!("Invalid arguments for {}: {why}", self.definition.name))
     }
@@ -133,6 +159,10 @@ impl DeclaredTool {
 impl AnyTool for DeclaredTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn definition(&self) -> Option<String> {
+        Some(Fingerprint::of(&self.definition).to_string())
     }
 
     fn traits(&self) -> ToolTraits {
@@ -161,10 +191,13 @@ impl AnyTool for DeclaredTool {
             .values(map)
             .and_then(|values| template::fill(&self.definition, &values))
             .map_err(|wrong| self.invalid(&wrong.join("; ")))?;
-        let category = self.definition.category;
-        Ok(Prepared::new(category, value, move |cx| {
+        let judgement = self.judgement();
+        let words = [std::slice::from_ref(&self.definition.cmd), &filled].concat();
+        let preview = format!("{words:?}");
+        let prepared = Prepared::new(judgement.category, value, move |cx| {
             Box::pin(async move { self.run(filled, cx).await })
-        }))
+        });
+        Ok(prepared.with_judgement(judgement).with_preview(preview))
     }
 }
 

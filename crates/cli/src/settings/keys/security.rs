@@ -83,8 +83,51 @@ pub(super) static SECTION: Section = Section {
             example: "false",
             project_ok: false,
         },
+        Key {
+            name: "security.network",
+            kind: Kind::Switch {
+                default: Some(false),
+                set: |s, _, v| s.security.network = v,
+            },
+            help: "Whether commands and `fetch` may reach other machines.",
+            effect: "With `false`, a command that needs the network asks first, and `fetch` is not offered.",
+            example: "true",
+            project_ok: false,
+        },
+        Key {
+            name: "security.allowed_paths",
+            kind: Kind::List {
+                default: &[".", "$TMPDIR"],
+                check: path,
+                set: |s, _, v| s.security.allowed_paths = v,
+            },
+            help: "Folders in which files may be used: `.` is the folder Windlass runs in, `$TMPDIR` the temporary folder.",
+            effect: "File tools work only there. Commands write only there, and read everywhere but in what is denied.",
+            example: "[\".\", \"$TMPDIR\", \"~/notes\"]",
+            project_ok: false,
+        },
+        Key {
+            name: "security.denied_paths",
+            kind: Kind::List {
+                default: &["~/.ssh", "~/.gnupg", "/etc/shadow", "/etc/passwd", ".env*"],
+                check: path,
+                set: |s, _, v| s.security.denied_paths = v,
+            },
+            help: "What neither file tools nor commands may reach: files, folders, and patterns for names such as `.env*`.",
+            effect: "Wins over `allowed_paths`. `.env.example`, `.env.sample` and `.env.template` match no pattern. Windlass's \
+                     own files are always denied.",
+            example: "[\"~/.ssh\", \"~/.aws\", \".env*\"]",
+            project_ok: false,
+        },
     ],
 };
+
+fn path(text: &str) -> Result<(), String> {
+    if text.is_empty() || text.contains('\0') {
+        return Err("expected a path".to_owned());
+    }
+    Ok(())
+}
 
 fn command(text: &str) -> Result<(), String> {
     if text.trim().is_empty() {

@@ -1,0 +1,121 @@
+//! Where the folders are, and what is a project.
+
+use super::*;
+
+fn resolve(variables: &[(&str, &str)]) -> Result<Folders, FoldersError> {
+    let find = |name: &str| variables.iter().find(|(key, _)| *key == name);
+    Folders::resolve(&|name| find(name).map(|(_, value)| (*value).to_owned()))
+}
+
+fn folders(config: &str, data: &str, state: &str, cache: &str) -> Result<Folders, FoldersError> {
+    let path = PathBuf::from;
+    Ok(Folders {
+        config: path(config),
+        data: path(data),
+        state: path(state),
+        cache: path(cache),
+    })
+}
+
+/// EXT-6
+#[test]
+fn folders_follow_the_environment() {
+    let home = ("HOME", "/home/ann");
+    let below_home = || {
+        folders(
+            "/home/ann/.config/windlass",
+            "/home/ann/.local/share/windlass",
+            "/home/ann/.local/state/windlass",
+            "/home/ann/.cache/windlass",
+        )
+    };
+    assert_eq!(resolve(&[home]), below_home());
+    assert_eq!(
+        resolve(&[home, ("XDG_CONFIG_HOME", "relative"), ("XDG_CACHE_HOME", "")]),
+        below_home()
+    );
+    let own = folders("/x/config", "/x/data", "/x/state", "/x/cache");
+    assert_eq!(
+        resolve(&[home, ("WINDLASS_HOME", "/x"), ("XDG_CONFIG_HOME", "/c")]),
+        own
+    );
+    let xdg = [
+        ("XDG_CONFIG_HOME", "/c"),
+        ("XDG_DATA_HOME", "/d"),
+        ("XDG_STATE_HOME", "/s"),
+        ("XDG_CACHE_HOME", "/k"),
+    ];
+    assert_eq!(
+        resolve(&xdg),
+        folders("/c/windlass", "/d/windlass", "/s/windlass", "/k/windlass")
+    );
+    assert_eq!(resolve(&[]), Err(FoldersError::NoHome));
+    assert_eq!(resolve(&[("HOME", "ann")]), Err(FoldersError::NoHome));
+    assert_eq!(
+        resolve(&[home, ("WINDLASS_HOME", "x")]),
+        Err(FoldersError::RelativeHome)
+    );
+}
+
+/// CFG-1
+#[test]
+fn the_project_file_is_the_nearest_inside_the_repository() {
+    let root = tempfile::tempdir().unwrap();
+    let make = |file: &str| {
+        let file = root.path().join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "").unwrap();
+        file
+    };
+    let folders = Folders::below(&root.path().join("home"));
+    let find = |cwd: &str| {
+        std::fs::create_dir_all(root.path().join(cwd)).unwrap();
+        folders.project_file(&root.path().join(cwd))
+    };
+    let outer = make(".windlass/config.toml");
+    assert_eq!(find("plain/deep"), Some(outer));
+    make("repo/.git/HEAD");
+    assert_eq!(find("repo/src"), None);
+    let inner = make("repo/.windlass/config.toml");
+    assert_eq!(find("repo/src"), Some(inner.clone()));
+    assert_eq!(find("repo"), Some(inner));
+    make("repo/worktree/.git");
+    assert_eq!(find("repo/worktree/src"), None);
+}
+
+/// TOOL-5, SAFE-6: tools alone make a project; an empty folder does not, nor does the one with our own files.
+#[test]
+fn tools_alone_make_a_project() {
+    let root = tempfile::tempdir().unwrap();
+    let folders = Folders::below(&root.path().join("home/.windlass"));
+    let repo = root.path().join("home/repo");
+    std::fs::create_dir_all(repo.join(".windlass")).unwrap();
+    std::fs::create_dir_all(root.path().join("home/.windlass/config")).unwrap();
+    std::fs::write(root.path().join("home/.windlass/tools.yaml"), "").unwrap();
+    assert_eq!(folders.project(&repo), None);
+    std::fs::write(repo.join(".windlass/tools.yaml"), "").unwrap();
+    assert_eq!(
+        folders.project(&repo.join("src")),
+        Some(Project { root: repo.clone() })
+    );
+    assert_eq!(folders.project_file(&repo), None);
+    std::os::unix::fs::symlink("nowhere", repo.join(".windlass/config.toml")).unwrap();
+    assert!(folders.project_file(&repo).is_some());
+}
+
+/// CFG-1
+#[test]
+fn the_users_own_folder_is_no_project() {
+    let root = tempfile::tempdir().unwrap();
+    let own = root.path().join(".windlass");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.join("config.toml"), "").unwrap();
+    std::fs::write(root.path().join(".git"), "").unwrap();
+    let elsewhere = Folders::below(&root.path().join("home"));
+    assert_eq!(elsewhere.project_file(root.path()), Some(own.join("config.toml")));
+    let same = Folders {
+        config: own,
+        ..elsewhere
+    };
+    assert_eq!(same.project_file(root.path()), None);
+}

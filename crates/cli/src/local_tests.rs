@@ -1,0 +1,238 @@
+//! Tools that come, change, break and go between turns.
+
+use std::fs;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use serde_json::Value;
+use windlass_core::model::Model;
+use windlass_core::permission::NobodyToAsk;
+use windlass_core::provider::{Prefix, ProviderEvent, Request};
+use windlass_core::script::{Scene, ScriptedProvider};
+use windlass_core::tool::ToolSpec;
+use windlass_tools::{ToolsConfig, builtin};
+
+use super::*;
+use crate::folders::Folders;
+use crate::reload::ToolFiles;
+use crate::trust::trust_for_test;
+
+const TOOL: &str = "tools:\n  - {name: one, description: x, category: read, cmd: sh, args: [run.sh]}\n";
+
+/// Keeps the prefix of every request.
+struct Recorder {
+    script: ScriptedProvider,
+    prefixes: Mutex<Vec<Arc<Prefix>>>,
+}
+
+#[async_trait]
+impl Provider for Recorder {
+    fn name(&self) -> &str {
+        self.script.name()
+    }
+
+    fn model(&self) -> &Model {
+        self.script.model()
+    }
+
+    fn stream(&self, request: Request) -> BoxStream<'static, ProviderEvent> {
+        self.prefixes.lock().unwrap().push(Arc::clone(&request.prefix));
+        self.script.stream(request)
+    }
+
+    fn convert_tools(&self, tools: &[ToolSpec]) -> Value {
+        self.script.convert_tools(tools)
+    }
+}
+
+/// A session in a project, with a home for the user.
+struct Bed {
+    root: tempfile::TempDir,
+    folders: Folders,
+    provider: Arc<Recorder>,
+    client: LocalClient,
+}
+
+impl Bed {
+    /// The files are there when the session begins, and the project is trusted.
+    fn new(files: &[(&str, &str)]) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let home = root.path().join("home").display().to_string();
+        let folders = Folders::resolve(&|name| (name == "WINDLASS_HOME").then(|| home.clone())).unwrap();
+        let repo = root.path().join("repo");
+        for folder in [folders.config.clone(), repo.join(".windlass"), repo.join(".git")] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        for (name, text) in files {
+            fs::write(root.path().join(name), text).unwrap();
+        }
+        if let Some(project) = folders.project(&repo) {
+            trust_for_test(&folders, &project);
+        }
+        let config = ToolsConfig::default();
+        let files = ToolFiles::new(folders.clone(), &repo);
+        let mut workbench = Workbench::new(builtin(&config), config, files, Arc::default()).unwrap();
+        workbench.set_system_prompt("Work.".to_owned());
+        let script = ScriptedProvider::new((0..9).map(|_| Scene::text("fine")));
+        let provider = Arc::new(Recorder {
+            script,
+            prefixes: Mutex::default(),
+        });
+        let client = LocalClient::new(assembly(Arc::clone(&provider) as _, workbench));
+        Self {
+            root,
+            folders,
+            provider,
+            client,
+        }
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        fs::write(self.root.path().join(name), text).unwrap();
+    }
+
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.root.path().join(name)).unwrap();
+    }
+
+    fn trust(&self) {
+        let project = self.folders.project(&self.root.path().join("repo")).unwrap();
+        trust_for_test(&self.folders, &project);
+    }
+
+    /// Runs a turn: the declared tools that were offered, and the warnings.
+    async fn turn(&self) -> (Vec<String>, Vec<String>) {
+        let submission = Submission {
+            session: SessionId::from("s"),
+            parts: vec![Part::text("go")],
+        };
+        let mut events = self.client.submit(submission).await.unwrap();
+        let mut warnings = Vec::new();
+        while let Some(envelope) = events.next().await {
+            match envelope.event {
+                Event::Warning { message } => warnings.push(message),
+                Event::Failed { message, .. } => panic!("{message}"),
+                _ => {}
+            }
+        }
+        let prefix = self.prefix();
+        assert_eq!(prefix.system, "Work.");
+        let own = builtin(&ToolsConfig::default()).specs().len();
+        let names = prefix.tools.iter().skip(own).map(|spec| spec.name.clone());
+        (names.collect(), warnings)
+    }
+
+    /// The last one that was sent.
+    fn prefix(&self) -> Arc<Prefix> {
+        Arc::clone(self.provider.prefixes.lock().unwrap().last().unwrap())
+    }
+}
+
+fn assembly(provider: Arc<dyn Provider>, workbench: Workbench) -> Assembly {
+    Assembly {
+        provider,
+        workbench: Mutex::new(workbench),
+        limits: Limits::default(),
+        max_output: None,
+        calls: CallSettings {
+            approver: Arc::new(NobodyToAsk),
+            replies: Replies::default(),
+            mode: Execution::Auto,
+            timeout: Duration::from_secs(10),
+            max_result_chars: 1_000,
+            policy: Policy::default(),
+        },
+        middleware: Vec::new(),
+        compactor: None,
+        incomplete: None,
+    }
+}
+
+/// TOOL-5 (S6.7): a turn has the tools of its start; a broken file keeps the last good ones and says so, once.
+#[tokio::test]
+async fn the_users_tools_are_reloaded_between_turns() {
+    let file = "home/config/tools.yaml";
+    let bed = Bed::new(&[]);
+    assert_eq!(bed.turn().await, (vec![], vec![]));
+    let first = bed.prefix();
+    bed.turn().await;
+    assert!(Arc::ptr_eq(&first, &bed.prefix()), "nothing changed");
+
+    bed.put(file, TOOL);
+    assert_eq!(bed.turn().await, (vec!["one".to_owned()], vec![]));
+    let second = bed.prefix();
+    bed.put(file, &TOOL.replace("run.sh", "other.sh"));
+    bed.turn().await;
+    assert!(Arc::ptr_eq(&second, &bed.prefix()), "the model sees the same");
+
+    bed.put(file, &TOOL.replace("category", "categry"));
+    let (names, warnings) = bed.turn().await;
+    assert_eq!(names, ["one"]);
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("tools.yaml:2: unknown key `one.categry`"),
+        "{warnings:?}"
+    );
+    assert!(
+        warnings[0].contains("stay as they last were right"),
+        "{warnings:?}"
+    );
+    assert_eq!(bed.turn().await, (vec!["one".to_owned()], vec![]), "told once");
+    assert!(Arc::ptr_eq(&second, &bed.prefix()));
+
+    bed.remove(file);
+    assert_eq!(bed.turn().await, (vec![], vec![]));
+}
+
+/// SAFE-6, TOOL-5: a trusted project's tools are offered until anything about them changes; the user's are not touched.
+#[tokio::test]
+async fn a_changed_project_is_inert_from_the_next_turn_on() {
+    let both = || vec!["mine".to_owned(), "one".to_owned()];
+    let mine = || vec!["mine".to_owned()];
+    let bed = Bed::new(&[
+        ("home/config/tools.yaml", &TOOL.replace("one", "mine")),
+        ("repo/.windlass/tools.yaml", TOOL),
+        ("repo/run.sh", "echo 1\n"),
+    ]);
+    assert_eq!(bed.turn().await, (both(), vec![]));
+
+    bed.put("repo/run.sh", "echo 2\n");
+    let (names, warnings) = bed.turn().await;
+    assert_eq!(names, mine());
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("it changed since this folder was trusted"),
+        "{warnings:?}"
+    );
+    assert_eq!(bed.turn().await, (mine(), vec![]), "told once");
+    bed.trust();
+    assert_eq!(bed.turn().await, (both(), vec![]));
+
+    // What is trusted and broken counts for nothing: the tools of before were those of another content.
+    bed.put("repo/.windlass/tools.yaml", "tools: 5\n");
+    bed.trust();
+    let (names, warnings) = bed.turn().await;
+    assert_eq!(names, mine());
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("tools.yaml:1"),
+        "{warnings:?}"
+    );
+
+    bed.remove("repo/.windlass/tools.yaml");
+    assert_eq!(bed.turn().await, (mine(), vec![]));
+}
+
+/// SAFE-6, TOOL-5: a project that takes a name of the user's is told so in the first turn, and the user's tool stays.
+#[tokio::test]
+async fn the_users_names_are_the_users() {
+    let bed = Bed::new(&[
+        ("home/config/tools.yaml", TOOL),
+        ("repo/.windlass/tools.yaml", TOOL),
+    ]);
+    let (names, warnings) = bed.turn().await;
+    assert_eq!(names, ["one"]);
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("is the name of a tool of the user's own"),
+        "{warnings:?}"
+    );
+    assert_eq!(bed.turn().await.1, [""; 0], "told once");
+}

@@ -1,0 +1,222 @@
+//! The tools of a session: the built-in ones, the user's and the project's, looked at again before every turn.
+//!
+//! Nothing is watched. [`Workbench::refresh`] compares the files with what it knows, and makes new tools and a new prefix
+//! only when they differ: a prefix is encoded once, and providers cache by its bytes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use windlass_core::provider::Prefix;
+use windlass_core::tool::{ExecutionContext, ToolSet};
+use windlass_tools::ToolsConfig;
+use windlass_tools::declared::{DeclarationError, Declarations, LastGood, Paths, Refresh, Source};
+
+use crate::environment;
+use crate::exit::{Exit, Problem};
+use crate::folders::Folders;
+use crate::trust::{self, Standing};
+
+/// What a turn offers a model, and what runs when it is called.
+#[derive(Clone)]
+pub(crate) struct Offer {
+    pub(crate) tools: ToolSet,
+    pub(crate) prefix: Arc<Prefix>,
+    /// TOOL-8: where the calls of the turn run.
+    pub(crate) execution: Arc<ExecutionContext>,
+}
+
+/// Makes the offer of each turn.
+pub(crate) struct Workbench {
+    built_in: ToolSet,
+    config: ToolsConfig,
+    files: ToolFiles,
+    offer: Offer,
+    /// What the next turn tells the user.
+    notices: Vec<String>,
+}
+
+impl Workbench {
+    /// Adds to the built-in tools what the files declare. A mistake in the user's own file is an error; one in a project's
+    /// file costs its tools only, because the user may not be the one to mend it.
+    pub(crate) fn new(
+        built_in: ToolSet,
+        config: ToolsConfig,
+        files: ToolFiles,
+        execution: Arc<ExecutionContext>,
+    ) -> Result<Self, Problem> {
+        let mut bench = Self {
+            offer: Offer {
+                tools: built_in.clone(),
+                prefix: Arc::default(),
+                execution,
+            },
+            built_in,
+            config,
+            files,
+            notices: Vec::new(),
+        };
+        let news = bench.files.refresh();
+        if let Some(error) = news.error {
+            if bench.files.is_of_user(&error) {
+                return Err(Problem::new(Exit::Config, error.to_string()));
+            }
+            bench.notices.push(error.to_string());
+        }
+        // The settings, which are read first, have told whether the project is in effect.
+        bench.rebuild();
+        Ok(bench)
+    }
+
+    /// Puts the system prompt before the tools.
+    pub(crate) fn set_system_prompt(&mut self, system: String) {
+        self.offer.prefix = Arc::new(Prefix {
+            system,
+            tools: self.offer.tools.specs(),
+            ..Prefix::default()
+        });
+    }
+
+    /// Looks at the files again. The second value is what the user should know.
+    pub(crate) fn refresh(&mut self) -> (Offer, Vec<String>) {
+        let news = self.files.refresh();
+        self.notices.extend(news.notice);
+        if let Some(error) = news.error {
+            let kept = if self.files.is_of_user(&error) {
+                "\nthe tools stay as they last were right"
+            } else {
+                ""
+            };
+            self.notices.push(format!("{error}{kept}"));
+        }
+        if news.has_changed {
+            self.rebuild();
+        }
+        self.move_on();
+        (self.offer.clone(), std::mem::take(&mut self.notices))
+    }
+
+    /// Goes where `set_working_directory` said.
+    fn move_on(&mut self) {
+        let cwd = self.config.ground.working_directory().begin_turn();
+        if cwd != self.offer.execution.cwd {
+            self.offer.execution = Arc::new(ExecutionContext {
+                cwd,
+                ..(*self.offer.execution).clone()
+            });
+        }
+    }
+
+    /// Where calls run.
+    pub(crate) fn execution(&self) -> Arc<ExecutionContext> {
+        Arc::clone(&self.offer.execution)
+    }
+
+    /// The tools as of the last look.
+    pub(crate) fn tools(&self) -> &ToolSet {
+        &self.offer.tools
+    }
+
+    /// What files declare, as of the last look.
+    pub(crate) fn declared(&self) -> &Declarations {
+        self.files.files.current()
+    }
+
+    /// What the user should know and no turn has told yet.
+    pub(crate) fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    fn rebuild(&mut self) {
+        // The built-in tools stay the same ones: they know which files the model has read.
+        let mut tools = self.built_in.clone();
+        for tool in self.declared().tools(&self.config, &environment::var) {
+            tools.insert(tool);
+        }
+        let specs = tools.specs();
+        self.offer.tools = tools;
+        if self.offer.prefix.tools != specs {
+            self.offer.prefix = Arc::new(Prefix {
+                system: self.offer.prefix.system.clone(),
+                tools: specs,
+                ..Prefix::default()
+            });
+        }
+    }
+}
+
+/// The user's file and that of the project around a folder, as far as the project is trusted.
+pub(crate) struct ToolFiles {
+    folders: Folders,
+    cwd: PathBuf,
+    user: PathBuf,
+    files: LastGood,
+    /// Why the project was not in effect when we last looked.
+    told: Option<String>,
+}
+
+/// What a look at the files found.
+struct News {
+    has_changed: bool,
+    /// Why the project is no longer in effect.
+    notice: Option<String>,
+    error: Option<DeclarationError>,
+}
+
+impl ToolFiles {
+    /// The files for a session in `cwd`. Nothing is read yet.
+    pub(crate) fn new(folders: Folders, cwd: &Path) -> Self {
+        let user = folders.user_tools();
+        let paths = Paths {
+            user: Some(user.clone()),
+            project: None,
+        };
+        Self {
+            folders,
+            cwd: cwd.to_owned(),
+            user,
+            files: LastGood::new(paths),
+            told: None,
+        }
+    }
+
+    fn refresh(&mut self) -> News {
+        let mut notice = None;
+        let mut trusted = None;
+        if let Some(project) = self.folders.project(&self.cwd) {
+            let standing = trust::look(&self.folders, &project);
+            notice = standing.notice(&project);
+            if let Standing::Trusted(snapshot) = &standing {
+                let text = snapshot.tools(&project);
+                trusted = text.map(|text| (project.tools_file(), text.to_owned()));
+            }
+        }
+        self.files.set_project(trusted);
+        let is_news = notice != self.told;
+        self.told.clone_from(&notice);
+        let (has_changed, error) = match self.files.refresh() {
+            Refresh::Unchanged => (false, None),
+            Refresh::Loaded { .. } => (true, None),
+            Refresh::Broken { error, .. } => (true, Some(error)),
+        };
+        News {
+            has_changed,
+            notice: notice.filter(|_| is_news),
+            error,
+        }
+    }
+
+    fn is_of_user(&self, error: &DeclarationError) -> bool {
+        let user = self.user.display().to_string();
+        error.problems().iter().any(|problem| problem.file == user)
+    }
+}
+
+/// Where a tool comes from, in a word.
+pub(crate) fn source(declared: &Declarations, name: &str) -> &'static str {
+    let outlines = declared.outlines();
+    match outlines.iter().find(|outline| outline.name == name) {
+        Some(outline) if outline.source == Source::User => "user",
+        Some(_) => "project",
+        None => "built-in",
+    }
+}

@@ -1,0 +1,136 @@
+//! `windlass trust`: shows what a project would do, asks, and remembers the answer.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use super::Snapshot;
+use super::review::{line, review};
+use super::store::Store;
+use crate::args::TrustOptions;
+use crate::environment;
+use crate::exec::working_directory;
+use crate::exit::{Exit, Problem};
+use crate::folders::{Folders, Project};
+use crate::terminal::{say, tell};
+
+/// Runs the command.
+pub(crate) fn command(options: &TrustOptions) -> Result<Exit, Problem> {
+    let folders = environment::folders()?;
+    if options.list {
+        return list(&folders);
+    }
+    let folder = working_directory(None)?.join(options.folder.as_deref().unwrap_or(Path::new("")));
+    if options.revoke {
+        return revoke(&folders, &folder);
+    }
+    if environment::var("WINDLASS_SESSION").is_some() {
+        let text = "an agent's command cannot trust a folder; run `windlass trust` yourself";
+        return Err(Problem::new(Exit::Denied, text));
+    }
+    trust(&folders, &project(&folders, &folder)?, options.yes)
+}
+
+fn trust(folders: &Folders, project: &Project, yes: bool) -> Result<Exit, Problem> {
+    let mut store = store(folders)?;
+    let root = project.root.display();
+    // What is shown and what is remembered are the same bytes, whatever happens to the files meanwhile.
+    let snapshot = Snapshot::read(project)
+        .map_err(|why| Problem::new(Exit::Failed, format!("{root}: cannot be trusted: {why}")))?;
+    let text = review(project, &snapshot).map_err(|error| {
+        let text = format!("{error}\ncannot be trusted before this is mended: it would stop every run here");
+        Problem::new(Exit::Config, text)
+    })?;
+    say!("{text}");
+    let known = store.find(&project.root);
+    if known.is_some_and(|known| known.hash == snapshot.hash) {
+        say!("This folder is trusted already.");
+        return Ok(Exit::Ok);
+    }
+    if known.is_some() {
+        say!("It changed since you trusted it.");
+    }
+    if !yes && !agreed()? {
+        tell!("not trusted: nothing of this takes effect");
+        return Ok(Exit::Denied);
+    }
+    store
+        .insert(&project.root, snapshot.hash)
+        .map_err(|why| Problem::new(Exit::Failed, why))?;
+    write(&store, folders)?;
+    say!("Trusted, until one of these files changes. `windlass trust --revoke` takes it back.");
+    Ok(Exit::Ok)
+}
+
+/// Asks the person at the terminal. Without one, nobody can say yes.
+fn agreed() -> Result<bool, Problem> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        let text =
+            "nobody is there to ask, so nothing is trusted; `windlass trust --yes` trusts without asking";
+        return Err(Problem::new(Exit::Denied, text));
+    }
+    let mut out = std::io::stdout();
+    let _ = write!(out, "Trust this folder? [y/N] ").and_then(|()| out.flush());
+    let mut answer = String::new();
+    let read = stdin.lock().read_line(&mut answer);
+    read.map_err(|error| Problem::new(Exit::Failed, format!("the answer cannot be read: {error}")))?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}
+
+fn list(folders: &Folders) -> Result<Exit, Problem> {
+    for (path, trusted) in store(folders)?.all() {
+        let root = PathBuf::from(path);
+        let state = match Snapshot::read(&Project { root }) {
+            Ok(snapshot) if snapshot.hash == trusted.hash => "trusted",
+            Ok(_) => "changed",
+            Err(_) => "unusable",
+        };
+        say!("{state:<9} {}  {}", line(&trusted.when), line(path));
+    }
+    Ok(Exit::Ok)
+}
+
+fn revoke(folders: &Folders, folder: &Path) -> Result<Exit, Problem> {
+    let mut store = store(folders)?;
+    // A folder whose files have gone is still on the list, under its own name.
+    let around = folder.canonicalize().ok();
+    let around = around.and_then(|folder| folders.project(&folder));
+    let roots = [Some(folder.to_owned()), around.map(|project| project.root)];
+    let Some(root) = roots.into_iter().flatten().find(|root| store.remove(root)) else {
+        say!("{}: was not trusted", line(&folder.display().to_string()));
+        return Ok(Exit::Ok);
+    };
+    write(&store, folders)?;
+    say!("{}: no longer trusted", line(&root.display().to_string()));
+    Ok(Exit::Ok)
+}
+
+fn project(folders: &Folders, folder: &Path) -> Result<Project, Problem> {
+    let shown = folder.display();
+    let real = folder
+        .canonicalize()
+        .map_err(|error| Problem::usage(format!("{shown}: {error}")))?;
+    if !real.is_dir() {
+        return Err(Problem::usage(format!("{shown}: this is not a folder")));
+    }
+    folders.project(&real).ok_or_else(|| {
+        let what = "there is no .windlass/config.toml and no .windlass/tools.yaml";
+        Problem::usage(format!(
+            "{shown}: {what} here or above, within the repository; there is nothing to trust"
+        ))
+    })
+}
+
+fn store(folders: &Folders) -> Result<Store, Problem> {
+    Store::read(&folders.trust_file()).map_err(|why| Problem::new(Exit::Config, why))
+}
+
+fn write(store: &Store, folders: &Folders) -> Result<(), Problem> {
+    store.write().map_err(|error| {
+        let path = folders.trust_file();
+        Problem::new(
+            Exit::Failed,
+            format!("{} cannot be written: {error}", path.display()),
+        )
+    })
+}

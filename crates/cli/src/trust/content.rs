@@ -1,0 +1,250 @@
+//! What trust is bound to: every file below `.windlass`, and the project's files that its tools name.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Dir, Mode, OFlags};
+use rustix::io::Errno;
+use windlass_tools::declared::{Declarations, Source, hex_digest};
+
+use crate::folders::Project;
+
+const MAX_FILES: usize = 1_000;
+const MAX_BYTES: usize = 10_000_000;
+/// Each level holds a file descriptor while it is walked.
+const MAX_DEPTH: usize = 20;
+
+/// Never a link, never a wait for somebody to write into a pipe.
+const FLAGS: OFlags = OFlags::RDONLY
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY);
+
+/// The content of a project's files at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    /// Stands for all of it.
+    pub(crate) hash: String,
+    files: Vec<Covered>,
+}
+
+/// A file that trust is bound to.
+#[derive(Debug)]
+pub(super) struct Covered {
+    /// Relative to the project's root.
+    pub(super) path: PathBuf,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Snapshot {
+    /// Reads a project's files. The error says why they cannot be trusted.
+    pub(crate) fn read(project: &Project) -> Result<Self, String> {
+        let mut reader = Reader::default();
+        let folder = project.folder();
+        let own = relative(project, &folder);
+        let opened = rustix::fs::open(&folder, FLAGS, Mode::empty());
+        let opened = opened.map_err(|error| refused(&own, error))?;
+        reader.entry(opened, &own, 0)?;
+        for program in programs(project, &reader.files)? {
+            reader.program(&program)?;
+        }
+        let mut files = reader.files;
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        files.dedup_by(|one, other| one.path == other.path);
+        Ok(Self {
+            hash: hash(&files),
+            files,
+        })
+    }
+
+    /// All of them, by path.
+    pub(super) fn files(&self) -> &[Covered] {
+        &self.files
+    }
+
+    /// The bytes of a file below the project's root.
+    pub(crate) fn bytes(&self, project: &Project, path: &Path) -> Option<&[u8]> {
+        let path = relative(project, path);
+        let file = self.files.iter().find(|file| file.path == path);
+        file.map(|file| file.bytes.as_slice())
+    }
+
+    /// The text of the file with tools.
+    pub(crate) fn tools(&self, project: &Project) -> Option<&str> {
+        let bytes = self.bytes(project, &project.tools_file())?;
+        std::str::from_utf8(bytes).ok()
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    files: Vec<Covered>,
+    entries: usize,
+    bytes: usize,
+}
+
+impl Reader {
+    /// Takes an opened file, or all that is below an opened folder.
+    fn entry(&mut self, opened: OwnedFd, path: &Path, depth: usize) -> Result<(), String> {
+        let file = File::from(opened);
+        let kind = file
+            .metadata()
+            .map_err(|error| unreadable(path, &error))?
+            .file_type();
+        if kind.is_dir() {
+            return self.folder(&file, path, depth);
+        }
+        if depth == 0 {
+            return Err(format!("{} is not a folder", path.display()));
+        }
+        if !kind.is_file() {
+            return Err(format!("{} is neither a file nor a folder", path.display()));
+        }
+        self.file(file, path)
+    }
+
+    fn folder(&mut self, folder: &File, path: &Path, depth: usize) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("{} lies too deep", path.display()));
+        }
+        let entries = Dir::read_from(folder).map_err(|error| unreadable(path, &error.into()))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| unreadable(path, &error.into()))?;
+            let name = entry.file_name();
+            if [b".".as_slice(), b".."].contains(&name.to_bytes()) {
+                continue;
+            }
+            self.entries += 1;
+            if self.entries > MAX_FILES {
+                return Err(format!("there are more than {MAX_FILES} files in .windlass"));
+            }
+            let path = path.join(OsString::from_vec(name.to_bytes().to_vec()));
+            let opened = rustix::fs::openat(folder, name, FLAGS, Mode::empty());
+            self.entry(opened.map_err(|error| refused(&path, error))?, &path, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, file: File, path: &Path) -> Result<(), String> {
+        let left = MAX_BYTES - self.bytes;
+        let mut bytes = Vec::new();
+        let read = file.take(left as u64 + 1).read_to_end(&mut bytes);
+        read.map_err(|error| unreadable(path, &error))?;
+        if bytes.len() > left {
+            return Err(format!(
+                "its files are larger than {} MB in all, up to {}",
+                MAX_BYTES / 1_000_000,
+                path.display()
+            ));
+        }
+        self.bytes += bytes.len();
+        self.files.push(Covered {
+            path: path.to_owned(),
+            bytes,
+        });
+        Ok(())
+    }
+
+    /// Takes a file that a tool names. Here links are followed: what counts is what would run.
+    fn program(&mut self, program: &Program) -> Result<(), String> {
+        let name = &program.name;
+        if self.files.iter().any(|known| known.path == *name) {
+            return Ok(());
+        }
+        let flags = FLAGS.difference(OFlags::NOFOLLOW);
+        let opened = rustix::fs::open(&program.path, flags, Mode::empty());
+        self.file(opened.map_err(|error| refused(name, error))?.into(), name)
+    }
+}
+
+/// A file of the project that a tool names.
+struct Program {
+    /// Relative to the project's root, as far as that is how it is named.
+    name: PathBuf,
+    path: PathBuf,
+}
+
+/// The files that the project's tools name. One that appears later changes the list, and with it the hash.
+fn programs(project: &Project, files: &[Covered]) -> Result<Vec<Program>, String> {
+    let own = relative(project, &project.tools_file());
+    let Some(file) = files.iter().find(|file| file.path == own) else {
+        return Ok(Vec::new());
+    };
+    let Ok(text) = std::str::from_utf8(&file.bytes) else {
+        return Err(format!("{} is not UTF-8 text", own.display()));
+    };
+    // Nothing of a broken file takes effect.
+    let Ok(declarations) = Declarations::parse(text, "tools.yaml", Source::Project) else {
+        return Ok(Vec::new());
+    };
+    let root = project.root.canonicalize();
+    let root = root.map_err(|error| unreadable(&project.root, &error))?;
+    let outlines = declarations.outlines();
+    let fixed = outlines.iter().flat_map(|outline| &outline.fixed);
+    // `--rcfile=scripts/rc` names a file as well.
+    let words = fixed.flat_map(|text| [Some(text.as_str()), text.split_once('=').map(|(_, value)| value)]);
+    Ok(words.flatten().filter_map(|word| program(&root, word)).collect())
+}
+
+/// The file that a word names, if it is one of the project's.
+fn program(root: &Path, word: &str) -> Option<Program> {
+    let path = root.join(word);
+    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let real = path.canonicalize().ok()?;
+    let is_inside = clean(&path).starts_with(root) || real.starts_with(root);
+    let name = path.strip_prefix(root).or_else(|_| real.strip_prefix(root));
+    let name = name.map_or_else(|_| path.clone(), Path::to_owned);
+    is_inside.then_some(Program { name, path })
+}
+
+/// The path without `.` and `..`.
+fn clean(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                clean.pop();
+            }
+            part => clean.push(part),
+        }
+    }
+    clean
+}
+
+fn relative(project: &Project, path: &Path) -> PathBuf {
+    path.strip_prefix(&project.root).unwrap_or(path).to_owned()
+}
+
+/// Lengths go before texts, so that no two lists of files look the same in a row.
+fn hash(files: &[Covered]) -> String {
+    let mut all = b"windlass trust 1\n".to_vec();
+    for file in files {
+        for piece in [file.path.as_os_str().as_bytes(), &file.bytes] {
+            all.extend((piece.len() as u64).to_be_bytes());
+            all.extend(piece);
+        }
+    }
+    hex_digest(&all)
+}
+
+fn refused(path: &Path, error: Errno) -> String {
+    match error {
+        Errno::LOOP => format!("{} is a link, and links are not followed", path.display()),
+        Errno::NXIO => format!("{} is neither a file nor a folder", path.display()),
+        error => unreadable(path, &error.into()),
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> String {
+    format!("{} cannot be read: {error}", path.display())
+}
+
+#[cfg(test)]
+#[path = "content_tests.rs"]
+mod tests;

@@ -1,0 +1,115 @@
+//! What a project would do, for the person who is asked about it.
+//!
+//! All of it was written by somebody else. Each value is put on one line, and nothing in it can move the cursor, so that
+//! no file can write a line of this text itself.
+
+use std::fmt::Write;
+
+use windlass_core::tool::Category;
+use windlass_tools::declared::{Declarations, Outline, Source};
+
+use super::Snapshot;
+use crate::folders::Project;
+use crate::settings::{self, SettingsError, quote};
+use crate::terminal::plain;
+
+/// The text. Fails when the settings are wrong: they would stop every run in this folder.
+pub(super) fn review(project: &Project, snapshot: &Snapshot) -> Result<String, SettingsError> {
+    let mut text = format!("{}\n", line(&project.root.display().to_string()));
+    settings(project, snapshot, &mut text)?;
+    tools(project, snapshot, &mut text);
+    text.push_str("\nFiles; a change to one of them ends the trust\n");
+    for file in snapshot.files() {
+        let (path, size) = (file.path.display().to_string(), file.bytes.len());
+        let _ = writeln!(text, "  {}  ({size} bytes)", line(&path));
+    }
+    Ok(text)
+}
+
+fn settings(project: &Project, snapshot: &Snapshot, text: &mut String) -> Result<(), SettingsError> {
+    let path = project.config_file();
+    let Some(bytes) = snapshot.bytes(project, &path) else {
+        return Ok(());
+    };
+    let preview = settings::preview(&path, bytes)?;
+    text.push_str("\nSettings\n");
+    if preview.assignments.is_empty() {
+        text.push_str("  none\n");
+    }
+    for assignment in preview.assignments {
+        let _ = writeln!(text, "  {}", line(&assignment));
+    }
+    for warning in preview.warnings {
+        let _ = writeln!(text, "  {}", line(&warning));
+    }
+    Ok(())
+}
+
+fn tools(project: &Project, snapshot: &Snapshot, text: &mut String) {
+    let Some(file) = snapshot.tools(project) else {
+        return;
+    };
+    text.push_str("\nTools\n");
+    let name = project.tools_file().display().to_string();
+    match Declarations::parse(file, &name, Source::Project) {
+        Ok(declarations) => {
+            let outlines = declarations.outlines();
+            if outlines.is_empty() {
+                text.push_str("  none\n");
+            }
+            for outline in &outlines {
+                tool(outline, text);
+            }
+        }
+        Err(error) => {
+            text.push_str("  none, because the file is wrong:\n");
+            for problem in error.problems() {
+                let _ = writeln!(text, "  {}", line(&problem.to_string()));
+            }
+        }
+    }
+}
+
+fn tool(outline: &Outline, text: &mut String) {
+    let category = category(outline.category);
+    let network = if outline.network { ", network" } else { "" };
+    let _ = writeln!(
+        text,
+        "  {} [{category}{network}] {}",
+        line(&outline.name),
+        line(&outline.description)
+    );
+    let env = outline.env.iter();
+    let env = env.map(|(name, value)| format!("{}={}", line(name), word(value)));
+    let command = outline.command.iter().map(|argument| word(argument));
+    let groups = outline.optional.iter().map(|group| {
+        let words: Vec<String> = group.iter().map(|argument| word(argument)).collect();
+        format!("[{}]", words.join(" "))
+    });
+    let words: Vec<String> = env.chain(command).chain(groups).collect();
+    let _ = writeln!(text, "      {}", words.join(" "));
+}
+
+/// The word for a category.
+fn category(category: Category) -> &'static str {
+    match category {
+        Category::Read => "read",
+        Category::Write => "write",
+        Category::Admin => "admin",
+    }
+}
+
+/// An argument, in quotes unless it is plainly one word.
+fn word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./=:,@%+{}$".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        plain(&quote(text))
+    }
+}
+
+/// Foreign text on one line.
+pub(super) fn line(text: &str) -> String {
+    plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
