@@ -16,10 +16,11 @@ use async_trait::async_trait;
 use futures_util::Stream;
 use futures_util::stream::BoxStream;
 
-pub use windlass_core::event::{DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, StepStatus};
+pub use windlass_core::event::{Asking, DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, StepStatus};
 pub use windlass_core::id::{CallId, MessageId, SessionId};
 pub use windlass_core::message::{FinishReason, Message, Part, Role};
 pub use windlass_core::model::Usage;
+pub use windlass_core::permission::Answer;
 pub use windlass_core::provider::ProviderErrorKind;
 
 /// What a user wants done.
@@ -53,6 +54,18 @@ pub trait Client: Send + Sync {
     /// Stops the session's running turn. The stream still ends with its own terminal event. Returns
     /// whether there was a turn to stop.
     async fn cancel(&self, session: &SessionId) -> bool;
+
+    /// Answers a permission request or a question of the session's running turn. Returns whether it was waited for.
+    async fn reply(&self, session: &SessionId, call: &CallId, reply: Reply) -> bool;
+}
+
+/// What a person says to a [`Asking::PermissionRequest`] or an [`Asking::Question`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// To a permission request.
+    Permission(Answer),
+    /// To a question.
+    Text(String),
 }
 
 /// Why an input was not taken.

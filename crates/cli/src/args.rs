@@ -61,6 +61,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: PermissionsCommand,
     },
+    /// See what a project's own settings and tools would do, and let them take effect
+    #[command(after_help = TRUST_HELP)]
+    Trust(TrustOptions),
     /// Run any command behind the wall: it can change only this folder and the temporary one, and has no network
     Sandbox(SandboxOptions),
     /// Say what is configured, what is reachable, and what this machine supports
@@ -86,6 +89,34 @@ pub(crate) enum Command {
         /// The command it is about; Windlass as a whole otherwise
         command: Option<String>,
     },
+}
+
+/// What the help of `windlass trust` adds.
+const TRUST_HELP: &str = "\
+What is in a project's `.windlass` folder was written by whoever wrote the project. It does
+nothing until you trust the folder, and nothing again once a file changed: what counts is the
+content you were shown.
+
+Exit codes:
+  0    trusted, or trusted already
+  1    cannot be trusted, such as a folder with links in it
+  2    there is no project here
+  3    a file is wrong: the project's settings, or the list of trusted folders
+  5    not trusted: you said no, or nobody was there to ask and --yes was not given";
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustOptions {
+    /// The project, or a folder in it; the current one otherwise
+    pub(crate) folder: Option<PathBuf>,
+    /// Do not ask: for scripts, and for what you have read already
+    #[arg(short, long, conflicts_with_all = ["list", "revoke"])]
+    pub(crate) yes: bool,
+    /// List the trusted folders, and whether they changed since
+    #[arg(long, conflicts_with_all = ["folder", "revoke"])]
+    pub(crate) list: bool,
+    /// Trust the folder no longer
+    #[arg(long)]
+    pub(crate) revoke: bool,
 }
 
 #[derive(Debug, Clone, Args, Default)]
@@ -174,6 +205,8 @@ pub(crate) struct SandboxOptions {
     /// Let it change this folder too; may be repeated
     #[arg(long, value_name = "FOLDER")]
     pub(crate) write: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: SettingsOptions,
     /// The command and its arguments, after `--`
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<String>,
@@ -215,12 +248,12 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// List what a model can call
+    /// List what a model can call, and where it comes from: built in, yours or the project's
     List {
         #[command(flatten)]
         settings: SettingsOptions,
     },
-    /// Check a file of declared tools: your own `tools.yaml` by default
+    /// Check declared tools: a file, or your own `tools.yaml` and the project's, trusted or not
     Check {
         /// The file
         file: Option<PathBuf>,
@@ -239,11 +272,13 @@ pub(crate) enum ToolsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionsCommand {
-    /// Print the mode and the rules in effect, and where they come from
+    /// Print the mode and the rules in effect and where they come from, and what you have allowed for good
     List {
         #[command(flatten)]
         settings: SettingsOptions,
     },
+    /// Forget everything that you have allowed for good
+    Forget,
     /// Say what would become of the calls in a file, without running them: one JSON object per line, as in
     /// {"tool": "bash", "arguments": {"command": "ls"}}
     Test {

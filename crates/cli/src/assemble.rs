@@ -1,62 +1,63 @@
 //! From settings to everything a turn needs.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use windlass_core::compact::{AutoCompact, Compactor, Summarize};
 use windlass_core::dispatch::Execution;
 use windlass_core::id::SessionId;
 use windlass_core::middleware::Middleware;
-use windlass_core::permission::{Mode, Policy, Rule, Rules};
-use windlass_core::provider::{Prefix, Provider};
+use windlass_core::permission::{Approver, Granting, Mode, Policy, Rule, Rules};
+use windlass_core::provider::Provider;
 use windlass_core::run::IncompleteWork;
-use windlass_core::tool::{ExecutionContext, ToolSet};
+use windlass_core::tool::ExecutionContext;
 use windlass_core::turn::{Limits, OnMaxIterations};
-use windlass_tools::{Ground, TodoList, ToolsConfig, builtin, child_environment};
+use windlass_tools::{FetchConfig, TodoList, ToolsConfig, builtin, child_environment};
 
+use crate::environment;
 use crate::exit::Problem;
+use crate::grants::{GrantFile, NobodyNow};
 use crate::local::{Assembly, CallSettings};
 use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
+use crate::reach::Reach;
+use crate::reload::{ToolFiles, Workbench};
+use crate::replies::Replies;
 use crate::settings::{self, PermissionMode, Settings, ToolExecution};
-use crate::tools::declared;
 
 /// What the run is about, beside its settings.
 pub(crate) struct Purpose {
     pub(crate) cwd: PathBuf,
     pub(crate) session: SessionId,
     pub(crate) require_done: bool,
+    /// Whether somebody answers questions.
+    pub(crate) interactive: bool,
 }
 
 /// The tools of a session, and the list that `todo` keeps.
-pub(crate) fn tools(
-    settings: &Settings,
-    purpose: &Purpose,
-    execution: &ExecutionContext,
-) -> Result<(ToolSet, TodoList), Problem> {
-    let env = &execution.env;
+pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(Workbench, TodoList), Problem> {
     let todos = TodoList::new();
+    let reach = Reach::new(&settings.security, &purpose.cwd)?;
+    let ground = reach.ground()?;
     let config = ToolsConfig {
         command_timeout: settings.tools.timeout,
         max_command_output: settings.tools.max_output_bytes,
         offer_done: purpose.require_done,
+        offer_ask_user: purpose.interactive,
         todos: todos.clone(),
         blocked_commands: settings.security.blocked_commands.clone(),
-        ground: Ground::new(
-            &purpose.cwd,
-            env.get("HOME").map(Path::new),
-            Some(env.get("TMPDIR").map_or(Path::new("/tmp"), Path::new)),
-        ),
+        walls: reach.walls(&ground),
+        fetch: settings.security.network.then(FetchConfig::default),
+        ground,
+        ..ToolsConfig::default()
     };
-    let mut tools = builtin(&config);
-    for tool in declared()?.tools(&config, &crate::environment::var) {
-        tools.insert(tool);
-    }
-    Ok((tools, todos))
+    let files = ToolFiles::new(environment::folders()?, &purpose.cwd);
+    let execution = execution_context(purpose);
+    Ok((Workbench::new(builtin(&config), config, files, execution)?, todos))
 }
 
 /// Where calls run.
-pub(crate) fn execution_context(purpose: &Purpose) -> Arc<ExecutionContext> {
+fn execution_context(purpose: &Purpose) -> Arc<ExecutionContext> {
     Arc::new(ExecutionContext {
         cwd: purpose.cwd.clone(),
         env: child_environment(std::env::vars(), &purpose.cwd, purpose.session.as_str()),
@@ -70,8 +71,7 @@ pub(crate) fn assemble(
     provider: Arc<dyn Provider>,
     purpose: &Purpose,
 ) -> Result<Assembly, Problem> {
-    let place = execution_context(purpose);
-    let (tools, todos) = tools(settings, purpose, &place)?;
+    let (mut workbench, todos) = tools(settings, purpose)?;
     let mut system = settings
         .agent
         .system_prompt
@@ -80,6 +80,8 @@ pub(crate) fn assemble(
     if purpose.require_done {
         system.push_str(REQUIRE_DONE);
     }
+    workbench.set_system_prompt(system);
+    let replies = Replies::default();
     let context = &settings.context;
     let middleware: Vec<Arc<dyn Middleware>> = if context.auto_compact {
         vec![Arc::new(AutoCompact {
@@ -95,16 +97,12 @@ pub(crate) fn assemble(
     });
     Ok(Assembly {
         provider,
-        prefix: Arc::new(Prefix {
-            system,
-            tools: tools.specs(),
-            ..Prefix::default()
-        }),
-        tools,
+        workbench: Mutex::new(workbench),
         limits: limits(settings),
         max_output: settings.agent.max_output_tokens,
         calls: CallSettings {
-            execution: place,
+            approver: approver(purpose, &replies)?,
+            replies,
             mode: execution(settings.tools.execution),
             timeout: settings.tools.timeout,
             max_result_chars: settings.tools.max_tool_result_chars,
@@ -116,6 +114,16 @@ pub(crate) fn assemble(
             todos,
             require_done: purpose.require_done,
         })),
+    })
+}
+
+/// Asks whoever is there, once about the same.
+fn approver(purpose: &Purpose, replies: &Replies) -> Result<Arc<dyn Approver>, Problem> {
+    let grants = GrantFile::new(&environment::folders()?.data);
+    Ok(if purpose.interactive {
+        Arc::new(Granting::new(replies.clone(), Box::new(grants)))
+    } else {
+        Arc::new(NobodyNow(grants))
     })
 }
 

@@ -45,6 +45,7 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
         format: OutputFormat::Text,
         require_done: false,
         style,
+        interactive: false,
     };
     let result = run(&settings, &connection, folder.clone(), job).await?;
     if result.exit != Exit::Ok {

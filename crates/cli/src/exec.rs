@@ -1,5 +1,6 @@
 //! `windlass exec`: one prompt to its answer.
 
+pub(crate) mod asking;
 mod input;
 mod schema;
 
@@ -8,7 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use windlass_api::{Client, ClientError, Event, EventStream, FailureKind, Part, SessionId, Submission};
+use windlass_api::{
+    Asking, Client, ClientError, Event, EventStream, FailureKind, Part, SessionId, Submission,
+};
 use windlass_tools::process;
 
 use self::input::read_prompt;
@@ -54,6 +57,7 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         format: options.output_format,
         require_done: options.require_done,
         style,
+        interactive: options.output_format == OutputFormat::Text && asking::somebody_is_there(),
     };
     Ok(run(&settings, &connection, cwd, job).await?.exit)
 }
@@ -65,6 +69,8 @@ pub(crate) struct Job {
     pub(crate) format: OutputFormat,
     pub(crate) require_done: bool,
     pub(crate) style: Style,
+    /// Whether questions are asked on the terminal.
+    pub(crate) interactive: bool,
 }
 
 /// Runs a job to its end, output included, and leaves no process behind.
@@ -80,6 +86,7 @@ pub(crate) async fn run(
         cwd: cwd.clone(),
         session: session.clone(),
         require_done: job.require_done,
+        interactive: job.interactive,
     };
     let client = LocalClient::new(assemble(settings, Arc::clone(&connection.provider), &purpose)?);
     let mut runner = Runner {
@@ -88,6 +95,7 @@ pub(crate) async fn run(
         printer: printer(job.format, job.style),
         signals: Signals::listen(),
         totals: Totals::default(),
+        interactive: job.interactive,
     };
     let mut parts = vec![Part::text(prompt::environment(&cwd)), Part::text(job.prompt)];
     if let Some(schema) = &job.schema {
@@ -154,6 +162,7 @@ struct Runner<'a> {
     printer: Box<dyn Printer>,
     signals: Signals,
     totals: Totals,
+    interactive: bool,
 }
 
 impl Runner<'_> {
@@ -211,6 +220,7 @@ impl Runner<'_> {
             }
             broken |= self.printer.event(&envelope).is_err();
             dirty = true;
+            self.ask(&envelope.event).await;
             if broken {
                 self.client.cancel(&self.session).await;
             }
@@ -226,6 +236,26 @@ impl Runner<'_> {
                 };
             }
         }
+    }
+
+    /// Shows a question of the turn and hands the reply back. A signal while it waits cancels the turn.
+    async fn ask(&mut self, event: &Event) {
+        let Event::Asking(asking) = event else { return };
+        let (Asking::PermissionRequest { call_id, .. } | Asking::Question { call_id, .. }) = asking else {
+            return;
+        };
+        if !self.interactive {
+            return;
+        }
+        let reply = tokio::select! {
+            biased;
+            () = self.signals.interrupted() => None,
+            reply = asking::ask(asking) => reply,
+        };
+        match reply {
+            Some(reply) => self.client.reply(&self.session, call_id, reply).await,
+            None => self.client.cancel(&self.session).await,
+        };
     }
 
     fn ending(&self, event: Event, done: bool) -> Ending {

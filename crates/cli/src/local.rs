@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_api::{Client, ClientError, EVENT_VERSION, Envelope, EventStream, Submission};
+use windlass_api::{CallId, Client, ClientError, EVENT_VERSION, Envelope, EventStream, Reply, Submission};
 use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::compact::Compactor;
 use windlass_core::dispatch::{Dispatch, Execution};
@@ -15,17 +15,18 @@ use windlass_core::event::{Event, EventSink, SinkError};
 use windlass_core::id::SessionId;
 use windlass_core::message::{Message, Part, Role};
 use windlass_core::middleware::Middleware;
-use windlass_core::permission::{NobodyToAsk, Policy};
-use windlass_core::provider::{Prefix, Provider, ToolChoice};
+use windlass_core::permission::{Approver, Policy};
+use windlass_core::provider::{Provider, ToolChoice};
 use windlass_core::run::{Deps, EmptyInbox, IncompleteWork, run};
-use windlass_core::tool::{ExecutionContext, ToolSet};
 use windlass_core::turn::{Limits, TurnInput};
+
+use crate::reload::{Offer, Workbench};
+use crate::replies::Replies;
 
 /// What a turn is made of.
 pub(crate) struct Assembly {
     pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) tools: ToolSet,
-    pub(crate) prefix: Arc<Prefix>,
+    pub(crate) workbench: Mutex<Workbench>,
     pub(crate) limits: Limits,
     pub(crate) max_output: Option<u64>,
     pub(crate) calls: CallSettings,
@@ -36,7 +37,9 @@ pub(crate) struct Assembly {
 
 /// How tool calls are run.
 pub(crate) struct CallSettings {
-    pub(crate) execution: Arc<ExecutionContext>,
+    pub(crate) approver: Arc<dyn Approver>,
+    /// The way back for whoever answers.
+    pub(crate) replies: Replies,
     pub(crate) mode: Execution,
     pub(crate) timeout: std::time::Duration,
     pub(crate) max_result_chars: usize,
@@ -122,6 +125,10 @@ impl Client for LocalClient {
         let running = sessions.get(session).and_then(|session| session.running.as_ref());
         running.map(CancellationToken::cancel).is_some()
     }
+
+    async fn reply(&self, _session: &SessionId, call: &CallId, reply: Reply) -> bool {
+        self.assembly.calls.replies.give(call, reply)
+    }
 }
 
 struct LocalTurn {
@@ -139,6 +146,7 @@ impl LocalTurn {
         sink: Arc<Sink>,
         cancel: CancellationToken,
     ) {
+        let offer = self.offer(&sink);
         let provider = &*self.assembly.provider;
         let input = TurnInput {
             session: id.clone(),
@@ -148,7 +156,7 @@ impl LocalTurn {
             provider: provider.name().to_owned(),
             model: provider.model().id.clone(),
         };
-        let report = run(input, &self.deps(Arc::clone(&sink), cancel)).await;
+        let report = run(input, &self.deps(&offer, Arc::clone(&sink), cancel)).await;
         {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             let session = sessions.entry(id).or_default();
@@ -160,19 +168,30 @@ impl LocalTurn {
         sink.state(report.outcome.event());
     }
 
-    fn deps(&self, events: Arc<Sink>, cancel: CancellationToken) -> Deps<'_> {
+    /// TOOL-5: the tools of this turn, which do not change before its end.
+    fn offer(&self, sink: &Sink) -> Offer {
+        let workbench = &self.assembly.workbench;
+        let mut workbench = workbench.lock().unwrap_or_else(PoisonError::into_inner);
+        let (offer, notices) = workbench.refresh();
+        for message in notices {
+            sink.state(Event::Warning { message });
+        }
+        offer
+    }
+
+    fn deps<'a>(&'a self, offer: &'a Offer, events: Arc<Sink>, cancel: CancellationToken) -> Deps<'a> {
         let assembly = &*self.assembly;
         Deps {
             provider: &*assembly.provider,
-            prefix: Arc::clone(&assembly.prefix),
+            prefix: Arc::clone(&offer.prefix),
             tool_choice: ToolChoice::Auto,
             max_output: assembly.max_output,
             dispatch: Dispatch {
-                tools: &assembly.tools,
+                tools: &offer.tools,
                 hook: None,
                 policy: &assembly.calls.policy,
-                approver: &NobodyToAsk,
-                execution: Arc::clone(&assembly.calls.execution),
+                approver: Arc::clone(&assembly.calls.approver),
+                execution: Arc::clone(&offer.execution),
                 execution_mode: assembly.calls.mode,
                 timeout: assembly.calls.timeout,
                 max_result_chars: Some(assembly.calls.max_result_chars),
@@ -228,3 +247,7 @@ impl EventSink for Sink {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "local_tests.rs"]
+mod tests;

@@ -12,16 +12,21 @@ mod environment;
 mod exec;
 mod exit;
 mod folders;
+mod grants;
 mod local;
 mod output;
 mod permissions;
 mod prompt;
+mod reach;
+mod reload;
+mod replies;
 mod sandbox;
 mod settings;
 mod signals;
 mod sim;
 mod terminal;
 mod tools;
+mod trust;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -87,10 +92,12 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Doctor { settings, offline } => doctor::doctor(&settings, offline).await,
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,
+        Command::Trust(options) => trust::command(&options),
         // Dealt with before the runtime was made.
         Command::Sandbox(_) => Ok(Exit::Ok),
         Command::Permissions { command } => match command {
             PermissionsCommand::List { settings } => permissions::list(&settings),
+            PermissionsCommand::Forget => permissions::forget(),
             PermissionsCommand::Test { calls, settings } => permissions::test(&calls, &settings),
         },
         Command::Sim {
@@ -118,9 +125,7 @@ fn config(command: ConfigCommand) -> Result<Exit, Problem> {
         } => {
             let cwd = exec::working_directory(None)?;
             let settings = environment::settings(&options, &cwd, Vec::new())?;
-            for warning in &settings.warnings {
-                tell!("warning: {}", terminal::plain(warning));
-            }
+            terminal::tell_warnings(&settings.warnings);
             print_text(&settings::show(&settings, origin))
         }
         ConfigCommand::Schema => print_text(&format!("{:#}\n", settings::schema())),

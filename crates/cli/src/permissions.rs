@@ -1,6 +1,6 @@
 //! `windlass permissions`: what may run, and what would become of given calls.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -10,12 +10,13 @@ use windlass_core::permission::{Decision, Policy, Subject};
 use windlass_core::tool::{Category, ToolSet};
 
 use crate::args::SettingsOptions;
-use crate::assemble::{Purpose, execution_context, policy, tools};
+use crate::assemble::{Purpose, policy, tools};
 use crate::environment;
 use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
+use crate::grants::GrantFile;
 use crate::settings::Settings;
-use crate::terminal::{plain, say};
+use crate::terminal::{plain, say, tell_warnings};
 
 /// Prints the mode and the rules in effect, and where they come from.
 pub(crate) fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
@@ -32,6 +33,23 @@ pub(crate) fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
             .unwrap_or_default();
         say!("{} = {value}  # {}", effective.key, effective.origin);
     }
+    for grant in GrantFile::new(&environment::folders()?.data).read()? {
+        let parts: Vec<&str> = grant.parts().collect();
+        let line = format!(
+            "always: {} in {}: {}",
+            grant.tool(),
+            grant.cwd().display(),
+            parts.join(" · ")
+        );
+        say!("{}", plain(&line));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Takes back every lasting yes.
+pub(crate) fn forget() -> Result<Exit, Problem> {
+    let count = GrantFile::new(&environment::folders()?.data).clear()?;
+    say!("forgot {count} {}", if count == 1 { "answer" } else { "answers" });
     Ok(Exit::Ok)
 }
 
@@ -49,6 +67,7 @@ pub(crate) fn test(file: &Path, options: &SettingsOptions) -> Result<Exit, Probl
     let settings = environment::settings(options, &cwd, Vec::new())?;
     let text = std::fs::read_to_string(file)
         .map_err(|error| Problem::usage(format!("{}: {error}", file.display())))?;
+    tell_warnings(&settings.warnings);
     let bench = Bench::new(&settings, &cwd)?;
     for (number, line) in text
         .lines()
@@ -70,6 +89,7 @@ pub(crate) fn test(file: &Path, options: &SettingsOptions) -> Result<Exit, Probl
 struct Bench {
     tools: ToolSet,
     policy: Policy,
+    cwd: PathBuf,
 }
 
 impl Bench {
@@ -78,10 +98,12 @@ impl Bench {
             cwd: cwd.to_owned(),
             session: "permissions".into(),
             require_done: true,
+            interactive: true,
         };
         Ok(Self {
-            tools: tools(settings, &purpose, &execution_context(&purpose))?.0,
+            tools: tools(settings, &purpose)?.0.tools().clone(),
             policy: policy(settings),
+            cwd: cwd.to_owned(),
         })
     }
 
@@ -93,7 +115,7 @@ impl Bench {
             Ok(prepared) => prepared,
             Err(error) => return format!("invalid  {}  {error}", call.tool),
         };
-        let proposal = prepared.proposal(&CallId::from(""), &call.tool);
+        let proposal = prepared.proposal(&CallId::from(""), &call.tool, &self.cwd);
         let (word, why) = match self.policy.decide(&proposal, None) {
             Decision::Allow => ("allow", String::new()),
             Decision::Ask => ("ask", String::new()),

@@ -1,16 +1,17 @@
 //! `windlass sandbox`: any command behind the wall.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use windlass_tools::program;
-use windlass_tools::sandbox::{Gap, Network, Policy, Wall};
+use windlass_tools::sandbox::{Gap, Network, Wall};
 
 use crate::args::SandboxOptions;
 use crate::environment;
 use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
+use crate::reach::Reach;
 use crate::terminal::tell;
 
 /// Runs a command that can change only this folder and the temporary one, and returns its exit code.
@@ -21,7 +22,9 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
         ));
     };
     let failed = |what: String| Problem::new(Exit::Failed, what);
-    let mut policy = Policy::for_workspace(&working_directory(None)?, &temp(), &denied()?);
+    let cwd = working_directory(None)?;
+    let settings = environment::settings(&options.settings, &cwd, Vec::new())?;
+    let mut policy = Reach::new(&settings.security, &cwd)?.policy();
     policy.write.extend(options.write.iter().cloned());
     if options.network {
         policy.network = Network::On;
@@ -42,25 +45,6 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     let signal = || status.signal().and_then(|signal| u8::try_from(128 + signal).ok());
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.or_else(signal).unwrap_or(Exit::Failed as u8))
-}
-
-fn temp() -> PathBuf {
-    PathBuf::from(environment::var("TMPDIR").unwrap_or_else(|| "/tmp".to_owned()))
-}
-
-/// What no command may see: keys of other programs, and our own folders.
-fn denied() -> Result<Vec<PathBuf>, Problem> {
-    let folders = environment::folders()?;
-    let mut denied = vec![
-        PathBuf::from("/etc/shadow"),
-        folders.config,
-        folders.data,
-        folders.state,
-    ];
-    if let Some(home) = environment::var("HOME") {
-        denied.extend([".ssh", ".gnupg"].map(|name| Path::new(&home).join(name)));
-    }
-    Ok(denied)
 }
 
 /// The program's place: as it is written when it has a slash, else on PATH.

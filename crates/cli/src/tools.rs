@@ -5,26 +5,17 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use windlass_core::id::{CallId, SessionId};
-use windlass_core::tool::{Progress, ToolContext};
+use windlass_core::tool::{Person, Progress, ToolContext};
 use windlass_tools::declared::{Declarations, Paths, Source};
 
 use crate::args::{SettingsOptions, ToolsCommand};
-use crate::assemble::{Purpose, execution_context, tools};
+use crate::assemble::{Purpose, tools};
 use crate::environment;
 use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
+use crate::reload::{Workbench, source};
 use crate::signals::Signals;
-use crate::terminal::{plain, say, tell};
-
-/// The user's own tools.
-pub(crate) fn user_file() -> Result<PathBuf, Problem> {
-    Ok(environment::folders()?.config.join("tools.yaml"))
-}
-
-/// A project's tools. They do nothing until the folder is trusted.
-fn project_file(cwd: &Path) -> PathBuf {
-    cwd.join(".windlass").join("tools.yaml")
-}
+use crate::terminal::{plain, say, tell_warnings};
 
 /// Runs a subcommand.
 pub(crate) async fn command(command: ToolsCommand) -> Result<Exit, Problem> {
@@ -44,61 +35,69 @@ fn purpose() -> Result<Purpose, Problem> {
         cwd: working_directory(None)?,
         session: SessionId::from("tools"),
         require_done: true,
+        interactive: true,
     })
 }
 
-fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
-    let purpose = purpose()?;
+/// The tools here. What is wrong with files, or not in effect, is told.
+fn workbench(options: &SettingsOptions, purpose: &Purpose) -> Result<Workbench, Problem> {
     let settings = environment::settings(options, &purpose.cwd, Vec::new())?;
-    let place = execution_context(&purpose);
-    let (tools, _) = tools(&settings, &purpose, &place)?;
-    for spec in tools.specs() {
+    let (workbench, _) = tools(&settings, purpose)?;
+    tell_warnings(&settings.warnings);
+    tell_warnings(workbench.notices());
+    Ok(workbench)
+}
+
+fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
+    let workbench = workbench(options, &purpose()?)?;
+    for spec in workbench.tools().specs() {
         let first = spec.description.split_inclusive(". ").next().unwrap_or_default();
-        say!("{:<18} {}", spec.name, plain(first.trim()));
+        let source = source(workbench.declared(), &spec.name);
+        say!("{:<18} {source:<9} {}", spec.name, plain(first.trim()));
     }
-    let project = project_file(&purpose.cwd);
-    if project.exists() {
-        tell!(
-            "{}: the tools of this project do nothing, because the folder is not trusted",
-            project.display()
+    Ok(Exit::Ok)
+}
+
+/// Checks a file; without one, the user's and the project's together. Nothing is run, so trust does not matter.
+fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
+    let paths = match file {
+        Some(file) => Paths {
+            user: Some(file),
+            project: None,
+        },
+        None => {
+            let folders = environment::folders()?;
+            let project = folders.project(&working_directory(None)?);
+            let project = project.map(|project| project.tools_file());
+            Paths {
+                user: Some(folders.user_tools()),
+                project: project.filter(|file| file.exists()),
+            }
+        }
+    };
+    let files = [(&paths.user, Source::User), (&paths.project, Source::Project)];
+    let files = files.map(|(file, source)| file.as_ref().filter(|file| file.exists()).zip(Some(source)));
+    if files.iter().all(Option::is_none) {
+        let name = paths.user.as_deref().map(Path::display);
+        let name = name.map(|name| name.to_string()).unwrap_or_default();
+        return Err(Problem::usage(format!("{name}: there is no such file")));
+    }
+    let declarations =
+        Declarations::read(&paths).map_err(|error| Problem::new(Exit::Config, error.to_string()))?;
+    for (file, source) in files.into_iter().flatten() {
+        let count = declarations.only(source).names().len();
+        say!(
+            "{}: {count} tools, nothing wrong",
+            plain(&file.display().to_string())
         );
     }
     Ok(Exit::Ok)
 }
 
-fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
-    let file = match file {
-        Some(file) => file,
-        None => user_file()?,
-    };
-    if !file.exists() {
-        return Err(Problem::usage(format!(
-            "{}: there is no such file",
-            file.display()
-        )));
-    }
-    let paths = Paths {
-        user: Some(file.clone()),
-        project: None,
-    };
-    match Declarations::read(&paths) {
-        Ok(declarations) => {
-            say!(
-                "{}: {} tools, nothing wrong",
-                file.display(),
-                declarations.names().len()
-            );
-            Ok(Exit::Ok)
-        }
-        Err(error) => Err(Problem::new(Exit::Config, error.to_string())),
-    }
-}
-
 async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<Exit, Problem> {
     let purpose = purpose()?;
-    let settings = environment::settings(options, &purpose.cwd, Vec::new())?;
-    let place = execution_context(&purpose);
-    let (tools, _) = tools(&settings, &purpose, &place)?;
+    let workbench = workbench(options, &purpose)?;
+    let tools = workbench.tools();
     let Some(tool) = tools.get(name) else {
         let known: Vec<_> = tools.specs().into_iter().map(|spec| spec.name).collect();
         return Err(Problem::usage(format!(
@@ -113,8 +112,9 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
     let cx = ToolContext {
         call_id: CallId::from("run"),
         cancel: cancel.clone(),
-        execution: place,
+        execution: workbench.execution(),
         progress: Progress::none(),
+        person: Person::nobody(),
     };
     let signals = Signals::listen();
     let running = call.run(cx);
@@ -134,15 +134,4 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
         }
         Err(error) => Err(Problem::new(Exit::Failed, error.to_string())),
     }
-}
-
-/// The user's declared tools, if there are any.
-pub(crate) fn declared() -> Result<Declarations, Problem> {
-    let paths = Paths {
-        user: Some(user_file()?),
-        project: None,
-    };
-    let declarations =
-        Declarations::read(&paths).map_err(|error| Problem::new(Exit::Config, error.to_string()))?;
-    Ok(declarations.only(Source::User))
 }

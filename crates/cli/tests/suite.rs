@@ -3,17 +3,20 @@
 #[cfg(test)]
 mod suite {
     mod answer;
+    mod approvals;
     mod bad_input;
     mod cancel;
     mod commands;
     mod embed;
     mod exec;
     mod faults;
+    mod guard;
     mod histories;
     mod limits;
     mod mishaps;
     mod permissions;
     mod support;
     mod terminal;
+    mod trust;
     mod turn;
 }

@@ -207,7 +207,7 @@ impl Shared {
                 tools: &self.tools,
                 hook: self.guards.hook.as_deref(),
                 policy: &self.choices.policy,
-                approver: &*self.guards.approver,
+                approver: Arc::clone(&self.guards.approver),
                 execution: Arc::clone(&self.choices.execution),
                 execution_mode: self.choices.execution_mode,
                 timeout: std::time::Duration::from_secs(120),

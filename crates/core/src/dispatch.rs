@@ -31,7 +31,7 @@ pub struct Dispatch<'a> {
     /// Rules and mode.
     pub policy: &'a Policy,
     /// Asks a person.
-    pub approver: &'a dyn Approver,
+    pub approver: Arc<dyn Approver>,
     /// Where calls run.
     pub execution: Arc<ExecutionContext>,
     /// Which calls may overlap.

@@ -13,7 +13,9 @@ use serde_json::Value;
 use crate::id::{CallId, SessionId};
 use crate::message::{FinishReason, Message};
 use crate::model::Usage;
+use crate::permission::Proposal;
 use crate::provider::ProviderErrorKind;
+use crate::tool::Category;
 
 /// The version of the event form. It changes when a reader of the old form would misread the new one.
 pub const EVENT_VERSION: u32 = 1;
@@ -190,6 +192,47 @@ pub enum Event {
         /// A short line.
         text: String,
     },
+    /// Something that waits for a person.
+    #[serde(untagged)]
+    Asking(Asking),
+}
+
+/// What a person is asked, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Asking {
+    /// A person is asked whether a call may run. Comes before the calls of its iteration begin.
+    PermissionRequest {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: String,
+        /// The kind of effect.
+        category: Category,
+        /// What it is about, part by part: commands, paths, hosts.
+        subjects: Vec<String>,
+        /// Why it asks, each in a few words about "it".
+        reasons: Vec<String>,
+        /// What would happen: the command, the diff.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preview: Option<String>,
+    },
+    /// The answer to a permission request.
+    PermissionAnswer {
+        /// The call.
+        call_id: CallId,
+        /// Whether it runs.
+        allowed: bool,
+    },
+    /// A running call asks the user something.
+    Question {
+        /// The call.
+        call_id: CallId,
+        /// What is asked.
+        text: String,
+        /// Answers to choose from; any other text is an answer, too.
+        options: Vec<String>,
+    },
 }
 
 /// What a live piece belongs to.
@@ -239,6 +282,22 @@ pub enum FailureKind {
 }
 
 impl Event {
+    /// The question about a call.
+    pub(crate) fn permission_request(proposal: &Proposal) -> Self {
+        Self::Asking(Asking::PermissionRequest {
+            call_id: proposal.call_id.clone(),
+            tool: proposal.tool.clone(),
+            category: proposal.category,
+            subjects: proposal
+                .subjects
+                .iter()
+                .map(|subject| subject.text().to_owned())
+                .collect(),
+            reasons: proposal.reasons.clone(),
+            preview: proposal.preview.clone(),
+        })
+    }
+
     /// Whether this event is only for showing.
     pub fn is_live(&self) -> bool {
         matches!(

@@ -51,6 +51,23 @@ fn samples() -> Vec<Event> {
             status: StepStatus::Completed,
             duration_ms: 5,
         },
+        Event::Asking(Asking::PermissionRequest {
+            call_id: call_id.clone(),
+            tool: "bash".into(),
+            category: crate::tool::Category::Admin,
+            subjects: vec!["git push".into()],
+            reasons: vec!["it reaches the network".into()],
+            preview: None,
+        }),
+        Event::Asking(Asking::Question {
+            call_id: call_id.clone(),
+            text: "which?".into(),
+            options: vec!["a".into()],
+        }),
+        Event::Asking(Asking::PermissionAnswer {
+            call_id: call_id.clone(),
+            allowed: true,
+        }),
         Event::Usage {
             usage: Usage::default(),
             cost_usd: Some(0.1),

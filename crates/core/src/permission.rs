@@ -1,11 +1,15 @@
 //! Whether a call may run. Deciding is pure; only asking waits.
 
+mod grant;
 mod policy;
 mod rule;
+
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
+pub use self::grant::{Answer, Asker, Grant, GrantStore, Granting, granted};
 pub use self::policy::{Mode, Policy, Rules};
 pub use self::rule::{Rule, RuleError};
 use crate::id::CallId;
@@ -26,6 +30,14 @@ pub struct Proposal {
     pub subjects: Vec<Subject>,
     /// Why the tool itself will not do this, whatever the rules say.
     pub refusal: Option<String>,
+    /// Why somebody should look at it first, each in a few words about "it".
+    pub reasons: Vec<String>,
+    /// The folder it would run in.
+    pub cwd: PathBuf,
+    /// What the tool is, when that can change: a digest of its definition.
+    pub definition: Option<String>,
+    /// What would happen, for a person to read: the command, the diff. Only made when somebody is asked.
+    pub preview: Option<String>,
 }
 
 /// One thing a call is about; what a rule's pattern is held against.
@@ -88,8 +100,27 @@ pub trait PermissionHook: Send + Sync {
 /// Asks a person.
 #[async_trait]
 pub trait Approver: Send + Sync {
+    /// Whether the same was approved before, for longer than once.
+    fn granted(&self, _proposal: &Proposal) -> bool {
+        false
+    }
+
     /// Waits for the answer. The loop drops the future when the turn is canceled.
     async fn approve(&self, proposal: &Proposal) -> Result<(), Denial>;
+
+    /// Waits for the answer to a question that a tool asks. `None` when nobody is there.
+    async fn answer(&self, _call: &CallId, _question: &Question) -> Option<String> {
+        None
+    }
+}
+
+/// A question to the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// What is asked.
+    pub text: String,
+    /// Answers to choose from; any other text is an answer, too.
+    pub options: Vec<String>,
 }
 
 /// Nobody is there: every question is answered with no.
@@ -105,8 +136,13 @@ impl Approver for NobodyToAsk {
         } else {
             format!(": {}", about.join(" · "))
         };
+        let why = if proposal.reasons.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", proposal.reasons.join("; "))
+        };
         let reason = format!(
-            "`{}` needs approval and nobody is there to ask{about}",
+            "`{}` needs approval and nobody is there to ask{about}{why}",
             proposal.tool
         );
         Err(Denial {

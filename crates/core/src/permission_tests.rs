@@ -12,6 +12,10 @@ fn proposal(tool: &str, category: Category, subjects: Vec<Subject>) -> Proposal 
         arguments: json!({}),
         subjects,
         refusal: None,
+        reasons: Vec::new(),
+        cwd: PathBuf::from("/work"),
+        definition: None,
+        preview: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod args;
 mod erased;
+mod person;
 mod set;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::args::{parse_strict, raw_arguments};
 pub use self::erased::{AnyTool, Prepared, erase};
+pub use self::person::Person;
 pub use self::set::ToolSet;
 use crate::id::{CallId, SessionId};
 use crate::permission::Subject;
@@ -55,11 +57,12 @@ pub trait Tool: Send + Sync + 'static {
 
     /// What this call is about, for rules and people; the category alone when the tool has nothing to add.
     fn judge(&self, input: &Self::Input) -> Judgement {
-        Judgement {
-            category: self.category(input),
-            subjects: Vec::new(),
-            refusal: None,
-        }
+        Judgement::of(self.category(input))
+    }
+
+    /// What this call would do, for a person who is asked about it: a diff, a command. May read the disk.
+    fn preview(&self, _input: &Self::Input, _execution: &ExecutionContext) -> Option<String> {
+        None
     }
 
     /// How it behaves beside other calls, and how long it may take.
@@ -90,6 +93,20 @@ pub struct Judgement {
     pub subjects: Vec<Subject>,
     /// Why it will not be done at all.
     pub refusal: Option<String>,
+    /// Why somebody should look at it first, each in a few words about "it".
+    pub reasons: Vec<String>,
+}
+
+impl Judgement {
+    /// Only the kind of effect.
+    pub fn of(category: Category) -> Self {
+        Self {
+            category,
+            subjects: Vec::new(),
+            refusal: None,
+            reasons: Vec::new(),
+        }
+    }
 }
 
 /// How a tool behaves beside other calls.
@@ -148,6 +165,8 @@ pub struct ToolContext {
     pub execution: Arc<ExecutionContext>,
     /// Takes live output.
     pub progress: Progress,
+    /// Who can be asked.
+    pub person: Person,
 }
 
 /// Takes live output of a running call. Never blocks.

@@ -8,6 +8,7 @@ mod shell;
 use std::io;
 use std::pin::pin;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
@@ -16,14 +17,18 @@ use serde_json::json;
 use tokio::net::unix::pipe::Receiver;
 use tokio_util::sync::CancellationToken;
 use windlass_core::permission::Subject;
-use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput, ToolTraits};
+use windlass_core::tool::{
+    Category, ExecutionContext, Judgement, Tool, ToolContext, ToolError, ToolOutput, ToolTraits,
+};
 
 use self::capture::{Capture, Step};
 use self::shell::{Shell, ShellFinder};
 use crate::ToolsConfig;
+use crate::arguments::null_is_default;
 use crate::ground::Ground;
-use crate::process::{self, Tree};
-use crate::shell::{Blocklist, analyse};
+use crate::process::Tree;
+use crate::shell::{Analysis, Blocklist, analyse};
+use crate::walls::{Reach, Walls};
 
 /// The longest a call may ask for.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -47,6 +52,12 @@ pub(crate) struct BashInput {
     /// What it does, in a few words for the user.
     #[serde(default)]
     description: Option<String>,
+    /// It needs the network, which the sandbox keeps off. The user is asked.
+    #[serde(default, deserialize_with = "null_is_default")]
+    network: bool,
+    /// It writes outside the working directory and the temporary folder. The user is asked.
+    #[serde(default, deserialize_with = "null_is_default")]
+    outside: bool,
 }
 
 /// The tool.
@@ -56,6 +67,7 @@ pub(crate) struct Bash {
     shells: ShellFinder,
     blocklist: Blocklist,
     ground: Ground,
+    walls: Arc<Walls>,
 }
 
 impl Bash {
@@ -66,17 +78,42 @@ impl Bash {
             shells: ShellFinder::default(),
             blocklist: Blocklist::new(&config.blocked_commands),
             ground: config.ground.clone(),
+            walls: Arc::clone(&config.walls),
         }
     }
 
-    fn start(&self, command: &str, cx: &ToolContext) -> Result<(Tree, Receiver), ToolError> {
+    /// What the call may reach once it was allowed to run.
+    fn reach(&self, input: &BashInput, analysis: &Analysis) -> Reach {
+        let needs = analysis.needs();
+        // Reading the text cannot know where a file is; the ground can. What a `cd` makes of a relative path nobody can.
+        let leaves = || {
+            !analysis
+                .write_targets()
+                .into_iter()
+                .all(|path| self.ground.holds(path))
+        };
+        Reach {
+            network: input.network || needs.network,
+            outside: input.outside || needs.outside || leaves(),
+        }
+    }
+
+    fn start(
+        &self,
+        input: &BashInput,
+        reach: Reach,
+        cx: &ToolContext,
+    ) -> Result<(Tree, Receiver), ToolError> {
         let execution = &cx.execution;
         let shell = self
             .shells
             .find(execution.env.get("PATH").map_or("", String::as_str))
             .ok_or_else(|| ToolError::Permanent("Neither bash nor sh was found on PATH.".to_owned()))?;
-        let arguments = shell.arguments(command);
-        process::spawn(&shell.program, &arguments, &execution.cwd, &execution.env).map_err(|error| {
+        let arguments = shell.arguments(&input.command);
+        let started = self
+            .walls
+            .spawn(reach, &shell.program, &arguments, &execution.cwd, &execution.env);
+        started.map_err(|error| {
             self.shells.forget();
             not_started(&error, &shell, cx)
         })
@@ -94,14 +131,23 @@ impl Tool for Bash {
     fn judge(&self, input: &BashInput) -> Judgement {
         let analysis = analyse(&input.command, &self.blocklist);
         let pieces = analysis.pieces().into_iter();
-        // Reading the text cannot know where a file is; the ground can. What a `cd` makes of a relative path nobody can.
-        let written = analysis.write_targets().into_iter();
-        let reach = written.map(|target| self.ground.writing(target).category).max();
-        Judgement {
-            category: analysis.category.max(reach.unwrap_or(Category::Read)),
+        let mut judgement = Judgement {
+            category: analysis.category,
             subjects: pieces.map(Subject::Command).collect(),
-            refusal: analysis.refusal.map(|refusal| refusal.message),
+            refusal: analysis.refusal.as_ref().map(|refusal| refusal.message.clone()),
+            reasons: Vec::new(),
+        };
+        let reach = self.reach(input, &analysis);
+        if reach.outside {
+            judgement.category = Category::Admin;
         }
+        self.walls.judge(reach, &mut judgement);
+        judgement
+    }
+
+    fn preview(&self, input: &BashInput, _: &ExecutionContext) -> Option<String> {
+        let about = input.description.iter().map(|text| format!("# {text}\n"));
+        Some(about.chain([format!("$ {}", input.command)]).collect())
     }
 
     fn traits(&self) -> ToolTraits {
@@ -117,8 +163,15 @@ impl Tool for Bash {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Canceled(String::new()));
         }
-        let (tree, pipe) = self.start(&input.command, &cx)?;
-        let finished = finish(tree, pipe, limit, self.max_output, &cx).await?;
+        let reach = self.reach(&input, &analyse(&input.command, &self.blocklist));
+        let (tree, pipe) = self.start(&input, reach, &cx)?;
+        let mut finished = finish(tree, pipe, limit, self.max_output, &cx).await?;
+        if finished.exit_code != Some(0)
+            && let Some(hint) = self.walls.hint(reach, &finished.content)
+        {
+            finished.content.push('\n');
+            finished.content.push_str(hint);
+        }
         let mut details = json!({
             "command": input.command,
             "exit_code": finished.exit_code,

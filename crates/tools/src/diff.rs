@@ -46,6 +46,11 @@ impl Change {
         format!("(+{} −{})", self.added, self.removed)
     }
 
+    /// The diff itself.
+    pub(crate) fn diff(self) -> String {
+        self.text
+    }
+
     pub(crate) fn details(&self, path: &str) -> Value {
         json!({ "path": path, "diff": self.text, "added": self.added, "removed": self.removed })
     }

@@ -1,12 +1,14 @@
 //! Opening, stamping and replacing files, the same way for every file tool.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use rustix::fs::FileType;
 use windlass_core::tool::ToolError;
+
+use crate::sandbox::{Access, Parents, PathDenied, Place, Roots};
 
 /// Why a file could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -20,9 +22,9 @@ pub(crate) enum DiskError {
     /// Reading it could wait for ever or have an effect.
     #[error("is a {0}, not a regular file")]
     Special(&'static str),
-    /// A link whose target does not exist.
-    #[error("is a link to something that does not exist")]
-    DanglingLink,
+    /// Nobody may use it.
+    #[error("{0}")]
+    Denied(String),
     /// Somebody else changed it between our look and our write.
     #[error("was changed by something else at the same moment; read it again")]
     Raced,
@@ -37,6 +39,16 @@ impl From<io::Error> for DiskError {
             io::ErrorKind::NotFound => Self::Missing,
             io::ErrorKind::IsADirectory => Self::Folder,
             _ => Self::Io(error),
+        }
+    }
+}
+
+impl From<PathDenied> for DiskError {
+    fn from(error: PathDenied) -> Self {
+        match error {
+            PathDenied::System { source, .. } => source.into(),
+            PathDenied::Raced(_) => Self::Raced,
+            denied @ (PathDenied::Denied(_) | PathDenied::Outside(_)) => Self::Denied(denied.to_string()),
         }
     }
 }
@@ -59,85 +71,116 @@ impl Stamp {
     }
 }
 
+/// A regular file that is open, and where it is.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) file: File,
+    pub(crate) data: Metadata,
+    /// With every link followed.
+    pub(crate) real: PathBuf,
+}
+
 /// Opens a regular file for reading. Anything else is refused before it can block: the open itself does not wait, and
 /// what was opened is what is looked at.
 ///
 /// # Errors
-/// When it is missing, not a regular file, or refused by the system.
-pub(crate) fn open(path: &Path) -> Result<(File, Metadata), DiskError> {
-    regular(&fs::metadata(path)?)?;
-    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(nonblocking)
-        .open(path)?;
-    let data = file.metadata()?;
-    regular(&data)?;
-    Ok((file, data))
+/// When it is denied, missing, not a regular file, or refused by the system.
+pub(crate) fn open(roots: &Roots, path: &Path) -> Result<Opened, DiskError> {
+    let place = roots.locate(path, Parents::Exist)?;
+    open_at(&place)
 }
 
-fn regular(data: &Metadata) -> Result<(), DiskError> {
-    let kind = data.file_type();
-    let name = match () {
-        () if kind.is_file() => return Ok(()),
-        () if kind.is_dir() => return Err(DiskError::Folder),
-        () if kind.is_fifo() => "named pipe",
-        () if kind.is_socket() => "socket",
-        () if kind.is_char_device() || kind.is_block_device() => "device",
-        () => "special file",
+/// Where a file or folder is, with every link followed: where a walk may begin.
+///
+/// # Errors
+/// When it is denied, missing, or refused by the system.
+pub(crate) fn real(roots: &Roots, path: &Path) -> Result<(PathBuf, FileType), DiskError> {
+    let place = roots.locate(path, Parents::Exist)?;
+    let found = place.look()?.ok_or(DiskError::Missing)?;
+    Ok((place.path().to_owned(), FileType::from_raw_mode(found.st_mode)))
+}
+
+/// As [`open`], at a place that was found before.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_at(place: &Place<'_>) -> Result<Opened, DiskError> {
+    let found = place.look()?.ok_or(DiskError::Missing)?;
+    regular(FileType::from_raw_mode(found.st_mode))?;
+    let file = place.file(Access::Read)?;
+    let data = file.metadata()?;
+    regular(FileType::from_raw_mode(data.mode()))?;
+    Ok(Opened {
+        file,
+        data,
+        real: place.path().to_owned(),
+    })
+}
+
+fn regular(kind: FileType) -> Result<(), DiskError> {
+    let name = match kind {
+        FileType::RegularFile => return Ok(()),
+        FileType::Directory => return Err(DiskError::Folder),
+        FileType::Fifo => "named pipe",
+        FileType::Socket => "socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "device",
+        // The way was followed to its end, so a link is new.
+        FileType::Symlink => return Err(DiskError::Raced),
+        FileType::Unknown => "special file",
     };
     Err(DiskError::Special(name))
 }
 
-/// The file behind a path, with every link followed. `None` when there is none.
+/// Whether there is a file to change, or one to make.
+#[derive(Debug)]
+pub(crate) enum Target<'a> {
+    /// It exists.
+    There(Box<(Place<'a>, Opened)>),
+    /// It does not. Its folders may be missing, too.
+    Absent,
+}
+
+/// Looks for a file that is to be changed.
 ///
 /// # Errors
-/// When the path ends in a link to nothing or cannot be looked at.
-pub(crate) fn existing(path: &Path) -> Result<Option<PathBuf>, DiskError> {
-    match fs::canonicalize(path) {
-        Ok(real) => Ok(Some(real)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(path) {
-            Ok(_) => Err(DiskError::DanglingLink),
-            Err(_) => Ok(None),
-        },
-        Err(error) => Err(error.into()),
+/// When it is denied, not a regular file, or refused by the system.
+pub(crate) fn target<'a>(roots: &'a Roots, path: &Path) -> Result<Target<'a>, DiskError> {
+    let place = match roots.locate(path, Parents::Exist).map_err(DiskError::from) {
+        Err(DiskError::Missing) => return Ok(Target::Absent),
+        other => other?,
+    };
+    match open_at(&place) {
+        Ok(opened) => Ok(Target::There(Box::new((place, opened)))),
+        Err(DiskError::Missing) => Ok(Target::Absent),
+        Err(error) => Err(error),
     }
 }
 
-/// Writes a whole file: first beside it under another name, then into place, so that nobody ever sees half of it. An
-/// existing file keeps its mode and must still be in the state `expected`; without one the file must not exist.
+/// Writes a whole file that exists: first beside it under another name, then into place, so that nobody ever sees half
+/// of it. It keeps its mode and must still be in the state `expected`.
 ///
 /// # Errors
 /// When the state is another one, or the system refuses.
-pub(crate) fn replace(path: &Path, expected: Option<Stamp>, content: &[u8]) -> Result<Stamp, DiskError> {
-    let folder = path.parent().ok_or(DiskError::Folder)?;
-    let mut temporary = new_beside(folder)?;
-    temporary.write_all(content)?;
-    let file = match expected {
-        Some(expected) => {
-            let data = fs::metadata(path)?;
-            if Stamp::of(&data) != expected {
-                return Err(DiskError::Raced);
-            }
-            temporary.as_file().set_permissions(data.permissions())?;
-            temporary.persist(path).map_err(|error| error.error)?
-        }
-        None => temporary
-            .persist_noclobber(path)
-            .map_err(|error| match error.error.kind() {
-                io::ErrorKind::AlreadyExists => DiskError::Raced,
-                _ => error.error.into(),
-            })?,
-    };
+pub(crate) fn replace(place: &Place<'_>, expected: Stamp, content: &[u8]) -> Result<Stamp, DiskError> {
+    let now = open_at(place)?.data;
+    if Stamp::of(&now) != expected {
+        return Err(DiskError::Raced);
+    }
+    let file = place.replace(content, Some(now.permissions()))?;
     Ok(Stamp::of(&file.metadata()?))
 }
 
-/// A new file gets the mode that any program would give it; the user's mask decides the rest.
-fn new_beside(folder: &Path) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new()
-        .prefix(".windlass-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)
+/// Writes a whole file that must not exist, and makes its folders. Where it is, with every link followed.
+///
+/// # Errors
+/// When it exists by now, is denied, or the system refuses.
+pub(crate) fn create(roots: &Roots, path: &Path, content: &[u8]) -> Result<(PathBuf, Stamp), DiskError> {
+    let place = roots.locate(path, Parents::Make)?;
+    let file = place.replace(content, None).map_err(|error| match error.into() {
+        DiskError::Io(error) if error.kind() == io::ErrorKind::AlreadyExists => DiskError::Raced,
+        other => other,
+    })?;
+    Ok((place.path().to_owned(), Stamp::of(&file.metadata()?)))
 }
 
 impl DiskError {
@@ -145,6 +188,7 @@ impl DiskError {
     pub(crate) fn about(&self, path: &str) -> ToolError {
         let text = match self {
             Self::Folder => format!("{path} is a folder; list_directory shows what is in it."),
+            Self::Denied(text) => text.clone(),
             _ => format!("{path}: {self}"),
         };
         match self {

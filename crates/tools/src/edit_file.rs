@@ -14,10 +14,11 @@ use self::matching::{Found, How, NoMatch};
 use crate::arguments::null_is_default;
 use crate::blocking;
 use crate::diff::Change;
-use crate::disk::{self, DiskError, Stamp};
+use crate::disk::{self, DiskError, Opened, Stamp};
 use crate::ground::Ground;
 use crate::ledger::FileLedger;
 use crate::path::{resolve_path, shown};
+use crate::sandbox::{Parents, Place, Roots};
 use crate::text;
 use crate::write_file::stale;
 
@@ -75,27 +76,28 @@ impl Tool for EditFile {
             ));
         }
         let path = resolve_path(&cx, &input.path)?;
-        let ledger = self.ledger.clone();
+        let (ledger, roots) = (self.ledger.clone(), self.ground.files());
         blocking::change(move || {
             let name = shown(&cx.execution.cwd, &path);
-            edit(&path, &name, &input, &ledger)
+            edit(&roots, &path, &name, &input, &ledger)
         })
         .await
     }
 }
 
 fn edit(
+    roots: &Roots,
     path: &Path,
     name: &str,
     input: &EditFileInput,
     ledger: &FileLedger,
 ) -> Result<ToolOutput, ToolError> {
     let about = |error: DiskError| error.about(name);
-    let real = disk::existing(path)
-        .map_err(about)?
-        .ok_or_else(|| DiskError::Missing.about(name))?;
-    let (old, stamp) = load(&real, name)?;
-    if ledger.is_stale(&real, stamp) {
+    let place = roots
+        .locate(path, Parents::Exist)
+        .map_err(|error| about(error.into()))?;
+    let (old, stamp) = load(&place, name)?;
+    if ledger.is_stale(place.path(), stamp) {
         return Err(stale(name));
     }
     let found = matching::find(&old, &input.old_string, &input.new_string, input.replace_all)
@@ -106,14 +108,14 @@ fn edit(
             "The edit would leave {name} as it is."
         )));
     }
-    let stamp = disk::replace(&real, Some(stamp), new.as_bytes()).map_err(about)?;
-    ledger.note(real, stamp);
+    let stamp = disk::replace(&place, stamp, new.as_bytes()).map_err(about)?;
+    ledger.note(place.path().to_owned(), stamp);
     let change = Change::between(name, &old, &new);
     Ok(ToolOutput::text(report(name, &found, &change, &new)).with_details(change.details(name)))
 }
 
-fn load(real: &Path, name: &str) -> Result<(String, Stamp), ToolError> {
-    let (file, data) = disk::open(real).map_err(|error| error.about(name))?;
+fn load(place: &Place<'_>, name: &str) -> Result<(String, Stamp), ToolError> {
+    let Opened { file, data, .. } = disk::open_at(place).map_err(|error| error.about(name))?;
     if data.len() > MAX_SIZE {
         let size = text::size(data.len());
         return Err(ToolError::Permanent(format!(

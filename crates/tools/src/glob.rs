@@ -1,9 +1,10 @@
 //! `glob`: finds files by name.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ignore::WalkState;
+use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -11,9 +12,11 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput};
 
 use crate::blocking;
+use crate::disk::{self, DiskError};
 use crate::ground::Ground;
 use crate::path::{place, resolve_path, shown};
-use crate::search::{PathPattern, Smallest, split_root, walk};
+use crate::sandbox::Roots;
+use crate::search::{PathPattern, Smallest, as_asked, split_root, walk};
 
 const MAX_RESULTS: usize = 200;
 
@@ -47,9 +50,14 @@ impl Tool for Glob {
 
     async fn run(&self, input: GlobInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let base = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
-        if !base.is_dir() {
-            let name = shown(&cx.execution.cwd, &base);
-            return Err(ToolError::Permanent(format!("`path` is not a folder: {name}")));
+        let roots = self.ground.files();
+        let name = shown(&cx.execution.cwd, &base);
+        match disk::real(&roots, &base) {
+            Ok((_, FileType::Directory)) => {}
+            Ok(_) | Err(DiskError::Missing) => {
+                return Err(ToolError::Permanent(format!("`path` is not a folder: {name}")));
+            }
+            Err(error) => return Err(error.about(&name)),
         }
         let pattern = input.pattern.strip_prefix("./").unwrap_or(&input.pattern);
         let (pattern, folders) = match pattern.strip_suffix('/') {
@@ -59,36 +67,52 @@ impl Tool for Glob {
         if pattern.is_empty() {
             return Err(ToolError::Invalid("`pattern` is empty.".to_owned()));
         }
-        let search = Search::new(&cx, &base, pattern, folders)?;
+        let search = Search::new(roots, &cx, &base, pattern, folders)?;
         let cancel = cx.cancel.clone();
         blocking::look(&cancel, move || search.answer(&input.pattern, &cx)).await
     }
 }
 
 struct Search {
+    roots: Arc<Roots>,
+    /// As it was asked for.
     root: PathBuf,
+    /// The same with every link followed.
+    real: PathBuf,
     pattern: PathPattern,
     folders: bool,
 }
 
 impl Search {
-    fn new(cx: &ToolContext, base: &Path, pattern: &str, folders: bool) -> Result<Self, ToolError> {
-        if !pattern.contains('/') {
-            return Ok(Self {
-                root: base.to_owned(),
-                pattern: PathPattern::new(pattern)?,
-                folders,
-            });
-        }
-        let (start, rest) = split_root(pattern);
-        let root = if start.starts_with("~") {
-            resolve_path(cx, &start.to_string_lossy())?
+    fn new(
+        roots: Arc<Roots>,
+        cx: &ToolContext,
+        base: &Path,
+        pattern: &str,
+        folders: bool,
+    ) -> Result<Self, ToolError> {
+        let (root, pattern) = if pattern.contains('/') {
+            let (start, rest) = split_root(pattern);
+            let root = if start.starts_with("~") {
+                resolve_path(cx, &start.to_string_lossy())?
+            } else {
+                place(&cx.execution, &base.join(start))
+            };
+            (root, PathPattern::anchored(&rest)?)
         } else {
-            place(cx, &base.join(start))?
+            (base.to_owned(), PathPattern::new(pattern)?)
+        };
+        let real = match disk::real(&roots, &root) {
+            Ok((real, _)) => real,
+            // The pattern leads into a folder that is not there, so nothing matches.
+            Err(DiskError::Missing) => root.clone(),
+            Err(error) => return Err(error.about(&shown(&cx.execution.cwd, &root))),
         };
         Ok(Self {
+            roots,
             root,
-            pattern: PathPattern::anchored(&rest)?,
+            real,
+            pattern,
             folders,
         })
     }
@@ -101,7 +125,7 @@ impl Search {
         let total = found.total();
         let mut lines: Vec<String> = found
             .into_kept()
-            .map(|(path, ())| shown(&cx.execution.cwd, &path))
+            .map(|(path, ())| shown(&cx.execution.cwd, &as_asked(&self.root, &self.real, &path)))
             .collect();
         if total == 0 {
             let kind = if self.folders { "folder" } else { "file" };
@@ -117,7 +141,7 @@ impl Search {
 
     fn run(&self, cancel: &CancellationToken) -> Smallest<()> {
         let found = Mutex::new(Smallest::new(MAX_RESULTS));
-        walk(&self.root).run(|| {
+        walk(&self.roots, &self.real).run(|| {
             Box::new(|entry| {
                 if cancel.is_cancelled() {
                     return WalkState::Quit;
@@ -127,7 +151,7 @@ impl Search {
                     && entry.file_type().is_some_and(|kind| kind.is_dir()) == self.folders
                     && entry
                         .path()
-                        .strip_prefix(&self.root)
+                        .strip_prefix(&self.real)
                         .is_ok_and(|relative| self.pattern.fits(relative))
                 {
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);

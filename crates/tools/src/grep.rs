@@ -3,7 +3,7 @@
 mod hits;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
@@ -19,7 +19,8 @@ use crate::blocking;
 use crate::disk;
 use crate::ground::Ground;
 use crate::path::{resolve_path, shown};
-use crate::search::{PathPattern, Smallest, walk};
+use crate::sandbox::Roots;
+use crate::search::{PathPattern, Smallest, as_asked, walk};
 use crate::text;
 
 const MAX_MATCHES: usize = 200;
@@ -67,13 +68,12 @@ impl Tool for Grep {
 
     async fn run(&self, input: GrepInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let root = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
-        if !root.exists() {
-            return Err(ToolError::Permanent(format!(
-                "{} does not exist.",
-                shown(&cx.execution.cwd, &root)
-            )));
-        }
+        let roots = self.ground.files();
+        let name = shown(&cx.execution.cwd, &root);
+        let (real, _) = disk::real(&roots, &root).map_err(|error| error.about(&name))?;
         let search = Search {
+            roots,
+            real,
             matcher: matcher(&input)?,
             glob: input.glob.as_deref().map(PathPattern::new).transpose()?,
             context: input.context.min(MAX_CONTEXT),
@@ -108,7 +108,11 @@ struct Search {
     matcher: RegexMatcher,
     glob: Option<PathPattern>,
     context: usize,
+    roots: Arc<Roots>,
+    /// As it was asked for.
     root: PathBuf,
+    /// The same with every link followed.
+    real: PathBuf,
 }
 
 impl Search {
@@ -118,7 +122,7 @@ impl Search {
             return Err(ToolError::Canceled(String::new()));
         }
         let total = found.total();
-        let (mut content, printed) = print(found, &cx.execution.cwd);
+        let (mut content, printed) = self.print(found, &cx.execution.cwd);
         if total == 0 {
             content = format!("No match for {pattern}");
         } else if printed < total {
@@ -133,7 +137,7 @@ impl Search {
 
     fn run(&self, stopped: &(dyn Fn() -> bool + Sync)) -> Smallest<Hits> {
         let found = Mutex::new(Smallest::new(MAX_MATCHES));
-        walk(&self.root).run(|| {
+        walk(&self.roots, &self.real).run(|| {
             let mut searcher = self.searcher();
             let found = &found;
             Box::new(move |entry| {
@@ -169,7 +173,7 @@ impl Search {
         let Some(glob) = &self.glob else {
             return true;
         };
-        match path.strip_prefix(&self.root) {
+        match path.strip_prefix(&self.real) {
             // The root itself is a file, and was asked for by name.
             Ok(relative) if relative.as_os_str().is_empty() => true,
             Ok(relative) => glob.fits(relative),
@@ -179,28 +183,29 @@ impl Search {
 
     /// The matches in one file, if it has any. A file that cannot be read has none.
     fn hits(&self, searcher: &mut Searcher, path: &Path, stopped: &dyn Fn() -> bool) -> Option<Hits> {
-        // Links to folders, pipes and devices end here.
-        let (file, _) = disk::open(path).ok()?;
+        let file = self.roots.open_walked(path).ok()?;
+        // Folders, pipes and devices end here.
+        file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         let mut collector = Collector::new(MAX_MATCHES, stopped);
         searcher.search_file(&self.matcher, &file, &mut collector).ok()?;
         collector.into_hits()
     }
-}
 
-/// The lines to show, and how many of them are matches.
-fn print(found: Smallest<Hits>, cwd: &Path) -> (String, usize) {
-    let mut content = String::new();
-    let mut printed = 0;
-    for (path, hits) in found.into_kept() {
-        let name = shown(cwd, &path);
-        for line in hits.lines {
-            let text = line.print(&name);
-            if printed == MAX_MATCHES || content.len() + text.len() > MAX_BYTES {
-                return (content, printed);
+    /// The lines to show, and how many of them are matches.
+    fn print(&self, found: Smallest<Hits>, cwd: &Path) -> (String, usize) {
+        let mut content = String::new();
+        let mut printed = 0;
+        for (path, hits) in found.into_kept() {
+            let name = shown(cwd, &as_asked(&self.root, &self.real, &path));
+            for line in hits.lines {
+                let text = line.print(&name);
+                if printed == MAX_MATCHES || content.len() + text.len() > MAX_BYTES {
+                    return (content, printed);
+                }
+                content.push_str(&text);
+                printed += usize::from(line.is_match());
             }
-            content.push_str(&text);
-            printed += usize::from(line.is_match());
         }
+        (content, printed)
     }
-    (content, printed)
 }

@@ -1,30 +1,72 @@
 //! What a call on files is about: the places it names, as rules see them.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use windlass_core::permission::Subject;
 use windlass_core::tool::{Category, Judgement};
 
 use crate::path::shown;
+use crate::sandbox::Roots;
+use crate::working_directory::WorkingDirectory;
 
-/// The folder a session works in. Paths inside it are judged relative to it, paths outside it are not its business.
+/// The folder a session works in, and where files may be used. Paths inside the folder are judged relative to it.
 #[derive(Debug, Clone, Default)]
 pub struct Ground {
     root: PathBuf,
     home: Option<PathBuf>,
-    temp: Option<PathBuf>,
+    /// What may be written to beside the root.
+    writable: Vec<PathBuf>,
+    files: Arc<Roots>,
+    cwd: WorkingDirectory,
 }
 
 impl Ground {
-    /// The ground of a session in `root`; `~` means `home`, and `temp` may be written to as well.
-    pub fn new(root: &Path, home: Option<&Path>, temp: Option<&Path>) -> Self {
-        let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    /// The ground of a session in `root`; `~` means `home`. Files can be used anywhere until [`Self::limited`].
+    pub fn new(root: &Path, home: Option<&Path>) -> Self {
+        let root = real(root);
         Self {
-            root: real(root),
+            cwd: WorkingDirectory::new(root.clone()),
+            root,
             home: home.map(Path::to_owned),
-            temp: temp.map(real),
+            ..Self::default()
         }
+    }
+
+    /// The same with files only where they are allowed: below one of `allowed`, and not where `denied` says. What is
+    /// allowed can be written to.
+    ///
+    /// # Errors
+    /// When a folder cannot be opened, or a denied path is neither absolute nor a pattern for names.
+    pub fn limited(self, allowed: &[PathBuf], denied: &[PathBuf]) -> io::Result<Self> {
+        Ok(Self {
+            files: Arc::new(Roots::new(allowed, denied)?),
+            writable: allowed.iter().map(|path| real(path)).collect(),
+            ..self
+        })
+    }
+
+    /// Where relative paths begin.
+    pub fn working_directory(&self) -> &WorkingDirectory {
+        &self.cwd
+    }
+
+    /// The folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// How files are opened here.
+    pub(crate) fn files(&self) -> Arc<Roots> {
+        Arc::clone(&self.files)
+    }
+
+    /// Whether a path, with every link followed, is where a write is nothing special.
+    pub(crate) fn holds(&self, path: &str) -> bool {
+        let real = self.real(path);
+        real.starts_with(&self.root) || self.writable.iter().any(|place| real.starts_with(place))
     }
 
     /// A call that only reads `path`.
@@ -34,10 +76,14 @@ impl Ground {
 
     /// A call that writes `path`: inside the ground a write, elsewhere more than that.
     pub(crate) fn writing(&self, path: &str) -> Judgement {
-        let real = self.real(path);
-        let inside =
-            real.starts_with(&self.root) || self.temp.as_ref().is_some_and(|temp| real.starts_with(temp));
-        self.judge(path, if inside { Category::Write } else { Category::Admin })
+        if self.holds(path) {
+            return self.judge(path, Category::Write);
+        }
+        let mut judgement = self.judge(path, Category::Admin);
+        judgement
+            .reasons
+            .push("it writes outside the workspace".to_owned());
+        judgement
     }
 
     /// Both spellings count, the one that was written and the one that links lead to: a rule that denies either denies
@@ -50,9 +96,8 @@ impl Ground {
             subjects.push(Subject::Path(real));
         }
         Judgement {
-            category,
             subjects,
-            refusal: None,
+            ..Judgement::of(category)
         }
     }
 
@@ -61,7 +106,7 @@ impl Ground {
         let from_home = path.strip_prefix("~/").or_else(|| (path == "~").then_some(""));
         let whole = match (from_home, &self.home) {
             (Some(rest), Some(home)) => home.join(rest),
-            _ => self.root.join(path),
+            _ => self.cwd.current().join(path),
         };
         let mut plain = PathBuf::new();
         for part in whole.components() {
@@ -94,6 +139,10 @@ impl Ground {
     }
 }
 
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,7 +165,7 @@ mod tests {
         std::fs::create_dir(root.join("secrets")).unwrap();
         std::os::unix::fs::symlink(root.join("secrets"), root.join("open")).unwrap();
         std::os::unix::fs::symlink(&out, root.join("away")).unwrap();
-        let ground = Ground::new(&root, Some(&out), None);
+        let ground = Ground::new(&root, Some(&out));
         let absolute = root.join("a.txt").display().to_string();
         let away = out.join("new.txt").display().to_string();
         let cases: Vec<(&str, Vec<&str>, Category)> = vec![
@@ -140,7 +189,9 @@ mod tests {
             assert_eq!(judgement.category, category, "{path}");
             assert_eq!(ground.reading(path).category, Category::Read);
         }
-        let with_temp = Ground::new(&root, None, Some(&out));
+        let with_temp = Ground::new(&root, None)
+            .limited(&[root.clone(), out], &[])
+            .unwrap();
         assert_eq!(with_temp.writing("away/new.txt").category, Category::Write);
     }
 }

@@ -11,7 +11,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use windlass_core::tool::{ExecutionContext, Progress, ToolContext};
+//! use windlass_core::tool::{ExecutionContext, Person, Progress, ToolContext};
 //! use windlass_tools::{ToolsConfig, builtin, child_environment};
 //!
 //! # #[tokio::main]
@@ -31,6 +31,7 @@
 //!         cancel: Default::default(),
 //!         execution: Arc::new(execution),
 //!         progress: Progress::none(),
+//!         person: Person::nobody(),
 //!     })
 //!     .await?;
 //! assert_eq!(output.content, "hello\n[exit code 3]");
@@ -46,6 +47,7 @@
 //! the clock outside [`process`] and `bash`, or keep a shell between calls.
 
 mod arguments;
+mod ask_user;
 mod bash;
 mod blocking;
 pub mod declared;
@@ -54,6 +56,7 @@ mod disk;
 mod done;
 mod edit_file;
 mod environment;
+mod fetch;
 mod glob;
 mod grep;
 mod ground;
@@ -65,18 +68,25 @@ pub mod program;
 mod read_file;
 pub mod sandbox;
 mod search;
+mod set_working_directory;
 pub mod shell;
 mod text;
 mod todo;
+mod walls;
+mod working_directory;
 mod write_file;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_core::tool::ToolSet;
 
 pub use self::environment::child_environment;
+pub use self::fetch::FetchConfig;
 pub use self::ground::Ground;
 pub use self::todo::{TodoItem, TodoList, TodoStatus};
+pub use self::walls::{Reach, Walls};
+pub use self::working_directory::WorkingDirectory;
 use crate::ledger::FileLedger;
 
 /// What the built-in tools need to know.
@@ -88,10 +98,16 @@ pub struct ToolsConfig {
     pub max_command_output: usize,
     /// Whether the model is offered `done`.
     pub offer_done: bool,
+    /// Whether somebody is there whom the model can ask.
+    pub offer_ask_user: bool,
     /// Where `todo` keeps its list.
     pub todos: TodoList,
-    /// The folder the session works in.
+    /// The folder the session works in, and where files may be used.
     pub ground: Ground,
+    /// What commands run behind. None by default: a program that wants them calls [`sandbox::enter`] in its `main`.
+    pub walls: Arc<Walls>,
+    /// How `fetch` works; it is not offered without.
+    pub fetch: Option<FetchConfig>,
     /// What `bash` refuses to run.
     pub blocked_commands: Vec<String>,
 }
@@ -102,8 +118,11 @@ impl Default for ToolsConfig {
             command_timeout: Duration::from_secs(120),
             max_command_output: 200_000,
             offer_done: false,
+            offer_ask_user: false,
             todos: TodoList::new(),
             ground: Ground::default(),
+            walls: Arc::default(),
+            fetch: None,
             blocked_commands: shell::BLOCKED_COMMANDS
                 .iter()
                 .map(|entry| (*entry).to_owned())
@@ -139,10 +158,23 @@ pub fn builtin(config: &ToolsConfig) -> ToolSet {
         })
         .with(grep::Grep {
             ground: ground.clone(),
-        })
+        });
+    let tools = match &config.fetch {
+        Some(fetch) => tools.with(fetch::Fetch::new(fetch)),
+        None => tools,
+    };
+    let tools = tools
         .with(todo::Todo {
             list: config.todos.clone(),
+        })
+        .with(set_working_directory::SetWorkingDirectory {
+            ground: ground.clone(),
         });
+    let tools = if config.offer_ask_user {
+        tools.with(ask_user::AskUser)
+    } else {
+        tools
+    };
     if config.offer_done {
         tools.with(done::Done)
     } else {

@@ -2,16 +2,20 @@
 
 use std::fs::{self, DirEntry};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput};
 
 use crate::blocking;
+use crate::disk::{self, DiskError};
 use crate::ground::Ground;
 use crate::path::{resolve_path, shown};
+use crate::sandbox::{Access, Roots};
 use crate::text;
 
 const MAX_ENTRIES: usize = 500;
@@ -44,26 +48,27 @@ impl Tool for ListDirectory {
 
     async fn run(&self, input: ListDirectoryInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let path = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
-        let cancel = cx.cancel.clone();
+        let (cancel, roots) = (cx.cancel.clone(), self.ground.files());
         let work = move || {
             let name = shown(&cx.execution.cwd, &path);
-            list(&path, &name, &|| cx.cancel.is_cancelled()).map_err(|error| refused(&error, &path, &name))
+            match disk::real(&roots, &path) {
+                Ok((real, FileType::Directory)) => list(&roots, &real, &name, &|| cx.cancel.is_cancelled())
+                    .map_err(|error| DiskError::from(error).about(&name)),
+                Ok(_) => Err(ToolError::Permanent(format!(
+                    "{name} is a file; read_file shows it."
+                ))),
+                Err(error) => Err(error.about(&name)),
+            }
         };
         blocking::look(&cancel, work).await
     }
 }
 
-fn refused(error: &io::Error, path: &Path, name: &str) -> ToolError {
-    ToolError::Permanent(match error.kind() {
-        io::ErrorKind::NotFound => format!("{name} does not exist."),
-        io::ErrorKind::NotADirectory if path.is_file() => format!("{name} is a file; read_file shows it."),
-        _ => format!("{name}: {error}"),
-    })
-}
-
-fn list(path: &Path, name: &str, stopped: &dyn Fn() -> bool) -> io::Result<ToolOutput> {
+fn list(roots: &Roots, real: &Path, name: &str, stopped: &dyn Fn() -> bool) -> io::Result<ToolOutput> {
     let mut entries = Vec::new();
-    for entry in fs::read_dir(path)? {
+    // Through a handle: the folder that was checked is the folder that is read.
+    let folder = roots.open(real, Access::Read).map_err(io::Error::other)?;
+    for entry in fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))? {
         if stopped() {
             break;
         }

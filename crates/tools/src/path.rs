@@ -6,11 +6,19 @@ use windlass_core::tool::{ExecutionContext, ToolContext, ToolError};
 
 /// The place a path means: `~` is the home folder, and a relative path starts in the working directory.
 ///
-/// Every file tool goes through here, so whatever limits where they may act belongs here.
+/// It says nothing about whether the place may be used: [`crate::sandbox::Roots`] does when it is opened.
 ///
 /// # Errors
 /// When the path is empty, holds a NUL, or needs a home folder that is not known.
 pub(crate) fn resolve_path(cx: &ToolContext, path: &str) -> Result<PathBuf, ToolError> {
+    path_in(&cx.execution, path)
+}
+
+/// The same for a call that does not run yet.
+///
+/// # Errors
+/// As [`resolve_path`].
+pub(crate) fn path_in(execution: &ExecutionContext, path: &str) -> Result<PathBuf, ToolError> {
     if path.is_empty() {
         return Err(ToolError::Invalid("`path` is empty.".to_owned()));
     }
@@ -19,17 +27,13 @@ pub(crate) fn resolve_path(cx: &ToolContext, path: &str) -> Result<PathBuf, Tool
             "`path` holds a NUL character, which no path can.".to_owned(),
         ));
     }
-    let path = expand_home(&cx.execution, path)?;
-    place(cx, &path)
+    Ok(place(execution, &expand_home(execution, path)?))
 }
 
 /// The same for a path that was put together from one that a model wrote.
-///
-/// # Errors
-/// None yet; a wall around the workspace will have some.
-pub(crate) fn place(cx: &ToolContext, path: &Path) -> Result<PathBuf, ToolError> {
+pub(crate) fn place(execution: &ExecutionContext, path: &Path) -> PathBuf {
     // Collecting the components drops `.` and doubled slashes, so that results read well.
-    Ok(cx.execution.cwd.join(path).components().collect())
+    execution.cwd.join(path).components().collect()
 }
 
 fn expand_home(execution: &ExecutionContext, path: &str) -> Result<PathBuf, ToolError> {
@@ -58,7 +62,7 @@ mod tests {
     use std::sync::Arc;
 
     use tokio_util::sync::CancellationToken;
-    use windlass_core::tool::Progress;
+    use windlass_core::tool::{Person, Progress};
 
     use super::*;
 
@@ -76,6 +80,7 @@ mod tests {
                 session: None,
             }),
             progress: Progress::none(),
+            person: Person::nobody(),
         }
     }
 

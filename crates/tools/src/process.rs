@@ -14,6 +14,7 @@ mod table;
 mod tree;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -48,7 +49,7 @@ pub struct Tree {
 /// When the pipe cannot be made or the program cannot be started. Must be called inside a Tokio runtime.
 pub fn spawn(
     program: &Path,
-    arguments: &[&str],
+    arguments: &[impl AsRef<OsStr>],
     cwd: &Path,
     env: &BTreeMap<String, String>,
 ) -> io::Result<(Tree, Receiver)> {

@@ -13,10 +13,11 @@ use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, Too
 
 use self::page::{Page, Total};
 use crate::blocking;
-use crate::disk::{self, DiskError, Stamp};
+use crate::disk::{self, DiskError, Opened, Stamp};
 use crate::ground::Ground;
 use crate::ledger::FileLedger;
 use crate::path::{resolve_path, shown};
+use crate::sandbox::Roots;
 use crate::text;
 
 const DEFAULT_LINES: u64 = 2000;
@@ -58,12 +59,12 @@ impl Tool for ReadFile {
             return Err(ToolError::Invalid("`limit` must be at least 1.".to_owned()));
         }
         let path = resolve_path(&cx, &input.path)?;
-        let ledger = self.ledger.clone();
+        let (ledger, roots) = (self.ledger.clone(), self.ground.files());
         let cancel = cx.cancel.clone();
         let work = move || {
             let name = shown(&cx.execution.cwd, &path);
-            read(&path, &name, &input, &ledger, &cx.cancel).map_err(|error| match error {
-                DiskError::Missing => nearby::missing(&path, &name),
+            read(&roots, &path, &name, &input, &ledger, &cx.cancel).map_err(|error| match error {
+                DiskError::Missing => nearby::missing(&roots, &path, &name),
                 other => other.about(&name),
             })?
         };
@@ -72,13 +73,14 @@ impl Tool for ReadFile {
 }
 
 fn read(
+    roots: &Roots,
     path: &Path,
     name: &str,
     input: &ReadFileInput,
     ledger: &FileLedger,
     cancel: &CancellationToken,
 ) -> Result<Result<ToolOutput, ToolError>, DiskError> {
-    let (file, data) = disk::open(path)?;
+    let Opened { file, data, real } = disk::open(roots, path)?;
     let first = input.offset.unwrap_or(1).max(1);
     let page = page::read(file, first, input.limit.unwrap_or(DEFAULT_LINES), &|| {
         cancel.is_cancelled()
@@ -88,7 +90,7 @@ fn read(
         None => return Ok(Err(ToolError::Canceled(String::new()))),
     };
     if let Page::Text { .. } = page {
-        ledger.note(path.canonicalize()?, Stamp::of(&data));
+        ledger.note(real, Stamp::of(&data));
     }
     Ok(answer(page, name, first, data.len()))
 }

@@ -2,21 +2,37 @@
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::{WalkBuilder, WalkParallel};
 use windlass_core::tool::ToolError;
 
-/// A walk over everything below `root` that is not ignored. Hidden files are part of it, `.git` is not.
+use crate::sandbox::Roots;
+
+/// A walk over everything below `root` that is neither ignored nor denied. Hidden files are part of it, `.git` is not.
+/// `root` has no links in it, and none are followed, so every path is a real one.
 ///
 /// Only ignore files in the tree and above it count, not the user's own: the same tree gives the same answer to all.
-pub(crate) fn walk(root: &Path) -> WalkParallel {
+pub(crate) fn walk(roots: &Arc<Roots>, root: &Path) -> WalkParallel {
+    let roots = Arc::clone(roots);
     WalkBuilder::new(root)
         .hidden(false)
         .git_global(false)
         .require_git(false)
-        .filter_entry(|entry| entry.file_name() != ".git" || entry.depth() == 0)
+        .filter_entry(move |entry| {
+            (entry.file_name() != ".git" || entry.depth() == 0) && !roots.denies(entry.path())
+        })
         .build_parallel()
+}
+
+/// A path found below the real form of a folder, as seen from the folder as it was asked for.
+pub(crate) fn as_asked(asked: &Path, real: &Path, found: &Path) -> PathBuf {
+    match found.strip_prefix(real) {
+        Ok(below) if below.as_os_str().is_empty() => asked.to_owned(),
+        Ok(below) => asked.join(below),
+        Err(_) => found.to_owned(),
+    }
 }
 
 /// A pattern for paths below a folder.

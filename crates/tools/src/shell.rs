@@ -28,6 +28,7 @@ mod environment;
 mod find;
 mod git;
 mod interpreters;
+mod needs;
 mod options;
 mod programs;
 mod reader;

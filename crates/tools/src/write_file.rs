@@ -1,20 +1,20 @@
 //! `write_file`: a whole new file, or a whole new content.
 
-use std::fs;
 use std::io::Read;
 use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput};
+use windlass_core::tool::{Category, ExecutionContext, Judgement, Tool, ToolContext, ToolError, ToolOutput};
 
 use crate::blocking;
 use crate::diff::Change;
-use crate::disk::{self, DiskError, Stamp};
+use crate::disk::{self, DiskError, Opened, Stamp, Target};
 use crate::ground::Ground;
 use crate::ledger::FileLedger;
-use crate::path::{resolve_path, shown};
+use crate::path::{path_in, resolve_path, shown};
+use crate::sandbox::{Place, Roots};
 use crate::text;
 
 /// An older content that is longer is not compared with the new one.
@@ -48,6 +48,19 @@ impl Tool for WriteFile {
         self.ground.writing(&input.path)
     }
 
+    fn preview(&self, input: &WriteFileInput, execution: &ExecutionContext) -> Option<String> {
+        let path = path_in(execution, &input.path).ok()?;
+        let old = match disk::target(&self.ground.files(), &path) {
+            Ok(Target::There(found)) => {
+                let mut old = Vec::new();
+                found.1.file.take(MAX_COMPARED).read_to_end(&mut old).ok()?;
+                String::from_utf8(old).ok()?
+            }
+            _ => String::new(),
+        };
+        Some(Change::between(&shown(&execution.cwd, &path), &old, &input.content).diff())
+    }
+
     async fn run(&self, input: WriteFileInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         if input.path.ends_with('/') {
             return Err(ToolError::Invalid(format!(
@@ -56,12 +69,15 @@ impl Tool for WriteFile {
             )));
         }
         let path = resolve_path(&cx, &input.path)?;
-        let ledger = self.ledger.clone();
+        let (ledger, roots) = (self.ledger.clone(), self.ground.files());
         blocking::change(move || {
             let name = shown(&cx.execution.cwd, &path);
-            let written = match disk::existing(&path) {
-                Ok(Some(real)) => update(&real, &name, &input.content, &ledger),
-                Ok(None) => create(&path, &name, &input.content, &ledger).map(Ok),
+            let written = match disk::target(&roots, &path) {
+                Ok(Target::There(found)) => {
+                    let (place, opened) = *found;
+                    update(&place, opened, &name, &input.content, &ledger)
+                }
+                Ok(Target::Absent) => create(&roots, &path, &name, &input.content, &ledger).map(Ok),
                 Err(error) => Err(error),
             };
             written.map_err(|error| error.about(&name))?
@@ -70,38 +86,42 @@ impl Tool for WriteFile {
     }
 }
 
-fn create(path: &Path, name: &str, content: &str, ledger: &FileLedger) -> Result<ToolOutput, DiskError> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let stamp = disk::replace(path, None, content.as_bytes())?;
-    ledger.note(path.canonicalize()?, stamp);
+fn create(
+    roots: &Roots,
+    path: &Path,
+    name: &str,
+    content: &str,
+    ledger: &FileLedger,
+) -> Result<ToolOutput, DiskError> {
+    let (real, stamp) = disk::create(roots, path, content.as_bytes())?;
+    ledger.note(real, stamp);
     let change = Change::between(name, "", content);
     let lines = text::count(content.lines().count(), "line");
     Ok(ToolOutput::text(format!("Created {name} ({lines})")).with_details(change.details(name)))
 }
 
 fn update(
-    real: &Path,
+    place: &Place<'_>,
+    opened: Opened,
     name: &str,
     content: &str,
     ledger: &FileLedger,
 ) -> Result<Result<ToolOutput, ToolError>, DiskError> {
-    let (file, data) = disk::open(real)?;
+    let Opened { file, data, real } = opened;
     let stamp = Stamp::of(&data);
-    if ledger.is_stale(real, stamp) {
+    if ledger.is_stale(&real, stamp) {
         return Ok(Err(stale(name)));
     }
     let mut old = Vec::new();
     file.take(MAX_COMPARED + 1).read_to_end(&mut old)?;
     if old == content.as_bytes() {
-        ledger.note(real.to_owned(), stamp);
+        ledger.note(real, stamp);
         return Ok(Ok(ToolOutput::text(format!(
             "{name} already has this content; nothing was written."
         ))));
     }
-    let stamp = disk::replace(real, Some(stamp), content.as_bytes())?;
-    ledger.note(real.to_owned(), stamp);
+    let stamp = disk::replace(place, stamp, content.as_bytes())?;
+    ledger.note(real, stamp);
     let old = String::from_utf8(old).ok().filter(|_| data.len() <= MAX_COMPARED);
     Ok(Ok(match old {
         Some(old) => {

@@ -13,6 +13,8 @@ mod declared;
 mod desk;
 #[path = "suite/environment.rs"]
 mod environment;
+#[path = "suite/fetch.rs"]
+mod fetch;
 #[path = "suite/files.rs"]
 mod files;
 #[path = "suite/kill.rs"]

@@ -229,7 +229,7 @@ fn results_keep_the_order_of_the_calls() {
     ] {
         // The first waits for the second, which only an overlap can satisfy.
         let wait = if mode == "parallel" {
-            "while [ ! -e log ]; do sleep 0.02; done; "
+            "while [ ! -s log ]; do sleep 0.02; done; "
         } else {
             "sleep 0.1; "
         };

@@ -1,5 +1,7 @@
 //! Decides about every call, in order, before anything runs.
 
+use super::record;
+use crate::event::{Asking, Event};
 use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Decision, Denial, Proposal};
 use crate::run::Deps;
@@ -56,8 +58,16 @@ async fn propose(deps: &Deps<'_>, call: &ToolCall) -> Result<Fate, String> {
         Ok(prepared) => prepared,
         Err(error) => return Ok(Fate::Settled(refused(call, &error.to_string()))),
     };
-    let proposal = prepared.proposal(&call.id, &call.name);
-    match permitted(deps, &proposal).await {
+    let mut proposal = prepared.proposal(&call.id, &call.name, &deps.dispatch.execution.cwd);
+    proposal.definition = tool.definition();
+    let permitted = match decided(deps, &proposal) {
+        Some(decided) => decided,
+        None => {
+            proposal.preview = prepared.preview(&deps.dispatch.execution);
+            ask(deps, proposal).await
+        }
+    };
+    match permitted {
         Ok(()) => Ok(Fate::Run { prepared, traits }),
         Err(Denial {
             feedback: Some(feedback),
@@ -70,15 +80,27 @@ async fn propose(deps: &Deps<'_>, call: &ToolCall) -> Result<Fate, String> {
     }
 }
 
-async fn permitted(deps: &Deps<'_>, proposal: &Proposal) -> Result<(), Denial> {
+/// What is decided without a person; `None` when one must be asked.
+fn decided(deps: &Deps<'_>, proposal: &Proposal) -> Option<Result<(), Denial>> {
     match deps.dispatch.policy.decide(proposal, deps.dispatch.hook) {
-        Decision::Allow => Ok(()),
-        Decision::Deny(denial) => Err(denial),
-        Decision::Ask => tokio::select! {
-            biased;
-            // The caller sees the canceled token and tells that instead of the denial.
-            () = deps.cancel.cancelled() => Err(Denial { reason: None, feedback: Some(CANCELED_TEXT.to_owned()) }),
-            answer = deps.dispatch.approver.approve(proposal) => answer,
-        },
+        Decision::Allow => Some(Ok(())),
+        Decision::Deny(denial) => Some(Err(denial)),
+        Decision::Ask => deps.dispatch.approver.granted(proposal).then_some(Ok(())),
     }
+}
+
+async fn ask(deps: &Deps<'_>, proposal: Proposal) -> Result<(), Denial> {
+    record(deps, Event::permission_request(&proposal)).await;
+    let answer = tokio::select! {
+        biased;
+        // The caller sees the canceled token and tells that instead of the denial.
+        () = deps.cancel.cancelled() => Err(Denial { reason: None, feedback: Some(CANCELED_TEXT.to_owned()) }),
+        answer = deps.dispatch.approver.approve(&proposal) => answer,
+    };
+    let answered = Event::Asking(Asking::PermissionAnswer {
+        call_id: proposal.call_id,
+        allowed: answer.is_ok(),
+    });
+    record(deps, answered).await;
+    answer
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::event::Event;
 use crate::message::{ToolCall, ToolResult};
 use crate::run::Deps;
-use crate::tool::{Prepared, Progress, ToolContext, ToolError, ToolOutput, ToolTraits};
+use crate::tool::{Person, Prepared, Progress, ToolContext, ToolError, ToolOutput, ToolTraits};
 use crate::turn::CANCELED_TEXT;
 
 /// How long a stopped call may take to hand over what it has. Idle again must follow within 300 ms.
@@ -64,6 +64,11 @@ impl Running {
             cancel: cancel.clone(),
             execution: Arc::clone(&deps.dispatch.execution),
             progress,
+            person: Person::new(
+                call.id.clone(),
+                Arc::clone(&deps.events),
+                Arc::clone(&deps.dispatch.approver),
+            ),
         };
         let clock = Arc::clone(&deps.clock);
         let started = clock.elapsed();

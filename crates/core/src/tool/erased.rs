@@ -1,12 +1,14 @@
 //! Typed tools behind one object-safe face. This is the only place where arguments become types.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::{
-    Category, Judgement, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits, parse_strict,
+    Category, ExecutionContext, Judgement, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits,
+    parse_strict,
 };
 use crate::id::CallId;
 use crate::permission::{Proposal, Subject};
@@ -25,6 +27,11 @@ pub trait AnyTool: Send + Sync {
     /// # Errors
     /// [`ToolError::Invalid`] naming the field and what would be right.
     fn prepare(self: Arc<Self>, arguments: &str) -> Result<Prepared, ToolError>;
+
+    /// A digest of what the tool is, when its name alone does not say: somebody's own file defines it.
+    fn definition(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A validated call, ready to run once.
@@ -37,7 +44,44 @@ pub struct Prepared {
     pub subjects: Vec<Subject>,
     /// Why the tool will not do this, whatever the rules say.
     pub refusal: Option<String>,
-    run: Box<dyn FnOnce(ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send>,
+    /// Why somebody should look at it first.
+    pub reasons: Vec<String>,
+    shown: Option<String>,
+    work: Box<dyn Work>,
+}
+
+/// What a prepared call does.
+trait Work: Send {
+    fn preview(&self, execution: &ExecutionContext) -> Option<String>;
+    fn run(self: Box<Self>, cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+}
+
+impl<F> Work for F
+where
+    F: FnOnce(ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send,
+{
+    fn preview(&self, _: &ExecutionContext) -> Option<String> {
+        None
+    }
+
+    fn run(self: Box<Self>, cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        self(cx)
+    }
+}
+
+struct Typed<T: Tool> {
+    tool: Arc<T>,
+    input: T::Input,
+}
+
+impl<T: Tool> Work for Typed<T> {
+    fn preview(&self, execution: &ExecutionContext) -> Option<String> {
+        self.tool.preview(&self.input, execution)
+    }
+
+    fn run(self: Box<Self>, cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { self.tool.run(self.input, cx).await })
+    }
 }
 
 impl Prepared {
@@ -52,7 +96,9 @@ impl Prepared {
             arguments,
             subjects: Vec::new(),
             refusal: None,
-            run: Box::new(run),
+            reasons: Vec::new(),
+            shown: None,
+            work: Box::new(run),
         }
     }
 
@@ -62,24 +108,41 @@ impl Prepared {
         self.category = judgement.category;
         self.subjects = judgement.subjects;
         self.refusal = judgement.refusal;
+        self.reasons = judgement.reasons;
+        self
+    }
+
+    /// The same call with what it would do, for a person to read.
+    #[must_use]
+    pub fn with_preview(mut self, text: String) -> Self {
+        self.shown = Some(text);
         self
     }
 
     /// The call as rules and people judge it.
-    pub fn proposal(&self, call_id: &CallId, tool: &str) -> Proposal {
+    pub fn proposal(&self, call_id: &CallId, tool: &str, cwd: &Path) -> Proposal {
         Proposal {
             call_id: call_id.clone(),
             tool: tool.to_owned(),
+            cwd: cwd.to_owned(),
+            definition: None,
+            preview: None,
             category: self.category,
             arguments: self.arguments.clone(),
             subjects: self.subjects.clone(),
             refusal: self.refusal.clone(),
+            reasons: self.reasons.clone(),
         }
+    }
+
+    /// What the call would do, for a person to read. May read the disk.
+    pub fn preview(&self, execution: &ExecutionContext) -> Option<String> {
+        self.shown.clone().or_else(|| self.work.preview(execution))
     }
 
     /// Does the work.
     pub fn run(self, cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        (self.run)(cx)
+        self.work.run(cx)
     }
 }
 
@@ -117,11 +180,18 @@ impl<T: Tool> AnyTool for Erased<T> {
             Err(error) => self.decode_raw(arguments, &error)?,
         };
         let judgement = self.tool.judge(&input);
-        let tool = Arc::clone(&self.tool);
-        let prepared = Prepared::new(judgement.category, value, move |cx| {
-            Box::pin(async move { tool.run(input, cx).await })
-        });
-        Ok(prepared.with_judgement(judgement))
+        Ok(Prepared {
+            category: judgement.category,
+            arguments: value,
+            subjects: judgement.subjects,
+            refusal: judgement.refusal,
+            reasons: judgement.reasons,
+            shown: None,
+            work: Box::new(Typed {
+                tool: Arc::clone(&self.tool),
+                input,
+            }),
+        })
     }
 }
 

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use windlass_core::tool::ToolError;
 
+use crate::sandbox::Roots;
+
 const SUGGESTED: usize = 3;
 /// A folder with more entries is looked at only so far.
 const LOOKED_AT: usize = 10_000;
@@ -12,12 +14,12 @@ const LOOKED_AT: usize = 10_000;
 const ALIKE: f64 = 0.6;
 
 /// The answer for a file that does not exist.
-pub(super) fn missing(path: &Path, name: &str) -> ToolError {
+pub(super) fn missing(roots: &Roots, path: &Path, name: &str) -> ToolError {
     let mut text = format!("{name} does not exist.");
     match path.parent() {
         Some(folder) if !folder.is_dir() => text.push_str(" Its folder does not exist either."),
         Some(folder) => {
-            let alike = alike(folder, path);
+            let alike = alike(roots, folder, path);
             if !alike.is_empty() {
                 text.push_str(&format!(" In the same folder: {}.", alike.join(", ")));
             }
@@ -27,7 +29,7 @@ pub(super) fn missing(path: &Path, name: &str) -> ToolError {
     ToolError::Permanent(text)
 }
 
-fn alike(folder: &Path, path: &Path) -> Vec<String> {
+fn alike(roots: &Roots, folder: &Path, path: &Path) -> Vec<String> {
     let wanted = path
         .file_name()
         .unwrap_or_default()
@@ -37,7 +39,8 @@ fn alike(folder: &Path, path: &Path) -> Vec<String> {
         .into_iter()
         .flatten()
         .flatten()
-        .take(LOOKED_AT);
+        .take(LOOKED_AT)
+        .filter(|entry| !roots.denies(&entry.path()));
     let mut scored: Vec<(f64, String)> = names
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .map(|name| (score(&wanted, &name.to_lowercase()), name))
@@ -76,7 +79,7 @@ mod tests {
             ("zzz", &[]),
         ];
         for (wanted, expected) in cases {
-            let mut found = alike(folder.path(), &folder.path().join(wanted));
+            let mut found = alike(&Roots::default(), folder.path(), &folder.path().join(wanted));
             found.sort();
             let mut expected = expected.to_vec();
             expected.sort_unstable();

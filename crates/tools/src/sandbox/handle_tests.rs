@@ -169,7 +169,7 @@ fn files_are_written_made_and_replaced() {
     scene.roots.open(&path, Access::Create).unwrap();
     assert!(scene.roots.open(&path, Access::Create).is_err());
     assert!(scene.roots.open(&scene.at("work"), Access::Read).is_ok());
-    assert!(scene.roots.permits(&path) && !scene.roots.permits(&scene.at("work/.env")));
+    assert!(!scene.roots.denies(&path) && scene.roots.denies(&scene.at("work/.env")));
 }
 
 /// SAFE-3 (S6.12): while a folder is swapped for a link that leads out, nothing outside is ever opened or made.

@@ -158,7 +158,13 @@ fn to_hide(settled: &Settled) -> Result<BTreeSet<PathBuf>, WallError> {
             None => {}
         }
     }
-    Ok(places)
+    // A folder that holds a place hides what somebody has put into it since.
+    let hidden_above = |path: &PathBuf| path.ancestors().skip(1).any(|above| places.contains(above));
+    Ok(places
+        .iter()
+        .filter(|path| !hidden_above(path))
+        .cloned()
+        .collect())
 }
 
 fn read_only(path: &Path) -> Result<(), WallError> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use windlass_core::tool::{
-    ExecutionContext, Prepared, Progress, ToolContext, ToolError, ToolOutput, ToolSet,
+    ExecutionContext, Person, Prepared, Progress, ToolContext, ToolError, ToolOutput, ToolSet,
 };
 use windlass_tools::{ToolsConfig, builtin, child_environment};
 
@@ -73,6 +73,7 @@ impl Desk {
             cancel: self.cancel.clone(),
             execution: Arc::clone(&self.execution),
             progress: Progress::new(move |piece| live.lock().expect("lock").push(piece.to_owned())),
+            person: Person::nobody(),
         }
     }
 

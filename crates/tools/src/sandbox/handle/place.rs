@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use uuid::Uuid;
 
@@ -45,6 +45,18 @@ impl<'a> Place<'a> {
     /// The name in the folder.
     pub fn name(&self) -> &OsStr {
         &self.name
+    }
+
+    /// What is there under this name, without opening it. `None` when there is nothing.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn look(&self) -> Result<Option<Stat>, PathDenied> {
+        match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(data) => Ok(Some(data)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(self.told(Attempt::System(error.into()))),
+        }
     }
 
     pub(super) fn open(&self, how: Access) -> Result<File, Attempt> {

@@ -12,7 +12,7 @@ use super::{Attempt, LINKS, follow};
 /// Names that only look like secrets.
 const EXAMPLES: [&str; 3] = [".env.example", ".env.sample", ".env.template"];
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Denied {
     /// As written, and where they lead.
     paths: Vec<PathBuf>,
@@ -36,6 +36,10 @@ impl Denied {
         }
         let names = names.build().map_err(io::Error::other)?;
         Ok(Self { paths, names })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.paths.is_empty() && self.names.is_empty()
     }
 
     /// Whether a path is denied.

@@ -1,0 +1,110 @@
+//! Questions on the terminal: may this call run, and what a tool wants to know.
+
+use std::io::{BufRead, IsTerminal};
+
+use tokio::sync::oneshot;
+use windlass_api::{Answer, Asking, Reply};
+
+use crate::terminal::{plain, tell};
+
+/// How many lines of a diff or a command are shown before one asks for the rest.
+const MAX_LINES: usize = 60;
+
+/// Whether somebody is there to be asked: a person reads what we say and can type.
+pub(crate) fn somebody_is_there() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Shows a question and waits for the reply. `None` when it asks nothing, and when the terminal is gone.
+pub(super) async fn ask(asking: &Asking) -> Option<Reply> {
+    match asking {
+        Asking::PermissionRequest {
+            tool,
+            subjects,
+            reasons,
+            preview,
+            ..
+        } => {
+            show_request(tool, subjects, reasons, preview.as_deref());
+            permission().await
+        }
+        Asking::Question { text, options, .. } => {
+            tell!("\n{}", plain(text));
+            for (index, option) in options.iter().enumerate() {
+                tell!("  {}) {}", index + 1, plain(option));
+            }
+            tell!("Your answer:");
+            let line = line().await?;
+            let chosen = line
+                .parse::<usize>()
+                .ok()
+                .and_then(|number| number.checked_sub(1));
+            let option = chosen.and_then(|index| options.get(index));
+            Some(Reply::Text(option.cloned().unwrap_or(line)))
+        }
+        Asking::PermissionAnswer { .. } => None,
+    }
+}
+
+fn show_request(tool: &str, subjects: &[String], reasons: &[String], preview: Option<&str>) {
+    tell!("\n{} asks for permission:", plain(tool));
+    match preview {
+        Some(preview) => {
+            let lines: Vec<&str> = preview.lines().collect();
+            for line in lines.iter().take(MAX_LINES) {
+                tell!("  {}", plain(line));
+            }
+            if lines.len() > MAX_LINES {
+                tell!("  … {} more lines", lines.len() - MAX_LINES);
+            }
+            // What the command is made of, when it is more than one thing.
+            if subjects.len() > 1 {
+                tell!("  that is: {}", plain(&subjects.join(" · ")));
+            }
+        }
+        None => tell!("  {}", plain(&subjects.join(" · "))),
+    }
+    for reason in reasons {
+        tell!("  {}", plain(reason));
+    }
+}
+
+async fn permission() -> Option<Reply> {
+    tell!(
+        "y = yes, once · s = yes, in this session · a = yes, always in this folder · n = no · or say what to do instead"
+    );
+    loop {
+        let line = line().await?;
+        let answer = match line.to_lowercase().as_str() {
+            "y" | "yes" => Answer::Once,
+            "s" | "session" => Answer::Session,
+            "a" | "always" => Answer::Always,
+            "n" | "no" => Answer::No,
+            "" => {
+                tell!("y, s, a, n, or a few words:");
+                continue;
+            }
+            _ => Answer::NoBecause(line),
+        };
+        return Some(Reply::Permission(answer));
+    }
+}
+
+/// A line from the terminal. Read on a thread of its own: nothing can stop such a read, and nothing may wait for it.
+async fn line() -> Option<String> {
+    let (sender, receiver) = oneshot::channel();
+    let read = move || {
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        let _ = sender.send(
+            read.ok()
+                .filter(|bytes| *bytes > 0)
+                .map(|_| line.trim().to_owned()),
+        );
+    };
+    std::thread::Builder::new()
+        .name("answer".to_owned())
+        .spawn(read)
+        .ok()?;
+    receiver.await.ok().flatten()
+}

@@ -1,0 +1,154 @@
+//! Where files may be used and what commands may reach, from the settings.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use windlass_tools::sandbox::{Network, Policy};
+use windlass_tools::{Ground, Walls};
+
+use crate::environment;
+use crate::exit::{Exit, Problem};
+use crate::settings::SecuritySettings;
+
+/// Folders in a project that its tools read and run by themselves, so that writing there is more than writing.
+const READ_ONLY: &[&str] = &[".windlass", ".git/hooks"];
+
+/// What a session in one folder may reach.
+pub(crate) struct Reach {
+    cwd: PathBuf,
+    home: Option<PathBuf>,
+    allowed: Vec<PathBuf>,
+    /// Absolute paths, and patterns for names.
+    denied: Vec<PathBuf>,
+    network: bool,
+}
+
+impl Reach {
+    /// Reads the settings for a session in `cwd`.
+    pub(crate) fn new(security: &SecuritySettings, cwd: &Path) -> Result<Self, Problem> {
+        let home = environment::var("HOME").map(PathBuf::from);
+        let temp = PathBuf::from(environment::var("TMPDIR").unwrap_or_else(|| "/tmp".to_owned()));
+        let place = |text: &str| placed(text, cwd, home.as_deref(), &temp);
+        let mut allowed = Vec::new();
+        for text in &security.allowed_paths {
+            let path = place(text);
+            match path.is_dir() {
+                true => allowed.push(path),
+                // Not every system has one, and nobody asked for it by name.
+                false if path == temp => {}
+                false => {
+                    let why = format!(
+                        "security.allowed_paths: {}: there is no such folder",
+                        path.display()
+                    );
+                    return Err(Problem::new(Exit::Config, why));
+                }
+            }
+        }
+        let is_pattern = |text: &str| !text.contains('/') && !text.starts_with(['~', '$']);
+        let mut denied: Vec<PathBuf> = security
+            .denied_paths
+            .iter()
+            .map(|text| {
+                if is_pattern(text) {
+                    PathBuf::from(text)
+                } else {
+                    place(text)
+                }
+            })
+            .collect();
+        let folders = environment::folders()?;
+        for own in [folders.config, folders.data, folders.state] {
+            // The wall would hold its place until we exit, and we could not make it ourselves meanwhile.
+            if allowed.iter().any(|allowed| own.starts_with(allowed)) {
+                private_folder(&own)?;
+            }
+            denied.push(own);
+        }
+        Ok(Self {
+            cwd: cwd.to_owned(),
+            home,
+            allowed,
+            denied,
+            network: security.network,
+        })
+    }
+
+    /// The same for the file tools.
+    pub(crate) fn ground(&self) -> Result<Ground, Problem> {
+        let ground = Ground::new(&self.cwd, self.home.as_deref());
+        ground.limited(&self.allowed, &self.denied).map_err(|error| {
+            let why = format!("security.allowed_paths, security.denied_paths: {error}");
+            Problem::new(Exit::Config, why)
+        })
+    }
+
+    /// The same for commands.
+    pub(crate) fn walls(&self, ground: &Ground) -> Arc<Walls> {
+        Arc::new(Walls::new(self.policy()).hiding(ground))
+    }
+
+    /// What a command may reach: it reads everything but what is denied, and writes where files may be used.
+    pub(crate) fn policy(&self) -> Policy {
+        let below = |name: &&str| Some(self.cwd.join(name)).filter(|path| path.is_dir());
+        Policy {
+            read: vec!["/".into()],
+            write: self.allowed.clone(),
+            denied: self
+                .denied
+                .iter()
+                .filter(|path| path.is_absolute())
+                .cloned()
+                .collect(),
+            read_only: READ_ONLY.iter().filter_map(below).collect(),
+            network: if self.network { Network::On } else { Network::Off },
+            ..Policy::default()
+        }
+    }
+}
+
+fn private_folder(path: &Path) -> Result<(), Problem> {
+    let made = std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path);
+    made.map_err(|error| Problem::new(Exit::Failed, format!("{}: {error}", path.display())))
+}
+
+fn placed(text: &str, cwd: &Path, home: Option<&Path>, temp: &Path) -> PathBuf {
+    let below = |start: &str, folder: &Path| {
+        let rest = text.strip_prefix(start)?;
+        (rest.is_empty() || rest.starts_with('/')).then(|| folder.join(rest.trim_start_matches('/')))
+    };
+    let from_home = home.and_then(|home| below("~", home));
+    let path = from_home
+        .or_else(|| below("$TMPDIR", temp))
+        .unwrap_or_else(|| cwd.join(text));
+    // Without `.` and doubled slashes, and without a slash at its end.
+    path.components().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SAFE-3: paths in the settings mean places.
+    #[test]
+    fn paths_in_settings_mean_places() {
+        let (cwd, home, temp) = (Path::new("/project"), Path::new("/home/ann"), Path::new("/tmp"));
+        for (text, place) in [
+            (".", "/project"),
+            ("sub/x", "/project/sub/x"),
+            ("/data/", "/data"),
+            ("~", "/home/ann"),
+            ("~/.ssh", "/home/ann/.ssh"),
+            ("~ann", "/project/~ann"),
+            ("$TMPDIR", "/tmp"),
+            ("$TMPDIR/a", "/tmp/a"),
+        ] {
+            assert_eq!(placed(text, cwd, Some(home), temp), Path::new(place), "{text}");
+        }
+        assert_eq!(placed("~/x", cwd, None, temp), Path::new("/project/~/x"));
+    }
+}

@@ -1,0 +1,167 @@
+//! Questions on a terminal: what is shown, and what each answer does.
+
+use serde_json::json;
+use windlass_sim::{Reply, Wire};
+use windlass_testkit::{Output, SimServer, Workspace};
+
+use super::support::with_replies;
+
+const OUTSIDE: &str = "cat plain.txt; curl -sS http://127.0.0.1:1/";
+
+/// A model that makes the same call in two iterations.
+fn scene() -> (SimServer, Workspace) {
+    let call = |note: &str| {
+        Reply::call(
+            "bash",
+            json!({ "command": OUTSIDE, "description": format!("Look {note}") }),
+        )
+    };
+    let (sim, workspace) = with_replies(
+        Wire::Anthropic,
+        [
+            call("once"),
+            call("twice"),
+            Reply::text("fine"),
+            Reply::text("fine"),
+        ],
+    );
+    workspace.write("plain.txt", "plain\n");
+    (sim, workspace)
+}
+
+/// Runs on a terminal and types each line when the next question has been asked.
+fn answer(workspace: &Workspace, line: &str, answers: &[&str]) -> Output {
+    let input: String = answers.iter().map(|answer| format!("{answer}\n")).collect();
+    workspace.run_on_terminal(line).stdin(input).output()
+}
+
+fn questions(output: &Output) -> usize {
+    output.stdout.matches("asks for permission").count()
+}
+
+/// SAFE-6: a person sees what would happen and why it is asked; yes once asks again, yes for the session does not.
+#[test]
+fn a_person_is_asked_what_would_happen() {
+    let (sim, workspace) = scene();
+    let output = answer(&workspace, "exec go", &["y", "y"]);
+    assert_eq!(questions(&output), 2, "{output}");
+    for shown in [
+        "# Look once",
+        OUTSIDE,
+        "cat plain.txt · curl",
+        "it reaches the network",
+    ] {
+        assert!(output.stdout.contains(shown), "{shown}\n{output}");
+    }
+    assert!(sim.outlines()[1].contains("plain"), "the command ran");
+
+    let (sim, workspace) = scene();
+    let output = answer(&workspace, "exec go", &["s"]);
+    assert_eq!(questions(&output), 1, "{output}");
+    assert_eq!(sim.count(), 3);
+    assert!(!workspace.home().join("data/grants.json").exists());
+}
+
+/// SAFE-6: yes for good holds in later runs and headless ones, for what was shown and in this folder only; it can be
+/// listed and taken back.
+#[test]
+fn a_lasting_yes_is_bound_to_what_was_shown() {
+    let (sim, workspace) = scene();
+    assert_eq!(questions(&answer(&workspace, "exec go", &["a"])), 1);
+    assert_eq!(sim.count(), 3);
+    let listed = workspace.run(&["permissions", "list"]).output();
+    assert!(
+        listed.stdout.contains("command curl -sS http://127.0.0.1:1/"),
+        "{listed}"
+    );
+
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(workspace.home().join("data/grants.json"))
+            .unwrap()
+            .permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+
+    let run = |command: &str, folder: &str| {
+        let sim = SimServer::script(super::support::script([
+            Reply::call("bash", json!({ "command": command })),
+            Reply::text("fine"),
+        ]));
+        workspace.use_sim(&sim, Wire::Anthropic);
+        std::fs::create_dir_all(workspace.path().join(folder)).unwrap();
+        let run = workspace.run(&["exec", "go"]).cwd(workspace.path().join(folder));
+        run.output().code
+    };
+    assert_eq!(run(OUTSIDE, "."), Some(0), "the same again");
+    assert_eq!(run("curl -sS http://127.0.0.1:1/", "."), Some(0), "a part of it");
+    assert_eq!(
+        run("curl -sS http://127.0.0.1:2/", "."),
+        Some(5),
+        "another command"
+    );
+    assert_eq!(run(OUTSIDE, "sub"), Some(5), "another folder");
+    let forgot = workspace.run(&["permissions", "forget"]).output();
+    assert!(forgot.stdout.contains("forgot 1 answer"), "{forgot}");
+    assert_eq!(run(OUTSIDE, "."), Some(5), "taken back");
+}
+
+/// SAFE-6, LOOP-11: no ends the turn with its exit code; a no with words goes to the model, which goes on.
+#[test]
+fn a_no_ends_the_turn_and_a_note_goes_on() {
+    let (sim, workspace) = scene();
+    answer(&workspace, "exec go", &["n"]).assert_code(5);
+    assert_eq!(sim.count(), 1);
+
+    let (sim, workspace) = scene();
+    let output = answer(&workspace, "exec go", &["use the cached copy", "n"]);
+    output.assert_code(5);
+    assert!(
+        sim.outlines()[1].contains("said: use the cached copy"),
+        "{}",
+        sim.outlines()[1]
+    );
+    assert!(!sim.outlines()[1].contains("plain\n"));
+}
+
+/// SAFE-6, SAFE-7: the diff of an edit is what is shown, without the terminal commands somebody hid in it.
+#[test]
+fn an_edit_is_shown_as_a_diff() {
+    let call = Reply::call(
+        "write_file",
+        json!({ "path": "plain.txt", "content": "new \u{1b}[2J line\n" }),
+    );
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [call, Reply::text("fine")]);
+    workspace.write("plain.txt", "old line\n");
+    let output = answer(
+        &workspace,
+        "exec go -c security.auto_approve_writes=false",
+        &["y"],
+    );
+    assert!(output.stdout.contains("-old line"), "{output}");
+    assert!(output.stdout.contains("+new "), "{output}");
+    assert!(!output.stdout.contains("\u{1b}[2J"), "{output}");
+    assert!(workspace.read("plain.txt").contains("line"));
+}
+
+/// TOOL-2: `ask_user` is offered where somebody is there, and its answer goes to the model.
+#[test]
+fn the_model_asks_the_user() {
+    let call = || {
+        Reply::call(
+            "ask_user",
+            json!({ "question": "Which colour?", "options": ["red", "green"] }),
+        )
+    };
+    for (typed, told) in [("2", "green"), ("blue", "blue")] {
+        let (sim, workspace) = with_replies(Wire::Anthropic, [call(), Reply::text("fine")]);
+        let output = answer(&workspace, "exec go", &[typed]);
+        assert!(output.stdout.contains("2) green"), "{output}");
+        assert!(sim.outlines()[1].contains(told), "{}", sim.outlines()[1]);
+    }
+    let (sim, workspace) = with_replies(Wire::Anthropic, [call(), Reply::text("fine")]);
+    workspace.run(&["exec", "go"]).output().assert_code(0);
+    assert!(
+        sim.outlines()[1].contains("Unknown tool 'ask_user'"),
+        "nobody is there"
+    );
+}

@@ -1,0 +1,314 @@
+//! The guard suite: what no call may do, tried through every way in. A way in that is added later joins [`WAYS`].
+//!
+//! Every attack is tried twice: as Windlass comes, where it must fail, and with the guards opened by settings, where it
+//! must work. Without the second, a test that cannot succeed would look like a wall.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use windlass_sim::{Reply, Wire};
+use windlass_testkit::{Run, SimServer, Workspace, eventually, processes_with};
+
+use super::support::with_replies;
+
+const SECRET: &str = "hunter2-do-not-tell";
+
+/// How a call gets in.
+type Way = fn(&Workspace) -> Run;
+
+/// All of them.
+const WAYS: &[(&str, Way)] = &[("exec", |workspace| workspace.run(&["exec", "go"]))];
+
+/// Settings that open every guard.
+const OPEN: &[&str] = &[
+    "--mode",
+    "full",
+    "-c",
+    "security.allowed_paths=[\"/\"]",
+    "-c",
+    "security.denied_paths=[]",
+    "-c",
+    "security.network=true",
+    "-c",
+    "security.blocked_commands=[]",
+];
+
+/// What shows that an attack worked.
+enum Sign {
+    /// The model was told the secret.
+    Told,
+    /// This file of the outside holds something else than before.
+    Changed(&'static str),
+    /// This file of the project holds something else than before.
+    ChangedInside(&'static str),
+    /// Somebody connected.
+    Connected,
+}
+
+struct Attack {
+    name: &'static str,
+    tool: &'static str,
+    arguments: Value,
+    sign: Sign,
+}
+
+/// A project, and outside of it everything that must be left alone.
+struct Scene {
+    sim: SimServer,
+    workspace: Workspace,
+    outside: TempDir,
+    listener: TcpListener,
+}
+
+impl Scene {
+    fn new(attack: &Attack) -> Self {
+        let outside = tempfile::tempdir().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let fill = |text: &str| {
+            text.replace("OUTSIDE", &outside.path().display().to_string())
+                .replace("PORT", &listener.local_addr().unwrap().port().to_string())
+        };
+        let arguments: Value = serde_json::from_str(&fill(&attack.arguments.to_string())).unwrap();
+        let call = Reply::call(attack.tool, arguments);
+        let (sim, workspace) = with_replies(Wire::Anthropic, [call, Reply::text("done")]);
+        let put = |path: PathBuf, text: &str| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put(outside.path().join("secret.txt"), SECRET);
+        put(workspace.user_home().join(".ssh/id"), SECRET);
+        put(workspace.home().join("config/key"), SECRET);
+        workspace.write(".env", SECRET);
+        workspace.write("sub/.env.local", SECRET);
+        workspace.write("plain.txt", "plain\n");
+        workspace.write("steal.sh", &fill("cat OUTSIDE/secret.txt ~/.ssh/id .env\n"));
+        workspace.write("spoil.sh", &fill("echo spoiled > OUTSIDE/secret.txt\n"));
+        workspace.write("call.sh", &fill("exec 3<>/dev/tcp/127.0.0.1/PORT\n"));
+        let tools = fill(
+            "tools:\n  - { name: show, description: x, category: read, cmd: cat, args: [.env] }\n  - { name: spoil, \
+             description: x, category: write, cmd: sh, args: [spoil.sh] }\n",
+        );
+        put(workspace.home().join("config/tools.yaml"), &tools);
+        symlink(outside.path(), workspace.path().join("away")).unwrap();
+        symlink(outside.path().join("new.txt"), workspace.path().join("dangling")).unwrap();
+        Self {
+            sim,
+            workspace,
+            outside,
+            listener,
+        }
+    }
+
+    fn run(&self, way: Way, more: &[&str]) {
+        let temp = self.workspace.path().join("temp");
+        fs::create_dir_all(&temp).unwrap();
+        let run = way(&self.workspace)
+            .env("TMPDIR", &temp.display().to_string())
+            .env("MY_API_KEY", SECRET)
+            .env("ANTHROPIC_API_KEY", SECRET);
+        run.args(more).output();
+    }
+
+    /// Whether the attack worked.
+    fn shows(&self, sign: &Sign) -> bool {
+        let holds = |path: PathBuf, before: Option<&str>| fs::read_to_string(path).ok().as_deref() != before;
+        match sign {
+            Sign::Told => self.sim.outlines().concat().contains(SECRET),
+            Sign::Changed("secret.txt") => holds(self.outside.path().join("secret.txt"), Some(SECRET)),
+            Sign::Changed(name) => holds(self.outside.path().join(name), None),
+            Sign::ChangedInside(name) => holds(self.workspace.path().join(name), Some(SECRET)),
+            Sign::Connected => self.listener.accept().is_ok(),
+        }
+    }
+}
+
+fn attacks() -> Vec<Attack> {
+    let told = |name, tool, arguments| Attack {
+        name,
+        tool,
+        arguments,
+        sign: Sign::Told,
+    };
+    let bash = |name, command: &str, sign| Attack {
+        name,
+        tool: "bash",
+        arguments: json!({ "command": command }),
+        sign,
+    };
+    let writes = |name, tool, arguments, sign| Attack {
+        name,
+        tool,
+        arguments,
+        sign,
+    };
+    let patch = "*** Begin Patch\n*** Add File: away/new.txt\n+x\n*** End Patch\n";
+    vec![
+        told(
+            "S6.10 read outside",
+            "read_file",
+            json!({ "path": "OUTSIDE/secret.txt" }),
+        ),
+        told(
+            "S6.12 read through a link",
+            "read_file",
+            json!({ "path": "away/secret.txt" }),
+        ),
+        told("read a key", "read_file", json!({ "path": "~/.ssh/id" })),
+        told(
+            "read a key, spelled oddly",
+            "read_file",
+            json!({ "path": "./sub/../.env" }),
+        ),
+        told(
+            "read a key below",
+            "read_file",
+            json!({ "path": "sub/.env.local" }),
+        ),
+        told(
+            "search a key",
+            "grep",
+            json!({ "pattern": "hunter", "path": "." }),
+        ),
+        told(
+            "search outside",
+            "grep",
+            json!({ "pattern": "hunter", "path": "OUTSIDE" }),
+        ),
+        writes(
+            "S6.11 write where it is denied",
+            "write_file",
+            json!({ "path": ".env", "content": "x" }),
+            Sign::ChangedInside(".env"),
+        ),
+        writes(
+            "write outside",
+            "write_file",
+            json!({ "path": "OUTSIDE/new.txt", "content": "x" }),
+            Sign::Changed("new.txt"),
+        ),
+        writes(
+            "write through a link to nothing",
+            "write_file",
+            json!({ "path": "dangling", "content": "x" }),
+            Sign::Changed("new.txt"),
+        ),
+        writes(
+            "edit through a link",
+            "edit_file",
+            json!({ "path": "away/secret.txt", "old_string": "hunter2", "new_string": "x" }),
+            Sign::Changed("secret.txt"),
+        ),
+        writes(
+            "patch through a link",
+            "apply_patch",
+            json!({ "patch": patch }),
+            Sign::Changed("new.txt"),
+        ),
+        bash("a command reads a key", "cat ~/.ssh/id", Sign::Told),
+        bash("a command reads .env", "cat .env sub/.env.local", Sign::Told),
+        bash("a script reads keys", "sh steal.sh", Sign::Told).but_reads_outside(),
+        bash(
+            "a command reads our own files",
+            "cat \"$WINDLASS_HOME\"/config/key ../*/config/key",
+            Sign::Told,
+        ),
+        bash(
+            "S6.6 a command reads the environment",
+            "env; cat /proc/$PPID/environ",
+            Sign::Told,
+        ),
+        bash(
+            "a script writes outside",
+            "sh spoil.sh",
+            Sign::Changed("secret.txt"),
+        ),
+        bash(
+            "a command writes outside by name",
+            "echo spoiled > OUTSIDE/secret.txt",
+            Sign::Changed("secret.txt"),
+        ),
+        bash("a script uses the network", "bash call.sh", Sign::Connected),
+        bash(
+            "S6.5 a dangerous command",
+            "rm -rf ../*/nothing; rm -f OUTSIDE/secret.txt",
+            Sign::Changed("secret.txt"),
+        ),
+        told("a declared tool reads .env", "show", json!({})),
+        writes(
+            "a declared tool writes outside",
+            "spoil",
+            json!({}),
+            Sign::Changed("secret.txt"),
+        ),
+    ]
+}
+
+impl Attack {
+    /// Commands may read what is outside and not denied, so the script must not name it.
+    fn but_reads_outside(mut self) -> Self {
+        self.arguments = json!({ "command": "sed -i s,OUTSIDE/secret.txt,, steal.sh; sh steal.sh" });
+        self
+    }
+}
+
+/// SAFE-9, SAFE-1 (S6.6), SAFE-2 (S6.5), SAFE-3 (S6.10, S6.11, S6.12), SAFE-4: whatever a model calls, through every
+/// way in, what is guarded stays as it was and is not told. With the guards opened, each attack works.
+#[test]
+fn no_call_gets_through() {
+    for (way, run) in WAYS {
+        for attack in attacks() {
+            let scene = Scene::new(&attack);
+            scene.run(*run, &[]);
+            assert!(
+                scene.sim.count() >= 1,
+                "{way}: {}: the call was made",
+                attack.name
+            );
+            assert!(!scene.shows(&attack.sign), "{way}: {}", attack.name);
+            scene.sim.assert_valid();
+        }
+    }
+}
+
+/// SAFE-9: the negative control of the guard suite: each attack works when somebody opens the guards.
+#[test]
+fn each_attack_works_without_its_guard() {
+    for attack in attacks() {
+        if attack.name.starts_with("S6.6") || attack.name.contains("our own files") {
+            // No setting opens these.
+            continue;
+        }
+        let scene = Scene::new(&attack);
+        scene.run(WAYS[0].1, OPEN);
+        assert!(scene.shows(&attack.sign), "{}", attack.name);
+    }
+}
+
+/// SAFE-9, LOOP-8: no call leaves a process behind, however it tried to get away.
+#[test]
+fn no_process_is_left() {
+    let marker = format!("61.{}", std::process::id());
+    let command = format!(
+        "setsid sleep {marker} & (trap '' TERM; sleep {marker}) & nohup sleep {marker} > /dev/null 2>&1 &"
+    );
+    let (_sim, workspace) = with_replies(
+        Wire::Anthropic,
+        [
+            Reply::call("bash", json!({ "command": command })),
+            Reply::text("done"),
+        ],
+    );
+    workspace.run(&["exec", "go"]).output().assert_code(0);
+    let sleepers = || processes_with(&format!("sleep {marker}"));
+    assert!(
+        eventually(Duration::from_secs(10), || sleepers().is_empty()),
+        "{:?}",
+        sleepers()
+    );
+}

@@ -1,0 +1,193 @@
+//! What a person has said yes to, and for how long.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::{Approver, Denial, Proposal, Question, Subject};
+use crate::id::CallId;
+use crate::tool::Category;
+
+/// A person's answer to a proposal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes, this time.
+    Once,
+    /// Yes, and no question about the same again in this session.
+    Session,
+    /// Yes, and no question about the same again.
+    Always,
+    /// No; the turn ends.
+    No,
+    /// No, and the model is told why; the turn goes on.
+    NoBecause(String),
+}
+
+/// Shows a proposal to a person.
+#[async_trait]
+pub trait Asker: Send + Sync {
+    /// Waits for the answer. Dropped when the turn is canceled.
+    async fn ask(&self, proposal: &Proposal) -> Answer;
+
+    /// Waits for the answer to a tool's question. `None` when there will be none.
+    async fn answer(&self, _call: &CallId, _question: &Question) -> Option<String> {
+        None
+    }
+}
+
+/// A yes that lasts. It holds for what was shown and nothing else: the same tool with the same definition, in the same
+/// folder, for parts that were all on the screen, with no more effect than was told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    tool: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    definition: Option<String>,
+    cwd: PathBuf,
+    category: Category,
+    parts: BTreeSet<String>,
+}
+
+impl Grant {
+    /// A grant for what a proposal shows.
+    pub fn of(proposal: &Proposal) -> Self {
+        Self {
+            tool: proposal.tool.clone(),
+            definition: proposal.definition.clone(),
+            cwd: proposal.cwd.clone(),
+            category: proposal.category,
+            parts: parts(proposal),
+        }
+    }
+
+    /// The tool it is about.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// The folder it holds in.
+    pub fn cwd(&self) -> &std::path::Path {
+        &self.cwd
+    }
+
+    /// What it is about, part by part.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().map(String::as_str)
+    }
+
+    fn is_about(&self, proposal: &Proposal) -> bool {
+        self.tool == proposal.tool
+            && self.definition == proposal.definition
+            && self.cwd == proposal.cwd
+            && self.category >= proposal.category
+    }
+}
+
+/// Whether grants cover every part of a proposal, together.
+pub fn granted<'a>(grants: impl Iterator<Item = &'a Grant> + Clone, proposal: &Proposal) -> bool {
+    let about = grants.filter(|grant| grant.is_about(proposal));
+    parts(proposal)
+        .iter()
+        .all(|part| about.clone().any(|grant| grant.parts.contains(part)))
+}
+
+/// Everything that was on the screen, so that more than that is another question.
+fn parts(proposal: &Proposal) -> BTreeSet<String> {
+    let mut parts: BTreeSet<String> = proposal
+        .subjects
+        .iter()
+        .map(|subject| match subject {
+            Subject::Command(text) => format!("command {text}"),
+            Subject::Path(text) => format!("path {text}"),
+            Subject::Host(text) => format!("host {text}"),
+        })
+        .collect();
+    if parts.is_empty() {
+        parts.insert(format!("arguments {}", proposal.arguments));
+    }
+    parts.extend(proposal.reasons.iter().map(|reason| format!("because {reason}")));
+    parts
+}
+
+/// Keeps the grants that outlive a session.
+pub trait GrantStore: Send + Sync {
+    /// The grants, as far as they can be read.
+    fn all(&self) -> Vec<Grant>;
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// When it cannot be kept; the text says why.
+    fn add(&self, grant: &Grant) -> Result<(), String>;
+}
+
+/// An [`Approver`] that asks a person once about the same.
+pub struct Granting<A> {
+    asker: A,
+    session: Mutex<Vec<Grant>>,
+    always: Box<dyn GrantStore>,
+}
+
+impl<A: Asker> Granting<A> {
+    /// Asks with `asker`, and keeps lasting answers in `always`.
+    pub fn new(asker: A, always: Box<dyn GrantStore>) -> Self {
+        Self {
+            asker,
+            session: Mutex::default(),
+            always,
+        }
+    }
+
+    fn grant(&self, proposal: &Proposal) -> Grant {
+        let grant = Grant::of(proposal);
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        session.push(grant.clone());
+        grant
+    }
+}
+
+#[async_trait]
+impl<A: Asker> Approver for Granting<A> {
+    fn granted(&self, proposal: &Proposal) -> bool {
+        let mut grants = self
+            .session
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        grants.extend(self.always.all());
+        granted(grants.iter(), proposal)
+    }
+
+    async fn approve(&self, proposal: &Proposal) -> Result<(), Denial> {
+        match self.asker.ask(proposal).await {
+            Answer::Once => Ok(()),
+            Answer::Session => {
+                self.grant(proposal);
+                Ok(())
+            }
+            Answer::Always => {
+                // What cannot be kept still holds for this session.
+                let _ = self.always.add(&self.grant(proposal));
+                Ok(())
+            }
+            Answer::No => Err(Denial {
+                reason: Some(format!("You denied the call of `{}`.", proposal.tool)),
+                feedback: None,
+            }),
+            Answer::NoBecause(note) => Err(Denial {
+                reason: None,
+                feedback: Some(format!("The user did not allow this call and said: {note}")),
+            }),
+        }
+    }
+
+    async fn answer(&self, call: &CallId, question: &Question) -> Option<String> {
+        self.asker.answer(call, question).await
+    }
+}
+
+#[cfg(test)]
+#[path = "grant_tests.rs"]
+mod tests;

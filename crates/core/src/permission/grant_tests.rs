@@ -1,0 +1,125 @@
+//! Answers that last, and what they do not cover.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::*;
+
+fn proposal(commands: &[&str]) -> Proposal {
+    Proposal {
+        call_id: CallId::from("c"),
+        tool: "bash".into(),
+        category: Category::Admin,
+        arguments: json!({ "command": commands.join(" && ") }),
+        subjects: commands
+            .iter()
+            .map(|text| Subject::Command((*text).to_owned()))
+            .collect(),
+        refusal: None,
+        reasons: Vec::new(),
+        cwd: "/work".into(),
+        definition: None,
+        preview: None,
+    }
+}
+
+/// SAFE-6: a grant covers what was on the screen, piece by piece, and nothing more.
+#[test]
+fn a_grant_binds_to_what_was_shown() {
+    let push = Grant::of(&proposal(&["git push"]));
+    let both = Grant::of(&proposal(&["make", "make test"]));
+    let grants = [push, both];
+    let covered = |proposal: &Proposal| granted(grants.iter(), proposal);
+    assert!(covered(&proposal(&["git push"])));
+    assert!(
+        covered(&proposal(&["make test", "git push"])),
+        "each piece was shown"
+    );
+    assert!(!covered(&proposal(&["git push --force"])), "another command");
+    assert!(!covered(&proposal(&["git push", "curl x"])), "one piece more");
+    let changes: [fn(&mut Proposal); 5] = [
+        |p| p.cwd = "/elsewhere".into(),
+        |p| p.definition = Some("other".into()),
+        |p| p.tool = "other".into(),
+        |p| p.reasons.push("it reaches the network".into()),
+        |p| p.subjects = vec![Subject::Path("git push".into())],
+    ];
+    for change in changes {
+        let mut other = proposal(&["git push"]);
+        change(&mut other);
+        assert!(!covered(&other), "{other:?}");
+    }
+    let weaker = Proposal {
+        category: Category::Write,
+        ..proposal(&["git push"])
+    };
+    assert!(covered(&weaker), "less effect than was told");
+    let small = [Grant::of(&weaker)];
+    assert!(
+        !granted(small.iter(), &proposal(&["git push"])),
+        "more effect than was told"
+    );
+}
+
+/// SAFE-6: a call without parts is granted with exactly its arguments.
+#[test]
+fn a_call_without_parts_is_bound_to_its_arguments() {
+    let call = |value: i32| Proposal {
+        arguments: json!({ "replicas": value }),
+        ..proposal(&[])
+    };
+    let grants = [Grant::of(&call(1))];
+    assert!(granted(grants.iter(), &call(1)));
+    assert!(!granted(grants.iter(), &call(2)));
+    assert!(!granted([].iter(), &call(1)));
+}
+
+#[derive(Default, Clone)]
+struct Memory(Arc<Mutex<Vec<Grant>>>);
+
+impl GrantStore for Memory {
+    fn all(&self) -> Vec<Grant> {
+        self.0.lock().expect("lock").clone()
+    }
+
+    fn add(&self, grant: &Grant) -> Result<(), String> {
+        self.0.lock().expect("lock").push(grant.clone());
+        Ok(())
+    }
+}
+
+struct Always(Answer);
+
+#[async_trait]
+impl Asker for Always {
+    async fn ask(&self, _: &Proposal) -> Answer {
+        self.0.clone()
+    }
+}
+
+/// SAFE-6: each answer lasts as long as it says, and a no says whether the model goes on.
+#[tokio::test]
+async fn answers_last_as_long_as_they_say() {
+    let asked = proposal(&["git push"]);
+    for (answer, this_session, next_session) in [
+        (Answer::Once, false, false),
+        (Answer::Session, true, false),
+        (Answer::Always, true, true),
+    ] {
+        let store = Memory::default();
+        let first = Granting::new(Always(answer.clone()), Box::new(store.clone()));
+        assert!(!first.granted(&asked));
+        assert_eq!(first.approve(&asked).await, Ok(()));
+        assert_eq!(first.granted(&asked), this_session, "{answer:?}");
+        let second = Granting::new(Always(Answer::No), Box::new(store));
+        assert_eq!(second.granted(&asked), next_session, "{answer:?}");
+    }
+    let no = Granting::new(Always(Answer::No), Box::new(Memory::default()));
+    let denial = no.approve(&asked).await.expect_err("no");
+    assert!(denial.feedback.is_none(), "control returns to the user");
+    let note = Answer::NoBecause("use a branch".into());
+    let because = Granting::new(Always(note), Box::new(Memory::default()));
+    let denial = because.approve(&asked).await.expect_err("no");
+    assert!(denial.feedback.is_some_and(|text| text.contains("use a branch")));
+}
