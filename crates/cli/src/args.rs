@@ -148,7 +148,7 @@ pub(crate) struct ExecOptions {
     #[arg(long)]
     pub(crate) require_done: bool,
 
-    /// How far the agent may go: plan, default, accept-edits or full
+    /// How far the agent may go: plan, default, accept-edits, unattended or full
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,
 

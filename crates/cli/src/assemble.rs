@@ -161,6 +161,7 @@ pub(crate) fn policy(settings: &Settings) -> Policy {
             PermissionMode::Plan => Mode::Plan,
             PermissionMode::Default => Mode::Default,
             PermissionMode::AcceptEdits => Mode::AcceptEdits,
+            PermissionMode::Unattended => Mode::Unattended,
             PermissionMode::Full => Mode::Full,
         },
         ask_for_writes: !security.auto_approve_writes,

@@ -1,17 +1,18 @@
 //! Tools that come, change, break and go between turns.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_core::model::Model;
 use windlass_core::permission::NobodyToAsk;
 use windlass_core::provider::{Prefix, ProviderEvent, Request};
 use windlass_core::script::{Scene, ScriptedProvider};
-use windlass_core::tool::ToolSpec;
-use windlass_tools::{ToolsConfig, builtin};
+use windlass_core::tool::{ExecutionContext, ToolSpec};
+use windlass_tools::{Ground, ToolsConfig, builtin, child_environment};
 
 use super::*;
 use crate::folders::Folders;
@@ -57,6 +58,11 @@ struct Bed {
 impl Bed {
     /// The files are there when the session begins, and the project is trusted.
     fn new(files: &[(&str, &str)]) -> Self {
+        let script = ScriptedProvider::new((0..9).map(|_| Scene::text("fine")));
+        Self::with_script(files, script)
+    }
+
+    fn with_script(files: &[(&str, &str)], script: ScriptedProvider) -> Self {
         let root = tempfile::tempdir().unwrap();
         let home = root.path().join("home").display().to_string();
         let folders = Folders::resolve(&|name| (name == "WINDLASS_HOME").then(|| home.clone())).unwrap();
@@ -70,11 +76,18 @@ impl Bed {
         if let Some(project) = folders.project(&repo) {
             trust_for_test(&folders, &project);
         }
-        let config = ToolsConfig::default();
+        let config = ToolsConfig {
+            ground: Ground::new(&repo, None),
+            ..ToolsConfig::default()
+        };
+        let execution = ExecutionContext {
+            cwd: repo.clone(),
+            env: child_environment(std::env::vars(), &repo, "s"),
+            session: None,
+        };
         let files = ToolFiles::new(folders.clone(), &repo);
-        let mut workbench = Workbench::new(builtin(&config), config, files, Arc::default()).unwrap();
+        let mut workbench = Workbench::new(builtin(&config), config, files, Arc::new(execution)).unwrap();
         workbench.set_system_prompt("Work.".to_owned());
-        let script = ScriptedProvider::new((0..9).map(|_| Scene::text("fine")));
         let provider = Arc::new(Recorder {
             script,
             prefixes: Mutex::default(),
@@ -235,4 +248,25 @@ async fn the_users_names_are_the_users() {
         "{warnings:?}"
     );
     assert_eq!(bed.turn().await.1, [""; 0], "told once");
+}
+
+/// TOOL-8: a turn works where it began; `set_working_directory` counts from the next turn on, and rules see it, too.
+#[tokio::test]
+async fn the_working_directory_changes_between_turns() {
+    let bash = |id: &str| Scene::call(id, "bash", json!({ "command": "pwd" }));
+    let script = ScriptedProvider::new([
+        Scene::call("c1", "set_working_directory", json!({ "path": ".windlass" })),
+        bash("c2"),
+        Scene::text("moved"),
+        bash("c3"),
+        Scene::text("there"),
+    ]);
+    let bed = Bed::with_script(&[], script);
+    let repo = fs::canonicalize(bed.root.path().join("repo")).unwrap();
+    bed.turn().await;
+    bed.turn().await;
+    let seen = bed.provider.script.seen();
+    let says = |request: usize, path: &Path| seen[request].ends_with(&format!(": {}", path.display()));
+    assert!(says(2, &repo), "{}", seen[2]);
+    assert!(says(4, &repo.join(".windlass")), "{}", seen[4]);
 }

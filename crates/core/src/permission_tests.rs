@@ -159,6 +159,7 @@ fn modes() {
         (Mode::Plan, ["allow", "deny", "deny", "deny"]),
         (Mode::Default, ["allow", "allow", "allow", "ask"]),
         (Mode::AcceptEdits, ["allow", "allow", "ask", "ask"]),
+        (Mode::Unattended, ["allow", "deny", "deny", "deny"]),
         (Mode::Full, ["allow", "allow", "allow", "allow"]),
     ];
     for (mode, expected) in table {

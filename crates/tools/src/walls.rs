@@ -204,3 +204,80 @@ fn denied_files(roots: &Roots, folder: &Path) -> Vec<PathBuf> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Walls on a machine where none can stand.
+    fn without_landlock() -> Walls {
+        let walls = Walls::new(Policy::default());
+        for cell in &walls.built {
+            cell.set(Err(WallError::NoLandlock)).expect("still empty");
+        }
+        walls
+    }
+
+    fn judged(walls: &Walls, reach: Reach) -> Judgement {
+        let mut judgement = Judgement::of(Category::Read);
+        walls.judge(reach, &mut judgement);
+        judgement
+    }
+
+    /// SAFE-4: where the kernel cannot confine commands, each asks, and says why.
+    #[test]
+    fn without_a_wall_every_command_asks() {
+        let judgement = judged(&without_landlock(), Reach::default());
+        assert_eq!(judgement.category, Category::Admin);
+        assert!(
+            judgement.reasons.concat().contains("no Landlock"),
+            "{judgement:?}"
+        );
+        assert_eq!(judgement.refusal, None);
+    }
+
+    /// SAFE-4: a policy that cannot be put up because of a mistake in it lets nothing run.
+    #[test]
+    fn a_wrong_policy_refuses() {
+        let policy = Policy {
+            write: vec!["/nowhere/at/all".into()],
+            ..Policy::default()
+        };
+        let judgement = judged(&Walls::new(policy), Reach::default());
+        let refusal = judgement.refusal.unwrap_or_default();
+        assert!(refusal.contains("/nowhere/at/all"), "{refusal}");
+    }
+
+    /// SAFE-4: whoever brings walls of their own is not asked for ours.
+    #[test]
+    fn no_walls_ask_nothing() {
+        let reach = Reach {
+            network: true,
+            outside: true,
+        };
+        assert_eq!(judged(&Walls::none(), reach), Judgement::of(Category::Read));
+    }
+
+    /// SAFE-3: files with a denied name are found in the workspace, but not in what others wrote.
+    #[test]
+    fn denied_names_are_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(folder.path()).expect("a folder");
+        for name in [
+            ".env",
+            "a/b/.env.local",
+            ".env.example",
+            "node_modules/x/.env",
+            "a/plain",
+        ] {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+            fs::write(path, "").expect("a file");
+        }
+        let roots = Roots::new(std::slice::from_ref(&root), &[".env*".into()]).expect("roots");
+        assert_eq!(
+            denied_files(&roots, &root),
+            [root.join(".env"), root.join("a/b/.env.local")]
+        );
+    }
+}

@@ -168,6 +168,8 @@ pub(crate) enum PermissionMode {
     Default,
     /// Reads and file edits.
     AcceptEdits,
+    /// Reads, and what a rule allows.
+    Unattended,
     /// Everything.
     Full,
 }
@@ -231,6 +233,7 @@ impl Word for PermissionMode {
         ("plan", Self::Plan),
         ("default", Self::Default),
         ("accept-edits", Self::AcceptEdits),
+        ("unattended", Self::Unattended),
         ("full", Self::Full),
     ];
 }

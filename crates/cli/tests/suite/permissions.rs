@@ -279,3 +279,32 @@ fn commands_that_reach_outside_ask() {
         .assert_code(0);
     assert!(workspace.has("made"));
 }
+
+/// SAFE-5 (S6.14): in a run that nobody watches, a call of category `admin` or `write` is blocked unless it is listed;
+/// reading runs, and the model is told and goes on.
+#[test]
+fn an_unattended_run_does_what_is_listed() {
+    let call = || Reply::call("bash", json!({ "command": "kill -0 1" }));
+    let write = || Reply::call("write_file", json!({ "path": "a.txt", "content": "x" }));
+    let read = || Reply::call("read_file", json!({ "path": "plain.txt" }));
+    for (listed, runs, written) in [
+        ("[]", false, false),
+        ("[\"bash(kill *)\"]", true, false),
+        ("[\"write_file(a.txt)\"]", false, true),
+    ] {
+        let (sim, workspace) = with_replies(
+            Wire::Anthropic,
+            [read(), call(), write(), Reply::text("as far as I could")],
+        );
+        workspace.write("plain.txt", "plain to see");
+        let run = workspace.run(&["exec", "go", "--mode", "unattended", "-c"]);
+        run.arg(format!("security.allow={listed}"))
+            .output()
+            .assert_code(0);
+        let outlines = sim.outlines();
+        assert!(outlines[1].contains("plain to see"), "{}", outlines[1]);
+        let told = outlines[2].contains("nobody watches this run");
+        assert_eq!(told, !runs, "{listed}: {}", outlines[2]);
+        assert_eq!(workspace.has("a.txt"), written, "{listed}");
+    }
+}

@@ -24,6 +24,8 @@ pub enum Mode {
     Default,
     /// Reads and file edits run, every other write asks.
     AcceptEdits,
+    /// Reads run, everything else only when a rule allows it: a job that nobody watches.
+    Unattended,
     /// Everything runs but what a rule denies or asks about.
     Full,
 }
@@ -68,6 +70,11 @@ impl Policy {
             (Mode::Plan, _) => {
                 told("Permission denied: this is plan mode, and only reading is allowed.".to_owned())
             }
+            (Mode::Unattended, _) => told(
+                "Permission denied: nobody watches this run, and no rule allows this. Find another way, or say what \
+                 you need."
+                    .to_owned(),
+            ),
             (_, Category::Write) if self.ask_for_writes => Decision::Ask,
             (Mode::Default, Category::Write) => Decision::Allow,
             (Mode::AcceptEdits, Category::Write) if proposal.edits_files() => Decision::Allow,

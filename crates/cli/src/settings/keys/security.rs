@@ -20,7 +20,8 @@ pub(super) static SECTION: Section = Section {
             },
             help: "How far the agent may go when no rule says otherwise.",
             effect: "`plan` reads only; `default` reads and writes, and asks before what destroys or reaches outside; \
-                     `accept-edits` asks before every write that is not a file edit; `full` asks only where a rule says so.",
+                     `accept-edits` asks before every write that is not a file edit; `unattended` \
+                     reads, and runs what `security.allow` lists; `full` asks only where a rule says so.",
             example: "\"plan\"",
             project_ok: false,
         },
