@@ -16,8 +16,11 @@ use async_trait::async_trait;
 use futures_util::Stream;
 use futures_util::stream::BoxStream;
 
-pub use windlass_core::event::{Asking, DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, StepStatus};
+pub use windlass_core::event::{
+    Asking, DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, SessionEvent, StepStatus,
+};
 pub use windlass_core::id::{CallId, MessageId, SessionId};
+pub use windlass_core::log::{Label, SessionInfo};
 pub use windlass_core::message::{FinishReason, Message, Part, Role};
 pub use windlass_core::model::Usage;
 pub use windlass_core::permission::Answer;
@@ -30,6 +33,47 @@ pub struct Submission {
     pub session: SessionId,
     /// The input, in order.
     pub parts: Vec<Part>,
+    /// What becomes of it when the session is busy.
+    pub on_busy: OnBusy,
+}
+
+/// What becomes of an input for a session that runs a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnBusy {
+    /// It is not taken.
+    #[default]
+    Refuse,
+    /// It waits until the session is free.
+    Queue,
+    /// The running turn hears it between two iterations.
+    Steer,
+}
+
+/// How a session begins to be worked in.
+#[derive(Debug, Clone)]
+pub enum Begin {
+    /// A new one.
+    New {
+        /// Its id; one is made when `None`.
+        id: Option<SessionId>,
+        /// The folder it works in.
+        place: String,
+        /// What it is called.
+        label: Label,
+        /// The session it is started from.
+        parent: Option<SessionId>,
+    },
+    /// One that exists.
+    Resume(SessionId),
+    /// A new one that begins with another one's past.
+    Fork {
+        /// The other one.
+        of: SessionId,
+        /// Its last entry that counts; all of them when `None`.
+        after: Option<u64>,
+        /// The id of the new one; one is made when `None`.
+        id: Option<SessionId>,
+    },
 }
 
 impl Submission {
@@ -38,6 +82,7 @@ impl Submission {
         Self {
             session,
             parts: vec![Part::text(text)],
+            on_busy: OnBusy::default(),
         }
     }
 }
@@ -45,7 +90,14 @@ impl Submission {
 /// The way in. Implemented by whatever runs turns; used by every front end.
 #[async_trait]
 pub trait Client: Send + Sync {
-    /// Takes an input and returns the events of the turn it starts, at once. Must not wait for the model.
+    /// Makes a session or takes one up. It is this process's until it has been idle for a while.
+    ///
+    /// # Errors
+    /// When there is no such session, somebody else works in it, or it cannot be stored.
+    async fn begin(&self, begin: Begin) -> Result<SessionInfo, ClientError>;
+
+    /// Takes an input and returns the events of the turn it starts, at once. Must not wait for the model. The input is
+    /// stored when this returns.
     ///
     /// # Errors
     /// When the input is not taken; then nothing was stored and nothing runs.
@@ -57,6 +109,19 @@ pub trait Client: Send + Sync {
 
     /// Answers a permission request or a question of the session's running turn. Returns whether it was waited for.
     async fn reply(&self, session: &SessionId, call: &CallId, reply: Reply) -> bool;
+
+    /// The events of a session after a number, those to come included. A reader that is too slow misses live events, and
+    /// is told so; state events it never misses.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    async fn subscribe(&self, session: &SessionId, after: u64) -> Result<EventStream, ClientError>;
+
+    /// Makes the conversation smaller now, and returns the events of that.
+    ///
+    /// # Errors
+    /// When the session is busy or there is none.
+    async fn summarize(&self, session: &SessionId) -> Result<EventStream, ClientError>;
 }
 
 /// What a person says to a [`Asking::PermissionRequest`] or an [`Asking::Question`].
@@ -74,9 +139,24 @@ pub enum ClientError {
     /// The session runs a turn already.
     #[error("session {0} is busy with another turn")]
     Busy(SessionId),
+    /// Too many inputs wait for the session already.
+    #[error("session {0} has too many inputs waiting")]
+    QueueFull(SessionId),
+    /// There is no such session.
+    #[error("there is no session {0}")]
+    Unknown(SessionId),
     /// The input has no content.
     #[error("the input is empty")]
     Empty,
+    /// The session is being closed.
+    #[error("session {0} is being closed")]
+    Closed(SessionId),
+    /// What the session needs could not be made.
+    #[error("{0}")]
+    Setup(String),
+    /// The store failed.
+    #[error("{0}")]
+    Store(String),
 }
 
 /// The events of one turn. The last one is terminal.

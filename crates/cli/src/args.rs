@@ -148,6 +148,22 @@ pub(crate) struct ExecOptions {
     #[arg(long)]
     pub(crate) require_done: bool,
 
+    /// Go on with the session that was last worked in from this folder
+    #[arg(long = "continue", conflicts_with_all = ["resume", "ephemeral"])]
+    pub(crate) continue_last: bool,
+
+    /// Go on with this session: its name, or the beginning of its id
+    #[arg(short, long, value_name = "SESSION", conflicts_with = "ephemeral")]
+    pub(crate) resume: Option<String>,
+
+    /// Leave that session as it is, and go on in a copy of it
+    #[arg(long)]
+    pub(crate) fork: bool,
+
+    /// Keep nothing of this session
+    #[arg(long)]
+    pub(crate) ephemeral: bool,
+
     /// How far the agent may go: plan, default, accept-edits, unattended or full
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,

@@ -1,28 +1,30 @@
 //! From settings to everything a turn needs.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use windlass_api::SessionInfo;
 use windlass_core::compact::{AutoCompact, Compactor, Summarize};
 use windlass_core::dispatch::Execution;
 use windlass_core::id::SessionId;
 use windlass_core::middleware::Middleware;
-use windlass_core::permission::{Approver, Granting, Mode, Policy, Rule, Rules};
+use windlass_core::permission::{Asker, Granting, Mode, Policy, Rule, Rules};
 use windlass_core::provider::Provider;
 use windlass_core::run::IncompleteWork;
 use windlass_core::tool::ExecutionContext;
 use windlass_core::turn::{Limits, OnMaxIterations};
-use windlass_tools::{FetchConfig, TodoList, ToolsConfig, builtin, child_environment};
+use windlass_service::{Bench, CallSettings, Setup, Workshop};
+use windlass_tools::declared::hex_digest;
+use windlass_tools::{FetchConfig, OutputStore, TodoList, ToolsConfig, builtin, child_environment};
 
 use crate::environment;
 use crate::exit::Problem;
+use crate::folders::Folders;
 use crate::grants::{GrantFile, NobodyNow};
-use crate::local::{Assembly, CallSettings};
 use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
 use crate::reach::Reach;
 use crate::reload::{ToolFiles, Workbench};
-use crate::replies::Replies;
 use crate::settings::{self, PermissionMode, Settings, ToolExecution};
 
 /// What the run is about, beside its settings.
@@ -39,6 +41,7 @@ pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(Workbench
     let todos = TodoList::new();
     let reach = Reach::new(&settings.security, &purpose.cwd)?;
     let ground = reach.ground()?;
+    let folders = environment::folders()?;
     let config = ToolsConfig {
         command_timeout: settings.tools.timeout,
         max_command_output: settings.tools.max_output_bytes,
@@ -48,12 +51,23 @@ pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(Workbench
         blocked_commands: settings.security.blocked_commands.clone(),
         walls: reach.walls(&ground),
         fetch: settings.security.network.then(FetchConfig::default),
+        outputs: Some(Arc::new(outputs(&folders, &purpose.session))),
         ground,
         ..ToolsConfig::default()
     };
-    let files = ToolFiles::new(environment::folders()?, &purpose.cwd);
+    let files = ToolFiles::new(folders, &purpose.cwd);
     let execution = execution_context(purpose);
     Ok((Workbench::new(builtin(&config), config, files, execution)?, todos))
+}
+
+/// CTX-11: where a session's long outputs are kept. Commands cannot go there, `tool_output` reads it for them.
+fn outputs(folders: &Folders, session: &SessionId) -> OutputStore {
+    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
+    let name = match session.as_str() {
+        plain if !plain.is_empty() && plain.chars().all(is_plain) => plain.to_owned(),
+        odd => hex_digest(odd.as_bytes()),
+    };
+    OutputStore::new(folders.outputs().join(name)).sharing(folders.outputs())
 }
 
 /// Where calls run.
@@ -65,12 +79,26 @@ fn execution_context(purpose: &Purpose) -> Arc<ExecutionContext> {
     })
 }
 
-/// Puts a turn's parts together.
+/// What a session works with, made before the session is, so that what is wrong is told with its own exit code.
+pub(crate) struct SessionBench {
+    provider: Arc<dyn Provider>,
+    workbench: Workbench,
+    limits: Limits,
+    max_output: Option<u64>,
+    calls: CallSettings,
+    middleware: Vec<Arc<dyn Middleware>>,
+    compactor: Option<Arc<dyn Compactor>>,
+    incomplete: Arc<OpenWork>,
+    /// Keeps lasting answers, where somebody is asked.
+    grants: Option<GrantFile>,
+}
+
+/// Puts a session's parts together.
 pub(crate) fn assemble(
     settings: &Settings,
     provider: Arc<dyn Provider>,
     purpose: &Purpose,
-) -> Result<Assembly, Problem> {
+) -> Result<SessionBench, Problem> {
     let (mut workbench, todos) = tools(settings, purpose)?;
     let mut system = settings
         .agent
@@ -81,7 +109,6 @@ pub(crate) fn assemble(
         system.push_str(REQUIRE_DONE);
     }
     workbench.set_system_prompt(system);
-    let replies = Replies::default();
     let context = &settings.context;
     let middleware: Vec<Arc<dyn Middleware>> = if context.auto_compact {
         vec![Arc::new(AutoCompact {
@@ -95,36 +122,75 @@ pub(crate) fn assemble(
             keep_recent: context.keep_recent_messages,
         }) as _
     });
-    Ok(Assembly {
+    let grants = || -> Result<GrantFile, Problem> { Ok(GrantFile::new(&environment::folders()?.data)) };
+    Ok(SessionBench {
         provider,
-        workbench: Mutex::new(workbench),
         limits: limits(settings),
         max_output: settings.agent.max_output_tokens,
         calls: CallSettings {
-            approver: approver(purpose, &replies)?,
-            replies,
+            execution: workbench.execution(),
+            // Whoever is asked is known when the session is.
+            approver: Arc::new(NobodyNow(grants()?)),
             mode: execution(settings.tools.execution),
             timeout: settings.tools.timeout,
             max_result_chars: settings.tools.max_tool_result_chars,
+            outputs: workbench.outputs().map(|store| store as _),
+            retry_transient: settings.tools.retry_transient,
             policy: policy(settings),
         },
+        workbench,
         middleware,
         compactor,
-        incomplete: Some(Arc::new(OpenWork {
+        incomplete: Arc::new(OpenWork {
             todos,
             require_done: purpose.require_done,
-        })),
+        }),
+        grants: purpose.interactive.then(grants).transpose()?,
     })
 }
 
-/// Asks whoever is there, once about the same.
-fn approver(purpose: &Purpose, replies: &Replies) -> Result<Arc<dyn Approver>, Problem> {
-    let grants = GrantFile::new(&environment::folders()?.data);
-    Ok(if purpose.interactive {
-        Arc::new(Granting::new(replies.clone(), Box::new(grants)))
-    } else {
-        Arc::new(NobodyNow(grants))
-    })
+#[async_trait]
+impl Bench for SessionBench {
+    async fn setup(&mut self) -> Setup {
+        let (offer, notices) = self.workbench.refresh();
+        Setup {
+            provider: Arc::clone(&self.provider),
+            tools: offer.tools,
+            prefix: offer.prefix,
+            limits: self.limits.clone(),
+            max_output: self.max_output,
+            calls: CallSettings {
+                execution: offer.execution,
+                ..self.calls.clone()
+            },
+            middleware: self.middleware.clone(),
+            compactor: self.compactor.clone(),
+            incomplete: Some(Arc::clone(&self.incomplete) as _),
+            titles: None,
+            notices,
+        }
+    }
+}
+
+/// A workshop with one bench, for the one session of a run.
+pub(crate) struct OneBench(Mutex<Option<SessionBench>>);
+
+impl OneBench {
+    pub(crate) fn new(bench: SessionBench) -> Self {
+        Self(Mutex::new(Some(bench)))
+    }
+}
+
+#[async_trait]
+impl Workshop for OneBench {
+    async fn bench(&self, _: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String> {
+        let bench = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut bench = bench.ok_or("this run has one session, and it was begun already")?;
+        if let Some(grants) = bench.grants.take() {
+            bench.calls.approver = Arc::new(Granting::new(asker, Box::new(grants)));
+        }
+        Ok(Box::new(bench))
+    }
 }
 
 fn limits(settings: &Settings) -> Limits {

@@ -11,6 +11,7 @@ use crate::connect::{connect_sim, start_sim};
 use crate::environment;
 use crate::exec::{Job, run};
 use crate::exit::{Exit, Problem};
+use crate::keeping::Which;
 use crate::output::Style;
 use crate::terminal::say;
 
@@ -46,6 +47,8 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
         require_done: false,
         style,
         interactive: false,
+        which: Which::Ephemeral,
+        fork: false,
     };
     let result = run(&settings, &connection, folder.clone(), job).await?;
     if result.exit != Exit::Ok {

@@ -10,17 +10,20 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use windlass_api::{
-    Asking, Client, ClientError, Event, EventStream, FailureKind, Part, SessionId, Submission,
+    Asking, Client, ClientError, Event, EventStream, FailureKind, OnBusy, Part, SessionId, Submission,
 };
+use windlass_core::clock::SystemClock;
+use windlass_service::{Options, Service};
+use windlass_store::SqliteStore;
 use windlass_tools::process;
 
 use self::input::read_prompt;
 use self::schema::AnswerSchema;
 use crate::args::{ExecOptions, OutputFormat};
-use crate::assemble::{Purpose, assemble};
+use crate::assemble::{OneBench, Purpose, assemble};
 use crate::connect::{Connection, connect};
 use crate::exit::{Exit, Problem};
-use crate::local::LocalClient;
+use crate::keeping::{self, Keeper, Which};
 use crate::output::{Printer, RunResult, Style, Totals, Trouble, printer};
 use crate::settings::Settings;
 use crate::signals::Signals;
@@ -45,6 +48,7 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
     for warning in &settings.warnings {
         style.warn(warning);
     }
+    let (which, fork) = Which::of(options)?;
     let prompt = read_prompt(words, style).await?;
     let connection = connect(&settings, &environment::var).await?;
     check_cost_limit(&settings, &connection)?;
@@ -58,6 +62,8 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         require_done: options.require_done,
         style,
         interactive: options.output_format == OutputFormat::Text && asking::somebody_is_there(),
+        which,
+        fork,
     };
     Ok(run(&settings, &connection, cwd, job).await?.exit)
 }
@@ -71,6 +77,10 @@ pub(crate) struct Job {
     pub(crate) style: Style,
     /// Whether questions are asked on the terminal.
     pub(crate) interactive: bool,
+    /// The session it belongs to.
+    pub(crate) which: Which,
+    /// Whether that is copied first.
+    pub(crate) fork: bool,
 }
 
 /// Runs a job to its end, output included, and leaves no process behind.
@@ -80,24 +90,43 @@ pub(crate) async fn run(
     cwd: PathBuf,
     job: Job,
 ) -> Result<RunResult, Problem> {
-    let session = SessionId::generate();
     let begun = Instant::now();
+    let keeper = Keeper::open(&job.which)?;
+    let (begin, session, past) = keeping::begin(&keeper.store, &job.which, job.fork, &cwd).await?;
     let purpose = Purpose {
         cwd: cwd.clone(),
         session: session.clone(),
         require_done: job.require_done,
         interactive: job.interactive,
     };
-    let client = LocalClient::new(assemble(settings, Arc::clone(&connection.provider), &purpose)?);
+    let bench = assemble(settings, Arc::clone(&connection.provider), &purpose)?;
+    let service = Service::new(
+        Arc::clone(&keeper.store) as _,
+        Arc::new(OneBench::new(bench)),
+        Arc::new(SystemClock::default()),
+        SqliteStore::owner(),
+        Options::default(),
+    );
+    service.begin(begin).await.map_err(not_begun)?;
+    if let Some(info) = &past {
+        job.style.note(&format!("going on with {}", keeping::line(info)));
+    }
     let mut runner = Runner {
-        client: &client,
+        client: &service,
         session,
         printer: printer(job.format, job.style),
         signals: Signals::listen(),
         totals: Totals::default(),
         interactive: job.interactive,
     };
-    let mut parts = vec![Part::text(prompt::environment(&cwd)), Part::text(job.prompt)];
+    let mut parts = Vec::new();
+    if past
+        .as_ref()
+        .is_none_or(|past| past.place != cwd.display().to_string())
+    {
+        parts.push(Part::text(prompt::environment(&cwd)));
+    }
+    parts.push(Part::text(job.prompt));
     if let Some(schema) = &job.schema {
         parts.push(Part::text(schema.instruction()));
     }
@@ -126,6 +155,7 @@ pub(crate) async fn run(
     if runner.printer.finish(&result).is_err() {
         result.exit = Exit::BrokenPipe;
     }
+    service.close().await;
     process::settle(LAST_CALL).await;
     Ok(result)
 }
@@ -157,7 +187,7 @@ impl Ending {
 }
 
 struct Runner<'a> {
-    client: &'a LocalClient,
+    client: &'a Service,
     session: SessionId,
     printer: Box<dyn Printer>,
     signals: Signals,
@@ -172,12 +202,17 @@ impl Runner<'_> {
             .submit(Submission {
                 session: self.session.clone(),
                 parts,
+                on_busy: OnBusy::Refuse,
             })
             .await
         {
             Ok(events) => self.watch(events).await,
             Err(error @ ClientError::Busy(_)) => Ending::failed(Exit::Busy, "busy", error.to_string(), None),
             Err(error @ ClientError::Empty) => Ending::failed(Exit::Usage, "empty", error.to_string(), None),
+            Err(error) => {
+                let problem = not_begun(error);
+                Ending::failed(problem.exit, "store", problem.to_string(), None)
+            }
         }
     }
 
@@ -319,6 +354,17 @@ impl Runner<'_> {
             }
         }
     }
+}
+
+/// What a session that could not be used says, with its exit code.
+fn not_begun(error: ClientError) -> Problem {
+    let exit = match &error {
+        ClientError::Busy(_) | ClientError::QueueFull(_) => Exit::Busy,
+        ClientError::Empty | ClientError::Unknown(_) => Exit::Usage,
+        ClientError::Closed(_) | ClientError::Setup(_) => Exit::Failed,
+        ClientError::Store(_) => Exit::Store,
+    };
+    Problem::new(exit, error.to_string())
 }
 
 /// The folder to work in.

@@ -25,6 +25,8 @@ pub(crate) enum Exit {
     Provider = 8,
     /// The answer does not match the output schema.
     Schema = 9,
+    /// The store of sessions cannot be used.
+    Store = 10,
     /// Interrupted by the user.
     Interrupted = 130,
     /// Whoever read the output has gone.
@@ -44,6 +46,7 @@ Exit codes:
   7    the cost limit was reached
   8    the provider failed, refused the key or could not be reached
   9    the answer does not match --output-schema
+  10   the store of sessions cannot be used
   130  interrupted";
 
 impl Exit {
@@ -58,7 +61,8 @@ impl Exit {
             | FailureKind::EmptyReply
             | FailureKind::Refusal
             | FailureKind::Stopped
-            | FailureKind::Log => Self::Failed,
+            | FailureKind::Interrupted => Self::Failed,
+            FailureKind::Log => Self::Store,
         }
     }
 

@@ -89,6 +89,11 @@ impl Folders {
         self.data.join("trust.json")
     }
 
+    /// The long outputs of all sessions, each in a folder of its own.
+    pub(crate) fn outputs(&self) -> PathBuf {
+        self.state.join("outputs")
+    }
+
     /// The project around `cwd`: the nearest one, never from outside the repository.
     pub(crate) fn project(&self, cwd: &Path) -> Option<Project> {
         for folder in cwd.ancestors() {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use windlass_core::provider::Prefix;
 use windlass_core::tool::{ExecutionContext, ToolSet};
-use windlass_tools::ToolsConfig;
 use windlass_tools::declared::{DeclarationError, Declarations, LastGood, Paths, Refresh, Source};
+use windlass_tools::{OutputStore, ToolsConfig};
 
 use crate::environment;
 use crate::exit::{Exit, Problem};
@@ -104,6 +104,11 @@ impl Workbench {
                 ..(*self.offer.execution).clone()
             });
         }
+    }
+
+    /// Where the whole of a long output is kept.
+    pub(crate) fn outputs(&self) -> Option<Arc<OutputStore>> {
+        self.config.outputs.clone()
     }
 
     /// Where calls run.
@@ -220,3 +225,7 @@ pub(crate) fn source(declared: &Declarations, name: &str) -> &'static str {
         None => "built-in",
     }
 }
+
+#[cfg(test)]
+#[path = "reload_tests.rs"]
+mod tests;

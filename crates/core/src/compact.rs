@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Timestamp;
 use crate::event::Event;
 use crate::id::SessionId;
-use crate::message::{Compaction, Message, Part, Role};
+use crate::message::{Binary, Compaction, Message, Part, Role};
 use crate::middleware::{IterationView, Middleware, Verdict};
 use crate::model::Usage;
 use crate::provider::{Prefix, Provider, Request, ToolChoice};
@@ -60,7 +60,10 @@ pub enum CompactError {
 }
 
 /// Runs the configured compactor and tells what it did.
-pub(crate) async fn compact(deps: &Deps<'_>, history: &[Arc<Message>]) -> Result<Compacted, String> {
+///
+/// # Errors
+/// Says, in a form people can read, why nothing was done.
+pub async fn compact(deps: &Deps<'_>, history: &[Arc<Message>]) -> Result<Compacted, String> {
     let compactor = deps.compactor.ok_or_else(|| "compaction is off".to_owned())?;
     let before = estimate_tokens(history);
     deps.events.live(Event::Status {
@@ -82,8 +85,38 @@ pub(crate) async fn compact(deps: &Deps<'_>, history: &[Arc<Message>]) -> Result
     if after >= before {
         return Err(CompactError::NoGain.to_string());
     }
-    let _ = deps.events.record(Event::Compaction { before, after }).await;
+    tell(deps, history, &smaller.history, before, after).await?;
     Ok(smaller)
+}
+
+/// Records what is new in the smaller history, and which messages it is made of from here on.
+async fn tell(
+    deps: &Deps<'_>,
+    old: &[Arc<Message>],
+    new: &[Arc<Message>],
+    before: u64,
+    after: u64,
+) -> Result<(), String> {
+    let is_new = |message: &&Arc<Message>| !old.iter().any(|known| known.id == message.id);
+    let mut events: Vec<Event> = new
+        .iter()
+        .filter(is_new)
+        .map(|message| Event::Message {
+            message: Arc::clone(message),
+        })
+        .collect();
+    events.push(Event::Compaction {
+        before,
+        after,
+        history: new.iter().map(|message| message.id.clone()).collect(),
+    });
+    for event in events {
+        deps.events
+            .record(event)
+            .await
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 /// Replaces the middle of the conversation by a summary; the first message and a recent tail stay.
@@ -229,13 +262,21 @@ fn part_bytes(part: &Part) -> usize {
         Part::Text(text) => text.text.len(),
         Part::Reasoning(reasoning) => reasoning.text.len(),
         Part::ToolCall(call) => call.name.len() + call.input.len(),
-        Part::ToolResult(result) => result.content.len(),
+        Part::ToolResult(result) => {
+            result.content.len() + result.images.iter().map(image_bytes).sum::<usize>()
+        }
         Part::Compaction(compaction) => compaction.summary.len(),
         Part::Compressed(compressed) => compressed.text.len(),
-        Part::Binary(binary) => binary.data.len() / 8,
+        Part::Binary(binary) => image_bytes(binary),
         Part::ImageUrl(_) => 4_000,
         Part::Finish(_) | Part::Unknown(_) => 0,
     }
+}
+
+/// A picture costs by its size on the screen, and providers shrink what is large.
+fn image_bytes(image: &Binary) -> usize {
+    const MOST: usize = 8_000;
+    (image.data.len() / 8).min(MOST)
 }
 
 /// Asks for compaction when the context fills up.

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::{CallId, SessionId};
+use crate::id::{CallId, MessageId, SessionId};
 use crate::message::{FinishReason, Message};
 use crate::model::Usage;
 use crate::permission::Proposal;
@@ -123,6 +123,9 @@ pub enum Event {
         before: u64,
         /// Tokens after.
         after: u64,
+        /// The messages of the conversation from here on, in order; the others are still in the record.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        history: Vec<MessageId>,
     },
     /// A request failed and will be sent again.
     Retry {
@@ -195,6 +198,21 @@ pub enum Event {
     /// Something that waits for a person.
     #[serde(untagged)]
     Asking(Asking),
+    /// Something about the session around the turns.
+    #[serde(untagged)]
+    Session(SessionEvent),
+}
+
+/// What happens to a session between and beside its turns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SessionEvent {
+    /// The inputs that wait for the session to be free, the next one first.
+    Queue {
+        /// All of them.
+        #[serde(deserialize_with = "messages_from_value")]
+        messages: Vec<Arc<Message>>,
+    },
 }
 
 /// What a person is asked, and what came of it.
@@ -279,6 +297,8 @@ pub enum FailureKind {
     Stopped,
     /// The record could not be written.
     Log,
+    /// The program was stopped before the turn ended.
+    Interrupted,
 }
 
 impl Event {
@@ -339,6 +359,13 @@ fn message_from_value<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Resu
     serde_json::from_value(value)
         .map(Arc::new)
         .map_err(serde::de::Error::custom)
+}
+
+fn messages_from_value<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Arc<Message>>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    serde_json::from_value(value).map_err(serde::de::Error::custom)
 }
 
 /// The JSON Schema of [`Envelope`].

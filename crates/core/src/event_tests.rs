@@ -73,7 +73,11 @@ fn samples() -> Vec<Event> {
             cost_usd: Some(0.1),
             cause: "turn".into(),
         },
-        Event::Compaction { before: 9, after: 3 },
+        Event::Compaction {
+            before: 9,
+            after: 3,
+            history: vec!["m".into()],
+        },
         Event::Retry {
             attempt: 1,
             max_attempts: 8,

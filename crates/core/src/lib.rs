@@ -59,6 +59,7 @@ pub mod context;
 pub mod dispatch;
 pub mod event;
 pub mod id;
+pub mod log;
 pub mod message;
 pub mod middleware;
 pub mod model;

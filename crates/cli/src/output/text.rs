@@ -81,7 +81,9 @@ impl Style {
                     "{message}; trying again in {seconds:.1} s ({attempt} of {max_attempts})"
                 ));
             }
-            Event::Compaction { before, after } => self.note(&format!("Compacting: {before}→{after} tokens")),
+            Event::Compaction { before, after, .. } => {
+                self.note(&format!("Compacting: {before}→{after} tokens"))
+            }
             _ => {}
         }
     }

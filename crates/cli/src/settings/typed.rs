@@ -36,6 +36,8 @@ pub(crate) struct ToolSettings {
     pub(crate) max_tool_result_chars: usize,
     /// TOOL-3: bytes of a command's output that are kept.
     pub(crate) max_output_bytes: usize,
+    /// TOOL-7: whether a read is tried again after a transient error.
+    pub(crate) retry_transient: bool,
 }
 
 /// PROV-6: how failed requests are repeated.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,17 @@ pub trait Asker: Send + Sync {
     /// Waits for the answer to a tool's question. `None` when there will be none.
     async fn answer(&self, _call: &CallId, _question: &Question) -> Option<String> {
         None
+    }
+}
+
+#[async_trait]
+impl Asker for Arc<dyn Asker> {
+    async fn ask(&self, proposal: &Proposal) -> Answer {
+        (**self).ask(proposal).await
+    }
+
+    async fn answer(&self, call: &CallId, question: &Question) -> Option<String> {
+        (**self).answer(call, question).await
     }
 }
 

@@ -1,7 +1,5 @@
 //! Answers that last, and what they do not cover.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::*;

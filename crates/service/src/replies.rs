@@ -1,4 +1,4 @@
-//! Questions to the person at the terminal, from the turn that waits to the front end that answers.
+//! Questions to a person, from the turn that waits to the front end that answers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,22 +1,27 @@
 //! Tools that come, change, break and go between turns.
 
 use std::fs;
-use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
+use windlass_api::{Begin, Client, Event, Label, Part, SessionId, SessionInfo, Submission};
+use windlass_core::clock::SystemClock;
+use windlass_core::dispatch::Execution;
 use windlass_core::model::Model;
-use windlass_core::permission::NobodyToAsk;
-use windlass_core::provider::{Prefix, ProviderEvent, Request};
+use windlass_core::permission::{Asker, NobodyToAsk, Policy};
+use windlass_core::provider::{Provider, ProviderEvent, Request};
 use windlass_core::script::{Scene, ScriptedProvider};
-use windlass_core::tool::{ExecutionContext, ToolSpec};
-use windlass_tools::{Ground, ToolsConfig, builtin, child_environment};
+use windlass_core::tool::ToolSpec;
+use windlass_core::turn::Limits;
+use windlass_service::{Bench, CallSettings, Options, Service, Setup, Workshop};
+use windlass_store::SqliteStore;
+use windlass_tools::{Ground, builtin, child_environment};
 
 use super::*;
-use crate::folders::Folders;
-use crate::reload::ToolFiles;
 use crate::trust::trust_for_test;
 
 const TOOL: &str = "tools:\n  - {name: one, description: x, category: read, cmd: sh, args: [run.sh]}\n";
@@ -52,7 +57,7 @@ struct Bed {
     root: tempfile::TempDir,
     folders: Folders,
     provider: Arc<Recorder>,
-    client: LocalClient,
+    client: Service,
 }
 
 impl Bed {
@@ -92,7 +97,18 @@ impl Bed {
             script,
             prefixes: Mutex::default(),
         });
-        let client = LocalClient::new(assembly(Arc::clone(&provider) as _, workbench));
+        let bench = TestBench {
+            provider: Arc::clone(&provider),
+            workbench,
+        };
+        let store = SqliteStore::open(&root.path().join("session.db")).unwrap();
+        let client = Service::new(
+            Arc::new(store),
+            Arc::new(TestWorkshop(Mutex::new(Some(bench)))),
+            Arc::new(SystemClock::default()),
+            SqliteStore::owner(),
+            Options::default(),
+        );
         Self {
             root,
             folders,
@@ -116,9 +132,19 @@ impl Bed {
 
     /// Runs a turn: the declared tools that were offered, and the warnings.
     async fn turn(&self) -> (Vec<String>, Vec<String>) {
+        let session = SessionId::from("s");
+        let begin = Begin::New {
+            id: Some(session.clone()),
+            place: "/project".to_owned(),
+            label: Label::default(),
+            parent: None,
+        };
+        // The first turn makes the session, the others find it.
+        let _ = self.client.begin(begin).await;
         let submission = Submission {
-            session: SessionId::from("s"),
+            session,
             parts: vec![Part::text("go")],
+            on_busy: Default::default(),
         };
         let mut events = self.client.submit(submission).await.unwrap();
         let mut warnings = Vec::new();
@@ -142,23 +168,47 @@ impl Bed {
     }
 }
 
-fn assembly(provider: Arc<dyn Provider>, workbench: Workbench) -> Assembly {
-    Assembly {
-        provider,
-        workbench: Mutex::new(workbench),
-        limits: Limits::default(),
-        max_output: None,
-        calls: CallSettings {
-            approver: Arc::new(NobodyToAsk),
-            replies: Replies::default(),
-            mode: Execution::Auto,
-            timeout: Duration::from_secs(10),
-            max_result_chars: 1_000,
-            policy: Policy::default(),
-        },
-        middleware: Vec::new(),
-        compactor: None,
-        incomplete: None,
+/// A bench of one workbench and one model.
+struct TestBench {
+    provider: Arc<Recorder>,
+    workbench: Workbench,
+}
+
+#[async_trait]
+impl Bench for TestBench {
+    async fn setup(&mut self) -> Setup {
+        let (offer, notices) = self.workbench.refresh();
+        Setup {
+            provider: Arc::clone(&self.provider) as _,
+            tools: offer.tools,
+            prefix: offer.prefix,
+            limits: Limits::default(),
+            max_output: None,
+            calls: CallSettings {
+                execution: offer.execution,
+                policy: Policy::default(),
+                approver: Arc::new(NobodyToAsk),
+                mode: Execution::Auto,
+                timeout: Duration::from_secs(10),
+                max_result_chars: 1_000,
+                outputs: None,
+                retry_transient: true,
+            },
+            middleware: Vec::new(),
+            compactor: None,
+            incomplete: None,
+            titles: None,
+            notices,
+        }
+    }
+}
+
+struct TestWorkshop(Mutex<Option<TestBench>>);
+
+#[async_trait]
+impl Workshop for TestWorkshop {
+    async fn bench(&self, _: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String> {
+        Ok(Box::new(self.0.lock().unwrap().take().unwrap()))
     }
 }
 

@@ -1,0 +1,200 @@
+//! Which session a run belongs to, and where sessions are kept.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use windlass_api::{Begin, Label, SessionId, SessionInfo};
+use windlass_core::clock::{Clock, SystemClock};
+use windlass_core::log::{LogError, SessionQuery, Sessions, Standing};
+use windlass_store::SqliteStore;
+
+use crate::args::ExecOptions;
+use crate::environment;
+use crate::exit::{Exit, Problem};
+
+/// Which session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// A new one.
+    New,
+    /// A new one of which nothing is kept.
+    Ephemeral,
+    /// The last one of this folder.
+    Latest,
+    /// The one of this name or id.
+    Called(String),
+}
+
+impl Which {
+    pub(crate) fn of(options: &ExecOptions) -> Result<(Self, bool), Problem> {
+        let which = match &options.resume {
+            Some(called) => Self::Called(called.clone()),
+            None if options.continue_last => Self::Latest,
+            None if options.ephemeral => Self::Ephemeral,
+            None => Self::New,
+        };
+        let goes_on = matches!(which, Self::Latest | Self::Called(_));
+        if options.fork && !goes_on {
+            return Err(Problem::usage(
+                "--fork copies a session: name it with --resume, or take the last one with --continue",
+            ));
+        }
+        Ok((which, options.fork))
+    }
+}
+
+/// Where sessions are kept. What keeps nothing goes with this value.
+pub(crate) struct Keeper {
+    pub(crate) store: Arc<SqliteStore>,
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Keeper {
+    /// Opens the store of this user, or one for this run alone.
+    pub(crate) fn open(which: &Which) -> Result<Self, Problem> {
+        if *which == Which::Ephemeral {
+            let folder = tempfile::tempdir().map_err(|error| Problem::new(Exit::Store, error.to_string()))?;
+            let store = SqliteStore::open(&folder.path().join("session.db")).map_err(problem)?;
+            return Ok(Self {
+                store: Arc::new(store),
+                _folder: Some(folder),
+            });
+        }
+        let store = SqliteStore::open(&database()?).map_err(problem)?;
+        Ok(Self {
+            store: Arc::new(store),
+            _folder: None,
+        })
+    }
+}
+
+/// The user's database.
+pub(crate) fn database() -> Result<PathBuf, Problem> {
+    Ok(environment::folders()?.data.join("windlass.db"))
+}
+
+/// How to begin, and the session that is gone on with.
+pub(crate) async fn begin(
+    store: &SqliteStore,
+    which: &Which,
+    fork: bool,
+    cwd: &Path,
+) -> Result<(Begin, SessionId, Option<SessionInfo>), Problem> {
+    let found = match which {
+        Which::New | Which::Ephemeral => None,
+        Which::Latest => Some(latest(store, cwd).await?),
+        Which::Called(called) => Some(find(store, called).await?),
+    };
+    let new = SessionId::generate();
+    Ok(match found {
+        None => {
+            let begin = Begin::New {
+                id: Some(new.clone()),
+                place: cwd.display().to_string(),
+                label: Label::default(),
+                parent: None,
+            };
+            (begin, new, None)
+        }
+        Some(info) if fork => {
+            let begin = Begin::Fork {
+                of: info.id.clone(),
+                after: None,
+                id: Some(new.clone()),
+            };
+            (begin, new, Some(info))
+        }
+        Some(info) => (Begin::Resume(info.id.clone()), info.id.clone(), Some(info)),
+    })
+}
+
+async fn latest(store: &SqliteStore, cwd: &Path) -> Result<SessionInfo, Problem> {
+    let query = SessionQuery {
+        place: Some(cwd.display().to_string()),
+        limit: 1,
+        ..SessionQuery::default()
+    };
+    let found = store.list(&query).await.map_err(problem)?;
+    found.into_iter().next().ok_or_else(|| {
+        Problem::usage(format!(
+            "--continue: there is no session in {}; `windlass sessions list` shows all",
+            cwd.display()
+        ))
+    })
+}
+
+/// The one session of this name, or whose id begins so.
+pub(crate) async fn find(store: &SqliteStore, called: &str) -> Result<SessionInfo, Problem> {
+    let query = SessionQuery {
+        called: Some(called.to_owned()),
+        children: true,
+        limit: 10,
+        ..SessionQuery::default()
+    };
+    let mut found = store.list(&query).await.map_err(problem)?;
+    // A whole id or name is meant before the beginning of another id.
+    if let Some(exact) = found
+        .iter()
+        .position(|info| info.id.as_str() == called || info.label.name.as_deref() == Some(called))
+    {
+        return Ok(found.swap_remove(exact));
+    }
+    match found.len() {
+        0 => Err(Problem::usage(format!(
+            "there is no session {called}; `windlass sessions list` shows all"
+        ))),
+        1 => Ok(found.swap_remove(0)),
+        _ => {
+            let lines: Vec<String> = found.iter().map(line).collect();
+            Err(Problem::usage(format!(
+                "{called} fits several sessions; write more of the id:\n{}",
+                lines.join("\n")
+            )))
+        }
+    }
+}
+
+/// A session in a line.
+pub(crate) fn line(info: &SessionInfo) -> String {
+    let name = info.label.name.as_deref().map(|name| format!("{name}: "));
+    format!(
+        "{}  {:>4} messages  {:<9} {:>8}  {}{}",
+        info.id,
+        info.totals.messages,
+        standing(info.standing),
+        ago(info.updated_at.0),
+        name.unwrap_or_default(),
+        info.label.title.as_deref().unwrap_or("untitled")
+    )
+}
+
+/// How a session stands, in a word.
+pub(crate) fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::New => "new",
+        Standing::Working => "working",
+        Standing::Answered => "answered",
+        Standing::Canceled => "canceled",
+        Standing::Failed => "failed",
+    }
+}
+
+/// How long ago, roughly.
+pub(crate) fn ago(time: u64) -> String {
+    let seconds = SystemClock::default().now().0.saturating_sub(time) / 1000;
+    match seconds {
+        0..=59 => "just now".to_owned(),
+        60..=3599 => format!("{} min ago", seconds / 60),
+        3600..=86_399 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} d ago", seconds / 86_400),
+    }
+}
+
+/// What the store says, with its exit code.
+pub(crate) fn problem(error: LogError) -> Problem {
+    match error {
+        LogError::Busy { .. } => Problem::new(Exit::Busy, error.to_string()),
+        LogError::Unknown(_) => Problem::usage(error.to_string()),
+        _ => Problem::new(Exit::Store, error.to_string()),
+    }
+}

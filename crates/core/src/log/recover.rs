@@ -1,0 +1,123 @@
+//! Closes what a stopped process left open.
+
+use std::sync::Arc;
+
+use super::{Entry, History};
+use crate::clock::Timestamp;
+use crate::event::{Event, FailureKind};
+use crate::message::{FinishReason, Message, Part, Role, ToolCall, ToolResult};
+
+/// What the model is told of a call that may have run.
+pub const INTERRUPTED_TEXT: &str = "Interrupted: the program was stopped while this call was under way. It may have taken \
+effect or not; look before you do it again.";
+
+/// The events that make a record whole again, in order; none when it is. Nothing is run again, and nothing that is
+/// there is changed: a reply that was being received becomes a message marked as interrupted, a finished call keeps its
+/// result, a call that may have run is told as interrupted, and the turn ends as failed.
+pub fn recover(entries: &[Entry], draft: Option<Message>, now: Timestamp) -> Vec<Event> {
+    let begun = entries
+        .iter()
+        .rposition(|entry| is_input(&entry.event))
+        .filter(|begun| !entries.iter().skip(*begun).any(|entry| entry.event.is_terminal()));
+    let Some(begun) = begun else {
+        return Vec::new();
+    };
+    let history = History::read(entries);
+    let mut events = Vec::new();
+    let known = |draft: &Message| history.messages().iter().any(|message| message.id == draft.id);
+    if let Some(draft) = draft.filter(|draft| !known(draft) && says_something(draft)) {
+        let draft = without_calls(draft).finished(FinishReason::Interrupted, now);
+        events.push(Event::Message {
+            message: Arc::new(draft),
+        });
+    } else if let Some(last) = history
+        .messages()
+        .last()
+        .filter(|last| last.calls().next().is_some())
+    {
+        let since = entries.get(begun..).unwrap_or_default();
+        events.push(Event::Message {
+            message: Arc::new(results(last, since, now)),
+        });
+    }
+    events.push(Event::Failed {
+        reason: FailureKind::Interrupted,
+        message: "the program was stopped before the turn ended".to_owned(),
+        hint: Some("what was done is in the record; go on from there".to_owned()),
+        finish: FinishReason::Interrupted,
+    });
+    events
+}
+
+fn is_input(event: &Event) -> bool {
+    matches!(event, Event::Message { message } if message.role == Role::User)
+}
+
+fn says_something(message: &Message) -> bool {
+    message.parts.iter().any(|part| match part {
+        Part::Text(text) => !text.text.trim().is_empty(),
+        _ => false,
+    })
+}
+
+/// Half a call is no call, and half a thought cannot be sent back.
+fn without_calls(mut message: Message) -> Message {
+    message.parts.retain(|part| matches!(part, Part::Text(_)));
+    message.origin = None;
+    message
+}
+
+/// The results of a message's calls: those that were recorded, and the notice for the rest.
+fn results(asked: &Message, since: &[Entry], now: Timestamp) -> Message {
+    let from = since
+        .iter()
+        .rposition(|entry| matches!(&entry.event, Event::Message { message } if message.id == asked.id));
+    let mut told: Vec<&Event> = since
+        .iter()
+        .skip(from.unwrap_or_default())
+        .map(|entry| &entry.event)
+        .filter(|event| matches!(event, Event::ToolResult { .. }))
+        .collect();
+    let mut parts = Vec::new();
+    for call in asked.calls() {
+        let place = told
+            .iter()
+            .position(|event| matches!(event, Event::ToolResult { call_id, .. } if *call_id == call.id));
+        let result = place.map(|place| told.remove(place));
+        parts.push(Part::ToolResult(
+            result.map_or_else(|| interrupted(call), |event| of(call, event)),
+        ));
+    }
+    Message::new(&asked.session_id, Role::Tool, parts, now)
+}
+
+fn of(call: &ToolCall, event: &Event) -> ToolResult {
+    let mut result = interrupted(call);
+    if let Event::ToolResult {
+        content,
+        is_error,
+        details,
+        ..
+    } = event
+    {
+        result.content.clone_from(content);
+        result.is_error = *is_error;
+        result.metadata.clone_from(details);
+    }
+    result
+}
+
+fn interrupted(call: &ToolCall) -> ToolResult {
+    ToolResult {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        content: INTERRUPTED_TEXT.to_owned(),
+        metadata: None,
+        is_error: true,
+        images: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+#[path = "recover_tests.rs"]
+mod tests;

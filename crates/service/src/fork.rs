@@ -1,0 +1,79 @@
+//! A new session that begins with another one's past.
+
+use std::sync::Arc;
+
+use windlass_api::{Event, SessionId};
+use windlass_core::clock::Timestamp;
+use windlass_core::log::{Batch, Durability, Label, LogError, NewSession, Opened};
+use windlass_core::message::Message;
+
+use crate::Inner;
+
+/// How many entries are copied at a time.
+const PAGE: usize = 500;
+
+/// Copies what happened up to an entry, or all of it. The other session is only read: somebody may work in it.
+pub(crate) async fn fork(
+    inner: &Inner,
+    of: &SessionId,
+    upto: Option<u64>,
+    id: Option<SessionId>,
+    now: Timestamp,
+) -> Result<Opened, LogError> {
+    let info = inner
+        .store
+        .get(of)
+        .await?
+        .ok_or_else(|| LogError::Unknown(of.clone()))?;
+    let new = NewSession {
+        id,
+        label: Label {
+            title: info.label.title.clone(),
+            ..Label::default()
+        },
+        place: info.place.clone(),
+        time: now,
+        ..NewSession::default()
+    };
+    let made = inner.store.create(new, &inner.owner).await?;
+    let session = made.info.id.clone();
+    let mut after = 0;
+    loop {
+        let mut entries = inner.store.entries(of, after, PAGE).await?;
+        let page = entries.len();
+        entries.retain(|entry| upto.is_none_or(|upto| entry.seq <= upto));
+        let Some(last) = entries.last().map(|entry| entry.seq) else {
+            break;
+        };
+        let batch = Batch {
+            first_seq: after + 1,
+            events: entries
+                .into_iter()
+                .map(|entry| moved(entry.event, &session))
+                .collect(),
+            time: now,
+            durability: Durability::Process,
+            ..Batch::default()
+        };
+        inner.store.append(&made.lease, batch).await?;
+        after = last;
+        if page < PAGE {
+            break;
+        }
+    }
+    // Opened like any other, so that a turn that was cut in two is closed like any other.
+    inner.store.open(&session, &inner.owner).await
+}
+
+/// The event as one of another session.
+fn moved(event: Event, session: &SessionId) -> Event {
+    match event {
+        Event::Message { message } => Event::Message {
+            message: Arc::new(Message {
+                session_id: session.clone(),
+                ..(*message).clone()
+            }),
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,289 @@
+//! Runs sessions. Each live one is a task that owns its state; idle ones live in the store alone.
+//!
+//! [`Service`] is the [`Client`] that front ends use. It is handed a [`Store`], which keeps the log, and a [`Workshop`],
+//! which makes what a session's turns need: a model, tools, rules. It knows no provider, no tool and no database by name.
+//!
+//! The life of an input: it is stored, then acted on; every state event is stored before the next step; what a person is
+//! told last is on the disk. A process that is killed leaves a record that [`windlass_core::log::recover`] makes whole
+//! when the session is opened again.
+//!
+//! Deliberately absent: any way to reach a session but through its id, and any state that is not in the log.
+
+mod feed;
+mod fork;
+mod live;
+mod replies;
+mod sink;
+mod title;
+mod turn;
+mod workshop;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+use windlass_api::{
+    Begin, CallId, Client, ClientError, EventStream, Reply, SessionId, SessionInfo, Submission,
+};
+use windlass_core::clock::Clock;
+use windlass_core::log::{LogError, NewSession, Opened, Store};
+
+use self::feed::Feed;
+use self::live::{Live, Order};
+use self::replies::Replies;
+pub use self::workshop::{Bench, CallSettings, Setup, Titles, Workshop};
+
+/// How many orders may wait for a session's task. Nobody waits long: the task takes them at once.
+const ORDERS: usize = 64;
+
+/// What the service itself can be told.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// How long a session stays in memory with nothing to do.
+    pub idle: Duration,
+    /// How many inputs may wait for a busy session.
+    pub queue: usize,
+    /// How many live events a slow reader may be behind before it misses some.
+    pub buffer: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(300),
+            queue: 8,
+            buffer: 64,
+        }
+    }
+}
+
+/// Runs sessions in this process. Cheap to clone.
+#[derive(Clone)]
+pub struct Service {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) workshop: Arc<dyn Workshop>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) options: Options,
+    /// This process as the owner of sessions.
+    pub(crate) owner: String,
+    /// Sessions, and what they do in the background.
+    pub(crate) tasks: TaskTracker,
+    /// Calls that were given up on. Nobody waits for them.
+    pub(crate) strays: TaskTracker,
+    live: Mutex<HashMap<SessionId, Handle>>,
+}
+
+/// A live session from outside.
+#[derive(Clone)]
+struct Handle {
+    orders: mpsc::Sender<Order>,
+    feed: Feed,
+    replies: Replies,
+}
+
+impl Service {
+    /// A service over a store. `owner` names this process to others that share the store.
+    pub fn new(
+        store: Arc<dyn Store>,
+        workshop: Arc<dyn Workshop>,
+        clock: Arc<dyn Clock>,
+        owner: String,
+        options: Options,
+    ) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                workshop,
+                clock,
+                options,
+                owner,
+                tasks: TaskTracker::new(),
+                strays: TaskTracker::new(),
+                live: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Ends every live session: running turns are canceled and recorded, and leases are given back.
+    pub async fn close(&self) {
+        let handles: Vec<Handle> = {
+            let mut live = self.lock();
+            live.drain().map(|(_, handle)| handle).collect()
+        };
+        for handle in handles {
+            let _ = handle.orders.send(Order::Close).await;
+        }
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Handle>> {
+        self.inner.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The live session, which is opened when it is not.
+    async fn handle(&self, session: &SessionId) -> Result<Handle, ClientError> {
+        if let Some(handle) = self
+            .lock()
+            .get(session)
+            .filter(|handle| !handle.orders.is_closed())
+        {
+            return Ok(handle.clone());
+        }
+        let opened = self
+            .inner
+            .store
+            .open(session, &self.inner.owner)
+            .await
+            .map_err(refused)?;
+        self.enliven(opened).await
+    }
+
+    async fn enliven(&self, opened: Opened) -> Result<Handle, ClientError> {
+        let session = opened.info.id.clone();
+        let (orders, inbox) = mpsc::channel(ORDERS);
+        let handle = Handle {
+            orders,
+            feed: Feed::new(opened.info.last_seq, self.inner.options.buffer),
+            replies: Replies::default(),
+        };
+        let live = Live::begin(
+            Arc::clone(&self.inner),
+            opened,
+            handle.feed.clone(),
+            handle.replies.clone(),
+        )
+        .await?;
+        self.inner.tasks.spawn(live.run(inbox));
+        self.lock().insert(session, handle.clone());
+        Ok(handle)
+    }
+
+    async fn order<T>(
+        &self,
+        session: &SessionId,
+        order: impl FnOnce(oneshot::Sender<T>) -> Order,
+    ) -> Result<T, ClientError> {
+        let handle = self.handle(session).await?;
+        let (answer, answered) = oneshot::channel();
+        let gone = || ClientError::Closed(session.clone());
+        handle.orders.send(order(answer)).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())
+    }
+}
+
+#[async_trait]
+impl Client for Service {
+    async fn begin(&self, begin: Begin) -> Result<SessionInfo, ClientError> {
+        let now = self.inner.clock.now();
+        let opened = match begin {
+            Begin::New {
+                id,
+                place,
+                label,
+                parent,
+            } => {
+                let new = NewSession {
+                    id,
+                    parent,
+                    label,
+                    place,
+                    time: now,
+                };
+                self.inner.store.create(new, &self.inner.owner).await
+            }
+            Begin::Resume(session) => {
+                if let Some(info) = self.resumed(&session).await? {
+                    return Ok(info);
+                }
+                self.inner.store.open(&session, &self.inner.owner).await
+            }
+            Begin::Fork { of, after, id } => fork::fork(&self.inner, &of, after, id, now).await,
+        }
+        .map_err(refused)?;
+        let session = opened.info.id.clone();
+        let info = opened.info.clone();
+        self.enliven(opened).await?;
+        Ok(self.info(&session).await?.unwrap_or(info))
+    }
+
+    async fn submit(&self, submission: Submission) -> Result<EventStream, ClientError> {
+        let session = submission.session.clone();
+        let handle = self.handle(&session).await?;
+        // Before the input is taken, so that nothing of its turn is missed.
+        let events = handle.feed.follow_turn();
+        self.order(&session, |answer| Order::Submit(submission, answer))
+            .await??;
+        Ok(events)
+    }
+
+    async fn cancel(&self, session: &SessionId) -> bool {
+        let handle = self.lock().get(session).cloned();
+        let Some(handle) = handle else { return false };
+        let (answer, answered) = oneshot::channel();
+        if handle.orders.send(Order::Cancel(answer)).await.is_err() {
+            return false;
+        }
+        answered.await.unwrap_or(false)
+    }
+
+    async fn reply(&self, session: &SessionId, call: &CallId, reply: Reply) -> bool {
+        let handle = self.lock().get(session).cloned();
+        handle.is_some_and(|handle| handle.replies.give(call, reply))
+    }
+
+    async fn subscribe(&self, session: &SessionId, after: u64) -> Result<EventStream, ClientError> {
+        let live = self.lock().get(session).cloned();
+        let feed = match live {
+            Some(handle) => handle.feed,
+            // One that nobody works in can be read all the same.
+            None => match self.info(session).await? {
+                Some(info) => Feed::new(info.last_seq, self.inner.options.buffer),
+                None => return Err(ClientError::Unknown(session.clone())),
+            },
+        };
+        Ok(feed.follow(session.clone(), after, Arc::clone(&self.inner.store)))
+    }
+
+    async fn summarize(&self, session: &SessionId) -> Result<EventStream, ClientError> {
+        let handle = self.handle(session).await?;
+        let events = handle.feed.follow_turn();
+        self.order(session, Order::Summarize).await??;
+        Ok(events)
+    }
+}
+
+impl Service {
+    async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, ClientError> {
+        self.inner.store.get(session).await.map_err(refused)
+    }
+
+    /// A session that is live in this process already.
+    async fn resumed(&self, session: &SessionId) -> Result<Option<SessionInfo>, ClientError> {
+        let is_live = self
+            .lock()
+            .get(session)
+            .is_some_and(|handle| !handle.orders.is_closed());
+        if is_live {
+            self.info(session).await
+        } else {
+            Ok(None)
+        }
+    }
+}
+
+/// What the store says, for a front end.
+pub(crate) fn refused(error: LogError) -> ClientError {
+    match error {
+        LogError::Unknown(session) => ClientError::Unknown(session),
+        LogError::Busy { session, .. } => ClientError::Busy(session),
+        other => ClientError::Store(other.to_string()),
+    }
+}

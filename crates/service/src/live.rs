@@ -1,0 +1,374 @@
+//! A live session: one task that owns its state.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinError, JoinHandle};
+use tokio_util::sync::CancellationToken;
+use windlass_api::{ClientError, Event, OnBusy, SessionInfo, Submission};
+use windlass_core::event::{FailureKind, SessionEvent};
+use windlass_core::log::{Durability, History, Lease, Opened, recover};
+use windlass_core::message::{FinishReason, Message, Part, Role};
+use windlass_core::turn::TurnReport;
+
+use crate::feed::Feed;
+use crate::replies::Replies;
+use crate::sink::Sink;
+use crate::turn::{Steering, Work};
+use crate::workshop::Bench;
+use crate::{Inner, refused, title};
+
+/// How often a lease is renewed; it lasts three times as long.
+const RENEWAL: Duration = Duration::from_secs(10);
+
+/// What a session's task can be told.
+pub(crate) enum Order {
+    Submit(Submission, oneshot::Sender<Result<(), ClientError>>),
+    Summarize(oneshot::Sender<Result<(), ClientError>>),
+    Cancel(oneshot::Sender<bool>),
+    Close,
+}
+
+pub(crate) struct Live {
+    inner: Arc<Inner>,
+    info: SessionInfo,
+    lease: Lease,
+    history: Vec<Arc<Message>>,
+    /// Accepted and stored, and not yet asked.
+    queue: VecDeque<Arc<Message>>,
+    bench: Box<dyn Bench>,
+    sink: Arc<Sink>,
+    feed: Feed,
+    closing: bool,
+}
+
+/// What runs, and how to reach it.
+struct Running<T> {
+    task: JoinHandle<T>,
+    cancel: CancellationToken,
+    steering: Steering,
+}
+
+impl Live {
+    /// Makes a session live: what its last owner left open is closed first.
+    pub(crate) async fn begin(
+        inner: Arc<Inner>,
+        opened: Opened,
+        feed: Feed,
+        replies: Replies,
+    ) -> Result<Self, ClientError> {
+        let Opened {
+            lease,
+            info,
+            entries,
+            draft,
+        } = opened;
+        let sink = Sink::new(
+            Arc::clone(&inner.store),
+            Arc::clone(&inner.clock),
+            lease.clone(),
+            feed.clone(),
+            info.last_seq,
+        );
+        let added = recover(&entries, draft, inner.clock.now());
+        let mut history = History::read(&entries);
+        added.iter().for_each(|event| history.apply(event));
+        let queue = entries.iter().rev().find_map(|entry| match &entry.event {
+            Event::Session(SessionEvent::Queue { messages }) => Some(messages.clone()),
+            _ => None,
+        });
+        let history = history.into_messages();
+        let waits = |message: &Arc<Message>| !history.iter().any(|known| known.id == message.id);
+        let queue = queue.into_iter().flatten().filter(waits).collect();
+        let made = async {
+            if !added.is_empty() {
+                sink.store(added, Durability::Disk).await.map_err(refused)?;
+            }
+            let bench = inner.workshop.bench(&info, Arc::new(replies)).await;
+            bench.map_err(ClientError::Setup)
+        };
+        match made.await {
+            Ok(bench) => Ok(Self {
+                inner,
+                info,
+                lease,
+                history,
+                queue,
+                bench,
+                sink: Arc::new(sink),
+                feed,
+                closing: false,
+            }),
+            Err(error) => {
+                let _ = inner.store.release(&lease).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes orders until there are none for a while.
+    pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
+        let mut renewal = tokio::time::interval(RENEWAL);
+        while !self.closing {
+            if let Some(message) = self.queue.pop_front() {
+                self.ask(message, &mut inbox).await;
+                continue;
+            }
+            tokio::select! {
+                biased;
+                order = inbox.recv() => match order {
+                    Some(Order::Submit(submission, answer)) => self.submit(submission, answer, &mut inbox).await,
+                    Some(Order::Summarize(answer)) => self.summarize(answer, &mut inbox).await,
+                    Some(Order::Cancel(answer)) => drop(answer.send(false)),
+                    Some(Order::Close) | None => break,
+                },
+                _ = renewal.tick() => self.renew().await,
+                () = tokio::time::sleep(self.inner.options.idle) => break,
+            }
+        }
+        inbox.close();
+        self.bench.close().await;
+        let _ = self.inner.store.release(&self.lease).await;
+        self.feed.end();
+    }
+
+    async fn renew(&mut self) {
+        // A lease that was lost is noticed by the next write, which then tells why.
+        let _ = self.inner.store.renew(&self.lease).await;
+    }
+
+    /// Takes an input while nothing runs.
+    async fn submit(
+        &mut self,
+        submission: Submission,
+        answer: oneshot::Sender<Result<(), ClientError>>,
+        inbox: &mut mpsc::Receiver<Order>,
+    ) {
+        let message = match self.message(submission) {
+            Ok(message) => Arc::new(message),
+            Err(error) => return drop(answer.send(Err(error))),
+        };
+        let event = Event::Message {
+            message: Arc::clone(&message),
+        };
+        if let Err(error) = self.sink.store(vec![event], Durability::Process).await {
+            return drop(answer.send(Err(refused(error))));
+        }
+        let _ = answer.send(Ok(()));
+        self.history.push(Arc::clone(&message));
+        self.turn(&message, inbox).await;
+    }
+
+    /// Runs an input that waited.
+    async fn ask(&mut self, message: Arc<Message>, inbox: &mut mpsc::Receiver<Order>) {
+        let events = vec![
+            Event::Message {
+                message: Arc::clone(&message),
+            },
+            self.queued(),
+        ];
+        if let Err(error) = self.sink.store(events, Durability::Process).await {
+            self.sink.tell_only(not_stored(&error.to_string()));
+            self.closing = true;
+            return;
+        }
+        self.history.push(Arc::clone(&message));
+        self.turn(&message, inbox).await;
+    }
+
+    fn queued(&self) -> Event {
+        Event::Session(SessionEvent::Queue {
+            messages: self.queue.iter().cloned().collect(),
+        })
+    }
+
+    fn message(&self, submission: Submission) -> Result<Message, ClientError> {
+        let is_empty = |part: &Part| matches!(part, Part::Text(text) if text.text.trim().is_empty());
+        if submission.parts.iter().all(is_empty) {
+            return Err(ClientError::Empty);
+        }
+        let now = self.inner.clock.now();
+        Ok(Message::new(&self.info.id, Role::User, submission.parts, now))
+    }
+
+    async fn turn(&mut self, message: &Message, inbox: &mut mpsc::Receiver<Order>) {
+        let work = self.work().await;
+        title::make(&self.inner, &mut self.info, message, work.setup.titles.clone());
+        for message in work.setup.notices.clone() {
+            let _ = self
+                .sink
+                .store(vec![Event::Warning { message }], Durability::Process)
+                .await;
+        }
+        let running = Running {
+            cancel: work.cancel.clone(),
+            steering: work.steering.clone(),
+            task: tokio::spawn(work.run()),
+        };
+        let (report, unheard) = self.watch(running, inbox).await;
+        let unheard = unheard.into_iter().map(Arc::new);
+        // What came too late for this turn is the next one.
+        for message in unheard.rev() {
+            self.queue.push_front(message);
+        }
+        self.finish(report).await;
+    }
+
+    async fn work(&mut self) -> Work {
+        Work {
+            session: self.info.id.clone(),
+            setup: self.bench.setup().await,
+            history: self.history.clone(),
+            sink: Arc::clone(&self.sink),
+            clock: Arc::clone(&self.inner.clock),
+            tasks: self.inner.strays.clone(),
+            steering: Steering::default(),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    /// Waits for what runs, and takes orders meanwhile.
+    async fn watch<T>(
+        &mut self,
+        mut running: Running<T>,
+        inbox: &mut mpsc::Receiver<Order>,
+    ) -> (Result<T, JoinError>, Vec<Message>) {
+        let mut renewal = tokio::time::interval(RENEWAL);
+        renewal.tick().await;
+        let done = loop {
+            tokio::select! {
+                biased;
+                done = &mut running.task => break done,
+                order = inbox.recv(), if !self.closing => match order {
+                    Some(Order::Submit(submission, answer)) => {
+                        let _ = answer.send(self.submit_busy(submission, &running.steering).await);
+                    }
+                    Some(Order::Summarize(answer)) => {
+                        let _ = answer.send(Err(ClientError::Busy(self.info.id.clone())));
+                    }
+                    Some(Order::Cancel(answer)) => {
+                        running.cancel.cancel();
+                        let _ = answer.send(true);
+                    }
+                    Some(Order::Close) | None => {
+                        self.closing = true;
+                        running.cancel.cancel();
+                    }
+                },
+                _ = renewal.tick() => self.renew().await,
+            }
+        };
+        (done, running.steering.left())
+    }
+
+    /// Takes an input while a turn runs.
+    async fn submit_busy(&mut self, submission: Submission, steering: &Steering) -> Result<(), ClientError> {
+        let on_busy = submission.on_busy;
+        let message = self.message(submission)?;
+        match on_busy {
+            OnBusy::Refuse => Err(ClientError::Busy(self.info.id.clone())),
+            OnBusy::Steer => {
+                steering.say(message);
+                Ok(())
+            }
+            OnBusy::Queue if self.queue.len() >= self.inner.options.queue => {
+                Err(ClientError::QueueFull(self.info.id.clone()))
+            }
+            OnBusy::Queue => {
+                self.queue.push_back(Arc::new(message));
+                let stored = self.sink.store(vec![self.queued()], Durability::Process).await;
+                if stored.is_err() {
+                    self.queue.pop_back();
+                }
+                stored.map_err(refused)
+            }
+        }
+    }
+
+    /// Records how the turn ended; then the session is free.
+    async fn finish(&mut self, report: Result<TurnReport, JoinError>) {
+        let mut events = Vec::new();
+        match report {
+            Ok(report) => {
+                self.history = report.history;
+                events.push(report.outcome.event());
+            }
+            // A fault of ours. What was recorded is the truth, and what it lacks is added as after a crash.
+            Err(error) => {
+                let entries = self.inner.store.entries(&self.info.id, 0, usize::MAX).await;
+                let entries = entries.unwrap_or_default();
+                events = recover(&entries, None, self.inner.clock.now());
+                events.pop();
+                let mut history = History::read(&entries);
+                events.iter().for_each(|event| history.apply(event));
+                self.history = history.into_messages();
+                events.push(Event::Failed {
+                    reason: FailureKind::Interrupted,
+                    message: format!("the turn failed inside: {error}"),
+                    hint: None,
+                    finish: FinishReason::Error,
+                });
+            }
+        }
+        if let Err(error) = self.sink.store(events, Durability::Disk).await {
+            self.sink.tell_only(not_stored(&error.to_string()));
+            // Nothing more can be promised here; whoever comes next opens the session again.
+            self.closing = true;
+        }
+    }
+
+    /// Makes the history smaller on demand.
+    async fn summarize(
+        &mut self,
+        answer: oneshot::Sender<Result<(), ClientError>>,
+        inbox: &mut mpsc::Receiver<Order>,
+    ) {
+        let work = self.work().await;
+        let _ = answer.send(Ok(()));
+        let running = Running {
+            cancel: work.cancel.clone(),
+            steering: work.steering.clone(),
+            task: tokio::spawn(work.shrink()),
+        };
+        let canceled = running.cancel.clone();
+        let (done, _) = self.watch(running, inbox).await;
+        let end = match done {
+            _ if canceled.is_cancelled() => Event::Canceled {
+                message: "Canceled by the user.".to_owned(),
+            },
+            Ok(Ok(history)) => {
+                self.history = history;
+                Event::Final {
+                    content: "The conversation was summarized.".to_owned(),
+                    finish: FinishReason::EndTurn,
+                }
+            }
+            Ok(Err(why)) => not_summarized(&why),
+            Err(error) => not_summarized(&error.to_string()),
+        };
+        if let Err(error) = self.sink.store(vec![end], Durability::Disk).await {
+            self.sink.tell_only(not_stored(&error.to_string()));
+            self.closing = true;
+        }
+    }
+}
+
+fn not_stored(why: &str) -> Event {
+    Event::Failed {
+        reason: FailureKind::Log,
+        message: format!("the record could not be written: {why}"),
+        hint: Some("free some space or mend the store, then go on with the session".to_owned()),
+        finish: FinishReason::Error,
+    }
+}
+
+fn not_summarized(why: &str) -> Event {
+    Event::Failed {
+        reason: FailureKind::Stopped,
+        message: format!("the conversation was not summarized: {why}"),
+        hint: None,
+        finish: FinishReason::Error,
+    }
+}

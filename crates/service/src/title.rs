@@ -1,0 +1,150 @@
+//! What a session is called, for people to recognise it.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use tokio_util::sync::CancellationToken;
+use windlass_api::{Message, Part, SessionInfo};
+use windlass_core::log::{Booking, Label};
+use windlass_core::message::Role;
+use windlass_core::provider::{Prefix, ProviderEvent, Request, ToolChoice};
+
+use crate::Inner;
+use crate::workshop::Titles;
+
+/// The longest title, in characters.
+const LONGEST: usize = 50;
+/// What of the first message a model is shown, in characters.
+const SHOWN: usize = 2_000;
+const SYSTEM: &str = "Give the conversation that begins with this message a title of at most 50 characters, in the \
+language of the message. Answer with the title alone, in one line, without quotes.";
+
+/// Gives a session that has none a title: at once from its first message, and a better one later when a model makes
+/// titles. Never delays the turn.
+pub(crate) fn make(inner: &Arc<Inner>, info: &mut SessionInfo, message: &Message, titles: Option<Titles>) {
+    if info.label.title.is_some() {
+        return;
+    }
+    let prompt = prompt(message);
+    let title = one_line(&prompt);
+    info.label.title = Some(title.clone());
+    let (inner, session) = (Arc::clone(inner), info.id.clone());
+    let tasks = inner.tasks.clone();
+    tasks.spawn(async move {
+        let label = |title: String| Label {
+            title: Some(title),
+            ..Label::default()
+        };
+        let _ = inner.store.label(&session, &label(title)).await;
+        let Some(titles) = titles else { return };
+        let (made, booking) = ask(&inner, &titles, &session, &prompt).await;
+        if let Some(booking) = booking {
+            let _ = inner.store.book(&session, booking).await;
+        }
+        if let Some(title) = made {
+            let _ = inner.store.label(&session, &label(title)).await;
+        }
+    });
+}
+
+/// What the user wrote last: front ends put what they add before it.
+fn prompt(message: &Message) -> String {
+    let texts = message.parts.iter().rev().find_map(|part| match part {
+        Part::Text(text) => Some(text.text.as_str()),
+        _ => None,
+    });
+    texts.unwrap_or_default().chars().take(SHOWN).collect()
+}
+
+/// The first line that says something, cut at a word.
+fn one_line(text: &str) -> String {
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("untitled");
+    let clean: String = line
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if clean.chars().count() <= LONGEST {
+        return clean;
+    }
+    let cut: String = clean.chars().take(LONGEST - 1).collect();
+    let whole = cut.rsplit_once(' ').map_or(cut.as_str(), |(words, _)| words);
+    format!("{whole}…")
+}
+
+async fn ask(
+    inner: &Inner,
+    titles: &Titles,
+    session: &windlass_api::SessionId,
+    prompt: &str,
+) -> (Option<String>, Option<Booking>) {
+    let now = inner.clock.now();
+    let question = Message::new(session, Role::User, vec![Part::text(prompt)], now);
+    let request = Request {
+        prefix: Arc::new(Prefix {
+            system: SYSTEM.to_owned(),
+            ..Prefix::default()
+        }),
+        messages: vec![Arc::new(question)],
+        tool_choice: ToolChoice::None,
+        max_output: Some(100),
+        session: session.clone(),
+        cancel: CancellationToken::new(),
+    };
+    let mut events = titles.provider.stream(request);
+    while let Some(event) = events.next().await {
+        match event {
+            ProviderEvent::Complete(completion) => {
+                let model = titles.provider.model();
+                let booking = Booking {
+                    time: inner.clock.now(),
+                    provider: titles.provider.name().to_owned(),
+                    model: model.id.clone(),
+                    cause: format!("title-{session}"),
+                    usage: completion.usage,
+                    cost_usd: model.price.map(|price| price.cost(&completion.usage)),
+                };
+                let text: String = completion
+                    .parts
+                    .iter()
+                    .filter_map(|part| match part {
+                        Part::Text(text) => Some(text.text.as_str()),
+                        _ => None,
+                    })
+                    .collect();
+                let title = Some(text)
+                    .filter(|text| !text.trim().is_empty())
+                    .map(|text| one_line(&text));
+                return (title, Some(booking));
+            }
+            ProviderEvent::Error(_) => break,
+            _ => {}
+        }
+    }
+    (None, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SES-6: a title is one line of at most 50 characters.
+    #[test]
+    fn titles_are_short() {
+        let long = "word ".repeat(30);
+        for (text, title) in [
+            ("Fix the bug", "Fix the bug"),
+            ("\n\n  two\nlines", "two"),
+            ("a\u{1b}[2Jb", "a [2Jb"),
+            ("", "untitled"),
+        ] {
+            assert_eq!(one_line(text), title);
+        }
+        let cut = one_line(&long);
+        assert!(cut.chars().count() <= LONGEST && cut.ends_with("word…"), "{cut}");
+        assert!(one_line(&"ä".repeat(200)).chars().count() <= LONGEST);
+    }
+}

@@ -1,0 +1,108 @@
+//! One turn of a session, from its setup to its report.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass_core::clock::Clock;
+use windlass_core::compact::compact;
+use windlass_core::dispatch::Dispatch;
+use windlass_core::id::SessionId;
+use windlass_core::message::Message;
+use windlass_core::provider::ToolChoice;
+use windlass_core::run::{Deps, Inbox, run};
+use windlass_core::turn::{TurnInput, TurnReport};
+
+use crate::sink::Sink;
+use crate::workshop::Setup;
+
+/// Everything one turn needs. Owned, so that it can run in a task of its own.
+pub(crate) struct Work {
+    pub(crate) session: SessionId,
+    pub(crate) setup: Setup,
+    pub(crate) history: Vec<Arc<Message>>,
+    pub(crate) sink: Arc<Sink>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) steering: Steering,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Work {
+    /// Runs the turn.
+    pub(crate) async fn run(self) -> TurnReport {
+        let provider = &*self.setup.provider;
+        let input = TurnInput {
+            session: self.session.clone(),
+            history: self.history.clone(),
+            limits: self.setup.limits.clone(),
+            price: provider.model().price,
+            provider: provider.name().to_owned(),
+            model: provider.model().id.clone(),
+        };
+        run(input, &self.deps()).await
+    }
+
+    /// Makes the history smaller instead, and records that. The new history.
+    pub(crate) async fn shrink(self) -> Result<Vec<Arc<Message>>, String> {
+        let smaller = compact(&self.deps(), &self.history).await?;
+        Ok(smaller.history)
+    }
+
+    fn deps(&self) -> Deps<'_> {
+        let setup = &self.setup;
+        let calls = &setup.calls;
+        Deps {
+            provider: &*setup.provider,
+            prefix: Arc::clone(&setup.prefix),
+            tool_choice: ToolChoice::Auto,
+            max_output: setup.max_output,
+            dispatch: Dispatch {
+                tools: &setup.tools,
+                hook: None,
+                policy: &calls.policy,
+                approver: Arc::clone(&calls.approver),
+                execution: Arc::clone(&calls.execution),
+                execution_mode: calls.mode,
+                timeout: calls.timeout,
+                max_result_chars: Some(calls.max_result_chars),
+                outputs: calls.outputs.clone(),
+                retry_transient: calls.retry_transient,
+                tasks: self.tasks.clone(),
+            },
+            middleware: &setup.middleware,
+            incomplete: setup.incomplete.as_deref(),
+            compactor: setup.compactor.as_deref(),
+            inbox: &self.steering,
+            clock: Arc::clone(&self.clock),
+            events: Arc::clone(&self.sink) as _,
+            cancel: self.cancel.clone(),
+        }
+    }
+}
+
+/// What the user says while a turn runs.
+#[derive(Clone, Default)]
+pub(crate) struct Steering(Arc<Mutex<Vec<Message>>>);
+
+impl Steering {
+    pub(crate) fn say(&self, message: Message) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(message);
+    }
+
+    /// What the turn did not hear any more.
+    pub(crate) fn left(&self) -> Vec<Message> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl Inbox for Steering {
+    async fn take(&self) -> Vec<Message> {
+        self.left()
+    }
+}

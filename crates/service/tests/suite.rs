@@ -1,0 +1,9 @@
+//! Sessions as a front end sees them: through the client.
+
+mod suite {
+    mod bed;
+    mod crash;
+    mod feed;
+    mod queue;
+    mod sessions;
+}

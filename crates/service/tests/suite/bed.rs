@@ -1,0 +1,214 @@
+//! A service over a real store, with a scripted model and two small tools.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use tempfile::TempDir;
+use tokio::sync::Notify;
+use windlass_api::{
+    Begin, Client, Envelope, Event, EventStream, Label, Part, SessionId, SessionInfo, Submission,
+};
+use windlass_core::clock::SystemClock;
+use windlass_core::compact::Summarize;
+use windlass_core::dispatch::Execution;
+use windlass_core::permission::{Asker, NobodyToAsk, Policy};
+use windlass_core::provider::Prefix;
+use windlass_core::script::{Scene, ScriptedProvider};
+use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolSet};
+use windlass_core::turn::Limits;
+use windlass_service::{Bench, CallSettings, Options, Service, Setup, Workshop};
+use windlass_store::SqliteStore;
+
+/// A store in a folder, and what services over it share.
+pub(crate) struct Bed {
+    folder: TempDir,
+    pub(crate) provider: Arc<ScriptedProvider>,
+    /// Lets the tool `wait` go on.
+    pub(crate) gate: Arc<Notify>,
+    /// What the tool `note` was told.
+    pub(crate) notes: Arc<Mutex<Vec<String>>>,
+}
+
+impl Bed {
+    pub(crate) fn new(scenes: impl IntoIterator<Item = Scene>) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            provider: Arc::new(ScriptedProvider::new(scenes)),
+            gate: Arc::default(),
+            notes: Arc::default(),
+        }
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.folder.path().join("windlass.db")
+    }
+
+    pub(crate) fn store(&self) -> SqliteStore {
+        SqliteStore::open(&self.file()).unwrap()
+    }
+
+    pub(crate) fn service(&self) -> Service {
+        self.service_of(SqliteStore::owner(), Options::default())
+    }
+
+    pub(crate) fn service_of(&self, owner: String, options: Options) -> Service {
+        let workshop = TestWorkshop {
+            provider: Arc::clone(&self.provider),
+            gate: Arc::clone(&self.gate),
+            notes: Arc::clone(&self.notes),
+        };
+        Service::new(
+            Arc::new(self.store()),
+            Arc::new(workshop),
+            Arc::new(SystemClock::default()),
+            owner,
+            options,
+        )
+    }
+}
+
+pub(crate) async fn new_session(service: &Service) -> SessionInfo {
+    let begin = Begin::New {
+        id: None,
+        place: "/project".into(),
+        label: Label::default(),
+        parent: None,
+    };
+    service.begin(begin).await.unwrap()
+}
+
+pub(crate) fn say(session: &SessionId, text: &str) -> Submission {
+    Submission::text(session.clone(), text)
+}
+
+/// All events to the end.
+pub(crate) async fn all(events: EventStream) -> Vec<Envelope> {
+    let all = events.collect();
+    tokio::time::timeout(Duration::from_secs(20), all).await.unwrap()
+}
+
+/// Runs a turn and gives its answer.
+pub(crate) async fn answer(service: &Service, session: &SessionId, text: &str) -> String {
+    let events = all(service.submit(say(session, text)).await.unwrap()).await;
+    match &events.last().unwrap().event {
+        Event::Final { content, .. } => content.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+struct TestWorkshop {
+    provider: Arc<ScriptedProvider>,
+    gate: Arc<Notify>,
+    notes: Arc<Mutex<Vec<String>>>,
+}
+
+#[async_trait]
+impl Workshop for TestWorkshop {
+    async fn bench(&self, _: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String> {
+        let tools = ToolSet::new()
+            .with(Wait(Arc::clone(&self.gate)))
+            .with(Note(Arc::clone(&self.notes)));
+        Ok(Box::new(TestBench {
+            provider: Arc::clone(&self.provider),
+            prefix: Arc::new(Prefix {
+                system: "Work.".into(),
+                tools: tools.specs(),
+                ..Prefix::default()
+            }),
+            tools,
+        }))
+    }
+}
+
+struct TestBench {
+    provider: Arc<ScriptedProvider>,
+    prefix: Arc<Prefix>,
+    tools: ToolSet,
+}
+
+#[async_trait]
+impl Bench for TestBench {
+    async fn setup(&mut self) -> Setup {
+        Setup {
+            provider: Arc::clone(&self.provider) as _,
+            tools: self.tools.clone(),
+            prefix: Arc::clone(&self.prefix),
+            limits: Limits::default(),
+            max_output: None,
+            calls: CallSettings {
+                execution: Arc::default(),
+                policy: Policy::default(),
+                approver: Arc::new(NobodyToAsk),
+                mode: Execution::Auto,
+                timeout: Duration::from_secs(20),
+                max_result_chars: 10_000,
+                outputs: None,
+                retry_transient: false,
+            },
+            middleware: Vec::new(),
+            compactor: Some(Arc::new(Summarize { keep_recent: 2 })),
+            incomplete: None,
+            titles: None,
+            notices: Vec::new(),
+        }
+    }
+}
+
+/// Waits.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+struct Wait(Arc<Notify>);
+
+impl Tool for Wait {
+    type Input = Nothing;
+    const NAME: &'static str = "wait";
+
+    fn category(&self, _: &Nothing) -> Category {
+        Category::Read
+    }
+
+    async fn run(&self, _: Nothing, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        tokio::select! {
+            () = self.0.notified() => Ok(ToolOutput::text("waited")),
+            () = cx.cancel.cancelled() => Err(ToolError::Canceled(String::new())),
+        }
+    }
+}
+
+/// Notes a text.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Text {
+    text: String,
+}
+
+struct Note(Arc<Mutex<Vec<String>>>);
+
+impl Tool for Note {
+    type Input = Text;
+    const NAME: &'static str = "note";
+
+    fn category(&self, _: &Text) -> Category {
+        Category::Write
+    }
+
+    async fn run(&self, input: Text, _: ToolContext) -> Result<ToolOutput, ToolError> {
+        self.0.lock().unwrap().push(input.text);
+        Ok(ToolOutput::text("noted"))
+    }
+}
+
+/// The texts of all text parts.
+pub(crate) fn texts(envelopes: &[Envelope]) -> Vec<String> {
+    let text = |envelope: &Envelope| match &envelope.event {
+        Event::Message { message } => message.parts.iter().find_map(|part| match part {
+            Part::Text(text) => Some(text.text.clone()),
+            _ => None,
+        }),
+        _ => None,
+    };
+    envelopes.iter().filter_map(text).collect()
+}

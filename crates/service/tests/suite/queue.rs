@@ -1,0 +1,122 @@
+//! Inputs for a session that is busy.
+
+use futures_util::StreamExt;
+use serde_json::json;
+use windlass_api::{Begin, Client, ClientError, Event, EventStream, OnBusy, Submission};
+use windlass_core::script::Scene;
+
+use super::bed::{Bed, all, answer, new_session, say, texts};
+
+fn busy(submission: Submission, on_busy: OnBusy) -> Submission {
+    Submission {
+        on_busy,
+        ..submission
+    }
+}
+
+/// Reads until a call has begun.
+async fn begun(events: &mut EventStream) {
+    while let Some(envelope) = events.next().await {
+        if matches!(envelope.event, Event::ToolCall { .. }) {
+            return;
+        }
+    }
+    panic!("no call");
+}
+
+/// SES-2, SES-3: an input for a busy session is refused, waits its turn, or steers, as it asks for; a full queue refuses.
+#[tokio::test]
+async fn a_busy_session_takes_inputs_as_they_ask() {
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::text("first"),
+        Scene::text("second"),
+    ]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    begun(&mut events).await;
+    let refused = service.submit(say(&session, "no")).await.err();
+    assert_eq!(refused, Some(ClientError::Busy(session.clone())));
+    let queued = service
+        .submit(busy(say(&session, "later"), OnBusy::Queue))
+        .await
+        .unwrap();
+    service
+        .submit(busy(say(&session, "mind the gap"), OnBusy::Steer))
+        .await
+        .unwrap();
+    for _ in 0..7 {
+        service
+            .submit(busy(say(&session, "more"), OnBusy::Queue))
+            .await
+            .unwrap();
+    }
+    let full = service
+        .submit(busy(say(&session, "too much"), OnBusy::Queue))
+        .await
+        .err();
+    assert_eq!(full, Some(ClientError::QueueFull(session.clone())));
+    bed.gate.notify_one();
+    all(events).await;
+    drop(queued);
+    service.close().await;
+    let seen = bed.provider.seen();
+    assert!(seen[1].contains("user: mind the gap"), "{}", seen[1]);
+    assert!(seen[2].ends_with("user: later"), "{}", seen[2]);
+}
+
+/// SES-3, SES-5: what waits in the queue is stored: it is asked first when the session is opened again.
+#[tokio::test]
+async fn the_queue_survives() {
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::text("second"),
+        Scene::text("third"),
+    ]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    begun(&mut events).await;
+    service
+        .submit(busy(say(&session, "waiting"), OnBusy::Queue))
+        .await
+        .unwrap();
+    service.close().await;
+    assert!(matches!(
+        all(events).await.last().unwrap().event,
+        Event::Canceled { .. }
+    ));
+
+    let again = bed.service();
+    again.begin(Begin::Resume(session.clone())).await.unwrap();
+    let later = again.subscribe(&session, 0).await.unwrap();
+    let first: Vec<_> = later
+        .take_while(|envelope| {
+            let over = matches!(&envelope.event, Event::Final { .. });
+            std::future::ready(!over)
+        })
+        .collect()
+        .await;
+    assert!(texts(&first).contains(&"waiting".to_owned()), "{first:?}");
+    assert_eq!(answer(&again, &session, "new").await, "third");
+}
+
+/// LOOP-8: canceling through the service ends the running call, records it, and frees the session.
+#[tokio::test]
+async fn a_turn_is_canceled() {
+    let bed = Bed::new([Scene::call("c1", "wait", json!({})), Scene::text("after")]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    begun(&mut events).await;
+    assert!(service.cancel(&session).await);
+    assert!(matches!(
+        all(events).await.last().unwrap().event,
+        Event::Canceled { .. }
+    ));
+    assert!(!service.cancel(&session).await);
+    assert_eq!(answer(&service, &session, "again").await, "after");
+    let last = bed.provider.seen().last().unwrap().clone();
+    assert!(last.contains("canceled by user"), "{last}");
+}

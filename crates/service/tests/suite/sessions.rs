@@ -1,0 +1,134 @@
+//! Sessions from their beginning to their end.
+
+use windlass_api::{Begin, Client, ClientError, Event};
+use windlass_core::log::{Ledger, SessionLog, Sessions, SpentBy, Standing};
+use windlass_core::script::Scene;
+use windlass_service::Options;
+
+use super::bed::{Bed, all, answer, new_session, say};
+
+/// SES-1, SES-2, SES-5: a turn is stored as it happens, and another process goes on where it stood.
+#[tokio::test]
+async fn a_session_goes_on_in_another_process() {
+    let bed = Bed::new([
+        Scene::call("c1", "note", serde_json::json!({ "text": "one" })),
+        Scene::text("first"),
+        Scene::text("second"),
+    ]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    assert_eq!(answer(&service, &session, "go").await, "first");
+    service.close().await;
+
+    let again = bed.service();
+    let info = again.begin(Begin::Resume(session.clone())).await.unwrap();
+    assert_eq!((info.standing, info.totals.messages), (Standing::Answered, 4));
+    assert_eq!(info.label.title.as_deref(), Some("go"));
+    assert_eq!(answer(&again, &session, "go on").await, "second");
+    let seen = bed.provider.seen();
+    assert!(
+        seen[2].contains("user: go\n") && seen[2].contains("noted"),
+        "{}",
+        seen[2]
+    );
+    assert!(seen[2].ends_with("user: go on"), "{}", seen[2]);
+    let spent = bed.store().spent(Some(&session), SpentBy::Cause).await.unwrap();
+    assert_eq!(spent.iter().map(|row| row.calls).sum::<u64>(), 3);
+}
+
+/// SES-2: a session has one owner; a second one is told that it is busy, and gets it when the first is done.
+#[tokio::test]
+async fn two_processes_do_not_share_a_session() {
+    let bed = Bed::new([Scene::text("first"), Scene::text("second")]);
+    let first = bed.service();
+    let session = new_session(&first).await.id;
+    answer(&first, &session, "go").await;
+    let second = bed.service();
+    let refused = second.submit(say(&session, "me too")).await.err();
+    assert_eq!(refused, Some(ClientError::Busy(session.clone())));
+    first.close().await;
+    assert_eq!(answer(&second, &session, "now").await, "second");
+    let unknown = second.begin(Begin::Resume("nothing".into())).await.err();
+    assert_eq!(unknown, Some(ClientError::Unknown("nothing".into())));
+}
+
+/// SES-10: a fork begins with the past of another session up to an entry, and leaves that one as it was.
+#[tokio::test]
+async fn a_fork_begins_with_anothers_past() {
+    let bed = Bed::new([Scene::text("first"), Scene::text("second"), Scene::text("other")]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    answer(&service, &session, "one").await;
+    let upto = bed.store().get(&session).await.unwrap().unwrap().last_seq;
+    answer(&service, &session, "two").await;
+    let before = bed.store().entries(&session, 0, 1000).await.unwrap();
+    let fork = Begin::Fork {
+        of: session.clone(),
+        after: Some(upto),
+        id: None,
+    };
+    let forked = service.begin(fork).await.unwrap().id;
+    assert_eq!(answer(&service, &forked, "instead").await, "other");
+    let seen = bed.provider.seen();
+    assert!(
+        seen[2].contains("user: one") && !seen[2].contains("user: two"),
+        "{}",
+        seen[2]
+    );
+    assert_eq!(bed.store().entries(&session, 0, 1000).await.unwrap(), before);
+}
+
+/// SES-7: a summary on demand is stored, is what the next turn begins with, and is refused while the session is busy.
+#[tokio::test]
+async fn a_session_is_summarized_on_demand() {
+    let answers = (0..6).map(|number| Scene::text(&"long answer ".repeat(50 + number)));
+    let bed = Bed::new(answers.chain([Scene::text("it was about numbers"), Scene::text("after")]));
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    for number in 0..6 {
+        answer(
+            &service,
+            &session,
+            &format!("question {number} {}", "and so on ".repeat(40)),
+        )
+        .await;
+    }
+    let events = all(service.summarize(&session).await.unwrap()).await;
+    assert!(
+        events
+            .iter()
+            .any(|envelope| matches!(envelope.event, Event::Compaction { .. })),
+        "{events:?}"
+    );
+    service.close().await;
+    let info = bed.store().get(&session).await.unwrap().unwrap();
+    assert!(info.summary.is_some());
+    let again = bed.service();
+    answer(&again, &session, "and now").await;
+    let last = bed.provider.seen().last().unwrap().clone();
+    assert!(
+        last.contains("it was about numbers") && !last.contains("question 2"),
+        "{last}"
+    );
+}
+
+/// SES-2: a session that is idle for long enough is given back.
+#[tokio::test]
+async fn an_idle_session_is_given_back() {
+    let bed = Bed::new([Scene::text("first"), Scene::text("second")]);
+    let options = Options {
+        idle: std::time::Duration::from_millis(1),
+        ..Options::default()
+    };
+    let first = bed.service_of("somewhere".into(), options);
+    let session = new_session(&first).await.id;
+    let second = bed.service();
+    let taken = async {
+        while second.begin(Begin::Resume(session.clone())).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), taken)
+        .await
+        .unwrap();
+}

@@ -1,0 +1,191 @@
+//! The store on SQLite.
+
+mod blobs;
+mod books;
+mod care;
+mod connection;
+mod entries;
+mod failure;
+mod find;
+mod lease;
+mod read;
+mod schema;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use windlass_core::id::SessionId;
+use windlass_core::log::{
+    Batch, Blobs, Booking, Durability, Entry, Found, Label, Lease, Ledger, LogError, NewSession, Opened,
+    Preferences, SessionInfo, SessionLog, SessionQuery, Sessions, Spent, SpentBy,
+};
+
+pub use self::care::{Health, backup, check, vacuum};
+use self::read::Readers;
+use self::writer::Writer;
+
+/// Sessions in a SQLite database. Cheap to clone.
+#[derive(Clone)]
+pub struct SqliteStore {
+    writer: Writer,
+    readers: Readers,
+    blobs: Arc<PathBuf>,
+}
+
+impl SqliteStore {
+    /// Opens a database, and makes it and its folder when there is none. Older versions are brought up to date.
+    ///
+    /// # Errors
+    /// When it is no database of ours, is newer than this program, or the system refuses.
+    pub fn open(path: &Path) -> Result<Self, LogError> {
+        let connection = connection::open(path)?;
+        schema::migrate(&connection)?;
+        Ok(Self {
+            writer: Writer::start(connection)?,
+            readers: Readers::new(path),
+            blobs: Arc::new(blobs::folder(path)),
+        })
+    }
+
+    /// A name for this process as an owner of sessions: one that lives as long as it does. Another for each call.
+    pub fn owner() -> String {
+        lease::own_name()
+    }
+
+    /// Returns when everything written so far has survived a power cut.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub async fn sync(&self) -> Result<(), LogError> {
+        self.writer.run(Durability::Disk, writer::touch).await
+    }
+}
+
+#[async_trait]
+impl SessionLog for SqliteStore {
+    async fn create(&self, new: NewSession, owner: &str) -> Result<Opened, LogError> {
+        let owner = owner.to_owned();
+        let work = move |connection: &rusqlite::Connection| lease::create(connection, new, &owner);
+        self.writer.run(Durability::Process, work).await
+    }
+
+    async fn open(&self, session: &SessionId, owner: &str) -> Result<Opened, LogError> {
+        let (id, owner) = (session.clone(), owner.to_owned());
+        let work = move |connection: &rusqlite::Connection| lease::take(connection, &id, &owner);
+        let lease = self.writer.run(Durability::Process, work).await?;
+        let id = session.clone();
+        self.readers
+            .run(move |connection| entries::opened(connection, &id, lease))
+            .await
+    }
+
+    async fn append(&self, lease: &Lease, batch: Batch) -> Result<(), LogError> {
+        let (lease, durability) = (lease.clone(), batch.durability);
+        let work = move |connection: &rusqlite::Connection| entries::append(connection, &lease, &batch);
+        self.writer.run(durability, work).await
+    }
+
+    async fn renew(&self, lease: &Lease) -> Result<(), LogError> {
+        let lease = lease.clone();
+        let work = move |connection: &rusqlite::Connection| lease::renew(connection, &lease);
+        self.writer.run(Durability::Process, work).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), LogError> {
+        let lease = lease.clone();
+        let work = move |connection: &rusqlite::Connection| lease::release(connection, &lease);
+        self.writer.run(Durability::Process, work).await
+    }
+
+    async fn entries(&self, session: &SessionId, after: u64, limit: usize) -> Result<Vec<Entry>, LogError> {
+        let id = session.clone();
+        self.readers
+            .run(move |connection| entries::after(connection, &id, after, limit))
+            .await
+    }
+}
+
+#[async_trait]
+impl Sessions for SqliteStore {
+    async fn get(&self, session: &SessionId) -> Result<Option<SessionInfo>, LogError> {
+        let id = session.clone();
+        self.readers
+            .run(move |connection| find::get(connection, &id))
+            .await
+    }
+
+    async fn list(&self, query: &SessionQuery) -> Result<Vec<SessionInfo>, LogError> {
+        let query = query.clone();
+        self.readers
+            .run(move |connection| find::list(connection, &query))
+            .await
+    }
+
+    async fn label(&self, session: &SessionId, label: &Label) -> Result<(), LogError> {
+        let (id, label) = (session.clone(), label.clone());
+        let work = move |connection: &rusqlite::Connection| find::label(connection, &id, &label);
+        self.writer.run(Durability::Process, work).await
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<(), LogError> {
+        let id = session.clone();
+        let work = move |connection: &rusqlite::Connection| find::delete(connection, &id);
+        self.writer.run(Durability::Disk, work).await
+    }
+
+    async fn search(&self, words: &str, limit: usize) -> Result<Vec<Found>, LogError> {
+        let words = words.to_owned();
+        self.readers
+            .run(move |connection| find::search(connection, &words, limit))
+            .await
+    }
+}
+
+#[async_trait]
+impl Ledger for SqliteStore {
+    async fn spent(&self, session: Option<&SessionId>, by: SpentBy) -> Result<Vec<Spent>, LogError> {
+        let session = session.cloned();
+        self.readers
+            .run(move |connection| books::spent(connection, session.as_ref(), by))
+            .await
+    }
+
+    async fn book(&self, session: &SessionId, booking: Booking) -> Result<(), LogError> {
+        let id = session.clone();
+        let work = move |connection: &rusqlite::Connection| books::book(connection, &id, &booking);
+        self.writer.run(Durability::Process, work).await
+    }
+}
+
+#[async_trait]
+impl Blobs for SqliteStore {
+    async fn keep(&self, content: &[u8]) -> Result<String, LogError> {
+        let (folder, content) = (Arc::clone(&self.blobs), content.to_vec());
+        read::off_thread(move || blobs::put(&folder, &content)).await
+    }
+
+    async fn content(&self, address: &str) -> Result<Option<Vec<u8>>, LogError> {
+        let (folder, address) = (Arc::clone(&self.blobs), address.to_owned());
+        read::off_thread(move || blobs::get(&folder, &address)).await
+    }
+}
+
+#[async_trait]
+impl Preferences for SqliteStore {
+    async fn preference(&self, scope: &str, name: &str) -> Result<Option<String>, LogError> {
+        let (scope, name) = (scope.to_owned(), name.to_owned());
+        self.readers
+            .run(move |connection| find::preference(connection, &scope, &name))
+            .await
+    }
+
+    async fn set_preference(&self, scope: &str, name: &str, value: Option<&str>) -> Result<(), LogError> {
+        let (scope, name, value) = (scope.to_owned(), name.to_owned(), value.map(str::to_owned));
+        let work = move |connection: &rusqlite::Connection| {
+            find::set_preference(connection, &scope, &name, value.as_deref())
+        };
+        self.writer.run(Durability::Process, work).await
+    }
+}

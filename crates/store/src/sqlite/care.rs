@@ -1,0 +1,129 @@
+//! Looking after a database.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::backup::Backup;
+use windlass_core::event::Event;
+use windlass_core::log::LogError;
+
+use super::failure::told;
+use super::{connection, schema};
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Health {
+    /// The version of the tables.
+    pub version: usize,
+    /// How many sessions there are.
+    pub sessions: u64,
+    /// How many entries there are.
+    pub entries: u64,
+    /// What is wrong, each in a line. Everything else can still be read.
+    pub problems: Vec<String>,
+}
+
+/// Reads everything and says what is wrong. Changes nothing.
+///
+/// # Errors
+/// When the file is no database of ours, is newer than this program, or cannot be read at all.
+pub fn check(path: &Path) -> Result<Health, LogError> {
+    let connection = connection::reader(path)?;
+    let version = schema::version(&connection)?;
+    let mut health = Health {
+        version,
+        ..Health::default()
+    };
+    if version > schema::newest() {
+        return Err(LogError::Foreign(format!(
+            "the database has version {version}, and this program knows versions up to {}; use a newer Windlass",
+            schema::newest()
+        )));
+    }
+    let mut structure = connection.prepare("PRAGMA integrity_check(20)").map_err(told)?;
+    let lines = structure
+        .query_map([], |row| row.get::<_, String>(0))
+        .map_err(told)?;
+    for line in lines {
+        match line {
+            Ok(line) if line == "ok" => {}
+            Ok(line) => health.problems.push(line),
+            Err(error) => health.problems.push(error.to_string()),
+        }
+    }
+    let count = |table: &str| -> Result<u64, LogError> {
+        let count: i64 = connection
+            .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
+            .map_err(told)?;
+        Ok(count.unsigned_abs())
+    };
+    health.sessions = count("session")?;
+    health.entries = count("entry")?;
+    entries(&connection, &mut health)?;
+    Ok(health)
+}
+
+/// Every entry must be readable, and the numbers of a session must have no gap.
+fn entries(connection: &Connection, health: &mut Health) -> Result<(), LogError> {
+    let mut select = connection
+        .prepare("SELECT session, seq, payload FROM entry ORDER BY session, seq")
+        .map_err(told)?;
+    let mut rows = select.query([]).map_err(told)?;
+    let mut last = (String::new(), 0);
+    while let Some(row) = rows.next().map_err(told)? {
+        let (session, seq): (String, i64) = (row.get(0).map_err(told)?, row.get(1).map_err(told)?);
+        let expected = if session == last.0 { last.1 + 1 } else { 1 };
+        if seq != expected {
+            let problem = format!("session {session}: entry {seq} follows where {expected} should");
+            health.problems.push(problem);
+        }
+        let payload: Result<String, _> = row.get(2);
+        let why = match &payload {
+            Ok(text) => serde_json::from_str::<Event>(text)
+                .err()
+                .map(|error| error.to_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = why {
+            health
+                .problems
+                .push(format!("session {session}: entry {seq}: {why}"));
+        }
+        last = (session, seq);
+    }
+    Ok(())
+}
+
+/// Copies a database that may be in use to a new file, whole and as of one moment.
+///
+/// # Errors
+/// When the target exists, or either cannot be used.
+pub fn backup(path: &Path, target: &Path) -> Result<(), LogError> {
+    if target.exists() {
+        return Err(LogError::Failed(format!(
+            "{}: there is such a file already; nothing was written",
+            target.display()
+        )));
+    }
+    let from = connection::reader(path)?;
+    schema::version(&from)?;
+    let mut into = Connection::open(target).map_err(told)?;
+    Backup::new(&from, &mut into)
+        .and_then(|backup| backup.run_to_completion(1000, Duration::from_millis(1), None))
+        .map_err(told)
+}
+
+/// Gives unused space back to the file system.
+///
+/// # Errors
+/// When somebody else uses the database, or it cannot be written.
+pub fn vacuum(path: &Path) -> Result<(), LogError> {
+    let connection = connection::open(path)?;
+    schema::migrate(&connection)?;
+    connection
+        .execute_batch(
+            "INSERT INTO said (said) VALUES ('optimize'); VACUUM; PRAGMA wal_checkpoint(TRUNCATE);",
+        )
+        .map_err(told)
+}

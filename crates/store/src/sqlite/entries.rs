@@ -1,0 +1,288 @@
+//! The entries of a session.
+
+use std::fmt::Write;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_core::clock::Timestamp;
+use windlass_core::event::Event;
+use windlass_core::id::{MessageId, SessionId};
+use windlass_core::log::{Batch, DraftChange, Entry, Lease, LogError, Opened};
+use windlass_core::message::{Message, Part, Role};
+
+use super::failure::{damaged, told};
+use super::lease::signed;
+use super::{books, find, lease};
+
+/// What of one message can be searched, in bytes.
+const MAX_SAID: usize = 200_000;
+
+/// Writes a batch, all of it or nothing.
+pub(super) fn append(connection: &Connection, lease: &Lease, batch: &Batch) -> Result<(), LogError> {
+    lease::check(connection, lease)?;
+    let id = &lease.session;
+    for (seq, event) in (batch.first_seq..).zip(&batch.events) {
+        insert(connection, id, seq, batch.time, event)?;
+        reflect(connection, id, seq, event)?;
+    }
+    draft(connection, id, batch)?;
+    for booking in &batch.bookings {
+        books::book(connection, id, booking)?;
+    }
+    if !batch.events.is_empty() {
+        let last = batch.first_seq + batch.events.len() as u64 - 1;
+        connection
+            .prepare_cached("UPDATE session SET last_seq = ?2, updated_at = ?3 WHERE id = ?1")
+            .and_then(|mut update| update.execute(params![id.as_str(), signed(last), signed(batch.time.0)]))
+            .map_err(told)?;
+    }
+    Ok(())
+}
+
+fn insert(
+    connection: &Connection,
+    id: &SessionId,
+    seq: u64,
+    time: Timestamp,
+    event: &Event,
+) -> Result<(), LogError> {
+    let payload = serde_json::to_string(event).map_err(|error| damaged("an event", error))?;
+    let message = match event {
+        Event::Message { message } => Some(message.id.as_str()),
+        _ => None,
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO entry (session, seq, kind, message, payload, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )
+        .and_then(|mut insert| {
+            let kind = kind(&payload);
+            insert.execute(params![
+                id.as_str(),
+                signed(seq),
+                kind,
+                message,
+                payload,
+                signed(time.0)
+            ])
+        })
+        .map(drop)
+        .map_err(told)
+}
+
+/// The word after `"type":`, which every event begins with.
+fn kind(payload: &str) -> &str {
+    let rest = payload.split_once("\"type\":\"").map_or("", |(_, rest)| rest);
+    rest.split('"').next().unwrap_or_default()
+}
+
+/// Keeps the session's row true to its entries.
+fn reflect(connection: &Connection, id: &SessionId, seq: u64, event: &Event) -> Result<(), LogError> {
+    let update = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
+        connection
+            .prepare_cached(sql)
+            .and_then(|mut update| update.execute(values))
+            .map(drop)
+            .map_err(told)
+    };
+    let standing = |word: &str| {
+        update(
+            "UPDATE session SET standing = ?2 WHERE id = ?1",
+            &[&id.as_str(), &word],
+        )
+    };
+    match event {
+        Event::Start { provider, model } => update(
+            "UPDATE session SET standing = 'working', provider = ?2, model = ?3 WHERE id = ?1",
+            &[&id.as_str(), provider, model],
+        ),
+        Event::Message { message } => said(connection, id, seq, message),
+        Event::Usage { usage, .. } => update(
+            "UPDATE session SET context_tokens = ?2 WHERE id = ?1",
+            &[&id.as_str(), &signed(usage.total_input() + usage.output)],
+        ),
+        Event::Compaction { history, .. } => compacted(connection, id, history),
+        Event::Final { .. } => standing("answered"),
+        Event::Canceled { .. } => standing("canceled"),
+        Event::Failed { .. } => standing("failed"),
+        _ => Ok(()),
+    }
+}
+
+/// A message counts once and is found by its words, whatever version of it is the last.
+fn said(connection: &Connection, id: &SessionId, seq: u64, message: &Message) -> Result<(), LogError> {
+    let before: Option<i64> = connection
+        .prepare_cached("SELECT min(seq) FROM entry WHERE session = ?1 AND message = ?2 AND seq < ?3")
+        .and_then(|mut select| {
+            select.query_row(params![id.as_str(), message.id.as_str(), signed(seq)], |row| {
+                row.get(0)
+            })
+        })
+        .map_err(told)?;
+    if before.is_none() {
+        connection
+            .prepare_cached("UPDATE session SET messages = messages + 1 WHERE id = ?1")
+            .and_then(|mut update| update.execute([id.as_str()]))
+            .map_err(told)?;
+    }
+    let text = searchable(message);
+    if text.is_empty() || before.is_some() {
+        return Ok(());
+    }
+    connection
+        .prepare_cached("INSERT INTO said (text, session, seq) VALUES (?1, ?2, ?3)")
+        .and_then(|mut insert| insert.execute(params![text, id.as_str(), signed(seq)]))
+        .map(drop)
+        .map_err(told)
+}
+
+/// What people said and what was done, without what tools answered.
+fn searchable(message: &Message) -> String {
+    let mut text = String::new();
+    for part in &message.parts {
+        let _ = match part {
+            Part::Text(part) => writeln!(text, "{}", part.text),
+            Part::ToolCall(call) => writeln!(text, "{} {}", call.name, call.input),
+            _ => Ok(()),
+        };
+        if text.len() > MAX_SAID {
+            let end = (0..=MAX_SAID).rev().find(|end| text.is_char_boundary(*end));
+            text.truncate(end.unwrap_or_default());
+            break;
+        }
+    }
+    // What the runtime says on the user's behalf is the same in every session.
+    if message.role == Role::Tool {
+        String::new()
+    } else {
+        text
+    }
+}
+
+/// From here on the history begins at the first message that was kept.
+fn compacted(connection: &Connection, id: &SessionId, history: &[MessageId]) -> Result<(), LogError> {
+    let mut base: Option<i64> = None;
+    for message in history {
+        let seq: Option<i64> = connection
+            .prepare_cached("SELECT min(seq) FROM entry WHERE session = ?1 AND message = ?2")
+            .and_then(|mut select| select.query_row([id.as_str(), message.as_str()], |row| row.get(0)))
+            .map_err(told)?;
+        base = match (base, seq) {
+            (Some(base), Some(seq)) => Some(base.min(seq)),
+            (base, seq) => base.or(seq),
+        };
+    }
+    let summary = history.get(1).or(history.first()).map(MessageId::as_str);
+    connection
+        .execute(
+            "UPDATE session SET base_seq = coalesce(?2, base_seq), summary = ?3 WHERE id = ?1",
+            params![id.as_str(), base, summary],
+        )
+        .map(drop)
+        .map_err(told)
+}
+
+fn draft(connection: &Connection, id: &SessionId, batch: &Batch) -> Result<(), LogError> {
+    match &batch.draft {
+        DraftChange::Keep => Ok(()),
+        DraftChange::Clear => connection
+            .prepare_cached("DELETE FROM draft WHERE session = ?1")
+            .and_then(|mut delete| delete.execute([id.as_str()]))
+            .map(drop)
+            .map_err(told),
+        DraftChange::Set(message) => {
+            let payload = serde_json::to_string(message).map_err(|error| damaged("a draft", error))?;
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO draft (session, payload, time) VALUES (?1, ?2, ?3)")
+                .and_then(|mut insert| insert.execute(params![id.as_str(), payload, signed(batch.time.0)]))
+                .map(drop)
+                .map_err(told)
+        }
+    }
+}
+
+/// What a turn needs of a session whose lease was taken.
+pub(super) fn opened(connection: &Connection, id: &SessionId, lease: Lease) -> Result<Opened, LogError> {
+    let info = find::get(connection, id)?.ok_or_else(|| LogError::Unknown(id.clone()))?;
+    let base: i64 = connection
+        .query_row(
+            "SELECT base_seq FROM session WHERE id = ?1",
+            [id.as_str()],
+            |row| row.get(0),
+        )
+        .map_err(told)?;
+    let draft: Option<String> = connection
+        .query_row(
+            "SELECT payload FROM draft WHERE session = ?1",
+            [id.as_str()],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(told)?;
+    let draft = draft.map(|text| serde_json::from_str(&text)).transpose();
+    Ok(Opened {
+        lease,
+        info,
+        entries: history(connection, id, base)?,
+        // Half a reply that cannot be read is worth less than the session.
+        draft: draft.unwrap_or_default(),
+    })
+}
+
+/// What a history is read from: messages that count, and everything of the turn that did not end.
+fn history(connection: &Connection, id: &SessionId, base: i64) -> Result<Vec<Entry>, LogError> {
+    let mut select = connection
+        .prepare_cached(
+            "SELECT seq, time, payload FROM entry WHERE session = ?1 AND seq >= ?2 \
+             AND kind IN ('message', 'compaction', 'queue', 'tool_result', 'final', 'canceled', 'failed') \
+             AND (kind <> 'tool_result' OR seq > (SELECT coalesce(max(seq), 0) FROM entry WHERE session = ?1 \
+             AND kind IN ('final', 'canceled', 'failed'))) ORDER BY seq",
+        )
+        .map_err(told)?;
+    let rows = select.query_map(params![id.as_str(), base], raw).map_err(told)?;
+    rows.map(|row| row.map_err(told).and_then(|raw| entry(id, raw)))
+        .collect()
+}
+
+pub(super) fn after(
+    connection: &Connection,
+    id: &SessionId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Entry>, LogError> {
+    let mut select = connection
+        .prepare_cached(
+            "SELECT seq, time, payload FROM entry WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+        )
+        .map_err(told)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = select
+        .query_map(params![id.as_str(), signed(after), limit], raw)
+        .map_err(told)?;
+    rows.map(|row| row.map_err(told).and_then(|raw| entry(id, raw)))
+        .collect()
+}
+
+/// A row as it is stored.
+struct Raw {
+    seq: i64,
+    time: i64,
+    payload: String,
+}
+
+fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
+    Ok(Raw {
+        seq: row.get(0)?,
+        time: row.get(1)?,
+        payload: row.get(2)?,
+    })
+}
+
+fn entry(id: &SessionId, raw: Raw) -> Result<Entry, LogError> {
+    let event = serde_json::from_str(&raw.payload)
+        .map_err(|error| damaged(format!("entry {} of session {id}", raw.seq), error))?;
+    Ok(Entry {
+        seq: raw.seq.unsigned_abs(),
+        time: Timestamp(raw.time.unsigned_abs()),
+        event,
+    })
+}

@@ -1,0 +1,179 @@
+//! Finding sessions.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_core::clock::Timestamp;
+use windlass_core::id::{MessageId, SessionId};
+use windlass_core::log::{Found, Label, LogError, SessionInfo, SessionQuery, Standing, Totals};
+
+use super::failure::told;
+use super::lease;
+
+const COLUMNS: &str = "id, parent, title, name, key, place, standing, provider, model, messages, prompt_tokens, \
+    completion_tokens, context_tokens, cost_usd, summary, last_seq, created_at, updated_at";
+
+pub(super) fn get(connection: &Connection, id: &SessionId) -> Result<Option<SessionInfo>, LogError> {
+    connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM session WHERE id = ?1"))
+        .and_then(|mut select| select.query_row([id.as_str()], info).optional())
+        .map_err(told)
+}
+
+pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<SessionInfo>, LogError> {
+    let limit = match query.limit {
+        0 => i64::MAX,
+        limit => i64::try_from(limit).unwrap_or(i64::MAX),
+    };
+    let mut select = connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM session WHERE (?1 IS NULL OR place = ?1) \
+             AND (?2 IS NULL OR name = ?2 OR key = ?2 OR substr(id, 1, length(?2)) = ?2) \
+             AND (?3 OR parent IS NULL) ORDER BY updated_at DESC, id DESC LIMIT ?4"
+        ))
+        .map_err(told)?;
+    let rows = select
+        .query_map(params![query.place, query.called, query.children, limit], info)
+        .map_err(told)?;
+    rows.map(|row| row.map_err(told)).collect()
+}
+
+fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
+    let number = |index: usize| -> rusqlite::Result<u64> { Ok(row.get::<_, i64>(index)?.unsigned_abs()) };
+    let provider: Option<String> = row.get(7)?;
+    let model: Option<String> = row.get(8)?;
+    Ok(SessionInfo {
+        id: SessionId::from(row.get::<_, String>(0)?),
+        parent: row.get::<_, Option<String>>(1)?.map(SessionId::from),
+        label: Label {
+            title: row.get(2)?,
+            name: row.get(3)?,
+            key: row.get(4)?,
+        },
+        place: row.get(5)?,
+        standing: match row.get::<_, String>(6)?.as_str() {
+            "working" => Standing::Working,
+            "answered" => Standing::Answered,
+            "canceled" => Standing::Canceled,
+            "failed" => Standing::Failed,
+            _ => Standing::New,
+        },
+        model: provider.zip(model),
+        totals: Totals {
+            messages: number(9)?,
+            prompt_tokens: number(10)?,
+            completion_tokens: number(11)?,
+            context_tokens: number(12)?,
+            cost_usd: row.get(13)?,
+        },
+        summary: row.get::<_, Option<String>>(14)?.map(MessageId::from),
+        last_seq: number(15)?,
+        created_at: Timestamp(number(16)?),
+        updated_at: Timestamp(number(17)?),
+    })
+}
+
+pub(super) fn label(connection: &Connection, id: &SessionId, label: &Label) -> Result<(), LogError> {
+    let changed = connection
+        .execute(
+            "UPDATE session SET title = coalesce(?2, title), name = coalesce(?3, name), key = coalesce(?4, key) \
+             WHERE id = ?1",
+            params![id.as_str(), label.title, label.name, label.key],
+        )
+        .map_err(told)?;
+    match changed {
+        0 => Err(LogError::Unknown(id.clone())),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn delete(connection: &Connection, id: &SessionId) -> Result<(), LogError> {
+    if let Some(owner) = lease::holder(connection, id)? {
+        return Err(LogError::Busy {
+            session: id.clone(),
+            owner,
+        });
+    }
+    connection
+        .execute("DELETE FROM said WHERE session = ?1", [id.as_str()])
+        .map_err(told)?;
+    // What it cost was spent all the same, so its bookings stay.
+    let gone = connection
+        .execute("DELETE FROM session WHERE id = ?1", [id.as_str()])
+        .map_err(told)?;
+    match gone {
+        0 => Err(LogError::Unknown(id.clone())),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn search(connection: &Connection, words: &str, limit: usize) -> Result<Vec<Found>, LogError> {
+    let query = quoted(words);
+    if query.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut select = connection
+        .prepare_cached(
+            "SELECT said.session, coalesce(session.name, session.title, ''), said.seq, \
+             snippet(said, 0, '[', ']', '…', 16) FROM said JOIN session ON session.id = said.session \
+             WHERE said MATCH ?1 ORDER BY rank LIMIT ?2",
+        )
+        .map_err(told)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = select
+        .query_map(params![query, limit], |row| {
+            Ok(Found {
+                session: SessionId::from(row.get::<_, String>(0)?),
+                title: row.get(1)?,
+                seq: row.get::<_, i64>(2)?.unsigned_abs(),
+                snippet: row.get(3)?,
+            })
+        })
+        .map_err(told)?;
+    rows.map(|row| row.map_err(told)).collect()
+}
+
+/// Words as they are, all of which must be there; the last may go on. What has a meaning for the search has none here.
+fn quoted(words: &str) -> String {
+    let words: Vec<String> = words
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+        .map(|word| format!("\"{word}\""))
+        .collect();
+    if words.is_empty() {
+        return String::new();
+    }
+    format!("{}*", words.join(" "))
+}
+
+pub(super) fn preference(
+    connection: &Connection,
+    scope: &str,
+    name: &str,
+) -> Result<Option<String>, LogError> {
+    connection
+        .query_row(
+            "SELECT value FROM preference WHERE scope = ?1 AND name = ?2",
+            [scope, name],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(told)
+}
+
+pub(super) fn set_preference(
+    connection: &Connection,
+    scope: &str,
+    name: &str,
+    value: Option<&str>,
+) -> Result<(), LogError> {
+    let done = match value {
+        Some(value) => connection.execute(
+            "INSERT OR REPLACE INTO preference (scope, name, value) VALUES (?1, ?2, ?3)",
+            [scope, name, value],
+        ),
+        None => connection.execute(
+            "DELETE FROM preference WHERE scope = ?1 AND name = ?2",
+            [scope, name],
+        ),
+    };
+    done.map(drop).map_err(told)
+}

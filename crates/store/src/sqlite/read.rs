@@ -1,0 +1,65 @@
+//! Reading, off the threads that must not wait.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use windlass_core::log::LogError;
+
+use super::connection;
+
+/// How many connections are kept for later.
+const KEPT: usize = 4;
+
+/// Connections that read. One is opened when all are in use.
+#[derive(Clone)]
+pub(super) struct Readers {
+    path: Arc<PathBuf>,
+    idle: Arc<Mutex<Vec<Connection>>>,
+}
+
+impl Readers {
+    pub(super) fn new(path: &Path) -> Self {
+        Self {
+            path: Arc::new(path.to_owned()),
+            idle: Arc::default(),
+        }
+    }
+
+    /// Runs a query.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        let readers = self.clone();
+        off_thread(move || {
+            let connection = readers.take()?;
+            let found = query(&connection);
+            readers.give_back(connection);
+            found
+        })
+        .await
+    }
+
+    fn take(&self) -> Result<Connection, LogError> {
+        let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        kept.map_or_else(|| connection::reader(&self.path), Ok)
+    }
+
+    fn give_back(&self, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < KEPT {
+            idle.push(connection);
+        }
+    }
+}
+
+/// Runs work that waits for the disk.
+pub(super) async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, LogError> + Send + 'static,
+) -> Result<T, LogError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(LogError::Failed(error.to_string())),
+    }
+}

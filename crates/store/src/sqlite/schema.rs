@@ -1,0 +1,151 @@
+//! The tables, and how older ones become them. `docs/store.md` describes each.
+
+use rusqlite::Connection;
+use windlass_core::log::LogError;
+
+use super::failure::told;
+
+/// Marks a database as ours: "WNDL".
+const APPLICATION: i32 = 0x574E_444C;
+
+/// One step from a version to the next; never edited once released.
+const MIGRATIONS: &[&str] = &["
+CREATE TABLE session (
+  id                TEXT PRIMARY KEY,
+  parent            TEXT,
+  title             TEXT,
+  name              TEXT,
+  key               TEXT UNIQUE,
+  place             TEXT NOT NULL,
+  standing          TEXT NOT NULL DEFAULT 'new',
+  provider          TEXT,
+  model             TEXT,
+  messages          INTEGER NOT NULL DEFAULT 0,
+  prompt_tokens     INTEGER NOT NULL DEFAULT 0,
+  completion_tokens INTEGER NOT NULL DEFAULT 0,
+  context_tokens    INTEGER NOT NULL DEFAULT 0,
+  cost_usd          REAL NOT NULL DEFAULT 0,
+  summary           TEXT,
+  base_seq          INTEGER NOT NULL DEFAULT 1,
+  last_seq          INTEGER NOT NULL DEFAULT 0,
+  created_at        INTEGER NOT NULL,
+  updated_at        INTEGER NOT NULL
+) STRICT;
+CREATE INDEX session_place ON session (place, updated_at);
+CREATE INDEX session_updated ON session (updated_at);
+CREATE INDEX session_parent ON session (parent) WHERE parent IS NOT NULL;
+
+CREATE TABLE lease (
+  session TEXT PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE,
+  owner   TEXT,
+  fence   INTEGER NOT NULL,
+  until   INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE entry (
+  session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+  seq     INTEGER NOT NULL,
+  kind    TEXT NOT NULL,
+  message TEXT,
+  payload TEXT NOT NULL,
+  time    INTEGER NOT NULL,
+  PRIMARY KEY (session, seq)
+) STRICT;
+CREATE INDEX entry_message ON entry (session, message) WHERE message IS NOT NULL;
+
+CREATE TABLE draft (
+  session TEXT PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE,
+  payload TEXT NOT NULL,
+  time    INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE booking (
+  id          INTEGER PRIMARY KEY,
+  session     TEXT NOT NULL,
+  time        INTEGER NOT NULL,
+  provider    TEXT NOT NULL,
+  model       TEXT NOT NULL,
+  cause       TEXT NOT NULL,
+  input       INTEGER NOT NULL,
+  output      INTEGER NOT NULL,
+  cache_read  INTEGER NOT NULL,
+  cache_write INTEGER NOT NULL,
+  cost_usd    REAL
+) STRICT;
+CREATE INDEX booking_session ON booking (session);
+
+CREATE TABLE preference (
+  scope TEXT NOT NULL,
+  name  TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (scope, name)
+) STRICT;
+
+CREATE TABLE beat (id INTEGER PRIMARY KEY CHECK (id = 1), count INTEGER NOT NULL) STRICT;
+INSERT INTO beat VALUES (1, 0);
+
+CREATE VIRTUAL TABLE said USING fts5 (
+  text, session UNINDEXED, seq UNINDEXED, tokenize = 'unicode61 remove_diacritics 2'
+);
+"];
+
+/// Brings a database up to date. A new one gets everything; one that is not ours or is newer is left alone.
+pub(super) fn migrate(connection: &Connection) -> Result<(), LogError> {
+    let (mut version, newest) = (version(connection)?, MIGRATIONS.len());
+    if version > newest {
+        return Err(LogError::Foreign(format!(
+            "the database has version {version}, and this program knows versions up to {newest}; use a newer Windlass"
+        )));
+    }
+    if version == newest {
+        return Ok(());
+    }
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(told)?;
+    // Another process may have done it while we waited.
+    let done = self::version(connection).and_then(|now| {
+        version = now;
+        for step in MIGRATIONS.iter().skip(version) {
+            connection.execute_batch(step).map_err(told)?;
+        }
+        connection
+            .pragma_update(None, "user_version", i64::try_from(newest).unwrap_or_default())
+            .map_err(told)?;
+        connection
+            .pragma_update(None, "application_id", APPLICATION)
+            .map_err(told)
+    });
+    match done {
+        Ok(()) => connection.execute_batch("COMMIT").map_err(told),
+        Err(error) => {
+            let _ = connection.execute_batch("ROLLBACK");
+            Err(error)
+        }
+    }
+}
+
+/// The version of a database; 0 for an empty one.
+pub(super) fn version(connection: &Connection) -> Result<usize, LogError> {
+    let number = |name: &str| -> Result<i64, LogError> {
+        connection
+            .pragma_query_value(None, name, |row| row.get(0))
+            .map_err(told)
+    };
+    let (version, application) = (number("user_version")?, number("application_id")?);
+    let is_empty = || -> Result<bool, LogError> {
+        let count: i64 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .map_err(told)?;
+        Ok(count == 0)
+    };
+    if application != i64::from(APPLICATION) && !is_empty()? {
+        return Err(LogError::Foreign(
+            "the file is a database of another program; nothing in it was changed".to_owned(),
+        ));
+    }
+    usize::try_from(version).map_err(|_| LogError::Foreign("the database has no version".to_owned()))
+}
+
+/// The newest version this program knows.
+pub(super) fn newest() -> usize {
+    MIGRATIONS.len()
+}

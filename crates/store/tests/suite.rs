@@ -1,0 +1,11 @@
+//! The store as its users see it: through the ports.
+
+mod suite {
+    mod bed;
+    mod books;
+    mod care;
+    mod leases;
+    mod log;
+    mod processes;
+    mod sessions;
+}

@@ -1,0 +1,77 @@
+//! Databases that are not as they should be.
+
+use std::os::unix::fs::PermissionsExt;
+
+use windlass_core::log::{LogError, Sessions};
+use windlass_core::message::Role;
+use windlass_store::{SqliteStore, backup, check, vacuum};
+
+use super::bed::{Bed, append, said};
+
+fn refused(path: &std::path::Path) -> LogError {
+    match SqliteStore::open(path) {
+        Ok(_) => panic!("it was opened"),
+        Err(error) => error,
+    }
+}
+
+/// SES-1, SES-5: another program's database, a newer one and a file that is none are refused, and left as they are.
+#[test]
+fn foreign_files_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(
+        path("text"),
+        "not a database at all, but long enough to be read as one".repeat(40),
+    )
+    .unwrap();
+    let other = rusqlite::Connection::open(path("other")).unwrap();
+    other.execute_batch("CREATE TABLE t (x)").unwrap();
+    drop(other);
+    SqliteStore::open(&path("newer")).map(drop).unwrap();
+    let newer = rusqlite::Connection::open(path("newer")).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    drop(newer);
+    for name in ["text", "other", "newer"] {
+        let error = refused(&path(name));
+        assert!(matches!(error, LogError::Foreign(_)), "{name}: {error}");
+    }
+    assert!(refused(&path("newer")).to_string().contains("version 99"));
+}
+
+/// SES-5, SAFE-7: the files are the user's alone; a folder that cannot be written is a clear error.
+#[tokio::test]
+async fn files_are_private() {
+    let bed = Bed::new();
+    bed.session("one").await;
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&bed.file()), 0o600);
+    assert_eq!(mode(bed.file().parent().unwrap()), 0o700);
+    let error = refused(std::path::Path::new("/proc/windlass/db"));
+    assert!(matches!(error, LogError::ReadOnly(_)), "{error}");
+}
+
+/// SES-1: a check reads everything, a backup is a database, a vacuum loses nothing.
+#[tokio::test]
+async fn a_database_can_be_looked_after() {
+    let bed = Bed::new();
+    let opened = bed.session("one").await;
+    append(
+        &bed.store,
+        &opened.lease,
+        1,
+        vec![said(Role::User, "hello there")],
+    )
+    .await;
+    let health = check(&bed.file()).unwrap();
+    assert_eq!((health.sessions, health.entries), (1, 1));
+    assert!(health.problems.is_empty(), "{health:?}");
+    let copy = bed.file().with_file_name("copy.db");
+    backup(&bed.file(), &copy).unwrap();
+    assert!(backup(&bed.file(), &copy).is_err(), "nothing is overwritten");
+    let copied = SqliteStore::open(&copy).unwrap();
+    assert!(copied.get(&"one".into()).await.unwrap().is_some());
+    drop(bed.store.clone());
+    vacuum(&bed.file()).unwrap();
+    assert_eq!(bed.again().search("hello", 5).await.unwrap().len(), 1);
+}

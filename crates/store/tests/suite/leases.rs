@@ -1,0 +1,81 @@
+//! One owner at a time.
+
+use windlass_core::log::{LogError, SessionLog, Sessions};
+use windlass_core::message::Role;
+use windlass_store::SqliteStore;
+
+use super::bed::{Bed, batch, said};
+
+/// SES-2: a second owner is refused while the first lives, and told who it is; after a release it may.
+#[tokio::test]
+async fn a_session_has_one_owner() {
+    let bed = Bed::new();
+    let first = bed.session("one").await;
+    let other = SqliteStore::owner();
+    let error = bed.again().open(&"one".into(), &other).await.unwrap_err();
+    assert!(
+        matches!(&error, LogError::Busy { owner, .. } if *owner == first.lease.owner),
+        "{error}"
+    );
+    assert!(matches!(
+        bed.store.delete(&"one".into()).await,
+        Err(LogError::Busy { .. })
+    ));
+    bed.store.renew(&first.lease).await.unwrap();
+    bed.store.release(&first.lease).await.unwrap();
+    let second = bed.again().open(&"one".into(), &other).await.unwrap();
+    assert!(second.lease.fence > first.lease.fence);
+}
+
+/// SES-2: an owner that was overtaken writes nothing more.
+#[tokio::test]
+async fn an_older_fence_is_refused() {
+    let bed = Bed::new();
+    let first = bed.session("one").await;
+    bed.store.release(&first.lease).await.unwrap();
+    let second = bed.store.open(&"one".into(), "second").await.unwrap();
+    let late = bed
+        .store
+        .append(&first.lease, batch(1, vec![said(Role::User, "late")]))
+        .await;
+    assert_eq!(late, Err(LogError::Lost("one".into())));
+    assert_eq!(
+        bed.store.renew(&first.lease).await,
+        Err(LogError::Lost("one".into()))
+    );
+    bed.store
+        .append(&second.lease, batch(1, vec![said(Role::User, "now")]))
+        .await
+        .unwrap();
+}
+
+/// SES-2: the lease of a process that is gone is taken over at once, and so is that of another process with its number.
+#[tokio::test]
+async fn a_dead_owner_is_replaced() {
+    let bed = Bed::new();
+    let own = SqliteStore::owner();
+    let (host, rest) = own.split_once('/').unwrap();
+    let pid = rest.split('/').next().unwrap();
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    let gone_pid = gone.id();
+    gone.wait().unwrap();
+    for owner in [
+        format!("{host}/{gone_pid}/12345/x"),
+        format!("{host}/{pid}/1/x"),
+        "elsewhere/1/1/x".to_owned(),
+    ] {
+        let name = owner.replace('/', "-");
+        let new = windlass_core::log::NewSession {
+            id: Some(name.as_str().into()),
+            ..Default::default()
+        };
+        bed.store.create(new, &owner).await.unwrap();
+        let taken = bed.store.open(&name.as_str().into(), &own).await;
+        // Of another machine nothing is known until its term ends.
+        assert_eq!(taken.is_ok(), owner.starts_with(host), "{owner}");
+    }
+    assert!(matches!(
+        bed.store.open(&"nothing".into(), &own).await,
+        Err(LogError::Unknown(_))
+    ));
+}

@@ -1,0 +1,104 @@
+//! Finding sessions.
+
+use windlass_core::clock::Timestamp;
+use windlass_core::log::{Label, LogError, NewSession, SessionLog, SessionQuery, Sessions};
+use windlass_core::message::Role;
+
+use super::bed::{Bed, append, said};
+
+/// SES-10: sessions are listed by their last change, by folder, by name, by the beginning of an id.
+#[tokio::test]
+async fn sessions_are_found() {
+    let bed = Bed::new();
+    for (number, (id, place)) in [("aa1", "/x"), ("aa2", "/x"), ("bb3", "/y")]
+        .into_iter()
+        .enumerate()
+    {
+        let new = NewSession {
+            id: Some(id.into()),
+            place: place.into(),
+            time: Timestamp(number as u64),
+            parent: (id == "aa2").then(|| "aa1".into()),
+            ..NewSession::default()
+        };
+        let opened = bed.store.create(new, "me").await.unwrap();
+        append(&bed.store, &opened.lease, 1, vec![said(Role::User, "hello")]).await;
+    }
+    let ids = async |query: SessionQuery| -> Vec<String> {
+        let found = bed.store.list(&query).await.unwrap();
+        found.iter().map(|info| info.id.to_string()).collect()
+    };
+    assert_eq!(ids(SessionQuery::default()).await, ["bb3", "aa1"]);
+    let all = SessionQuery {
+        children: true,
+        limit: 2,
+        ..SessionQuery::default()
+    };
+    assert_eq!(ids(all).await, ["bb3", "aa2"]);
+    let place = SessionQuery {
+        place: Some("/x".into()),
+        ..SessionQuery::default()
+    };
+    assert_eq!(ids(place).await, ["aa1"]);
+    let label = Label {
+        name: Some("mine".into()),
+        title: Some("About cats".into()),
+        key: None,
+    };
+    bed.store.label(&"bb3".into(), &label).await.unwrap();
+    for called in ["mine", "bb", "bb3"] {
+        let query = SessionQuery {
+            called: Some(called.into()),
+            ..SessionQuery::default()
+        };
+        assert_eq!(ids(query).await, ["bb3"], "{called}");
+    }
+    let unknown = bed.store.label(&"zz".into(), &label).await;
+    assert_eq!(unknown, Err(LogError::Unknown("zz".into())));
+}
+
+/// SES-14: words are found in what was said, whatever signs are between them, and not in deleted sessions.
+#[tokio::test]
+async fn words_are_found() {
+    let bed = Bed::new();
+    let opened = bed.session("one").await;
+    append(
+        &bed.store,
+        &opened.lease,
+        1,
+        vec![
+            said(
+                Role::User,
+                "Where does the Überlauf of the ring buffer come from?",
+            ),
+            said(Role::Assistant, "It comes from \"head\" AND tail being equal."),
+        ],
+    )
+    .await;
+    let search = async |words: &str| bed.store.search(words, 10).await.unwrap();
+    for words in [
+        "ring buffer",
+        "BUFFER ring",
+        "uberlauf",
+        "buff",
+        "head AND tail",
+        "\"head\"",
+        "come from?",
+    ] {
+        assert_eq!(search(words).await.is_empty(), false, "{words}");
+    }
+    for words in ["ring nothing", "", "*", "\"", "NEAR("] {
+        assert!(search(words).await.is_empty(), "{words}");
+    }
+    let found = search("ring").await;
+    assert!(found[0].snippet.contains("[ring]"), "{found:?}");
+    assert_eq!(found[0].seq, 1);
+    bed.store.release(&opened.lease).await.unwrap();
+    bed.store.delete(&"one".into()).await.unwrap();
+    assert!(search("ring").await.is_empty());
+    assert_eq!(bed.store.get(&"one".into()).await.unwrap(), None);
+    assert_eq!(
+        bed.store.delete(&"one".into()).await,
+        Err(LogError::Unknown("one".into()))
+    );
+}
