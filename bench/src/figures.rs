@@ -4,6 +4,7 @@ mod deltas;
 mod iterations;
 mod prefix;
 mod start;
+mod tools;
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -24,15 +25,18 @@ pub(crate) enum Group {
     Deltas,
     /// The size of the fixed part of a request, and how much of it is sent again unchanged.
     Prefix,
+    /// Tools on their own: searching a big tree, the wall, reads side by side.
+    Tools,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
         Self::Deltas,
         Self::Prefix,
+        Self::Tools,
     ];
 
     pub(crate) fn measure(self, lab: &Lab) -> Result<Vec<Figure>> {
@@ -42,6 +46,7 @@ impl Group {
             Self::Long => iterations::measure_long(lab),
             Self::Deltas => deltas::measure(lab),
             Self::Prefix => prefix::measure(lab),
+            Self::Tools => tools::measure(lab),
         }
     }
 }

@@ -10,9 +10,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use windlass_tools::sandbox::{self, Wall};
 
 use crate::record;
 use crate::server::END;
+use crate::wall;
 use crate::wire::command;
 
 /// What to send, and where.
@@ -24,12 +26,16 @@ pub(crate) struct ClientOptions {
     /// The recorded requests.
     #[arg(long)]
     pub(crate) requests: PathBuf,
+    /// What puts up the wall that commands run behind.
+    #[arg(long)]
+    pub(crate) helper: Option<PathBuf>,
 }
 
 /// Sends every request and runs a command after each but the last.
 pub(crate) fn floor(options: &ClientOptions) -> Result<()> {
     let requests = record::read(&std::fs::read(&options.requests)?)?;
-    let shell = Shell::find()?;
+    let wall = options.helper.as_deref().map(wall::usual).transpose()?;
+    let shell = Shell::find(wall)?;
     let mut stream = TcpStream::connect(("127.0.0.1", options.port))?;
     stream.set_nodelay(true)?;
     let mut body = Vec::new();
@@ -73,15 +79,17 @@ fn read_reply(stream: &mut TcpStream, buffer: &mut [u8]) -> Result<()> {
     }
 }
 
-/// A shell that is started as the `bash` tool starts it: same arguments, same environment, one pipe, own group.
+/// A shell that is started as the `bash` tool starts it: same arguments, same environment, same wall, one pipe, own
+/// group.
 struct Shell {
     program: PathBuf,
     folder: PathBuf,
     variables: Vec<(String, String)>,
+    wall: Option<Wall>,
 }
 
 impl Shell {
-    fn find() -> Result<Self> {
+    fn find(wall: Option<Wall>) -> Result<Self> {
         let path = env::var("PATH").context("there is no PATH")?;
         let programs = path.split(':').map(|folder| PathBuf::from(folder).join("bash"));
         let program = programs
@@ -111,14 +119,20 @@ impl Shell {
             program,
             folder: env::current_dir()?,
             variables: handed_on.chain(own).collect(),
+            wall,
         })
     }
 
     fn run(&self, line: &str) -> Result<()> {
         let (mut reader, writer) = std::io::pipe()?;
-        let mut command = Command::new(&self.program);
+        let arguments = ["--noprofile", "--norc", "-c", "--", line];
+        let (program, arguments) = match &self.wall {
+            Some(wall) => wall.wrap(&self.program, &arguments),
+            None => sandbox::unprotected(&self.program, &arguments),
+        };
+        let mut command = Command::new(program);
         command
-            .args(["--noprofile", "--norc", "-c", "--", line])
+            .args(arguments)
             .current_dir(&self.folder)
             .env_clear()
             .envs(self.variables.iter().map(|(name, value)| (name, value)))

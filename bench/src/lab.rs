@@ -43,7 +43,9 @@ impl Lab {
             bail!("the program to measure is not built: cargo build --release -p windlass");
         }
         let folder = tempfile::tempdir()?;
-        std::fs::create_dir(folder.path().join("work"))?;
+        for name in ["work", "temp", "user"] {
+            std::fs::create_dir(folder.path().join(name))?;
+        }
         Ok(Self {
             windlass,
             own,
@@ -110,6 +112,47 @@ impl Lab {
         command
     }
 
+    /// The floor: recorded requests, and commands behind the same wall.
+    pub(crate) fn floor(&self, server: &Server, requests: &Path) -> Command {
+        let mut command = self.client("floor", server, requests);
+        command.arg("--helper").arg(&self.windlass);
+        command
+    }
+
+    /// Starts a program that does nothing, without and with the wall.
+    pub(crate) fn launch(&self, rounds: usize) -> Command {
+        let mut command = self.command(&self.own);
+        command.arg("launch").arg("--helper").arg(&self.windlass);
+        command.arg("--rounds").arg(rounds.to_string());
+        command
+    }
+
+    /// A tool of Windlass on its own, in `folder`.
+    pub(crate) fn tool(&self, folder: &Path, name: &str, arguments: &str) -> Command {
+        let mut command = self.command(&self.windlass);
+        command
+            .current_dir(folder)
+            .args(["tools", "run", name, arguments]);
+        command
+    }
+
+    /// Another program in the same surroundings.
+    pub(crate) fn other(&self, folder: &Path, program: &str) -> Command {
+        let mut command = self.command(Path::new(program));
+        command.current_dir(folder);
+        command
+    }
+
+    /// The program under test.
+    pub(crate) fn windlass(&self) -> &Path {
+        &self.windlass
+    }
+
+    /// A place for what a figure needs.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// The same surroundings for whoever is measured: an empty folder and a small environment.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
@@ -118,7 +161,8 @@ impl Lab {
             command.env("PATH", path);
         }
         command
-            .env("HOME", self.folder.path())
+            .env("HOME", self.folder.path().join("user"))
+            .env("TMPDIR", self.folder.path().join("temp"))
             .env("WINDLASS_HOME", self.folder.path().join("home"));
         command.env("LANG", "C.UTF-8").env("TERM", "dumb");
         command

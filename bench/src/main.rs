@@ -7,10 +7,12 @@ mod clock;
 mod figures;
 mod floor;
 mod lab;
+mod launch;
 mod process;
 mod record;
 mod report;
 mod server;
+mod wall;
 mod wire;
 
 use std::path::PathBuf;
@@ -22,6 +24,7 @@ use clap::{Parser, Subcommand};
 use crate::figures::Group;
 use crate::floor::ClientOptions;
 use crate::lab::Lab;
+use crate::launch::LaunchOptions;
 use crate::server::ServeOptions;
 
 /// Measures the speed of Windlass.
@@ -53,6 +56,8 @@ enum Part {
     Floor(ClientOptions),
     /// Be the bare HTTP client.
     Bare(ClientOptions),
+    /// Start a program that does nothing, again and again, without and with the wall.
+    Launch(LaunchOptions),
 }
 
 fn main() -> ExitCode {
@@ -62,6 +67,7 @@ fn main() -> ExitCode {
         Some(Part::Serve(serve)) => server::serve(serve.clone()).map(|()| true),
         Some(Part::Floor(client)) => floor::floor(client).map(|()| true),
         Some(Part::Bare(client)) => bare::send_once(client).map(|()| true),
+        Some(Part::Launch(launch)) => launch::launch(launch).map(|()| true),
         None => measure(&options),
     };
     match done {

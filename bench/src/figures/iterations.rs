@@ -97,7 +97,7 @@ fn run(lab: &Lab, calls: usize, rounds: usize, memory: Memory) -> Result<Vec<Pai
         record: None,
     };
     let round = |_| {
-        let floor = lab.measure(&options, memory, |server| lab.client("floor", server, &requests))?;
+        let floor = lab.measure(&options, memory, |server| lab.floor(server, &requests))?;
         let agent = lab.measure(&options, memory, |server| lab.agent(server, wire, "text"))?;
         Ok(Pair { agent, floor })
     };

@@ -16,9 +16,7 @@ use async_trait::async_trait;
 use futures_util::Stream;
 use futures_util::stream::BoxStream;
 
-pub use windlass_core::event::{
-    Asking, DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, SessionEvent, StepStatus,
-};
+pub use windlass_core::event::{DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, StepStatus, Waiting};
 pub use windlass_core::id::{CallId, MessageId, SessionId};
 pub use windlass_core::log::{Label, SessionInfo};
 pub use windlass_core::message::{FinishReason, Message, Part, Role};
@@ -124,7 +122,7 @@ pub trait Client: Send + Sync {
     async fn summarize(&self, session: &SessionId) -> Result<EventStream, ClientError>;
 }
 
-/// What a person says to a [`Asking::PermissionRequest`] or an [`Asking::Question`].
+/// What a person says to a [`Waiting::PermissionRequest`] or an [`Waiting::Question`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// To a permission request.

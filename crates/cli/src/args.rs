@@ -148,6 +148,21 @@ pub(crate) struct ExecOptions {
     #[arg(long)]
     pub(crate) require_done: bool,
 
+    #[command(flatten)]
+    pub(crate) session: SessionOptions,
+
+    /// How far the agent may go: plan, default, accept-edits, unattended or full
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<String>,
+
+    /// Say nothing on standard error but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Which session a run belongs to.
+#[derive(Debug, Clone, Args, Default)]
+pub(crate) struct SessionOptions {
     /// Go on with the session that was last worked in from this folder
     #[arg(long = "continue", conflicts_with_all = ["resume", "ephemeral"])]
     pub(crate) continue_last: bool,
@@ -163,14 +178,6 @@ pub(crate) struct ExecOptions {
     /// Keep nothing of this session
     #[arg(long)]
     pub(crate) ephemeral: bool,
-
-    /// How far the agent may go: plan, default, accept-edits, unattended or full
-    #[arg(long, value_name = "MODE")]
-    pub(crate) mode: Option<String>,
-
-    /// Say nothing on standard error but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Clone, Args, Default)]

@@ -53,7 +53,6 @@ pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(Workbench
         fetch: settings.security.network.then(FetchConfig::default),
         outputs: Some(Arc::new(outputs(&folders, &purpose.session))),
         ground,
-        ..ToolsConfig::default()
     };
     let files = ToolFiles::new(folders, &purpose.cwd);
     let execution = execution_context(purpose);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use windlass_api::{
-    Asking, Client, ClientError, Event, EventStream, FailureKind, OnBusy, Part, SessionId, Submission,
+    Client, ClientError, Event, EventStream, FailureKind, OnBusy, Part, SessionId, Submission, Waiting,
 };
 use windlass_core::clock::SystemClock;
 use windlass_service::{Options, Service};
@@ -48,7 +48,7 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
     for warning in &settings.warnings {
         style.warn(warning);
     }
-    let (which, fork) = Which::of(options)?;
+    let (which, fork) = Which::of(&options.session)?;
     let prompt = read_prompt(words, style).await?;
     let connection = connect(&settings, &environment::var).await?;
     check_cost_limit(&settings, &connection)?;
@@ -275,8 +275,8 @@ impl Runner<'_> {
 
     /// Shows a question of the turn and hands the reply back. A signal while it waits cancels the turn.
     async fn ask(&mut self, event: &Event) {
-        let Event::Asking(asking) = event else { return };
-        let (Asking::PermissionRequest { call_id, .. } | Asking::Question { call_id, .. }) = asking else {
+        let Event::Waiting(asking) = event else { return };
+        let (Waiting::PermissionRequest { call_id, .. } | Waiting::Question { call_id, .. }) = asking else {
             return;
         };
         if !self.interactive {

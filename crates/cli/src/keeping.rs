@@ -8,7 +8,7 @@ use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::log::{LogError, SessionQuery, Sessions, Standing};
 use windlass_store::SqliteStore;
 
-use crate::args::ExecOptions;
+use crate::args::SessionOptions;
 use crate::environment;
 use crate::exit::{Exit, Problem};
 
@@ -26,7 +26,7 @@ pub(crate) enum Which {
 }
 
 impl Which {
-    pub(crate) fn of(options: &ExecOptions) -> Result<(Self, bool), Problem> {
+    pub(crate) fn of(options: &SessionOptions) -> Result<(Self, bool), Problem> {
         let which = match &options.resume {
             Some(called) => Self::Called(called.clone()),
             None if options.continue_last => Self::Latest,

@@ -14,6 +14,7 @@ mod suite {
     mod histories;
     mod limits;
     mod mishaps;
+    mod outputs;
     mod permissions;
     mod support;
     mod terminal;

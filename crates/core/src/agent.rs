@@ -24,7 +24,7 @@ use crate::model::Usage;
 use crate::permission::{Approver, PermissionHook, Policy};
 use crate::provider::{Prefix, Provider, ToolChoice};
 use crate::run::{Deps, EmptyInbox, IncompleteWork, run};
-use crate::tool::{ExecutionContext, ToolSet};
+use crate::tool::{ExecutionContext, Outputs, ToolSet};
 use crate::turn::{Limits, TurnInput};
 
 /// A model, tools and a conversation.
@@ -56,6 +56,7 @@ struct Choices {
     tool_choice: ToolChoice,
     max_output: Option<u64>,
     max_result_chars: Option<usize>,
+    retry_transient: bool,
     execution_mode: Execution,
     execution: Arc<ExecutionContext>,
     policy: Policy,
@@ -69,6 +70,7 @@ struct Guards {
     incomplete: Option<Arc<dyn IncompleteWork>>,
     compactor: Option<Arc<dyn Compactor>>,
     middleware: Vec<Arc<dyn Middleware>>,
+    outputs: Option<Arc<dyn Outputs>>,
 }
 
 /// What an agent used so far.
@@ -212,6 +214,8 @@ impl Shared {
                 execution_mode: self.choices.execution_mode,
                 timeout: std::time::Duration::from_secs(120),
                 max_result_chars: self.choices.max_result_chars,
+                outputs: self.guards.outputs.clone(),
+                retry_transient: self.choices.retry_transient,
                 tasks: self.tasks.clone(),
             },
             middleware: &self.guards.middleware,

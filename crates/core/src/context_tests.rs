@@ -32,6 +32,7 @@ fn results(ids: &[&str]) -> Arc<Message> {
             content,
             metadata: None,
             is_error: false,
+            images: Vec::new(),
         }
     };
     message(

@@ -4,6 +4,8 @@
 //! denials, panics and interruptions are results, not branches of the loop.
 
 mod admit;
+mod attempt;
+mod cut;
 mod schedule;
 mod settle;
 
@@ -19,7 +21,7 @@ use crate::event::{Event, StepStatus};
 use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Approver, PermissionHook, Policy};
 use crate::run::Deps;
-use crate::tool::{ExecutionContext, ToolSet, raw_arguments};
+use crate::tool::{ExecutionContext, Outputs, ToolSet, raw_arguments};
 use crate::turn::{CANCELED_TEXT, Planned, Settled, SettledEnd, refused};
 
 /// How calls are admitted and run.
@@ -40,6 +42,10 @@ pub struct Dispatch<'a> {
     pub timeout: Duration,
     /// The most characters of a result that go into the context; `None` for no cap.
     pub max_result_chars: Option<usize>,
+    /// Keeps the whole of a result that is longer; `None` when the rest is lost.
+    pub outputs: Option<Arc<dyn Outputs>>,
+    /// Whether a call that only reads is tried once more after a transient error.
+    pub retry_transient: bool,
     /// Keeps calls that were given up on, so that a program can wait for them to die before it exits.
     pub tasks: TaskTracker,
 }
@@ -89,7 +95,7 @@ fn start(deps: &Deps<'_>, admitted: Admitted, stop: bool) -> (ToolCall, Running)
     let running = match fate {
         Fate::Settled(result) => Running::settled(result),
         Fate::Run { .. } if stop => Running::settled(refused(&call, stop_text(deps))),
-        Fate::Run { prepared, traits } => Running::spawn(deps, &call, prepared, traits),
+        Fate::Run { attempt, traits } => Running::spawn(deps, &call, attempt, traits),
     };
     (call, running)
 }
@@ -130,13 +136,14 @@ async fn record_step(deps: &Deps<'_>, call: &ToolCall, running: Running, number:
         is_error,
         metadata,
         ..
-    } = settlement.result.clone();
+    } = &settlement.result;
+    let is_error = *is_error;
     let result = Event::ToolResult {
         call_id: call.id.clone(),
         name: call.name.clone(),
-        content,
+        content: content.clone(),
         is_error,
-        details: metadata,
+        details: metadata.clone(),
     };
     record(deps, result).await;
     let status = if is_error {
@@ -154,6 +161,9 @@ async fn record_step(deps: &Deps<'_>, call: &ToolCall, running: Running, number:
         },
     )
     .await;
+    if let Some(message) = settlement.warning.clone() {
+        record(deps, Event::Warning { message }).await;
+    }
     settlement
 }
 
@@ -182,3 +192,7 @@ fn title(name: &str, args: &serde_json::Value) -> String {
 #[cfg(test)]
 #[path = "dispatch_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "dispatch/result_tests.rs"]
+mod result_tests;

@@ -170,12 +170,3 @@ proptest! {
         }
     }
 }
-
-/// TOOL-3: a long result is cut between characters and says how much is shown.
-#[test]
-fn capping() {
-    let text = "é".repeat(50_000);
-    let capped = settle::cap(text, 40_000, "bash");
-    assert!(capped.ends_with("\n\n[OUTPUT TRUNCATED: Showing 40,000 of 50,000 characters from bash]"));
-    assert_eq!(settle::cap("short".to_owned(), 5, "bash"), "short");
-}

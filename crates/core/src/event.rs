@@ -195,30 +195,15 @@ pub enum Event {
         /// A short line.
         text: String,
     },
-    /// Something that waits for a person.
+    /// Something that waits: for a person, or for its turn.
     #[serde(untagged)]
-    Asking(Asking),
-    /// Something about the session around the turns.
-    #[serde(untagged)]
-    Session(SessionEvent),
+    Waiting(Waiting),
 }
 
-/// What happens to a session between and beside its turns.
+/// What waits: a call for a person's answer, an input for its turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum SessionEvent {
-    /// The inputs that wait for the session to be free, the next one first.
-    Queue {
-        /// All of them.
-        #[serde(deserialize_with = "messages_from_value")]
-        messages: Vec<Arc<Message>>,
-    },
-}
-
-/// What a person is asked, and what came of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Asking {
+pub enum Waiting {
     /// A person is asked whether a call may run. Comes before the calls of its iteration begin.
     PermissionRequest {
         /// The call.
@@ -250,6 +235,12 @@ pub enum Asking {
         text: String,
         /// Answers to choose from; any other text is an answer, too.
         options: Vec<String>,
+    },
+    /// The inputs that wait for the session to be free, the next one first.
+    Queue {
+        /// All of them.
+        #[serde(deserialize_with = "messages_from_value")]
+        messages: Vec<Arc<Message>>,
     },
 }
 
@@ -304,7 +295,7 @@ pub enum FailureKind {
 impl Event {
     /// The question about a call.
     pub(crate) fn permission_request(proposal: &Proposal) -> Self {
-        Self::Asking(Asking::PermissionRequest {
+        Self::Waiting(Waiting::PermissionRequest {
             call_id: proposal.call_id.clone(),
             tool: proposal.tool.clone(),
             category: proposal.category,

@@ -51,7 +51,7 @@ fn samples() -> Vec<Event> {
             status: StepStatus::Completed,
             duration_ms: 5,
         },
-        Event::Asking(Asking::PermissionRequest {
+        Event::Waiting(Waiting::PermissionRequest {
             call_id: call_id.clone(),
             tool: "bash".into(),
             category: crate::tool::Category::Admin,
@@ -59,12 +59,12 @@ fn samples() -> Vec<Event> {
             reasons: vec!["it reaches the network".into()],
             preview: None,
         }),
-        Event::Asking(Asking::Question {
+        Event::Waiting(Waiting::Question {
             call_id: call_id.clone(),
             text: "which?".into(),
             options: vec!["a".into()],
         }),
-        Event::Asking(Asking::PermissionAnswer {
+        Event::Waiting(Waiting::PermissionAnswer {
             call_id: call_id.clone(),
             allowed: true,
         }),

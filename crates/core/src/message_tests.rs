@@ -30,6 +30,7 @@ fn whole_message() -> Message {
             content: "x".into(),
             metadata: Some(json!({"exit_code": 0})),
             is_error: true,
+            images: Vec::new(),
         }),
         Part::Finish(Finish {
             reason: FinishReason::ToolUse,

@@ -2,6 +2,7 @@
 
 mod args;
 mod erased;
+mod outputs;
 mod person;
 mod set;
 
@@ -19,9 +20,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::args::{parse_strict, raw_arguments};
 pub use self::erased::{AnyTool, Prepared, erase};
+pub use self::outputs::{Kept, Outputs, TOOL_OUTPUT};
 pub use self::person::Person;
 pub use self::set::ToolSet;
 use crate::id::{CallId, SessionId};
+use crate::message::Binary;
 use crate::permission::Subject;
 
 /// A tool with typed arguments.
@@ -197,10 +200,14 @@ pub struct ToolOutput {
     pub content: String,
     /// What people and programs read.
     pub details: Option<Value>,
+    /// Images for the model, beside the text.
+    pub images: Vec<Binary>,
     /// The model sees it as a failure, although the tool itself worked: a command that exited non-zero.
     pub failed: bool,
     /// Ends the turn with this as its final answer.
     pub ends_turn: Option<String>,
+    /// Where the whole output is, when the tool kept it itself because the content is not all of it.
+    pub kept: Option<Kept>,
 }
 
 impl ToolOutput {

@@ -124,7 +124,7 @@ enum State {
         stage: Stage,
         next: Next,
     },
-    Asking(Ask),
+    Waiting(Ask),
     Calling(Vec<Planned>),
     Shrinking {
         next: Next,
@@ -168,12 +168,12 @@ impl Turn {
         }
     }
 
-    /// What to do next. Asking twice gives the same answer.
+    /// What to do next. Waiting twice gives the same answer.
     pub fn advance(&self) -> Action {
         match &self.state {
             State::Listening => Action::Listen,
             State::Consulting { stage, .. } => Action::Consult(*stage),
-            State::Asking(ask) => Action::Ask(*ask),
+            State::Waiting(ask) => Action::Ask(*ask),
             State::Calling(calls) => Action::Call(calls.clone()),
             State::Shrinking { .. } => Action::Shrink,
             State::Reviewing(text) => Action::Review(text.clone()),
@@ -241,7 +241,7 @@ impl Turn {
 
     /// The model answered, or did not.
     pub fn answered(&mut self, answer: Answer) {
-        let State::Asking(ask) = self.state else { return };
+        let State::Waiting(ask) = self.state else { return };
         match answer {
             Answer::Complete { message, stop, usage } => {
                 self.now = message.updated_at;
@@ -420,7 +420,7 @@ impl Turn {
 
     fn go(&mut self, next: Next) {
         match next {
-            Next::Ask => self.state = State::Asking(Ask::Iteration),
+            Next::Ask => self.state = State::Waiting(Ask::Iteration),
             Next::End(outcome) => self.end(outcome),
             Next::Iterate => self.iterate(),
         }
@@ -448,7 +448,7 @@ impl Turn {
         );
         self.news.push(Event::Error { message });
         match self.limits.on_max_iterations {
-            OnMaxIterations::Summary => self.state = State::Asking(Ask::LastWord),
+            OnMaxIterations::Summary => self.state = State::Waiting(Ask::LastWord),
             OnMaxIterations::Message => self.last_word(None),
         }
     }

@@ -67,6 +67,7 @@ fn ok(call: &ToolCall, content: &str) -> ToolResult {
         content: content.to_owned(),
         metadata: None,
         is_error: false,
+        images: Vec::new(),
     }
 }
 

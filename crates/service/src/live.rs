@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use windlass_api::{ClientError, Event, OnBusy, SessionInfo, Submission};
-use windlass_core::event::{FailureKind, SessionEvent};
+use windlass_core::event::{FailureKind, Waiting};
 use windlass_core::log::{Durability, History, Lease, Opened, recover};
 use windlass_core::message::{FinishReason, Message, Part, Role};
 use windlass_core::turn::TurnReport;
@@ -76,7 +76,7 @@ impl Live {
         let mut history = History::read(&entries);
         added.iter().for_each(|event| history.apply(event));
         let queue = entries.iter().rev().find_map(|entry| match &entry.event {
-            Event::Session(SessionEvent::Queue { messages }) => Some(messages.clone()),
+            Event::Waiting(Waiting::Queue { messages }) => Some(messages.clone()),
             _ => None,
         });
         let history = history.into_messages();
@@ -110,6 +110,7 @@ impl Live {
 
     /// Takes orders until there are none for a while.
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
+        let clock = Arc::clone(&self.inner.clock);
         let mut renewal = tokio::time::interval(RENEWAL);
         while !self.closing {
             if let Some(message) = self.queue.pop_front() {
@@ -125,7 +126,7 @@ impl Live {
                     Some(Order::Close) | None => break,
                 },
                 _ = renewal.tick() => self.renew().await,
-                () = tokio::time::sleep(self.inner.options.idle) => break,
+                () = clock.sleep(self.inner.options.idle) => break,
             }
         }
         inbox.close();
@@ -179,7 +180,7 @@ impl Live {
     }
 
     fn queued(&self) -> Event {
-        Event::Session(SessionEvent::Queue {
+        Event::Waiting(Waiting::Queue {
             messages: self.queue.iter().cloned().collect(),
         })
     }

@@ -226,7 +226,7 @@ impl Sink {
 fn is_barrier(event: &Event) -> bool {
     matches!(
         event,
-        Event::Message { .. } | Event::Compaction { .. } | Event::Asking(_)
+        Event::Message { .. } | Event::Compaction { .. } | Event::Waiting(_)
     )
 }
 

@@ -43,7 +43,7 @@
 //! replies:
 //!   - when: { user_contains: hi, has_tool: bash, wire: anthropic }
 //!     thinking: "let me see"   # or { text: "...", redacted: true }
-//!     text: "I will look."     # may use {{last_result}}, {{user}}, {{result:1}}
+//!     text: "I will look."     # may use {{last_result}}, {{last_quoted}}, {{user}}, {{result:1}}
 //!     calls:
 //!       - { tool: bash, args: { command: ls } }
 //!       - { tool: bash, raw: '{"command": "l' }

@@ -163,6 +163,25 @@ fn templates_are_filled() {
         .answer(&seen());
     assert_eq!(answer.text.as_deref(), Some("list: two, one, , {{nope}} {{"));
     assert_eq!(answer.calls[0].arguments, r#"{"command":["echo two"]}"#);
+    assert_eq!(
+        Reply::text("<{{last_quoted}}>").answer(&seen()).text.as_deref(),
+        Some("<>")
+    );
+    let kept = Seen::read(
+        Wire::Chat,
+        &json!({"messages": [
+            {"role": "assistant", "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "bash", "arguments": "{}"}},
+                {"id": "b", "type": "function", "function": {"name": "bash", "arguments": "{}"}},
+            ]},
+            {"role": "tool", "tool_call_id": "a", "content": "kept as \"x\" and \"y\"."},
+            {"role": "tool", "tool_call_id": "b", "content": "nothing"},
+        ]}),
+    );
+    assert_eq!(
+        Reply::text("<{{last_quoted}}>").answer(&kept).text.as_deref(),
+        Some("<y>")
+    );
 }
 
 /// PROV-5: every condition holds and fails where it should.

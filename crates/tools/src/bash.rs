@@ -1,30 +1,39 @@
 //! `bash`: runs a command and everything it starts, and ends all of it when asked to.
 
 mod capture;
+mod follow;
+mod job;
+mod jobs;
 mod live;
+mod notes;
 mod output;
+mod pipe;
 mod shell;
+mod terminal;
 
 use std::io;
-use std::pin::pin;
-use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::net::unix::pipe::Receiver;
-use tokio_util::sync::CancellationToken;
 use windlass_core::permission::Subject;
 use windlass_core::tool::{
     Category, ExecutionContext, Judgement, Tool, ToolContext, ToolError, ToolOutput, ToolTraits,
 };
 
-use self::capture::{Capture, Step};
+pub(crate) use self::capture::Keeping;
+pub(crate) use self::follow::{Finished, finish};
+pub(crate) use self::job::{Job, Reading};
+pub(crate) use self::jobs::{Jobs, named};
+use self::notes::NO_OUTPUT;
+pub(crate) use self::notes::compose;
 use self::shell::{Shell, ShellFinder};
 use crate::ToolsConfig;
 use crate::arguments::null_is_default;
+use crate::bash_job::answer;
 use crate::ground::Ground;
 use crate::process::Tree;
 use crate::shell::{Analysis, Blocklist, analyse};
@@ -34,9 +43,8 @@ use crate::walls::{Reach, Walls};
 const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// What ending a tree may take on top.
 pub(crate) const KILL_TIME: Duration = Duration::from_secs(10);
-/// How long output is awaited from processes that outlive the command, in all and without a word.
-const DRAIN: Duration = Duration::from_secs(2);
-const DRAIN_SILENCE: Duration = Duration::from_millis(500);
+/// How long the beginning of a background command is watched.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
 
 /// Runs a command with bash and returns stdout and stderr as one text. Each call is a new shell in the working
 /// directory; there is no stdin and no terminal. Long output loses its middle. Prefer the file and search tools to
@@ -58,12 +66,16 @@ pub(crate) struct BashInput {
     /// It writes outside the working directory and the temporary folder. The user is asked.
     #[serde(default, deserialize_with = "null_is_default")]
     outside: bool,
+    /// Returns at once and leaves it running, without a time limit unless one is given; bash_job reads and ends it.
+    #[serde(default, deserialize_with = "null_is_default")]
+    background: bool,
 }
 
 /// The tool.
 pub(crate) struct Bash {
     timeout: Duration,
-    max_output: usize,
+    keeping: Keeping,
+    jobs: Arc<Jobs>,
     shells: ShellFinder,
     blocklist: Blocklist,
     ground: Ground,
@@ -71,10 +83,11 @@ pub(crate) struct Bash {
 }
 
 impl Bash {
-    pub(crate) fn new(config: &ToolsConfig) -> Self {
+    pub(crate) fn new(config: &ToolsConfig, jobs: Arc<Jobs>) -> Self {
         Self {
             timeout: config.command_timeout,
-            max_output: config.max_command_output,
+            keeping: Keeping::new(config, Self::NAME),
+            jobs,
             shells: ShellFinder::default(),
             blocklist: Blocklist::new(&config.blocked_commands),
             ground: config.ground.clone(),
@@ -96,6 +109,38 @@ impl Bash {
             network: input.network || needs.network,
             outside: input.outside || needs.outside || leaves(),
         }
+    }
+
+    /// TOOL-9: leaves the command running and answers with how it began. A cancel ends the look, not the command.
+    async fn run_in_background(
+        &self,
+        input: &BashInput,
+        reach: Reach,
+        limit: Option<Duration>,
+        cx: &ToolContext,
+    ) -> Result<ToolOutput, ToolError> {
+        let walls = Arc::clone(&self.walls);
+        let start = || self.start(input, reach, cx);
+        let job = self.jobs.begin(&input.command, limit, walls, start)?;
+        job.wait_for_end(FIRST_LOOK, &cx.cancel).await;
+        let output = answer(&job, NO_OUTPUT);
+        let life = job.life();
+        Ok(ToolOutput {
+            failed: !life.is_running() && life.exit_code() != Some(0),
+            ..output
+        })
+    }
+
+    /// What may help a model whose command did not do what it wanted.
+    fn hints(&self, finished: &Finished, reach: Reach, analysis: &Analysis) -> Vec<&'static str> {
+        let failed = finished.exit_code != Some(0);
+        let content = &finished.content;
+        let wall = self.walls.hint(reach, content).filter(|_| failed);
+        let silent = failed || content == NO_OUTPUT;
+        let terminal = terminal::is_missed(content) || (silent && terminal::is_wanted(analysis));
+        wall.into_iter()
+            .chain(terminal.then_some(terminal::NOTE))
+            .collect()
     }
 
     fn start(
@@ -159,18 +204,21 @@ impl Tool for Bash {
     }
 
     async fn run(&self, input: BashInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
-        let limit = time_limit(&input, self.timeout)?;
+        let limit = time_limit(&input)?;
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Canceled(String::new()));
         }
-        let reach = self.reach(&input, &analyse(&input.command, &self.blocklist));
+        let analysis = analyse(&input.command, &self.blocklist);
+        let reach = self.reach(&input, &analysis);
+        if input.background {
+            return self.run_in_background(&input, reach, limit, &cx).await;
+        }
+        let limit = limit.map_or(self.timeout, |limit| limit.min(MAX_TIMEOUT));
         let (tree, pipe) = self.start(&input, reach, &cx)?;
-        let mut finished = finish(tree, pipe, limit, self.max_output, &cx).await?;
-        if finished.exit_code != Some(0)
-            && let Some(hint) = self.walls.hint(reach, &finished.content)
-        {
+        let mut finished = finish(tree, pipe, limit, &self.keeping, &cx).await?;
+        for note in self.hints(&finished, reach, &analysis) {
             finished.content.push('\n');
-            finished.content.push_str(hint);
+            finished.content.push_str(note);
         }
         let mut details = json!({
             "command": input.command,
@@ -181,221 +229,22 @@ impl Tool for Bash {
         if let (Some(description), Some(map)) = (input.description, details.as_object_mut()) {
             map.insert("description".to_owned(), description.into());
         }
-        let output = ToolOutput::text(finished.content).with_details(details);
         Ok(ToolOutput {
             failed: finished.exit_code != Some(0),
-            ..output
+            kept: finished.kept,
+            ..ToolOutput::text(finished.content).with_details(details)
         })
     }
 }
 
-/// What came of a process.
-pub(crate) struct Finished {
-    /// What it wrote, and how it ended if not well, for the model.
-    pub(crate) content: String,
-    pub(crate) exit_code: Option<i32>,
-    pub(crate) duration_ms: u64,
-    pub(crate) truncated: bool,
-}
-
-/// Follows a process that has just been started: shows what it writes, and ends its tree when its time is up or the
-/// call is canceled. Keeps `max_output` bytes.
-pub(crate) async fn finish(
-    tree: Tree,
-    pipe: Receiver,
-    limit: Duration,
-    max_output: usize,
-    cx: &ToolContext,
-) -> Result<Finished, ToolError> {
-    let started = Instant::now();
-    let mut capture = Capture::new(pipe, max_output, cx.progress.clone());
-    let ending = follow(tree, &mut capture, &cx.cancel, limit).await;
-    let (text, truncated) = capture.finish();
-    let (exit_code, notes) = match ending {
-        Ending::Canceled => return Err(ToolError::Canceled(text)),
-        Ending::TimedOut => (None, vec![format!("[timed out after {} s]", seconds(limit))]),
-        Ending::Unknown(error) => (None, vec![format!("[how it ended is unknown: {error}]")]),
-        Ending::Exited { status, left_running } => (status.code(), notes_on(status, left_running)),
-    };
-    Ok(Finished {
-        content: compose(text, &notes),
-        exit_code,
-        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        truncated,
-    })
-}
-
-enum Ending {
-    Exited {
-        status: ExitStatus,
-        /// Something it started still holds the output.
-        left_running: bool,
-    },
-    TimedOut,
-    Canceled,
-    Unknown(io::Error),
-}
-
-/// Reads output until the command ends, its time is up, or it is canceled.
-async fn follow(
-    mut tree: Tree,
-    capture: &mut Capture,
-    cancel: &CancellationToken,
-    limit: Duration,
-) -> Ending {
-    let mut canceled = pin!(cancel.cancelled());
-    let mut time_is_up = pin!(tokio::time::sleep(limit));
-    let status = loop {
-        tokio::select! {
-            biased;
-            () = &mut canceled => {
-                // The kill goes on by itself: whoever canceled does not wait for it.
-                drop(tree.kill());
-                capture.take_rest();
-                return Ending::Canceled;
-            }
-            status = tree.wait() => break status,
-            () = &mut time_is_up => {
-                return end_for_time(tree, capture, cancel).await;
-            }
-            _ = capture.step() => {}
-        }
-    };
-    let status = match status {
-        Ok(status) => status,
-        Err(error) => return Ending::Unknown(error),
-    };
-    match drain(capture, cancel).await {
-        Drained::Whole => Ending::Exited {
-            status,
-            left_running: false,
-        },
-        Drained::Held => {
-            capture.abandon();
-            Ending::Exited {
-                status,
-                left_running: true,
-            }
-        }
-        Drained::Canceled => {
-            drop(tree.kill());
-            capture.take_rest();
-            Ending::Canceled
-        }
-    }
-}
-
-async fn end_for_time(tree: Tree, capture: &mut Capture, cancel: &CancellationToken) -> Ending {
-    let mut killed = pin!(tree.kill().finished());
-    let mut canceled = pin!(cancel.cancelled());
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut canceled => {
-                capture.take_rest();
-                return Ending::Canceled;
-            }
-            () = &mut killed => {
-                capture.take_rest();
-                return Ending::TimedOut;
-            }
-            _ = capture.step() => {}
-        }
-    }
-}
-
-enum Drained {
-    Whole,
-    Held,
-    Canceled,
-}
-
-/// Reads what is left after the command ended. A process in the background may hold the pipe for ever, so this waits
-/// for the pipe only a little.
-async fn drain(capture: &mut Capture, cancel: &CancellationToken) -> Drained {
-    let mut canceled = pin!(cancel.cancelled());
-    let mut over = pin!(tokio::time::sleep(DRAIN));
-    let mut silent = pin!(tokio::time::sleep(DRAIN_SILENCE));
-    while capture.is_open() {
-        tokio::select! {
-            biased;
-            () = &mut canceled => return Drained::Canceled,
-            step = capture.step() => {
-                if step == Step::Read {
-                    silent.as_mut().reset(tokio::time::Instant::now() + DRAIN_SILENCE);
-                }
-            }
-            () = &mut silent => return Drained::Held,
-            () = &mut over => return Drained::Held,
-        }
-    }
-    Drained::Whole
-}
-
-fn time_limit(input: &BashInput, default: Duration) -> Result<Duration, ToolError> {
+/// The time the call asks for.
+fn time_limit(input: &BashInput) -> Result<Option<Duration>, ToolError> {
     match input.timeout_secs {
-        None => Ok(default),
         Some(0) => Err(ToolError::Invalid(
             "`timeout_secs` must be at least 1.".to_owned(),
         )),
-        Some(seconds) => Ok(Duration::from_secs(seconds).min(MAX_TIMEOUT)),
+        seconds => Ok(seconds.map(Duration::from_secs)),
     }
-}
-
-fn notes_on(status: ExitStatus, left_running: bool) -> Vec<String> {
-    let mut notes = Vec::new();
-    if left_running {
-        notes.push("[a background process still holds the output; it was left running]".to_owned());
-    }
-    match (
-        status.code(),
-        std::os::unix::process::ExitStatusExt::signal(&status),
-    ) {
-        (Some(0), _) => {}
-        (Some(code), _) => notes.push(format!("[exit code {code}]")),
-        (None, Some(signal)) => notes.push(format!("[killed by signal {}]", signal_name(signal))),
-        (None, None) => notes.push(format!("[{status}]")),
-    }
-    notes
-}
-
-fn compose(mut text: String, notes: &[String]) -> String {
-    text.truncate(text.trim_end_matches(['\n', '\r']).len());
-    if text.is_empty() {
-        text.push_str("(no output)");
-    }
-    for note in notes {
-        text.push('\n');
-        text.push_str(note);
-    }
-    text
-}
-
-fn seconds(time: Duration) -> String {
-    if time.subsec_millis() == 0 {
-        time.as_secs().to_string()
-    } else {
-        format!("{:.1}", time.as_secs_f64())
-    }
-}
-
-/// The names of the signals that have the same number on every system, and the number for the rest.
-fn signal_name(signal: i32) -> String {
-    let name = match signal {
-        1 => "HUP",
-        2 => "INT",
-        3 => "QUIT",
-        4 => "ILL",
-        6 => "ABRT",
-        8 => "FPE",
-        9 => "KILL",
-        11 => "SEGV",
-        13 => "PIPE",
-        14 => "ALRM",
-        15 => "TERM",
-        _ => return signal.to_string(),
-    };
-    name.to_owned()
 }
 
 fn not_started(error: &io::Error, shell: &Shell, cx: &ToolContext) -> ToolError {

@@ -1,9 +1,10 @@
 //! A change for people: a unified diff, and how many lines it adds and removes.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use similar::{ChangeTag, TextDiff};
+use similar::{ChangeTag, DiffOp, TextDiff};
 
 use crate::text::boundary_before;
 
@@ -16,8 +17,9 @@ const MAX_BYTES: usize = 100_000;
 /// What changed in one file.
 pub(crate) struct Change {
     text: String,
-    added: usize,
-    removed: usize,
+    pub(crate) added: usize,
+    pub(crate) removed: usize,
+    regions: Vec<Range<usize>>,
 }
 
 impl Change {
@@ -38,12 +40,32 @@ impl Change {
             text.truncate(boundary_before(&text, MAX_BYTES));
             text.push_str("\n[… diff cut …]\n");
         }
-        Self { text, added, removed }
+        let groups = diff.grouped_ops(CONTEXT);
+        let region = |group: &Vec<DiffOp>| {
+            let (first, last) = (group.first()?, group.last()?);
+            Some(first.new_range().start..last.new_range().end)
+        };
+        Self {
+            text,
+            added,
+            removed,
+            regions: groups.iter().filter_map(region).collect(),
+        }
     }
 
     /// `(+3 −1)`.
     pub(crate) fn counts(&self) -> String {
         format!("(+{} −{})", self.added, self.removed)
+    }
+
+    /// The lines of the new text that changed, with those around them, as indexes.
+    pub(crate) fn regions(&self) -> &[Range<usize>] {
+        &self.regions
+    }
+
+    /// The diff to look at.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// The diff itself.

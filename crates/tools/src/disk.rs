@@ -1,6 +1,6 @@
 //! Opening, stamping and replacing files, the same way for every file tool.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -170,16 +170,58 @@ pub(crate) fn replace(place: &Place<'_>, expected: Stamp, content: &[u8]) -> Res
     Ok(Stamp::of(&file.metadata()?))
 }
 
+/// As [`replace`], by its path. Where it is, with every link followed.
+///
+/// # Errors
+/// As [`replace`], or when it is denied.
+pub(crate) fn rewrite(
+    roots: &Roots,
+    path: &Path,
+    expected: Stamp,
+    content: &[u8],
+) -> Result<(PathBuf, Stamp), DiskError> {
+    let place = roots.locate(path, Parents::Exist)?;
+    let stamp = replace(&place, expected, content)?;
+    Ok((place.path().to_owned(), stamp))
+}
+
+/// Removes a file, which must still be in the state `expected`.
+///
+/// # Errors
+/// When the state is another one, it is denied, or the system refuses.
+pub(crate) fn remove(roots: &Roots, path: &Path, expected: Stamp) -> Result<(), DiskError> {
+    let place = roots.locate(path, Parents::Exist)?;
+    if Stamp::of(&open_at(&place)?.data) != expected {
+        return Err(DiskError::Raced);
+    }
+    Ok(place.remove()?)
+}
+
 /// Writes a whole file that must not exist, and makes its folders. Where it is, with every link followed.
 ///
 /// # Errors
 /// When it exists by now, is denied, or the system refuses.
 pub(crate) fn create(roots: &Roots, path: &Path, content: &[u8]) -> Result<(PathBuf, Stamp), DiskError> {
+    create_as(roots, path, content, None)
+}
+
+/// As [`create`], with the mode of another file.
+///
+/// # Errors
+/// As [`create`].
+pub(crate) fn create_as(
+    roots: &Roots,
+    path: &Path,
+    content: &[u8],
+    permissions: Option<Permissions>,
+) -> Result<(PathBuf, Stamp), DiskError> {
     let place = roots.locate(path, Parents::Make)?;
-    let file = place.replace(content, None).map_err(|error| match error.into() {
-        DiskError::Io(error) if error.kind() == io::ErrorKind::AlreadyExists => DiskError::Raced,
-        other => other,
-    })?;
+    let file = place
+        .create(content, permissions)
+        .map_err(|error| match error.into() {
+            DiskError::Io(error) if error.kind() == io::ErrorKind::AlreadyExists => DiskError::Raced,
+            other => other,
+        })?;
     Ok((place.path().to_owned(), Stamp::of(&file.metadata()?)))
 }
 

@@ -1,50 +1,32 @@
-//! `edit_file`: replaces one piece of a file by another.
+//! `edit_file`: replaces pieces of a file by others, all of them or none.
 
 mod forgiving;
+mod input;
+mod lookalike;
 mod matching;
+mod report;
 
 use std::io::Read;
 use std::path::Path;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput};
+use windlass_core::tool::{Category, ExecutionContext, Judgement, Tool, ToolContext, ToolError, ToolOutput};
 
-use self::matching::{Found, How, NoMatch};
-use crate::arguments::null_is_default;
+use self::input::EditFileInput;
+use self::matching::Found;
+use self::report::{not_found, report};
 use crate::blocking;
 use crate::diff::Change;
 use crate::disk::{self, DiskError, Opened, Stamp};
 use crate::ground::Ground;
 use crate::ledger::FileLedger;
-use crate::path::{resolve_path, shown};
+use crate::path::{path_in, resolve_path, shown};
 use crate::sandbox::{Parents, Place, Roots};
 use crate::text;
 use crate::write_file::stale;
 
 const MAX_SIZE: u64 = 16_000_000;
-/// Lines shown around a change, and of it.
-const CONTEXT: usize = 3;
-const MAX_SHOWN: usize = 20;
-const MAX_SHOWN_CHARS: usize = 200;
-/// Places that are named when there are several.
-const MAX_PLACES: usize = 10;
-
-/// Replaces old_string by new_string in a file. old_string must be in the file exactly once, with its indentation
-/// and without line numbers; add lines around it until it is.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EditFileInput {
-    #[serde(alias = "file_path", alias = "filename", alias = "file")]
-    path: String,
-    #[serde(alias = "old_str", alias = "old_text")]
-    old_string: String,
-    #[serde(alias = "new_str", alias = "new_text")]
-    new_string: String,
-    /// Replace it everywhere.
-    #[serde(default, deserialize_with = "null_is_default")]
-    replace_all: bool,
-}
+/// No edit makes a file longer than this.
+const MAX_RESULT: usize = 64_000_000;
 
 /// The tool.
 pub(crate) struct EditFile {
@@ -64,54 +46,84 @@ impl Tool for EditFile {
         self.ground.writing(&input.path)
     }
 
+    fn preview(&self, input: &EditFileInput, execution: &ExecutionContext) -> Option<String> {
+        let path = path_in(execution, &input.path).ok()?;
+        let name = shown(&execution.cwd, &path);
+        let roots = self.ground.files();
+        let plan = Plan::make(&roots, &path, &name, input, &self.ledger).ok()?;
+        Some(Change::between(&name, &plan.old, &plan.new).diff())
+    }
+
     async fn run(&self, input: EditFileInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
-        if input.old_string.is_empty() {
-            return Err(ToolError::Invalid(
-                "`old_string` is empty; write_file writes a whole file.".to_owned(),
-            ));
-        }
-        if input.old_string == input.new_string {
-            return Err(ToolError::Invalid(
-                "`old_string` and `new_string` are the same.".to_owned(),
-            ));
-        }
         let path = resolve_path(&cx, &input.path)?;
         let (ledger, roots) = (self.ledger.clone(), self.ground.files());
         blocking::change(move || {
             let name = shown(&cx.execution.cwd, &path);
-            edit(&roots, &path, &name, &input, &ledger)
+            let plan = Plan::make(&roots, &path, &name, &input, &ledger)?;
+            let stamp = disk::replace(&plan.place, plan.stamp, plan.new.as_bytes())
+                .map_err(|error| error.about(&name))?;
+            ledger.note(plan.place.path().to_owned(), stamp);
+            let change = Change::between(&name, &plan.old, &plan.new);
+            let text = report(&name, &plan.found, &change, &plan.new);
+            Ok(ToolOutput::text(text).with_details(change.details(&name)))
         })
         .await
     }
 }
 
-fn edit(
-    roots: &Roots,
-    path: &Path,
-    name: &str,
-    input: &EditFileInput,
-    ledger: &FileLedger,
-) -> Result<ToolOutput, ToolError> {
-    let about = |error: DiskError| error.about(name);
-    let place = roots
-        .locate(path, Parents::Exist)
-        .map_err(|error| about(error.into()))?;
-    let (old, stamp) = load(&place, name)?;
-    if ledger.is_stale(place.path(), stamp) {
-        return Err(stale(name));
+/// What a call would do.
+struct Plan<'a> {
+    place: Place<'a>,
+    stamp: Stamp,
+    old: String,
+    new: String,
+    /// Where each edit applies, in the text that those before it made.
+    found: Vec<Found>,
+}
+
+impl<'a> Plan<'a> {
+    fn make(
+        roots: &'a Roots,
+        path: &Path,
+        name: &str,
+        input: &EditFileInput,
+        ledger: &FileLedger,
+    ) -> Result<Self, ToolError> {
+        let place = roots
+            .locate(path, Parents::Exist)
+            .map_err(|error| DiskError::from(error).about(name))?;
+        let (old, stamp) = load(&place, name)?;
+        if ledger.is_stale(place.path(), stamp) {
+            return Err(stale(name));
+        }
+        let mut new = old.clone();
+        let mut found = Vec::with_capacity(input.edits.len());
+        for (index, edit) in input.edits.iter().enumerate() {
+            let one = matching::find(&new, &edit.old_string, &edit.new_string, edit.replace_all)
+                .map_err(|error| not_found(&error, input, index, name, &new))?;
+            if one.length_after(new.len()) > MAX_RESULT {
+                return Err(ToolError::Invalid(format!(
+                    "`{}new_string` would make {name} too large; use bash.",
+                    input.place(index)
+                )));
+            }
+            new = one.apply(&new);
+            found.push(one);
+        }
+        if new == old {
+            let edit = if input.listed { "edits together" } else { "edit" };
+            return Err(ToolError::Invalid(format!(
+                "The {edit} would leave {name} as it is."
+            )));
+        }
+        Ok(Self {
+            place,
+            stamp,
+            old,
+            new,
+            found,
+        })
     }
-    let found = matching::find(&old, &input.old_string, &input.new_string, input.replace_all)
-        .map_err(|error| not_found(&error, name, &old))?;
-    let new = found.apply(&old);
-    if new == old {
-        return Err(ToolError::Invalid(format!(
-            "The edit would leave {name} as it is."
-        )));
-    }
-    let stamp = disk::replace(&place, stamp, new.as_bytes()).map_err(about)?;
-    ledger.note(place.path().to_owned(), stamp);
-    let change = Change::between(name, &old, &new);
-    Ok(ToolOutput::text(report(name, &found, &change, &new)).with_details(change.details(name)))
 }
 
 fn load(place: &Place<'_>, name: &str) -> Result<(String, Stamp), ToolError> {
@@ -134,59 +146,11 @@ fn load(place: &Place<'_>, name: &str) -> Result<(String, Stamp), ToolError> {
     }
 }
 
-fn report(name: &str, found: &Found, change: &Change, new: &str) -> String {
-    let how = match found.how {
-        How::Exact => "",
-        How::TrailingSpace => ", matched but for blanks at line ends",
-        How::Indentation => ", matched but for indentation, which was kept as in the file",
-    };
-    let places = match found.places.len() {
-        1 => String::new(),
-        number => format!(", {number} places"),
-    };
-    let first = found.first_line;
-    let lines = found.replacement.lines().count();
-    let from = first.saturating_sub(CONTEXT);
-    let count = (first - from + lines + CONTEXT).min(MAX_SHOWN);
-    format!(
-        "Edited {name} {}{places}{how}\n{}",
-        change.counts(),
-        numbered(new, from, count)
-    )
-}
-
-/// Lines of a text from the one with this index, with their numbers.
-fn numbered(text: &str, from: usize, count: usize) -> String {
-    let lines = text.lines().enumerate().skip(from).take(count);
-    let lines = lines.map(|(index, line)| {
-        let (line, cut) = text::shorten(line, MAX_SHOWN_CHARS);
-        format!("{:>6}\t{line}{}", index + 1, if cut > 0 { "…" } else { "" })
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-fn not_found(error: &NoMatch, name: &str, text: &str) -> ToolError {
-    ToolError::Invalid(match error {
-        NoMatch::Several { lines, count } => {
-            let lines: Vec<String> = lines.iter().take(MAX_PLACES).map(usize::to_string).collect();
-            let more = if *count > lines.len() { ", …" } else { "" };
-            format!(
-                "`old_string` is in {name} {count} times (lines {}{more}). Add lines around it until it is unique, or set \
-                 replace_all.",
-                lines.join(", ")
-            )
-        }
-        NoMatch::SeveralAlike { count } => format!(
-            "`old_string` is not in {name}; {count} places are alike but for blanks. Copy one exactly, with lines around it."
-        ),
-        NoMatch::Nowhere {
-            nearest: Some((from, count)),
-        } => format!(
-            "`old_string` is not in {name}. The nearest lines are:\n{}",
-            numbered(text, *from, *count)
-        ),
-        NoMatch::Nowhere { nearest: None } => {
-            format!("`old_string` is not in {name}, nor anything like it. Read the file again.")
-        }
-    })
+/// Finds and replaces without a disk, for fuzzing.
+pub(crate) fn fuzz(file: &str, old: &str, new: &str, replace_all: bool) {
+    if let Ok(found) = matching::find(file, old, new, replace_all)
+        && found.length_after(file.len()) <= MAX_RESULT
+    {
+        let _ = found.apply(file);
+    }
 }

@@ -14,6 +14,7 @@ const UNATTENDED: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
     ("GIT_EDITOR", "true"),
     ("GIT_TERMINAL_PROMPT", "0"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
 ];
 
 /// Where programs are looked for when the search path holds nothing usable.

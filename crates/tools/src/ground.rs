@@ -101,15 +101,19 @@ impl Ground {
         }
     }
 
-    /// The path without `.`, `..` and `~`, as it was written.
-    fn absolute(&self, path: &str) -> PathBuf {
+    /// The path from the root on, with its `..`.
+    fn whole(&self, path: &str) -> PathBuf {
         let from_home = path.strip_prefix("~/").or_else(|| (path == "~").then_some(""));
-        let whole = match (from_home, &self.home) {
+        match (from_home, &self.home) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => self.cwd.current().join(path),
-        };
+        }
+    }
+
+    /// The path without `.`, `..` and `~`, as it was written.
+    fn absolute(&self, path: &str) -> PathBuf {
         let mut plain = PathBuf::new();
-        for part in whole.components() {
+        for part in self.whole(path).components() {
             match part {
                 Component::ParentDir => {
                     plain.pop();
@@ -121,17 +125,18 @@ impl Ground {
         plain
     }
 
-    /// Where the path leads when every link is followed, as far as it exists.
+    /// Where the path leads when every link is followed, as far as it exists. A `..` behind a link leads up from where the
+    /// link leads to, so it is followed and not taken out of the text.
     fn real(&self, path: &str) -> PathBuf {
-        let absolute = self.absolute(path);
+        let whole = self.whole(path);
         let mut rest: Vec<OsString> = Vec::new();
-        let mut there = absolute.as_path();
+        let mut there = whole.as_path();
         loop {
             if let Ok(real) = std::fs::canonicalize(there) {
                 return rest.iter().rev().fold(real, |path, name| path.join(name));
             }
             let (Some(parent), Some(name)) = (there.parent(), there.file_name()) else {
-                return absolute;
+                return self.absolute(path);
             };
             rest.push(name.to_owned());
             there = parent;
@@ -164,6 +169,8 @@ mod tests {
         let out = std::fs::canonicalize(outside.path()).unwrap();
         std::fs::create_dir(root.join("secrets")).unwrap();
         std::os::unix::fs::symlink(root.join("secrets"), root.join("open")).unwrap();
+        std::fs::create_dir(root.join("secrets/inner")).unwrap();
+        std::os::unix::fs::symlink(root.join("secrets/inner"), root.join("deep")).unwrap();
         std::os::unix::fs::symlink(&out, root.join("away")).unwrap();
         let ground = Ground::new(&root, Some(&out));
         let absolute = root.join("a.txt").display().to_string();
@@ -174,6 +181,7 @@ mod tests {
             (&absolute, vec!["a.txt"], Category::Write),
             ("secrets/key", vec!["secrets/key"], Category::Write),
             ("open/key", vec!["open/key", "secrets/key"], Category::Write),
+            ("deep/../key", vec!["key", "secrets/key"], Category::Write),
             ("away/new.txt", vec!["away/new.txt", &away], Category::Admin),
             ("~/new.txt", vec![&away], Category::Admin),
             (

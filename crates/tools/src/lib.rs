@@ -5,6 +5,7 @@
 //! - [`builtin`] makes the tools, in the order in which a model sees them, from a [`ToolsConfig`].
 //! - [`child_environment`] is what a command may know of our environment. It goes into the execution context of a turn.
 //! - [`TodoList`] is the agent's list of what is left to do; it is shared with whoever wants to know what is open.
+//! - [`OutputStore`] keeps what is too long to be shown. It goes into the [`ToolsConfig`] and to the loop.
 //! - [`process`] starts processes and ends whole trees of them. A program that offers `bash` calls
 //!   [`process::adopt_orphans`] when it starts and [`process::settle`] before it exits.
 //!
@@ -46,9 +47,11 @@
 //! What this crate deliberately does not do: decide whether a call may run (that is the core's), read the environment or
 //! the clock outside [`process`] and `bash`, or keep a shell between calls.
 
+mod apply_patch;
 mod arguments;
 mod ask_user;
 mod bash;
+mod bash_job;
 mod blocking;
 pub mod declared;
 mod diff;
@@ -60,8 +63,11 @@ mod fetch;
 mod glob;
 mod grep;
 mod ground;
+mod indentation;
 mod ledger;
 mod list_directory;
+mod nearest;
+mod outputs;
 mod path;
 pub mod process;
 pub mod program;
@@ -72,6 +78,8 @@ mod set_working_directory;
 pub mod shell;
 mod text;
 mod todo;
+mod tool_output;
+mod typography;
 mod walls;
 mod working_directory;
 mod write_file;
@@ -84,9 +92,11 @@ use windlass_core::tool::ToolSet;
 pub use self::environment::child_environment;
 pub use self::fetch::FetchConfig;
 pub use self::ground::Ground;
+pub use self::outputs::OutputStore;
 pub use self::todo::{TodoItem, TodoList, TodoStatus};
 pub use self::walls::{Reach, Walls};
 pub use self::working_directory::WorkingDirectory;
+use crate::bash::{Jobs, Keeping};
 use crate::ledger::FileLedger;
 
 /// What the built-in tools need to know.
@@ -110,6 +120,8 @@ pub struct ToolsConfig {
     pub fetch: Option<FetchConfig>,
     /// What `bash` refuses to run.
     pub blocked_commands: Vec<String>,
+    /// Where the whole of a long output is kept. Without it, what is cut is lost, and `tool_output` is not offered.
+    pub outputs: Option<Arc<OutputStore>>,
 }
 
 impl Default for ToolsConfig {
@@ -127,6 +139,7 @@ impl Default for ToolsConfig {
                 .iter()
                 .map(|entry| (*entry).to_owned())
                 .collect(),
+            outputs: None,
         }
     }
 }
@@ -136,8 +149,17 @@ impl Default for ToolsConfig {
 pub fn builtin(config: &ToolsConfig) -> ToolSet {
     let ledger = FileLedger::default();
     let ground = &config.ground;
+    let jobs = Arc::new(Jobs::new(Keeping::new(config, "job")));
     let tools = ToolSet::new()
-        .with(bash::Bash::new(config))
+        .with(bash::Bash::new(config, Arc::clone(&jobs)))
+        .with(bash_job::BashJob { jobs });
+    let tools = match &config.outputs {
+        Some(store) => tools.with(tool_output::ToolOutputReader {
+            store: Arc::clone(store),
+        }),
+        None => tools,
+    };
+    let tools = tools
         .with(read_file::ReadFile {
             ledger: ledger.clone(),
             ground: ground.clone(),
@@ -147,6 +169,10 @@ pub fn builtin(config: &ToolsConfig) -> ToolSet {
             ground: ground.clone(),
         })
         .with(edit_file::EditFile {
+            ledger: ledger.clone(),
+            ground: ground.clone(),
+        })
+        .with(apply_patch::ApplyPatch {
             ledger,
             ground: ground.clone(),
         })
@@ -179,5 +205,19 @@ pub fn builtin(config: &ToolsConfig) -> ToolSet {
         tools.with(done::Done)
     } else {
         tools
+    }
+}
+
+/// What is pure enough to be fuzzed. Nothing here may panic, whatever it is given.
+#[doc(hidden)]
+pub mod fuzzing {
+    /// Reads a patch, applies it to a file, and forgets the result.
+    pub fn patch(text: &str, file: &str) {
+        crate::apply_patch::fuzz(text, file);
+    }
+
+    /// Edits a file and forgets the result.
+    pub fn edit(file: &str, old: &str, new: &str, all: bool) {
+        crate::edit_file::fuzz(file, old, new, all);
     }
 }

@@ -5,9 +5,10 @@
 //! process table is read and every process that carries the marker, holds the pipe, or descends from one that does, is
 //! ended. Nothing of this costs anything while a command runs and ends by itself.
 //!
-//! A kill goes on after the call that asked for it has returned. [`settle`] waits for the kills under way; the program
-//! calls it before it exits.
+//! A kill goes on after the call that asked for it has returned. [`settle`] ends what runs in the [`Background`] and
+//! waits for the kills under way; the program calls it before it exits.
 
+mod background;
 mod kill;
 mod reaper;
 mod table;
@@ -24,6 +25,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 use uuid::Uuid;
 
+pub use self::background::Background;
 pub use self::kill::Kill;
 use self::reaper::Live;
 pub use self::reaper::{adopt_orphans, end_all, settle};
@@ -99,6 +101,11 @@ impl Tree {
         self.child = None;
         self.live = None;
         status
+    }
+
+    /// Lets the tree outlive the call that started it. Somebody must go on waiting for it.
+    pub fn in_background(&self) -> Background {
+        Background::begin(&self.target)
     }
 
     /// Begins to end the tree: TERM to every process, KILL to what is left after two seconds. Returns at once.

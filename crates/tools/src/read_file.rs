@@ -1,17 +1,22 @@
-//! `read_file`: a page of a text file, with line numbers.
+//! `read_file`: a page of a text file, with line numbers. Pictures are shown, notebooks are made readable.
 
 mod nearby;
-mod page;
+mod notebook;
+pub(crate) mod page;
+mod picture;
 
+use std::io::{Cursor, Read};
 use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use windlass_core::message::Binary;
 use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput};
 
 use self::page::{Page, Total};
+use self::picture::Picture;
 use crate::blocking;
 use crate::disk::{self, DiskError, Opened, Stamp};
 use crate::ground::Ground;
@@ -21,8 +26,10 @@ use crate::sandbox::Roots;
 use crate::text;
 
 const DEFAULT_LINES: u64 = 2000;
+/// How much of a file decides how it is shown.
+const BEGINNING: u64 = 8192;
 
-/// Reads a text file and numbers its lines. Reads 2000 lines unless told otherwise.
+/// Reads a text file and numbers its lines. Reads 2000 lines unless told otherwise. Shows images.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadFileInput {
@@ -80,9 +87,27 @@ fn read(
     ledger: &FileLedger,
     cancel: &CancellationToken,
 ) -> Result<Result<ToolOutput, ToolError>, DiskError> {
-    let Opened { file, data, real } = disk::open(roots, path)?;
+    let Opened { mut file, data, real } = disk::open(roots, path)?;
+    let mut beginning = Vec::new();
+    file.by_ref().take(BEGINNING).read_to_end(&mut beginning)?;
+    if picture::may_be(&beginning) && beginning.contains(&0) {
+        file.by_ref()
+            .take(picture::MAX_BYTES)
+            .read_to_end(&mut beginning)?;
+        if let Some(picture) = Picture::of(&beginning) {
+            return Ok(Ok(show(&picture, name, &beginning, data.len())));
+        }
+    }
+    if notebook::is_named(path) && data.len() <= notebook::MAX_BYTES {
+        file.by_ref()
+            .take(notebook::MAX_BYTES)
+            .read_to_end(&mut beginning)?;
+        let rendered = std::str::from_utf8(&beginning).ok().and_then(notebook::render);
+        beginning = rendered.map_or(beginning, String::into_bytes);
+    }
     let first = input.offset.unwrap_or(1).max(1);
-    let page = page::read(file, first, input.limit.unwrap_or(DEFAULT_LINES), &|| {
+    let limit = input.limit.unwrap_or(DEFAULT_LINES);
+    let page = page::read(Cursor::new(beginning).chain(file), first, limit, &|| {
         cancel.is_cancelled()
     });
     let page = match page? {
@@ -93,6 +118,34 @@ fn read(
         ledger.note(real, Stamp::of(&data));
     }
     Ok(answer(page, name, first, data.len()))
+}
+
+/// The picture itself for a model that can look at it, and what it is for everyone.
+fn show(picture: &Picture, name: &str, bytes: &[u8], size: u64) -> ToolOutput {
+    let Picture {
+        mime,
+        kind,
+        width,
+        height,
+    } = picture;
+    // The file may have grown while it was read.
+    let shown = picture.fits(size.max(bytes.len() as u64));
+    let why = if shown {
+        ""
+    } else {
+        "; it is too large to be shown"
+    };
+    let content = format!("{name} is {kind}, {width}×{height}, {}{why}.", text::size(size));
+    let details = json!({ "path": name, "binary": true, "size": size, "image": { "mime": mime, "width": width, "height": height } });
+    let mut output = ToolOutput::text(content).with_details(details);
+    if shown {
+        output.images.push(Binary {
+            path: name.to_owned(),
+            mime: (*mime).to_owned(),
+            data: picture::base64(bytes),
+        });
+    }
+    output
 }
 
 fn answer(page: Page, name: &str, first: u64, size: u64) -> Result<ToolOutput, ToolError> {

@@ -17,10 +17,16 @@ mod environment;
 mod fetch;
 #[path = "suite/files.rs"]
 mod files;
+#[path = "suite/jobs.rs"]
+mod jobs;
 #[path = "suite/kill.rs"]
 mod kill;
 #[path = "suite/notes.rs"]
 mod notes;
+#[path = "suite/outputs.rs"]
+mod outputs;
+#[path = "suite/patch.rs"]
+mod patch;
 #[path = "suite/search.rs"]
 mod search;
 #[path = "suite/shell.rs"]

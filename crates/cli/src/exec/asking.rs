@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal};
 
 use tokio::sync::oneshot;
-use windlass_api::{Answer, Asking, Reply};
+use windlass_api::{Answer, Reply, Waiting};
 
 use crate::terminal::{plain, tell};
 
@@ -16,9 +16,9 @@ pub(crate) fn somebody_is_there() -> bool {
 }
 
 /// Shows a question and waits for the reply. `None` when it asks nothing, and when the terminal is gone.
-pub(super) async fn ask(asking: &Asking) -> Option<Reply> {
+pub(super) async fn ask(asking: &Waiting) -> Option<Reply> {
     match asking {
-        Asking::PermissionRequest {
+        Waiting::PermissionRequest {
             tool,
             subjects,
             reasons,
@@ -28,7 +28,7 @@ pub(super) async fn ask(asking: &Asking) -> Option<Reply> {
             show_request(tool, subjects, reasons, preview.as_deref());
             permission().await
         }
-        Asking::Question { text, options, .. } => {
+        Waiting::Question { text, options, .. } => {
             tell!("\n{}", plain(text));
             for (index, option) in options.iter().enumerate() {
                 tell!("  {}) {}", index + 1, plain(option));
@@ -42,7 +42,7 @@ pub(super) async fn ask(asking: &Asking) -> Option<Reply> {
             let option = chosen.and_then(|index| options.get(index));
             Some(Reply::Text(option.cloned().unwrap_or(line)))
         }
-        Asking::PermissionAnswer { .. } => None,
+        Waiting::PermissionAnswer { .. } | Waiting::Queue { .. } => None,
     }
 }
 

@@ -82,7 +82,7 @@ impl Style {
                 ));
             }
             Event::Compaction { before, after, .. } => {
-                self.note(&format!("Compacting: {before}→{after} tokens"))
+                self.note(&format!("Compacting: {before}→{after} tokens"));
             }
             _ => {}
         }

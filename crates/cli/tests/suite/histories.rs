@@ -106,7 +106,20 @@ fn call() -> impl Strategy<Value = Part> {
 }
 
 fn result() -> impl Strategy<Value = Part> {
-    (ids(), texts(), any::<bool>()).prop_map(|(call_id, content, is_error)| {
+    let images = prop::collection::vec(
+        select(vec![
+            ("a.png", "image/png", "iVBORw0KGgo="),
+            ("b.bmp", "image/bmp", "Qk0="),
+            ("c.gif", "image/gif", "no base64"),
+        ]),
+        0..3,
+    );
+    (ids(), texts(), any::<bool>(), images).prop_map(|(call_id, content, is_error, images)| {
+        let image = |(path, mime, data): (&str, &str, &str)| Binary {
+            path: path.to_owned(),
+            mime: mime.to_owned(),
+            data: data.to_owned(),
+        };
         let metadata = is_error.then(|| json!({"exit_code": 1}));
         Part::ToolResult(ToolResult {
             call_id,
@@ -114,6 +127,7 @@ fn result() -> impl Strategy<Value = Part> {
             content,
             metadata,
             is_error,
+            images: images.into_iter().map(image).collect(),
         })
     })
 }
@@ -236,6 +250,7 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
                         content,
                         metadata: None,
                         is_error: false,
+                        images: Vec::new(),
                     })
                 });
             let results: Vec<Part> = results.collect();

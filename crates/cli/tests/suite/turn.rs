@@ -273,3 +273,37 @@ fn wrong_arguments_are_named() {
     assert!(results[0].text.contains("comand"), "{}", results[0].text);
     assert!(results[1].text.contains("path"), "{}", results[1].text);
 }
+
+/// TOOL-2, PROV-2, PROV-3: an image that a tool reads reaches the model over every wire, in a form the service takes; a
+/// model that reads none is told its name.
+#[test]
+fn images_reach_the_model_over_every_wire() {
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x20\0\0\0\x10\x08\x06\0\0\0";
+    let data = "iVBORw0KGgoAAAANSUhEUgAAACAAAAAQCAYAAAA";
+    for wire in WIRES {
+        for sees in [true, false] {
+            let read = |path: &str| Reply::call("read_file", json!({ "path": path }));
+            let replies = [read("a.png"), read("b.txt"), Reply::text("Nice.")];
+            let (sim, workspace) = with_replies(wire, replies);
+            std::fs::write(workspace.path().join("a.png"), png).unwrap();
+            workspace.write("b.txt", "b\n");
+            let setting = format!("models.\"sim-1\".images={sees}");
+            let output = workspace.run(&["exec", "-c", &setting, "look"]).output();
+            output.assert_code(0);
+            sim.assert_valid();
+            let requests = sim.requests();
+            let last = requests.last().unwrap();
+            let results: Vec<_> = last.seen.results().map(|result| result.text.clone()).collect();
+            let said = "a.png is a PNG image, 32×16, 29 B.";
+            let text = if sees {
+                said.to_owned()
+            } else {
+                format!("{said}\n[image not shown: a.png (image/png)]")
+            };
+            assert_eq!(results, [text, "     1\tb".to_owned()], "{wire}");
+            assert_eq!(last.body.to_string().contains(data), sees, "{wire}");
+            let images: usize = last.seen.turns.iter().map(|turn| turn.images).sum();
+            assert_eq!(images, usize::from(sees), "{wire}");
+        }
+    }
+}

@@ -19,7 +19,7 @@ use crate::model::{Model, ModelRegistry};
 use crate::permission::{Approver, NobodyToAsk, PermissionHook, Policy};
 use crate::provider::{Prefix, Provider, ProviderEvent, Request, ToolChoice};
 use crate::run::IncompleteWork;
-use crate::tool::{ExecutionContext, Tool, ToolSet, ToolSpec};
+use crate::tool::{ExecutionContext, Outputs, Tool, ToolSet, ToolSpec};
 use crate::turn::{Limits, OnMaxIterations};
 
 /// When and how the conversation is made smaller.
@@ -56,6 +56,7 @@ impl AgentBuilder {
     pub(super) fn new(provider: Arc<dyn Provider>) -> Self {
         let choices = Choices {
             max_result_chars: Some(40_000),
+            retry_transient: true,
             track_usage: true,
             ..Choices::default()
         };
@@ -65,6 +66,7 @@ impl AgentBuilder {
             incomplete: None,
             compactor: None,
             middleware: Vec::new(),
+            outputs: None,
         };
         Self {
             provider,
@@ -152,6 +154,20 @@ impl AgentBuilder {
     #[must_use]
     pub fn output_cap(mut self, characters: Option<usize>) -> Self {
         self.choices.max_result_chars = characters;
+        self
+    }
+
+    /// Keeps what the cap leaves out. Without it, that is lost.
+    #[must_use]
+    pub fn outputs(mut self, outputs: Arc<dyn Outputs>) -> Self {
+        self.guards.outputs = Some(outputs);
+        self
+    }
+
+    /// Whether a call that only reads is tried once more after a transient error. On by default.
+    #[must_use]
+    pub fn retry_transient(mut self, on: bool) -> Self {
+        self.choices.retry_transient = on;
         self
     }
 

@@ -1,11 +1,14 @@
 //! Decides about every call, in order, before anything runs.
 
+use std::sync::Arc;
+
+use super::attempt::Attempt;
 use super::record;
-use crate::event::{Asking, Event};
+use crate::event::{Event, Waiting};
 use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Decision, Denial, Proposal};
 use crate::run::Deps;
-use crate::tool::{Prepared, ToolTraits};
+use crate::tool::ToolTraits;
 use crate::turn::{CANCELED_TEXT, Planned, refused};
 
 /// A call and what becomes of it.
@@ -17,7 +20,7 @@ pub(super) struct Admitted {
 /// What becomes of a call.
 pub(super) enum Fate {
     /// It runs.
-    Run { prepared: Prepared, traits: ToolTraits },
+    Run { attempt: Attempt, traits: ToolTraits },
     /// It has its result already.
     Settled(ToolResult),
 }
@@ -54,7 +57,7 @@ async fn propose(deps: &Deps<'_>, call: &ToolCall) -> Result<Fate, String> {
         )));
     };
     let traits = tool.traits();
-    let prepared = match std::sync::Arc::clone(tool).prepare(&call.input) {
+    let prepared = match Arc::clone(tool).prepare(&call.input) {
         Ok(prepared) => prepared,
         Err(error) => return Ok(Fate::Settled(refused(call, &error.to_string()))),
     };
@@ -68,7 +71,14 @@ async fn propose(deps: &Deps<'_>, call: &ToolCall) -> Result<Fate, String> {
         }
     };
     match permitted {
-        Ok(()) => Ok(Fate::Run { prepared, traits }),
+        Ok(()) => {
+            let attempt = if deps.dispatch.retry_transient {
+                Attempt::with_retry(prepared, Arc::clone(tool), &call.input)
+            } else {
+                Attempt::once(prepared)
+            };
+            Ok(Fate::Run { attempt, traits })
+        }
         Err(Denial {
             feedback: Some(feedback),
             ..
@@ -97,7 +107,7 @@ async fn ask(deps: &Deps<'_>, proposal: Proposal) -> Result<(), Denial> {
         () = deps.cancel.cancelled() => Err(Denial { reason: None, feedback: Some(CANCELED_TEXT.to_owned()) }),
         answer = deps.dispatch.approver.approve(&proposal) => answer,
     };
-    let answered = Event::Asking(Asking::PermissionAnswer {
+    let answered = Event::Waiting(Waiting::PermissionAnswer {
         call_id: proposal.call_id,
         allowed: answer.is_ok(),
     });

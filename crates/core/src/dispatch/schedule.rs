@@ -28,6 +28,6 @@ fn can_share(fate: &Fate, mode: Execution) -> bool {
         (_, Execution::Sequential) => false,
         (Fate::Run { traits, .. }, _) if traits.exclusive => false,
         (_, Execution::Parallel) => true,
-        (Fate::Run { prepared, .. }, Execution::Auto) => prepared.category == Category::Read,
+        (Fate::Run { attempt, .. }, Execution::Auto) => attempt.prepared.category == Category::Read,
     }
 }

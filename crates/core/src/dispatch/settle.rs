@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use serde_json::{Value, json};
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+use super::attempt::{Attempt, Finished};
+use super::cut::cut;
 use crate::event::Event;
 use crate::message::{ToolCall, ToolResult};
 use crate::run::Deps;
-use crate::tool::{Person, Prepared, Progress, ToolContext, ToolError, ToolOutput, ToolTraits};
+use crate::tool::{Kept, Person, Progress, ToolContext, ToolError, ToolOutput, ToolTraits};
 use crate::turn::CANCELED_TEXT;
 
 /// How long a stopped call may take to hand over what it has. Idle again must follow within 300 ms.
@@ -28,19 +31,32 @@ pub(super) enum Running {
     },
 }
 
-/// A tool's answer and how long it took.
-type Finished = (Result<ToolOutput, ToolError>, Duration);
-
 /// A call that has its result.
 pub(super) struct Settlement {
     pub(super) result: ToolResult,
     pub(super) duration: Duration,
     pub(super) ends_turn: Option<String>,
+    /// Where the whole output is, if the tool kept it.
+    pub(super) kept: Option<Kept>,
+    /// What the user should know about it.
+    pub(super) warning: Option<String>,
+}
+
+impl Settlement {
+    fn new(result: ToolResult, duration: Duration) -> Self {
+        Self {
+            result,
+            duration,
+            ends_turn: None,
+            kept: None,
+            warning: None,
+        }
+    }
 }
 
 /// Why waiting ended.
 enum End {
-    Done(Box<Result<Finished, tokio::task::JoinError>>),
+    Done(Box<Result<Finished, JoinError>>),
     Canceled,
     TimedOut,
 }
@@ -50,7 +66,7 @@ impl Running {
         Self::Settled(result)
     }
 
-    pub(super) fn spawn(deps: &Deps<'_>, call: &ToolCall, prepared: Prepared, traits: ToolTraits) -> Self {
+    pub(super) fn spawn(deps: &Deps<'_>, call: &ToolCall, attempt: Attempt, traits: ToolTraits) -> Self {
         let cancel = deps.cancel.child_token();
         let (events, call_id) = (Arc::clone(&deps.events), call.id.clone());
         let progress = Progress::new(move |piece| {
@@ -72,10 +88,7 @@ impl Running {
         };
         let clock = Arc::clone(&deps.clock);
         let started = clock.elapsed();
-        let handle = deps.dispatch.tasks.spawn(async move {
-            let result = prepared.run(cx).await;
-            (result, clock.elapsed().saturating_sub(started))
-        });
+        let handle = deps.dispatch.tasks.spawn(attempt.run(cx, clock));
         Self::Task {
             handle,
             cancel,
@@ -87,75 +100,79 @@ impl Running {
     /// Waits for the result; a canceled or timed-out call is stopped and given a moment to hand over
     /// what it has. After that it is left behind to die.
     pub(super) async fn wait(self, deps: &Deps<'_>, call: &ToolCall) -> Settlement {
-        let (mut handle, cancel, timeout, started) = match self {
-            Self::Settled(result) => {
-                return Settlement {
-                    result,
-                    duration: Duration::ZERO,
-                    ends_turn: None,
-                };
-            }
+        let settlement = match self {
+            Self::Settled(result) => return Settlement::new(result, Duration::ZERO),
             Self::Task {
                 handle,
                 cancel,
                 timeout,
                 started,
-            } => (handle, cancel, timeout, started),
+            } => outcome(deps, call, handle, (cancel, timeout, started)).await,
         };
-        let end = tokio::select! {
-            biased;
-            () = deps.cancel.cancelled() => End::Canceled,
-            done = &mut handle => End::Done(Box::new(done)),
-            () = deps.clock.sleep(timeout) => End::TimedOut,
-        };
-        cancel.cancel();
-        let (canceled, lead) = match end {
-            End::Done(done) => return finish(deps, call, *done),
-            End::Canceled => (true, CANCELED_TEXT.to_owned()),
-            End::TimedOut => (false, format!("Error: timed out after {} s", timeout.as_secs())),
-        };
-        let late = tokio::select! {
-            done = &mut handle => done.ok(),
-            () = deps.clock.sleep(GRACE) => None,
-        };
-        // A call that was done when the stop came has a true result; it is worth more than the notice.
-        let output = match late {
-            Some((Ok(output), took)) if canceled => return settle_ok(deps, call, output, took),
-            Some((Ok(output), _)) => output.content,
-            Some((Err(error), _)) => error.to_string(),
-            None => String::new(),
-        };
-        let output = output.trim();
-        let text = if output.is_empty() || output == lead {
-            lead
-        } else {
-            format!("{lead}\nOutput so far:\n{output}")
-        };
-        let result = result_of(deps, call, text, None, Failed::Yes);
-        Settlement {
-            result,
-            duration: deps.clock.elapsed().saturating_sub(started),
-            ends_turn: None,
-        }
+        cut(deps, call, settlement).await
     }
 }
 
-fn finish(deps: &Deps<'_>, call: &ToolCall, done: Result<Finished, tokio::task::JoinError>) -> Settlement {
+async fn outcome(
+    deps: &Deps<'_>,
+    call: &ToolCall,
+    mut handle: JoinHandle<Finished>,
+    (cancel, timeout, started): (CancellationToken, Duration, Duration),
+) -> Settlement {
+    let end = tokio::select! {
+        biased;
+        () = deps.cancel.cancelled() => End::Canceled,
+        done = &mut handle => End::Done(Box::new(done)),
+        () = deps.clock.sleep(timeout) => End::TimedOut,
+    };
+    cancel.cancel();
+    let (canceled, lead) = match end {
+        End::Done(done) => return finish(call, *done),
+        End::Canceled => (true, CANCELED_TEXT.to_owned()),
+        End::TimedOut => (false, format!("Error: timed out after {} s", timeout.as_secs())),
+    };
+    let late = tokio::select! {
+        done = &mut handle => done.ok(),
+        () = deps.clock.sleep(GRACE) => None,
+    };
+    // A call that was done when the stop came has a true result; it is worth more than the notice.
+    let output = match late {
+        Some(done) if canceled && done.result.is_ok() => return finish(call, Ok(done)),
+        Some(done) => done
+            .result
+            .map_or_else(|error| error.to_string(), |output| output.content),
+        None => String::new(),
+    };
+    let output = output.trim();
+    let text = if output.is_empty() || output == lead {
+        lead
+    } else {
+        format!("{lead}\nOutput so far:\n{output}")
+    };
+    let result = result_of(call, text, None, Failed::Yes);
+    Settlement::new(result, deps.clock.elapsed().saturating_sub(started))
+}
+
+fn finish(call: &ToolCall, done: Result<Finished, JoinError>) -> Settlement {
     match done {
-        Ok((Ok(output), took)) => settle_ok(deps, call, output, took),
-        Ok((Err(error), took)) => {
-            let details = serde_json::json!({ "error_kind": error.kind() });
+        Ok(Finished {
+            result: Ok(output),
+            took,
+            retried,
+        }) => settle_ok(call, output, took, retried),
+        Ok(Finished {
+            result: Err(error),
+            took,
+            retried,
+        }) => {
+            let details = json!({ "error_kind": error.kind() });
             let text = match &error {
                 ToolError::Transient(text) => format!("Error (may work when tried again): {text}"),
                 ToolError::Permanent(text) => format!("Error: {text}"),
                 ToolError::Invalid(text) | ToolError::Canceled(text) => text.clone(),
             };
-            let result = result_of(deps, call, text, Some(details), Failed::Yes);
-            Settlement {
-                result,
-                duration: took,
-                ends_turn: None,
-            }
+            let details = told(Some(details), retried);
+            Settlement::new(result_of(call, text, details, Failed::Yes), took)
         }
         Err(panic) => {
             let text = format!(
@@ -163,27 +180,38 @@ fn finish(deps: &Deps<'_>, call: &ToolCall, done: Result<Finished, tokio::task::
                 call.name,
                 panic_text(panic)
             );
-            let result = result_of(deps, call, text, None, Failed::Yes);
-            Settlement {
-                result,
-                duration: Duration::ZERO,
-                ends_turn: None,
-            }
+            Settlement::new(result_of(call, text, None, Failed::Yes), Duration::ZERO)
         }
     }
 }
 
-fn settle_ok(deps: &Deps<'_>, call: &ToolCall, output: ToolOutput, took: Duration) -> Settlement {
+fn settle_ok(call: &ToolCall, output: ToolOutput, took: Duration, retried: bool) -> Settlement {
     let failed = if output.failed { Failed::Yes } else { Failed::No };
-    let result = result_of(deps, call, output.content, output.details, failed);
+    let details = told(output.details, retried);
+    let result = ToolResult {
+        images: output.images,
+        ..result_of(call, output.content, details, failed)
+    };
     Settlement {
-        result,
-        duration: took,
         ends_turn: output.ends_turn,
+        kept: output.kept,
+        ..Settlement::new(result, took)
     }
 }
 
-fn panic_text(error: tokio::task::JoinError) -> String {
+/// The details with what people should know of how the result came about.
+fn told(details: Option<Value>, retried: bool) -> Option<Value> {
+    if !retried {
+        return details;
+    }
+    let mut details = details.unwrap_or_else(|| json!({}));
+    if let Value::Object(map) = &mut details {
+        map.insert("retried".to_owned(), true.into());
+    }
+    Some(details)
+}
+
+fn panic_text(error: JoinError) -> String {
     let Ok(panic) = error.try_into_panic() else {
         return "it was aborted".to_owned();
     };
@@ -197,53 +225,13 @@ enum Failed {
     No,
 }
 
-fn result_of(
-    deps: &Deps<'_>,
-    call: &ToolCall,
-    content: String,
-    metadata: Option<serde_json::Value>,
-    failed: Failed,
-) -> ToolResult {
-    let content = match deps.dispatch.max_result_chars {
-        Some(most) => cap(content, most, &call.name),
-        None => content,
-    };
+fn result_of(call: &ToolCall, content: String, metadata: Option<Value>, failed: Failed) -> ToolResult {
     ToolResult {
         call_id: call.id.clone(),
         name: call.name.clone(),
         content,
         metadata,
         is_error: matches!(failed, Failed::Yes),
+        images: Vec::new(),
     }
-}
-
-/// Cuts a long result between characters and says so.
-pub(super) fn cap(content: String, most: usize, tool: &str) -> String {
-    // A text is never longer in characters than in bytes, so the common case needs no count.
-    if content.len() <= most {
-        return content;
-    }
-    let total = content.chars().count();
-    if total <= most {
-        return content;
-    }
-    let shown: String = content.chars().take(most).collect();
-    format!(
-        "{shown}\n\n[OUTPUT TRUNCATED: Showing {} of {} characters from {tool}]",
-        grouped(most),
-        grouped(total)
-    )
-}
-
-/// A number with thousands separators.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

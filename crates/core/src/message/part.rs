@@ -85,6 +85,9 @@ pub struct ToolResult {
     pub metadata: Option<serde_json::Value>,
     /// Whether the call failed.
     pub is_error: bool,
+    /// Images that go to the model with the text. A model that reads none is told their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Binary>,
 }
 
 /// Why and when a message ended.
@@ -114,6 +117,8 @@ pub enum FinishReason {
     PermissionDenied,
     /// The turn reached its iteration limit.
     MaxIterations,
+    /// The program was stopped meanwhile.
+    Interrupted,
     /// Something failed.
     Error,
 }

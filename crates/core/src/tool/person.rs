@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::event::{Asking, Event, EventSink};
+use crate::event::{Event, EventSink, Waiting};
 use crate::id::CallId;
 use crate::permission::{Approver, Question};
 
@@ -33,7 +33,7 @@ impl Person {
     /// Asks, and waits for the answer however long it takes. `None` when nobody is there.
     pub async fn ask(&self, question: &Question) -> Option<String> {
         let line = self.0.as_ref()?;
-        let event = Event::Asking(Asking::Question {
+        let event = Event::Waiting(Waiting::Question {
             call_id: line.call.clone(),
             text: question.text.clone(),
             options: question.options.clone(),

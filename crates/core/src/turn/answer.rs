@@ -70,5 +70,6 @@ pub(crate) fn refused(call: &ToolCall, text: &str) -> ToolResult {
         content: text.to_owned(),
         metadata: None,
         is_error: true,
+        images: Vec::new(),
     }
 }

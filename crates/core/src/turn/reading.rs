@@ -128,7 +128,7 @@ impl Turn {
         self.news.push(Event::Warning {
             message: "The model returned an empty reply; asking again.".to_owned(),
         });
-        self.state = State::Asking(Ask::Iteration);
+        self.state = State::Waiting(Ask::Iteration);
     }
 
     pub(super) fn unanswered(&mut self, error: ProviderError, partial: Option<Message>) {

@@ -75,5 +75,8 @@ fn fingerprint(result: &ToolResult) -> u64 {
     let mut hasher = DefaultHasher::new();
     result.content.hash(&mut hasher);
     result.is_error.hash(&mut hasher);
+    for image in &result.images {
+        image.data.hash(&mut hasher);
+    }
     hasher.finish()
 }

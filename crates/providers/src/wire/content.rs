@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use windlass_core::message::{Message, Part, Role, ToolCall, ToolResult};
+use windlass_core::message::{Binary, Message, Part, Role, ToolCall, ToolResult};
 
 /// What an empty tool result says, because no wire takes empty content.
 const NO_OUTPUT: &str = "(no output)";
@@ -54,13 +54,32 @@ pub(crate) fn sent_role(message: &Message) -> Role {
     }
 }
 
-/// What the model reads of a result.
-pub(crate) fn result_text(result: &ToolResult) -> &str {
-    if is_blank(&result.content) {
+/// What the model reads of a result. Images it does not get are named.
+pub(crate) fn result_text(result: &ToolResult, images: bool) -> Cow<'_, str> {
+    let said = if is_blank(&result.content) {
         NO_OUTPUT
     } else {
         &result.content
+    };
+    let mut text = Cow::Borrowed(said);
+    for image in result.images.iter().filter(|image| !goes(result, image, images)) {
+        let note = format!("\n[image not shown: {} ({})]", image.path, image.mime);
+        text.to_mut().push_str(&note);
     }
+    text
+}
+
+/// The images that go with a result.
+pub(crate) fn result_images(result: &ToolResult, images: bool) -> impl Iterator<Item = &Binary> {
+    result
+        .images
+        .iter()
+        .filter(move |image| goes(result, image, images))
+}
+
+/// A failed result is text only: one of the wires refuses anything else.
+fn goes(result: &ToolResult, image: &Binary, images: bool) -> bool {
+    images && !result.is_error && is_image(&image.mime) && is_base64(&image.data)
 }
 
 fn content(part: &Part, images: bool) -> Option<Content<'_>> {

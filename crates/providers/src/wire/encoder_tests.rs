@@ -25,6 +25,7 @@ fn step(number: usize) -> [Arc<Message>; 2] {
         content: "x".to_owned(),
         metadata: None,
         is_error: false,
+        images: Vec::new(),
     };
     let session = SessionId::from("s");
     [

@@ -32,6 +32,7 @@ pub(crate) fn result(id: &str, content: &str, is_error: bool) -> Part {
         content: content.to_owned(),
         metadata: Some(json!({"secret": "never sent"})),
         is_error,
+        images: Vec::new(),
     })
 }
 
@@ -385,4 +386,71 @@ fn heads_say_what_was_asked() {
     );
     asked.max_output = None;
     assert_eq!(body(&anthropic, &asked)["max_tokens"], 32_000);
+}
+
+/// TOOL-2, PROV-3: an image a tool shows goes with its result, in each wire's own form; a failed result and a model that
+/// reads no images get its name.
+#[test]
+fn images_of_results_go_along() {
+    let shown = |is_error: bool| {
+        let Part::ToolResult(mut answer) = result("c1", "a.png is a PNG image", is_error) else {
+            unreachable!("a result")
+        };
+        let image = |path: &str, data: &str| Binary {
+            path: path.to_owned(),
+            mime: "image/png".to_owned(),
+            data: data.to_owned(),
+        };
+        answer.images = vec![image("a.png", "iVBORw0="), image("broken.png", "?")];
+        let messages = vec![
+            message("m1", Role::User, vec![Part::text("x")]),
+            message("m2", Role::Assistant, vec![call("c1", "grep", "{}")]),
+            message("m3", Role::Tool, vec![Part::ToolResult(answer)]),
+        ];
+        request(messages.into_iter().map(Arc::new).collect())
+    };
+    let text = "a.png is a PNG image\n[image not shown: broken.png (image/png)]";
+    let url = "data:image/png;base64,iVBORw0=";
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0="});
+    let cases = [
+        (
+            Wire::Anthropic,
+            "/messages/2/content/0/content",
+            json!([{"type": "text", "text": text}, {"type": "image", "source": source}]),
+        ),
+        (Wire::Chat, "/messages/3/content", json!(text)),
+        (
+            Wire::Chat,
+            "/messages/4/content",
+            json!([
+                {"type": "text", "text": "[image from grep: a.png]"},
+                {"type": "image_url", "image_url": {"url": url}},
+            ]),
+        ),
+        (
+            Wire::Responses,
+            "/input/2/output",
+            json!([
+                {"type": "input_text", "text": text},
+                {"type": "input_image", "image_url": url, "detail": "auto"},
+            ]),
+        ),
+    ];
+    for (wire, place, expected) in cases {
+        let sees = body(&encoder(wire, "sim-1", Quirks::default(), None), &shown(false));
+        assert_eq!(sees.pointer(place), Some(&expected), "{wire} {sees}");
+        let failed = body(&encoder(wire, "sim-1", Quirks::default(), None), &shown(true));
+        let blind = body(
+            &encoder(wire, "deepseek-chat", Quirks::default(), None),
+            &shown(false),
+        );
+        for body in [failed, blind] {
+            let body = body.to_string();
+            assert!(!body.contains("iVBORw0="), "{wire} {body}");
+            assert!(
+                body.contains("[image not shown: a.png (image/png)]"),
+                "{wire} {body}"
+            );
+        }
+    }
 }

@@ -51,7 +51,7 @@ impl Default for Times {
 }
 
 impl Reply {
-    /// A reply with this text. `{{last_result}}`, `{{user}}` and `{{result:N}}` are filled in.
+    /// A reply with this text. `{{last_result}}`, `{{last_quoted}}`, `{{user}}` and `{{result:N}}` are filled in.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self {

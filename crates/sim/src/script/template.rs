@@ -1,4 +1,5 @@
-//! Templates in replies: `{{last_result}}`, `{{user}}` and `{{result:N}}` (from 1, oldest first).
+//! Templates in replies: `{{last_result}}`, `{{user}}`, `{{result:N}}` (from 1, oldest first) and `{{last_quoted}}`, which is
+//! what the results last put in double quotes: a reference to go on with.
 
 use serde_json::Value;
 
@@ -49,6 +50,10 @@ fn value_of<'seen>(name: &str, seen: &'seen Seen) -> Option<&'seen str> {
                 .next_back()
                 .map_or("", |result| result.text.as_str()),
         ),
+        "last_quoted" => {
+            let quoted = seen.results().rev().find_map(|result| last_quoted(&result.text));
+            Some(quoted.unwrap_or_default())
+        }
         "user" => Some(seen.last_user_text().unwrap_or_default()),
         _ => {
             let number: usize = name.strip_prefix("result:")?.trim().parse().ok()?;
@@ -56,4 +61,9 @@ fn value_of<'seen>(name: &str, seen: &'seen Seen) -> Option<&'seen str> {
             Some(result.map_or("", |result| result.text.as_str()))
         }
     }
+}
+
+fn last_quoted(text: &str) -> Option<&str> {
+    let (before, _) = text.rsplit_once('"')?;
+    Some(before.rsplit_once('"')?.1)
 }

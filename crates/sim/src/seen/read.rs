@@ -36,11 +36,14 @@ fn anthropic_block(turn: &mut SeenTurn, block: &Value) {
             name: string(&block["name"]),
             args: block["input"].clone(),
         }),
-        Some("tool_result") => turn.results.push(SeenResult {
-            id: string(&block["tool_use_id"]),
-            text: text_of(&block["content"]),
-            is_error: block["is_error"].as_bool().unwrap_or(false),
-        }),
+        Some("tool_result") => {
+            turn.images += count(&block["content"], "image");
+            turn.results.push(SeenResult {
+                id: string(&block["tool_use_id"]),
+                text: text_of(&block["content"]),
+                is_error: block["is_error"].as_bool().unwrap_or(false),
+            });
+        }
         _ => {}
     }
 }
@@ -119,11 +122,15 @@ fn responses_item(seen: &mut Seen, item: &Value) {
             name: string(&item["name"]),
             args: arguments(&item["arguments"]),
         }),
-        "function_call_output" => turn_for(&mut seen.turns, Role::User).results.push(SeenResult {
-            id: string(&item["call_id"]),
-            text: text_of(&item["output"]),
-            is_error: false,
-        }),
+        "function_call_output" => {
+            let turn = turn_for(&mut seen.turns, Role::User);
+            turn.images += count(&item["output"], "input_image");
+            turn.results.push(SeenResult {
+                id: string(&item["call_id"]),
+                text: text_of(&item["output"]),
+                is_error: false,
+            });
+        }
         _ => {}
     }
 }

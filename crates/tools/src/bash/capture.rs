@@ -1,27 +1,59 @@
 //! Reads what a command writes, shows it live and keeps the part that is worth keeping.
 
-use std::fs::File;
-use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
-use windlass_core::tool::Progress;
+use windlass_core::tool::{Kept, Progress};
 
 use super::live::Live;
-use super::output::{Clip, Decoder};
+use super::output::Clip;
+use super::pipe::Pipe;
+use crate::ToolsConfig;
+use crate::outputs::{OutputStore, Spill};
 
-const BUFFER: usize = 16 * 1024;
-/// What is still read, without waiting, from a command that is being ended.
-const LAST_READS: usize = 64;
+/// How much of an output is kept in memory, and where all of it goes when it is more.
+#[derive(Clone)]
+pub(crate) struct Keeping {
+    pub(super) bytes: usize,
+    pub(super) store: Option<Arc<OutputStore>>,
+    /// Whose output it is.
+    pub(super) tool: String,
+}
+
+impl Keeping {
+    pub(crate) fn new(config: &ToolsConfig, tool: &str) -> Self {
+        Self {
+            bytes: config.max_command_output,
+            store: config.outputs.clone(),
+            tool: tool.to_owned(),
+        }
+    }
+
+    /// Begins to keep all of an output.
+    pub(super) fn spill(&self) -> Option<Spill> {
+        let store = self.store.as_ref()?;
+        Some(Spill::begin(store, &self.tool))
+    }
+}
 
 /// The output of one command.
 pub(super) struct Capture {
-    /// `None` when all writers have closed it.
-    pipe: Option<Receiver>,
-    buffer: Vec<u8>,
-    decoder: Decoder,
+    pipe: Pipe,
     clip: Clip,
     live: Live,
+    keeping: Keeping,
+    /// Begins when memory is about to lose something.
+    spill: Option<Spill>,
+}
+
+/// What was captured.
+pub(super) struct Captured {
+    pub(super) text: String,
+    /// Some of it is missing from the text.
+    pub(super) truncated: bool,
+    /// Where all of it is, if some is missing.
+    pub(super) kept: Option<Kept>,
 }
 
 /// What one step brought.
@@ -34,80 +66,85 @@ pub(super) enum Step {
 }
 
 impl Capture {
-    pub(super) fn new(pipe: Receiver, limit: usize, progress: Progress) -> Self {
+    pub(super) fn new(pipe: Receiver, keeping: Keeping, progress: Progress) -> Self {
         Self {
-            pipe: Some(pipe),
-            buffer: vec![0; BUFFER],
-            decoder: Decoder::default(),
-            clip: Clip::new(limit),
+            pipe: Pipe::new(pipe),
+            clip: Clip::new(keeping.bytes),
             live: Live::new(progress),
+            keeping,
+            spill: None,
         }
     }
 
     /// Whether more may come.
     pub(super) fn is_open(&self) -> bool {
-        self.pipe.is_some()
+        self.pipe.is_open()
     }
 
     /// Waits for output, or for the time to show what has come. Loses nothing when it is dropped. Does not return
     /// after the end of the output.
     pub(super) async fn step(&mut self) -> Step {
-        let Some(pipe) = &mut self.pipe else {
-            return std::future::pending().await;
-        };
-        let count = match self.live.deadline() {
-            None => pipe.read(&mut self.buffer).await,
+        if let Some(spill) = &mut self.spill {
+            spill.settle().await;
+        }
+        let text = match self.live.deadline() {
+            None => self.pipe.read().await,
             Some(deadline) => tokio::select! {
                 biased;
-                count = pipe.read(&mut self.buffer) => count,
+                text = self.pipe.read() => text,
                 () = tokio::time::sleep_until(deadline.into()) => {
                     self.live.flush();
                     return Step::Shown;
                 }
             },
         };
-        // A pipe that cannot be read has ended as far as we are concerned.
-        match count {
-            Ok(count) if count > 0 => self.take(count),
-            Ok(_) | Err(_) => self.pipe = None,
-        }
+        self.take(&text);
         Step::Read
     }
 
     /// Takes what has been written, without waiting.
     pub(super) fn take_rest(&mut self) {
-        let Some(descriptor) = self.pipe.take().and_then(|pipe| pipe.into_nonblocking_fd().ok()) else {
-            return;
-        };
-        let mut file = File::from(descriptor);
-        for _ in 0..LAST_READS {
-            match file.read(&mut self.buffer) {
-                Ok(count) if count > 0 => self.take(count),
-                Ok(_) | Err(_) => return,
-            }
-        }
+        let rest = self.pipe.rest();
+        self.take(&rest);
     }
 
     /// Stops listening while somebody may still write. Whoever does keeps running: the rest is read and dropped.
     pub(super) fn abandon(&mut self) {
-        if let Some(mut pipe) = self.pipe.take() {
-            tokio::spawn(async move { tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await });
+        self.pipe.abandon();
+    }
+
+    /// Shows the last of it. Waits for the disk only so long.
+    pub(super) async fn finish(mut self, patience: Duration) -> Captured {
+        let last = self.pipe.finish();
+        self.take(last);
+        self.live.flush();
+        let truncated = self.clip.is_cut();
+        let kept = match self.spill {
+            Some(mut spill) if truncated => spill.flush(patience).await,
+            Some(spill) => {
+                spill.discard().await;
+                None
+            }
+            None => None,
+        };
+        Captured {
+            text: self.clip.text(kept.as_ref()),
+            truncated,
+            kept,
         }
     }
 
-    /// Shows the last of it and returns the text, and whether some of it is missing.
-    pub(super) fn finish(mut self) -> (String, bool) {
-        let last = self.decoder.finish();
-        self.clip.push(last);
-        self.live.push(last);
-        self.live.flush();
-        (self.clip.text(), self.clip.is_cut())
-    }
-
-    fn take(&mut self, count: usize) {
-        let (bytes, _) = self.buffer.split_at(count);
-        let text = self.decoder.push(bytes);
-        self.clip.push(&text);
-        self.live.push(&text);
+    fn take(&mut self, text: &str) {
+        if self.spill.is_none() && self.clip.may_lose(text) {
+            self.spill = self.keeping.spill();
+            if let Some(spill) = &mut self.spill {
+                self.clip.parts().for_each(|part| spill.push(part));
+            }
+        }
+        if let Some(spill) = &mut self.spill {
+            spill.push(text);
+        }
+        self.clip.push(text);
+        self.live.push(text);
     }
 }

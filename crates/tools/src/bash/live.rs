@@ -10,9 +10,9 @@ use crate::text::boundary_after;
 const INTERVAL: Duration = Duration::from_millis(30);
 /// A piece of this size does not wait for the time.
 const PIECE: usize = 4096;
-/// Large pieces that may go out within one interval. More is skipped: it could not be read, and a queue of it would
-/// grow without limit.
-const PIECES_PER_INTERVAL: usize = 4;
+/// Bytes that may go out within one interval. More is skipped: it could not be read, and a queue of it would grow
+/// without limit.
+const BYTES_PER_INTERVAL: usize = 64 * 1024;
 const SKIPPED: &str = "\n[… live output skipped …]\n";
 
 /// Collects output and hands it on in pieces.
@@ -22,6 +22,7 @@ pub(super) struct Live {
     skipped: bool,
     /// When the current interval began; `None` before the first piece.
     since: Option<Instant>,
+    /// Bytes that went out in it.
     sent: usize,
 }
 
@@ -42,7 +43,7 @@ impl Live {
         if self.is_due() {
             self.flush();
         } else if self.waiting.len() >= PIECE {
-            if self.sent < PIECES_PER_INTERVAL {
+            if self.sent + self.waiting.len() <= BYTES_PER_INTERVAL {
                 self.send();
             } else {
                 let excess = boundary_after(&self.waiting, self.waiting.len() - PIECE);
@@ -76,8 +77,8 @@ impl Live {
             self.waiting.insert_str(0, SKIPPED);
         }
         self.progress.send(&self.waiting);
+        self.sent += self.waiting.len();
         self.waiting.clear();
-        self.sent += 1;
     }
 }
 

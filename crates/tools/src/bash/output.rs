@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use windlass_core::tool::{Kept, TOOL_OUTPUT};
+
 use crate::text::{boundary_after, boundary_before};
 
 /// Turns a stream of bytes into text without ever cutting a character in two.
@@ -124,13 +126,31 @@ impl Clip {
         rest
     }
 
+    /// Whether nothing has come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.head.is_empty() && self.tail_bytes == 0
+    }
+
+    /// Whether nothing was lost yet, and this piece may change that.
+    pub(super) fn may_lose(&self, piece: &str) -> bool {
+        let held = self.head.len() + self.tail_bytes;
+        // The head may end a few bytes early, where a character would not fit.
+        self.left_out == 0 && held + piece.len() + MAX_CHARACTER > 2 * self.half
+    }
+
+    /// What is held, piece by piece: everything as long as nothing was lost.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
+        let tail = self.tail.iter().map(String::as_str);
+        std::iter::once(self.head.as_str()).chain(tail)
+    }
+
     /// Whether something is missing from [`Self::text`].
     pub(super) fn is_cut(&self) -> bool {
         self.left_out > 0 || self.excess() > 0
     }
 
-    /// The text, with a line that says how much is missing.
-    pub(super) fn text(&self) -> String {
+    /// The text, with a line that says how much is missing, and where all of it can be read.
+    pub(super) fn text(&self, kept: Option<&Kept>) -> String {
         let mut tail: String = self.tail.iter().map(String::as_str).collect();
         let excess = boundary_after(&tail, self.excess());
         tail.drain(..excess);
@@ -143,7 +163,12 @@ impl Clip {
         } else {
             "\n"
         };
-        format!("{}{line_break}[… {left_out} bytes left out …]\n{tail}", self.head)
+        let place = kept.map(|kept| format!("; read them with {TOOL_OUTPUT}, id \"{}\"", kept.id));
+        let place = place.unwrap_or_default();
+        format!(
+            "{}{line_break}[… {left_out} bytes left out{place} …]\n{tail}",
+            self.head
+        )
     }
 
     /// Bytes at the front of the tail that are more than its half.
@@ -154,6 +179,8 @@ impl Clip {
 
 /// Pieces of the tail are joined up to this size.
 const PIECE: usize = 4096;
+/// The most bytes of a character.
+const MAX_CHARACTER: usize = 4;
 
 #[cfg(test)]
 #[path = "output_tests.rs"]

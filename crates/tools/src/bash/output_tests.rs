@@ -43,10 +43,10 @@ fn short_text_is_kept_whole() {
     clip.push("hello");
     clip.push("world");
     assert!(!clip.is_cut());
-    assert_eq!(clip.text(), "helloworld");
+    assert_eq!(clip.text(None), "helloworld");
     clip.push("!");
     assert!(clip.is_cut());
-    assert_eq!(clip.text(), "hello\n[… 1 bytes left out …]\norld!");
+    assert_eq!(clip.text(None), "hello\n[… 1 bytes left out …]\norld!");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn memory_is_bounded() {
         clip.push("0123456789\n");
     }
     assert!(clip.tail_bytes <= 500 + PIECE);
-    let text = clip.text();
+    let text = clip.text(None);
     assert!(text.len() < 1100);
     assert_eq!(left_out(&text).map(|(_, count)| count), Some(1_100_000 - 1000));
 }
@@ -69,7 +69,7 @@ proptest! {
         for piece in &pieces {
             clip.push(piece);
         }
-        let (whole, text) = (pieces.concat(), clip.text());
+        let (whole, text) = (pieces.concat(), clip.text(None));
         match left_out(&text) {
             None => {
                 prop_assert!(!clip.is_cut());

@@ -17,7 +17,7 @@ use super::definition::{Definition, VariableValue};
 use super::reader::nearest;
 use super::template::{self, Values};
 use crate::ToolsConfig;
-use crate::bash::{KILL_TIME, finish};
+use crate::bash::{KILL_TIME, Keeping, finish};
 use crate::program;
 use crate::walls::{Reach, Walls};
 
@@ -30,7 +30,7 @@ pub(super) struct DeclaredTool {
     /// Variables of ours that the definition names and that are not set.
     unset: Vec<String>,
     timeout: Duration,
-    max_output: usize,
+    keeping: Keeping,
     walls: Arc<Walls>,
 }
 
@@ -62,7 +62,7 @@ impl DeclaredTool {
             timeout: definition
                 .timeout
                 .map_or(config.command_timeout, Duration::from_secs),
-            max_output: config.max_command_output,
+            keeping: Keeping::new(config, &definition.name),
             walls: Arc::clone(&config.walls),
             definition,
         }
@@ -118,7 +118,7 @@ impl DeclaredTool {
             .walls
             .spawn(self.reach(), &program, &borrowed, &execution.cwd, &env)
             .map_err(|error| not_started(&error, &program, &execution.cwd))?;
-        let finished = finish(tree, pipe, self.timeout, self.max_output, &cx).await?;
+        let finished = finish(tree, pipe, self.timeout, &self.keeping, &cx).await?;
         let details = json!({
             "program": program.display().to_string(),
             "args": arguments,
@@ -128,6 +128,7 @@ impl DeclaredTool {
         });
         Ok(ToolOutput {
             failed: finished.exit_code != Some(0),
+            kept: finished.kept,
             ..ToolOutput::text(finished.content).with_details(details)
         })
     }

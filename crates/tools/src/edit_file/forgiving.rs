@@ -1,9 +1,12 @@
-//! Matching line by line when the exact text is not there: blanks at line ends first, then indentation.
+//! Matching line by line when the exact text is not there: blanks at line ends first, then indentation, and last the
+//! form of quotes and dashes.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
-use super::matching::{Found, How, NoMatch, line_index, nearest, uses_crlf, with_crlf, with_lf};
+use super::lookalike;
+use super::matching::{Found, How, NoMatch, line_index, uses_crlf, with_crlf, with_lf};
+use crate::indentation::reindent;
+use crate::nearest::nearest;
 
 /// A line of a file.
 struct Line<'a> {
@@ -42,8 +45,12 @@ pub(super) fn find(text: &str, old: &str, new: &str) -> Result<Found, NoMatch> {
         };
         let matched: Vec<&Line<'_>> = lines.iter().skip(start).take(wanted.len()).collect();
         let replacement = match how {
-            How::Indentation => reindent(&matched, &wanted, &new).ok_or_else(nowhere)?,
-            How::Exact | How::TrailingSpace => new,
+            How::Indentation => {
+                let pairs = matched.iter().map(|line| line.text).zip(wanted.iter().copied());
+                let lines = reindent(pairs, &new.split('\n').collect::<Vec<_>>());
+                lines.ok_or_else(nowhere)?.join("\n")
+            }
+            How::Exact | How::TrailingSpace | How::Typography => new,
         };
         let (place, replacement) = placed(&matched, takes_break, replacement);
         let crlf = uses_crlf(text, text.get(place.clone()).unwrap_or_default());
@@ -60,7 +67,7 @@ pub(super) fn find(text: &str, old: &str, new: &str) -> Result<Found, NoMatch> {
             first_line,
         });
     }
-    Err(nowhere())
+    lookalike::find(text, &old, &new).unwrap_or_else(|| Err(nowhere()))
 }
 
 fn lines(text: &str) -> Vec<Line<'_>> {
@@ -90,7 +97,7 @@ fn lines(text: &str) -> Vec<Line<'_>> {
 /// Where all wanted lines follow each other, after trimming.
 fn alike(lines: &[Line<'_>], wanted: &[&str], how: How) -> Vec<usize> {
     let trim: fn(&str) -> &str = match how {
-        How::Exact => |line| line,
+        How::Exact | How::Typography => |line| line,
         How::TrailingSpace => str::trim_end,
         How::Indentation => str::trim,
     };
@@ -122,73 +129,4 @@ fn placed(matched: &[&Line<'_>], takes_break: bool, mut replacement: String) -> 
         replacement.pop();
     }
     (start..next, replacement)
-}
-
-/// The new text with the file's indentation instead of the one the old text was written with. `None` when the two do
-/// not correspond.
-fn reindent(matched: &[&Line<'_>], wanted: &[&str], new: &str) -> Option<String> {
-    let mut known: HashMap<&str, &str> = HashMap::new();
-    for (line, wanted) in matched.iter().zip(wanted) {
-        if wanted.trim().is_empty() {
-            continue;
-        }
-        let there = indentation(line.text);
-        if *known.entry(indentation(wanted)).or_insert(there) != there {
-            return None;
-        }
-    }
-    let shift = Shift::of(&known);
-    let lines = new.split('\n').map(|line| {
-        let written = indentation(line);
-        let rest = line.strip_prefix(written).unwrap_or(line);
-        match known.get(written) {
-            _ if rest.is_empty() => line.to_owned(),
-            Some(there) => format!("{there}{rest}"),
-            None => format!("{}{rest}", shift.apply(written)),
-        }
-    });
-    Some(lines.collect::<Vec<_>>().join("\n"))
-}
-
-fn indentation(line: &str) -> &str {
-    let rest = line.trim_start();
-    line.strip_suffix(rest).unwrap_or_default()
-}
-
-/// What every line of the file has more, or less, than the text that was written.
-enum Shift<'a> {
-    More(&'a str),
-    Less(&'a str),
-    None,
-}
-
-impl<'a> Shift<'a> {
-    /// Only when all known lines agree.
-    fn of(known: &HashMap<&'a str, &'a str>) -> Self {
-        let mut pairs = known.iter();
-        let Some((written, there)) = pairs.next() else {
-            return Self::None;
-        };
-        if let Some(more) = there.strip_suffix(written)
-            && pairs
-                .clone()
-                .all(|(written, there)| there.strip_suffix(written) == Some(more))
-        {
-            return Self::More(more);
-        }
-        match written.strip_suffix(there) {
-            Some(less) if pairs.all(|(written, there)| written.strip_suffix(there) == Some(less)) => {
-                Self::Less(less)
-            }
-            _ => Self::None,
-        }
-    }
-
-    fn apply(&self, written: &str) -> String {
-        match self {
-            Self::More(more) => format!("{more}{written}"),
-            Self::Less(less) => written.strip_prefix(less).unwrap_or(written).to_owned(),
-            Self::None => written.to_owned(),
-        }
-    }
 }

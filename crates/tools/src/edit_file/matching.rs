@@ -1,9 +1,11 @@
 //! Where the old text is, and what exactly takes its place.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use super::forgiving;
+
+/// More places than this are not counted when one is wanted.
+const MAX_COUNTED: usize = 1000;
 
 /// The places to change and what comes there.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,6 +24,7 @@ pub(super) enum How {
     Exact,
     TrailingSpace,
     Indentation,
+    Typography,
 }
 
 /// Why there is nothing to change.
@@ -39,6 +42,13 @@ pub(super) enum NoMatch {
 }
 
 impl Found {
+    /// How long a text of this length is after the change.
+    pub(super) fn length_after(&self, length: usize) -> usize {
+        let gone: usize = self.places.iter().map(ExactSizeIterator::len).sum();
+        let new = self.replacement.len().saturating_mul(self.places.len());
+        length.saturating_sub(gone).saturating_add(new)
+    }
+
     /// The text after the change.
     pub(super) fn apply(&self, text: &str) -> String {
         let mut changed = String::with_capacity(text.len() + self.replacement.len());
@@ -53,11 +63,14 @@ impl Found {
     }
 }
 
-/// Finds `old` exactly, or else but for line ends, or else but for blanks.
+/// Finds `old` exactly, or else but for line ends, or else but for blanks, or else but for the form of quotes and dashes.
 ///
 /// # Errors
 /// When it is nowhere, or in several places and not all of them are meant.
 pub(super) fn find(text: &str, old: &str, new: &str, replace_all: bool) -> Result<Found, NoMatch> {
+    if old.is_empty() {
+        return Err(NoMatch::Nowhere { nearest: None });
+    }
     for spelling in [old.to_owned(), with_crlf(old), with_lf(old)] {
         let places = exact(text, &spelling, replace_all);
         let Some(first) = places.first() else { continue };
@@ -90,8 +103,9 @@ pub(super) fn find(text: &str, old: &str, new: &str, replace_all: bool) -> Resul
     forgiving::find(text, old, new)
 }
 
-/// Every place that matches. Overlapping places count, unless all are to be replaced: any of them may be meant.
-fn exact(text: &str, old: &str, replace_all: bool) -> Vec<Range<usize>> {
+/// Every place that matches. Overlapping places count, unless all are to be replaced: any of them may be meant. Then two
+/// are too many, and they are counted only so far.
+pub(super) fn exact(text: &str, old: &str, replace_all: bool) -> Vec<Range<usize>> {
     let mut places = Vec::new();
     let mut from = 0;
     while let Some(start) = text
@@ -100,6 +114,9 @@ fn exact(text: &str, old: &str, replace_all: bool) -> Vec<Range<usize>> {
         .map(|index| from + index)
     {
         places.push(start..start + old.len());
+        if !replace_all && places.len() >= MAX_COUNTED {
+            break;
+        }
         let first_char = old.chars().next().map_or(1, char::len_utf8);
         from = start + if replace_all { old.len() } else { first_char };
     }
@@ -125,31 +142,6 @@ pub(super) fn with_lf(text: &str) -> String {
 
 pub(super) fn line_index(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count()
-}
-
-/// The lines that share most words with `old`, if they share enough.
-pub(super) fn nearest(text: &str, old: &str) -> Option<(usize, usize)> {
-    const SHOWN: usize = 8;
-    let wanted: HashSet<&str> = words(old).collect();
-    let scores: Vec<usize> = text
-        .lines()
-        .map(|line| words(line).filter(|word| wanted.contains(word)).count())
-        .collect();
-    let window = old.lines().count().clamp(1, SHOWN);
-    let sums = scores
-        .windows(window.min(scores.len().max(1)))
-        .map(|part| part.iter().sum::<usize>());
-    // The first of the best, so that the answer does not depend on luck.
-    let (index, best) = sums
-        .enumerate()
-        .max_by_key(|(index, sum)| (*sum, std::cmp::Reverse(*index)))?;
-    let of_window: usize = old.lines().take(window).map(|line| words(line).count()).sum();
-    (best > 0 && best * 3 >= of_window).then_some((index, window))
-}
-
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
-        .filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]

@@ -136,6 +136,77 @@ fn edits_land_where_they_should() {
     }
 }
 
+/// TOOL-2: quotes, dashes and blanks of another form match last, and what the edit leaves keeps the form of the file.
+#[test]
+fn letters_that_look_alike_match() {
+    let cases = [
+        (
+            "quotes",
+            "say(“hi”)\n",
+            "say(\"hi\")",
+            "say(\"hello\")",
+            "say(“hello”)\n",
+        ),
+        (
+            "apostrophe",
+            "it’s a ‘test’\n",
+            "it's a 'test'",
+            "it's no 'test'",
+            "it’s no ‘test’\n",
+        ),
+        ("guillemets", "« a » b", "\" a \" b", "\" a \" c", "« a » c"),
+        ("dashes", "a – b — c", "a - b - c", "a - x - c", "a – x — c"),
+        (
+            "no-break blank",
+            "10\u{A0}km\u{202F}h",
+            "10 km h",
+            "12 km h",
+            "12\u{A0}km\u{202F}h",
+        ),
+        (
+            "the other way",
+            "say(\"a\")",
+            "say(“a”)",
+            "say(“b”)",
+            "say(\"b\")",
+        ),
+        (
+            "new ones as given",
+            "“a”",
+            "\"a\"",
+            "\"a\" and \"b\"",
+            "“a” and \"b\"",
+        ),
+        ("part of a line", "x = “a”;", "\"a\"", "1", "x = 1;"),
+        (
+            "crlf",
+            "“a”\r\n“b”\r\nc\r\n",
+            "\"a\"\n\"b\"",
+            "\"a\"\nx\n\"b\"",
+            "“a”\r\nx\r\n“b”\r\nc\r\n",
+        ),
+        ("crlf at both ends", "a\r\n“b”\r\nc", "\n\"b\"\n", "\n", "a\r\nc"),
+        ("mark kept", "\u{FEFF}“a”\n", "\"a\"", "\"b\"", "\u{FEFF}“b”\n"),
+        ("after others", "ä🦀 – “a”", "\"a\"", "b", "ä🦀 – b"),
+    ];
+    for (name, text, old, new, expected) in cases {
+        assert_eq!(
+            edited(text, old, new, false),
+            Ok((expected.to_owned(), How::Typography)),
+            "{name}"
+        );
+    }
+    // What is there exactly comes first, and what is there twice is not clear.
+    assert_eq!(
+        edited("“a” \"a\"", "\"a\"", "b", false),
+        Ok(("“a” b".to_owned(), How::Exact))
+    );
+    assert_eq!(
+        edited("“a” ‘a’ «a»", "\"a\"", "b", false),
+        Err(NoMatch::SeveralAlike { count: 2 })
+    );
+}
+
 #[test]
 fn all_places_are_replaced_when_asked() {
     assert_eq!(
@@ -226,10 +297,15 @@ proptest! {
 
     /// No text makes it panic, and what is outside the places stays.
     #[test]
-    fn anything_may_be_asked(text in "[ab \t\r\nä]{0,30}", old in "[ab \t\r\nä]{1,6}", new in "[ab \r\n]{0,6}", all: bool) {
+    fn anything_may_be_asked(text in "[ab \t\r\nä“\"–]{0,30}", old in "[ab \t\r\nä\"-]{0,6}", new in "[ab \r\n\"]{0,6}", all: bool) {
         if let Ok(found) = find(&text, &old, &new, all) {
             let kept: usize = text.len() - found.places.iter().map(ExactSizeIterator::len).sum::<usize>();
-            prop_assert_eq!(found.apply(&text).len(), kept + found.places.len() * found.replacement.len());
+            let changed = found.apply(&text);
+            prop_assert_eq!(changed.len(), kept + found.places.len() * found.replacement.len());
+            prop_assert_eq!(changed.len(), found.length_after(text.len()));
+            for place in &found.places {
+                prop_assert!(text.get(place.clone()).is_some());
+            }
         }
     }
 }

@@ -198,8 +198,8 @@ fn signal(process: &Process, signal: Signal) {
 fn end_group(root: i32, under_way: &UnderWay) {
     signal_group(root, Signal::TERM);
     let patience_ends = Instant::now() + PATIENCE;
-    let is_there =
-        || Pid::from_raw(root).is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok());
+    let group = Some(root).filter(|root| *root > 0).and_then(Pid::from_raw);
+    let is_there = || group.is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok());
     while is_there() && Instant::now() < patience_ends {
         if under_way.pause(LONGEST_PAUSE) {
             break;
@@ -209,8 +209,10 @@ fn end_group(root: i32, under_way: &UnderWay) {
 }
 
 fn signal_group(root: i32, signal: Signal) {
-    // Group 0 would be our own.
-    if let Some(pid) = Pid::from_raw(root) {
+    // Group 0 would be our own, and one that is gone may be anybody's.
+    if root > 0
+        && let Some(pid) = Pid::from_raw(root)
+    {
         let _ = rustix::process::kill_process_group(pid, signal);
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, WaitOptions};
 use tokio::sync::watch;
 
+use super::background;
 use super::kill;
 use super::table::{self, Process};
 use super::tree::Target;
@@ -41,8 +42,10 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until no call runs and every kill under way is done, at most this long. Says whether all are.
+/// Ends what runs in the background, then waits until no call runs and every kill under way is done, at most this long.
+/// Says whether all are.
 pub async fn settle(limit: Duration) -> bool {
+    background::end_each();
     let quiet = async {
         let mut under_way = UNDER_WAY.subscribe();
         loop {
@@ -63,7 +66,9 @@ pub async fn settle(limit: Duration) -> bool {
 /// whether all of it is gone within `limit`. For a user who asks twice, just before the program exits: it does not count
 /// on anybody else to do anything.
 pub async fn end_all(limit: Duration) -> bool {
-    for target in live().clone() {
+    background::end_each();
+    let running = live().clone();
+    for target in running {
         drop(kill::start(target, None));
     }
     let mut under_way = UNDER_WAY.subscribe();
@@ -82,6 +87,11 @@ pub async fn end_all(limit: Duration) -> bool {
         }
     };
     tokio::time::timeout(limit, ended).await.is_ok()
+}
+
+/// A call that is being ended by somebody who does not wait for it.
+pub(super) fn no_longer_live(target: &Target) {
+    live().retain(|one| one.marker != target.marker);
 }
 
 fn live() -> MutexGuard<'static, Vec<Target>> {

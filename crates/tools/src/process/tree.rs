@@ -4,10 +4,13 @@ use std::collections::HashSet;
 
 use super::table::{Evidence, Process};
 
+/// The root of a tree whose first process has ended and was collected: its number may be anybody's.
+pub(super) const GONE: i32 = -1;
+
 /// How a tree can be recognised.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    /// The process that was started; it leads its own group.
+    /// The process that was started; it leads its own group. Or [`GONE`].
     pub(super) root: i32,
     /// `NAME=value`, as it stands in the environment.
     pub(super) marker: Vec<u8>,

@@ -7,7 +7,7 @@ use crate::text::shorten;
 
 /// A longer line is cut.
 const MAX_LINE_CHARS: usize = 2000;
-const MAX_LINE_BYTES: usize = MAX_LINE_CHARS * 4;
+pub(crate) const MAX_LINE_BYTES: usize = MAX_LINE_CHARS * 4;
 /// A page ends before it gets longer than what a model is shown of one result.
 const MAX_PAGE_BYTES: usize = 38_000;
 /// Lines after the page are counted only so far.
@@ -30,7 +30,7 @@ pub(super) enum Page {
 
 /// How many lines the file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Total {
+pub(crate) enum Total {
     Exactly(u64),
     MoreThan(u64),
 }
@@ -97,7 +97,8 @@ pub(super) fn read(
     }))
 }
 
-fn numbered(number: u64, line: &[u8], length: usize) -> String {
+/// A line with its number, cut when it is long.
+pub(crate) fn numbered(number: u64, line: &[u8], length: usize) -> String {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_end_matches(['\n', '\r']);
     let text = if number == 1 {
@@ -115,7 +116,11 @@ fn numbered(number: u64, line: &[u8], length: usize) -> String {
 }
 
 /// Reads one line with its break and keeps at most `keep` bytes of it. Its length, or `None` at the end.
-fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>, keep: usize) -> io::Result<Option<usize>> {
+pub(crate) fn next_line(
+    reader: &mut impl BufRead,
+    line: &mut Vec<u8>,
+    keep: usize,
+) -> io::Result<Option<usize>> {
     line.clear();
     let mut length = 0;
     loop {
@@ -135,7 +140,12 @@ fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>, keep: usize) -> io::
     }
 }
 
-fn count_rest(reader: &mut impl BufRead, read: u64, stopped: &dyn Fn() -> bool) -> io::Result<Option<Total>> {
+/// How many lines there are after `read` of them. `None` when it was stopped.
+pub(crate) fn count_rest(
+    reader: &mut impl BufRead,
+    read: u64,
+    stopped: &dyn Fn() -> bool,
+) -> io::Result<Option<Total>> {
     let (mut total, mut counted, mut ends_open) = (read, 0, false);
     loop {
         if stopped() {

@@ -130,7 +130,7 @@ fn refused(settled: &Settled, truncation: Truncation) -> Result<Rules, BackendEr
         .iter()
         .map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
     rules.insert(call::IOCTL, typing.collect::<Result<_, _>>()?);
-    // Asking for the personality is harmless, and so is the plain one.
+    // Waiting for the personality is harmless, and so is the plain one.
     let other = rule(&[(0, SeccompCmpOp::Ne, 0), (0, SeccompCmpOp::Ne, 0xffff_ffff)])?;
     rules.insert(call::PERSONALITY, vec![other]);
     sockets(&mut rules, settled)?;

@@ -195,6 +195,7 @@ async fn only_declared_variables_are_passed() {
         "GIT_PAGER",
         "GIT_EDITOR",
         "GIT_TERMINAL_PROMPT",
+        "DEBIAN_FRONTEND",
         "PLAIN",
         "TOKEN",
     ];

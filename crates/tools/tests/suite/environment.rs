@@ -32,6 +32,7 @@ fn only_named_variables_pass() {
     let expected = [
         ("AGENT", "windlass"),
         ("AI_AGENT", version),
+        ("DEBIAN_FRONTEND", "noninteractive"),
         ("GIT_EDITOR", "true"),
         ("GIT_PAGER", "cat"),
         ("GIT_TERMINAL_PROMPT", "0"),

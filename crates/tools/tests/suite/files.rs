@@ -31,6 +31,11 @@ fn categories_are_known() {
             json!({ "path": "a", "old_string": "a", "new_string": "b" }),
             Category::Write,
         ),
+        (
+            "apply_patch",
+            json!({ "patch": "*** Delete File: a" }),
+            Category::Write,
+        ),
     ];
     for (tool, arguments, category) in cases {
         assert_eq!(
@@ -126,6 +131,78 @@ async fn reading_shows_numbered_pages() {
             .await,
     );
     assert_eq!(past, "`offset` is 9, but a.txt has only 2 lines.");
+}
+
+/// TOOL-2: an image goes to the model as one; what no provider would take is named.
+#[tokio::test]
+async fn images_are_shown() {
+    let desk = Desk::new();
+    let png = |width: u16, more: usize| {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0".to_vec();
+        bytes.extend(width.to_be_bytes());
+        bytes.extend(b"\0\0\0\x10\x08\x06\0\0\0");
+        bytes.extend(std::iter::repeat_n(7, more));
+        bytes
+    };
+    desk.put("a.png", png(32, 0))
+        .put("wide.png", png(9000, 0))
+        .put("large.png", png(32, 4_000_000))
+        .put("named.txt", b"GIF89a\x01\0\x01\0\0\0\0");
+    let shown = desk
+        .call("read_file", json!({ "path": "a.png" }))
+        .await
+        .expect("an answer");
+    assert_eq!(shown.content, "a.png is a PNG image, 32×16, 29 B.");
+    let [image] = shown.images.as_slice() else {
+        panic!("one image: {:?}", shown.images)
+    };
+    assert_eq!((image.path.as_str(), image.mime.as_str()), ("a.png", "image/png"));
+    assert!(
+        image.data.starts_with("iVBORw0KGgoAAAANSUhEUgAAACAAAAAQ"),
+        "{}",
+        image.data
+    );
+    let other = desk.call("read_file", json!({ "path": "named.txt" })).await;
+    assert_eq!(other.expect("an answer").images.len(), 1);
+    for (path, text) in [
+        (
+            "wide.png",
+            "wide.png is a PNG image, 9000×16, 29 B; it is too large to be shown.",
+        ),
+        (
+            "large.png",
+            "large.png is a PNG image, 32×16, 4.0 MB; it is too large to be shown.",
+        ),
+    ] {
+        let output = desk
+            .call("read_file", json!({ "path": path }))
+            .await
+            .expect("an answer");
+        assert_eq!((output.content.as_str(), output.images.len()), (text, 0));
+    }
+}
+
+/// TOOL-2: a notebook is read cell by cell, in pages as any file; one that is broken is read as it is.
+#[tokio::test]
+async fn notebooks_are_readable() {
+    let desk = Desk::new();
+    let notebook = json!({ "nbformat": 4, "cells": [
+        { "cell_type": "markdown", "source": ["# Title"] },
+        { "cell_type": "code", "execution_count": 1, "source": "1 + 1", "outputs": [
+            { "output_type": "execute_result", "data": { "text/plain": "2", "image/png": "iVBORw0KGgo=" } } ] },
+    ] });
+    desk.put("a.ipynb", notebook.to_string())
+        .put("b.ipynb", "{ broken");
+    let expected = "     6\t[cell 2: code, run 1]\n     7\t1 + 1\n     8\t[output: text/plain]\n     9\t2\n    10\t[output: \
+                    image/png, not shown]\n[showing lines 6-10 of 10]";
+    let text = desk
+        .text("read_file", json!({ "path": "a.ipynb", "offset": 6 }))
+        .await;
+    assert_eq!(text, expected);
+    assert_eq!(
+        desk.text("read_file", json!({ "path": "b.ipynb" })).await,
+        "     1\t{ broken"
+    );
 }
 
 /// TOOL-2: what cannot be read is refused with what to do instead, and never waited for.
@@ -350,6 +427,74 @@ async fn editing_keeps_the_form_of_a_file() {
             & 0o777,
         0o755
     );
+}
+
+/// TOOL-2: several edits in one call apply in order, each to what the one before left, and people see one diff.
+#[tokio::test]
+async fn several_edits_are_one_change() {
+    let desk = Desk::new();
+    let lines: String = (1..=40).map(|number| format!("line {number}\n")).collect();
+    desk.put("a.txt", lines);
+    let edits = json!({ "path": "a.txt", "edits": [
+        { "old_string": "line 2\n", "new_string": "two\n2b\n" },
+        { "old_string": "two\n  2b", "new_string": "zwei\n  2b" },
+        { "old_string": "line 3", "new_string": "drei", "replace_all": true },
+    ] });
+    let call = desk.prepare("edit_file", &edits).expect("valid");
+    let preview = call.preview(&desk.context().execution).expect("a preview");
+    let output = call.run(desk.context()).await.expect("edited");
+    let text = desk.content("a.txt");
+    assert!(text.starts_with("line 1\nzwei\n2b\ndrei\nline 4\n"), "{text}");
+    assert_eq!(text.matches("drei").count(), 11);
+    assert!(
+        output
+            .content
+            .starts_with("Edited a.txt (+13 −12), 3 edits\nedits[1]: matched but for indentation"),
+        "{}",
+        output.content
+    );
+    assert!(output.content.contains("\n     2\tzwei\n"), "{}", output.content);
+    assert_eq!(output.details.expect("details")["diff"], preview.as_str());
+}
+
+/// TOOL-2: one edit that fails leaves the file as it was, and the message names the edit.
+#[tokio::test]
+async fn several_edits_are_all_or_nothing() {
+    let desk = Desk::new();
+    let content = "alpha\nbeta\nbeta\n";
+    desk.put("a.txt", content);
+    let good = json!({ "old_string": "alpha", "new_string": "omega" });
+    let cases = [
+        (
+            json!([good, { "old_string": "alpha", "new_string": "x" }]),
+            "`edits[1].old_string` is not in a.txt after the edits before it",
+        ),
+        (
+            json!([good, { "old_string": "beta", "new_string": "x" }]),
+            "`edits[1].old_string` is in a.txt after the edits before it 2 times (lines 2, 3). Nothing was changed.",
+        ),
+        (
+            json!([good, { "old_string": "", "new_string": "x" }]),
+            "`edits[1].old_string` is empty",
+        ),
+        (
+            json!([good, { "old_string": "omega", "new_string": "alpha" }]),
+            "The edits together would leave a.txt as it is.",
+        ),
+        (json!([]), "`edits` is empty"),
+        (json!([{ "old_string": 3, "new_string": "x" }]), "old_string"),
+    ];
+    for (edits, word) in cases {
+        let arguments = json!({ "path": "a.txt", "edits": edits });
+        let preview = desk.prepare("edit_file", &arguments).ok();
+        assert_eq!(
+            preview.and_then(|call| call.preview(&desk.context().execution)),
+            None
+        );
+        let text = message(&desk.error("edit_file", arguments).await);
+        assert!(text.contains(word), "{word} in {text}");
+        assert_eq!(desk.content("a.txt"), content);
+    }
 }
 
 /// TOOL-2: a folder is listed in order, with sizes, and up to a limit.

@@ -6,11 +6,11 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use windlass_core::message::Role;
+use windlass_core::message::{Binary, Role};
 use windlass_core::provider::{Prefix, Request, ToolChoice};
 use windlass_core::tool::ToolSpec;
 
-use crate::wire::content::{Content, contents, result_text, sent_role};
+use crate::wire::content::{Content, contents, result_images, result_text, sent_role};
 use crate::wire::encoder::{Encoder, Outgoing};
 use crate::wire::json::{append, field, object_text, tool_name};
 
@@ -105,7 +105,9 @@ pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
         None => {
             let mut names = outgoing.names.namer();
             for part in contents(outgoing.message, outgoing.model.images) {
-                append_block(&mut content, part, &mut |id| names.name(id));
+                append_block(&mut content, part, outgoing.model.images, &mut |id| {
+                    names.name(id)
+                });
             }
         }
     }
@@ -176,7 +178,12 @@ pub(crate) fn item_calls(items: &[Box<RawValue>]) -> Vec<String> {
     calls.filter_map(|item| item.id.map(Cow::into_owned)).collect()
 }
 
-fn append_block<'a>(out: &mut Vec<u8>, content: Content<'a>, name: &mut impl FnMut(&'a str) -> Cow<'a, str>) {
+fn append_block<'a>(
+    out: &mut Vec<u8>,
+    content: Content<'a>,
+    images: bool,
+    name: &mut impl FnMut(&'a str) -> Cow<'a, str>,
+) {
     match content {
         Content::Text(text) => push(out, &Block::Text { text: &text }),
         Content::Image { mime, data } => {
@@ -211,7 +218,14 @@ fn append_block<'a>(out: &mut Vec<u8>, content: Content<'a>, name: &mut impl FnM
         }
         Content::Result(result) => {
             let tool_use_id = &name(result.call_id.as_str());
-            let content = result_text(result);
+            let text = result_text(result, images);
+            let shown: Vec<Block<'_>> = result_images(result, images).map(carried).collect();
+            let content = if shown.is_empty() {
+                Answer::Text(&text)
+            } else {
+                let text = [Block::Text { text: &text }];
+                Answer::Blocks(text.into_iter().chain(shown).collect())
+            };
             push(
                 out,
                 &Block::ToolResult {
@@ -222,6 +236,14 @@ fn append_block<'a>(out: &mut Vec<u8>, content: Content<'a>, name: &mut impl FnM
             );
         }
     }
+}
+
+fn carried(image: &Binary) -> Block<'_> {
+    let source = Source::Base64 {
+        media_type: &image.mime,
+        data: &image.data,
+    };
+    Block::Image { source }
 }
 
 fn push<T: Serialize + ?Sized>(out: &mut Vec<u8>, block: &T) {
@@ -266,10 +288,18 @@ enum Block<'a> {
     },
     ToolResult {
         tool_use_id: &'a str,
-        content: &'a str,
+        content: Answer<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+}
+
+/// What a tool answered: text alone, or with what else it showed.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer<'a> {
+    Text(&'a str),
+    Blocks(Vec<Block<'a>>),
 }
 
 #[derive(Serialize)]

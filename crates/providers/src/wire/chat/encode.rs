@@ -9,7 +9,7 @@ use windlass_core::message::Role;
 use windlass_core::provider::{Prefix, Request, ToolChoice};
 use windlass_core::tool::ToolSpec;
 
-use crate::wire::content::{Content, contents, result_text, sent_role};
+use crate::wire::content::{Content, contents, result_images, result_text, sent_role};
 use crate::wire::encoder::{Encoder, Outgoing};
 use crate::wire::json::{append, field, object_text, tool_name};
 use crate::wire::quirks::MaxTokensField;
@@ -147,21 +147,18 @@ fn assistant(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
     );
 }
 
-/// Each result is a message of its own; they come first.
+/// Each result is a message of its own; they come first. A result can only be text on this wire, so its images follow as
+/// the user's, each under its name.
 fn user(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
     let mut names = outgoing.names.namer();
+    let images = outgoing.model.images;
     let mut blocks = Vec::new();
-    for content in contents(outgoing.message, outgoing.model.images) {
+    for content in contents(outgoing.message, images) {
         match content {
             Content::Text(text) => blocks.push(Block::Text {
                 text: text.into_owned(),
             }),
-            Content::Image { mime, data } => {
-                let url = format!("data:{mime};base64,{data}");
-                blocks.push(Block::ImageUrl {
-                    image_url: ImageUrl { url, detail: None },
-                });
-            }
+            Content::Image { mime, data } => blocks.push(carried(mime, data)),
             Content::ImageUrl { url, detail } => {
                 blocks.push(Block::ImageUrl {
                     image_url: ImageUrl {
@@ -177,9 +174,14 @@ fn user(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
                     &ToolMessage {
                         role: "tool",
                         tool_call_id,
-                        content: result_text(result),
+                        content: &result_text(result, images),
                     },
                 );
+                for image in result_images(result, images) {
+                    let text = format!("[image from {}: {}]", result.name, image.path);
+                    blocks.push(Block::Text { text });
+                    blocks.push(carried(&image.mime, &image.data));
+                }
             }
             Content::Call(_) => {}
         }
@@ -207,6 +209,13 @@ fn user(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
                 content: blocks,
             },
         ),
+    }
+}
+
+fn carried(mime: &str, data: &str) -> Block<'static> {
+    let url = format!("data:{mime};base64,{data}");
+    Block::ImageUrl {
+        image_url: ImageUrl { url, detail: None },
     }
 }
 

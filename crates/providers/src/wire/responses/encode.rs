@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use windlass_core::message::Role;
+use windlass_core::message::{Role, ToolResult};
 use windlass_core::provider::{Prefix, Request, ToolChoice};
 use windlass_core::tool::ToolSpec;
 
-use crate::wire::content::{Content, contents, result_text, sent_role};
+use crate::wire::content::{Content, contents, result_images, result_text, sent_role};
 use crate::wire::encoder::{Encoder, Outgoing};
 use crate::wire::json::{append, field, object_text, tool_name};
 
@@ -116,18 +116,13 @@ fn verbatim(out: &mut Vec<u8>, items: &[Box<RawValue>], reasons: bool) {
 fn from_parts(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
     let assistant = sent_role(outgoing.message) == Role::Assistant;
     let mut names = outgoing.names.namer();
+    let images = outgoing.model.images;
     let mut blocks = Vec::new();
-    for content in contents(outgoing.message, outgoing.model.images) {
+    for content in contents(outgoing.message, images) {
         match content {
             Content::Text(text) if assistant => blocks.push(Block::OutputText { text }),
             Content::Text(text) => blocks.push(Block::InputText { text }),
-            Content::Image { mime, data } => {
-                let image_url = Cow::Owned(format!("data:{mime};base64,{data}"));
-                blocks.push(Block::InputImage {
-                    image_url,
-                    detail: "auto",
-                });
-            }
+            Content::Image { mime, data } => blocks.push(carried(mime, data)),
             Content::ImageUrl { url, detail } => {
                 let detail = detail.unwrap_or("auto");
                 blocks.push(Block::InputImage {
@@ -152,17 +147,31 @@ fn from_parts(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
             Content::Result(result) => {
                 push_message(out, assistant, &mut blocks);
                 let call_id = names.name(result.call_id.as_str());
-                push(
-                    out,
-                    &Item::FunctionCallOutput {
-                        call_id,
-                        output: result_text(result),
-                    },
-                );
+                let output = output(result, images);
+                push(out, &Item::FunctionCallOutput { call_id, output });
             }
         }
     }
     push_message(out, assistant, &mut blocks);
+}
+
+fn output(result: &ToolResult, images: bool) -> Output<'_> {
+    let text = result_text(result, images);
+    let shown: Vec<Block<'_>> = result_images(result, images)
+        .map(|image| carried(&image.mime, &image.data))
+        .collect();
+    if shown.is_empty() {
+        return Output::Text(text);
+    }
+    let text = [Block::InputText { text }];
+    Output::Blocks(text.into_iter().chain(shown).collect())
+}
+
+fn carried(mime: &str, data: &str) -> Block<'static> {
+    Block::InputImage {
+        image_url: Cow::Owned(format!("data:{mime};base64,{data}")),
+        detail: "auto",
+    }
 }
 
 fn push_message(out: &mut Vec<u8>, assistant: bool, blocks: &mut Vec<Block<'_>>) {
@@ -211,8 +220,16 @@ enum Item<'a> {
     },
     FunctionCallOutput {
         call_id: Cow<'a, str>,
-        output: &'a str,
+        output: Output<'a>,
     },
+}
+
+/// What a tool answered: text alone, or with what else it showed.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Text(Cow<'a, str>),
+    Blocks(Vec<Block<'a>>),
 }
 
 #[derive(Serialize)]

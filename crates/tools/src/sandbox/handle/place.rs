@@ -22,6 +22,13 @@ pub struct Place<'a> {
     denied: &'a Denied,
 }
 
+/// What becomes of a file that is there already.
+#[derive(Clone, Copy)]
+enum There {
+    Replaced,
+    Refused,
+}
+
 impl<'a> Place<'a> {
     pub(super) fn new(folder: OwnedFd, name: OsString, path: PathBuf, denied: &'a Denied) -> Self {
         Self {
@@ -89,6 +96,28 @@ impl<'a> Place<'a> {
     /// # Errors
     /// When it is denied, exists against expectation, or the system refuses.
     pub fn replace(&self, content: &[u8], permissions: Option<Permissions>) -> Result<File, PathDenied> {
+        let there = if permissions.is_some() {
+            There::Replaced
+        } else {
+            There::Refused
+        };
+        self.put(content, permissions, there)
+    }
+
+    /// Writes a file that does not exist yet, with these permissions or what any new file gets.
+    ///
+    /// # Errors
+    /// When it is denied, exists, or the system refuses.
+    pub fn create(&self, content: &[u8], permissions: Option<Permissions>) -> Result<File, PathDenied> {
+        self.put(content, permissions, There::Refused)
+    }
+
+    fn put(
+        &self,
+        content: &[u8],
+        permissions: Option<Permissions>,
+        there: There,
+    ) -> Result<File, PathDenied> {
         // What is there is replaced and not read, so why else it cannot be opened does not matter.
         if let Err(Attempt::Denied) = self.open(Access::Read) {
             return Err(self.told(Attempt::Denied));
@@ -96,7 +125,7 @@ impl<'a> Place<'a> {
         let temporary = OsString::from(format!(".windlass-{}", Uuid::new_v4().simple()));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let file = step(&self.folder, &temporary, flags).map_err(|failure| self.told(failure))?;
-        let written = self.fill(file.into(), &temporary, content, permissions);
+        let written = self.fill(file.into(), &temporary, content, permissions, there);
         if written.is_err() {
             let _ = rustix::fs::unlinkat(&self.folder, &temporary, AtFlags::empty());
         }
@@ -109,15 +138,16 @@ impl<'a> Place<'a> {
         temporary: &OsStr,
         content: &[u8],
         permissions: Option<Permissions>,
+        there: There,
     ) -> io::Result<File> {
         file.write_all(content)?;
         let (from, to) = (temporary, self.name.as_os_str());
-        match permissions {
-            Some(permissions) => {
-                file.set_permissions(permissions)?;
-                rustix::fs::renameat(&self.folder, from, &self.folder, to)?;
-            }
-            None => {
+        if let Some(permissions) = permissions {
+            file.set_permissions(permissions)?;
+        }
+        match there {
+            There::Replaced => rustix::fs::renameat(&self.folder, from, &self.folder, to)?,
+            There::Refused => {
                 match rustix::fs::renameat_with(&self.folder, from, &self.folder, to, RenameFlags::NOREPLACE)
                 {
                     // Some file systems do not know the flag; a second name does not replace either.

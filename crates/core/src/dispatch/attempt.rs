@@ -1,0 +1,79 @@
+//! One call, tried once or, when it only read and may work the next time, twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::tool::{AnyTool, Category, Prepared, ToolContext, ToolError, ToolOutput};
+
+/// Time between the first try and the second.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// A call that was admitted.
+pub(super) struct Attempt {
+    pub(super) prepared: Prepared,
+    /// What to try again, and with which arguments. `None` for calls that are tried once.
+    again: Option<(Arc<dyn AnyTool>, String)>,
+}
+
+/// A tool's answer, and how it came about.
+pub(super) struct Finished {
+    pub(super) result: Result<ToolOutput, ToolError>,
+    pub(super) took: Duration,
+    pub(super) retried: bool,
+}
+
+impl Attempt {
+    /// A call that is tried once.
+    pub(super) fn once(prepared: Prepared) -> Self {
+        Self {
+            prepared,
+            again: None,
+        }
+    }
+
+    /// TOOL-7: a call that is tried again after a transient error, if it only reads. Whatever changes things may have
+    /// changed half of them.
+    pub(super) fn with_retry(prepared: Prepared, tool: Arc<dyn AnyTool>, input: &str) -> Self {
+        let reads = prepared.category == Category::Read;
+        Self {
+            prepared,
+            again: reads.then(|| (tool, input.to_owned())),
+        }
+    }
+
+    /// Runs it. The pause ends when the call is stopped.
+    pub(super) async fn run(self, cx: ToolContext, clock: Arc<dyn Clock>) -> Finished {
+        let started = clock.elapsed();
+        let subjects = self.prepared.subjects.clone();
+        let mut retried = false;
+        let mut result = self.prepared.run(cx.clone()).await;
+        if let (Err(ToolError::Transient(_)), Some((tool, input))) = (&result, self.again) {
+            let stopped = tokio::select! {
+                biased;
+                () = cx.cancel.cancelled() => true,
+                () = clock.sleep(PAUSE) => false,
+            };
+            // What was allowed is this call about these things. If it is about others by now, it was not allowed.
+            let same = |call: &Prepared| call.category == Category::Read && call.subjects == subjects;
+            let second = tool
+                .prepare(&input)
+                .ok()
+                .filter(same)
+                .filter(|call| call.refusal.is_none());
+            result = match second {
+                _ if stopped => Err(ToolError::Canceled(String::new())),
+                None => result,
+                Some(call) => {
+                    retried = true;
+                    call.run(cx).await
+                }
+            };
+        }
+        Finished {
+            result,
+            took: clock.elapsed().saturating_sub(started),
+            retried,
+        }
+    }
+}

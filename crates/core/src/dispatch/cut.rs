@@ -1,0 +1,111 @@
+//! Long results: the beginning goes to the model, the whole is kept where it can be read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::settle::Settlement;
+use crate::message::ToolCall;
+use crate::run::Deps;
+use crate::tool::{Kept, TOOL_OUTPUT};
+
+/// How long a store may take. The disk of a user who waits for the next step is worth no more.
+const KEEP_TIME: Duration = Duration::from_secs(5);
+/// The same after a cancel, when idle must follow at once.
+const KEEP_TIME_CANCELED: Duration = Duration::from_millis(50);
+
+/// TOOL-3: cuts the text for the model, and notes what the user should know about it.
+pub(super) async fn cut(deps: &Deps<'_>, call: &ToolCall, mut settlement: Settlement) -> Settlement {
+    let Some(most) = deps.dispatch.max_result_chars else {
+        return settlement;
+    };
+    let content = &settlement.result.content;
+    let Some(total) = excess(content, most) else {
+        return settlement;
+    };
+    let shown: String = content.chars().take(most).collect();
+    let content = std::mem::take(&mut settlement.result.content);
+    let kept = match settlement.kept.take() {
+        Some(kept) => Some(kept),
+        None => keep(deps, call, content, total).await,
+    };
+    // The tool may have cut its output before us.
+    let total = kept.as_ref().map_or(total, |kept| kept.characters.max(total));
+    settlement.warning = Some(format!(
+        "the output of {} was cut for the model: {} of {} characters",
+        call.name,
+        grouped(most),
+        grouped(total)
+    ));
+    settlement.result.content = shortened(shown, most, total, &call.name, kept.as_ref());
+    settlement
+}
+
+/// The number of characters, when it is more than `most`.
+fn excess(content: &str, most: usize) -> Option<usize> {
+    // A text is never longer in characters than in bytes, so the common case needs no count.
+    if content.len() <= most {
+        return None;
+    }
+    Some(content.chars().count()).filter(|total| *total > most)
+}
+
+async fn keep(deps: &Deps<'_>, call: &ToolCall, content: String, characters: usize) -> Option<Kept> {
+    let outputs = Arc::clone(deps.dispatch.outputs.as_ref()?);
+    if call.name == TOOL_OUTPUT {
+        return None;
+    }
+    let (call_id, tool) = (call.id.clone(), call.name.clone());
+    let keeping = tokio::task::spawn_blocking(move || outputs.keep(&call_id, &tool, &content));
+    let patience = if deps.cancel.is_cancelled() {
+        KEEP_TIME_CANCELED
+    } else {
+        KEEP_TIME
+    };
+    let id = tokio::select! {
+        biased;
+        id = keeping => id.ok().flatten(),
+        () = deps.clock.sleep(patience) => None,
+    };
+    id.map(|id| Kept {
+        id,
+        characters,
+        whole: true,
+    })
+}
+
+/// The notice is always the last line.
+pub(super) fn shortened(shown: String, most: usize, total: usize, tool: &str, kept: Option<&Kept>) -> String {
+    let what = |kept: &Kept| {
+        if kept.whole {
+            "whole output"
+        } else {
+            "beginning of the output"
+        }
+    };
+    let place = kept.map(|kept| {
+        format!(
+            "[The {} is kept; read it with {TOOL_OUTPUT}, id \"{}\"]\n",
+            what(kept),
+            kept.id
+        )
+    });
+    format!(
+        "{shown}\n\n{}[OUTPUT TRUNCATED: Showing {} of {} characters from {tool}]",
+        place.unwrap_or_default(),
+        grouped(most),
+        grouped(total)
+    )
+}
+
+/// A number with thousands separators.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

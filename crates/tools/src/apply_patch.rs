@@ -1,0 +1,115 @@
+//! `apply_patch`: changes to several files at once, all of them or none.
+
+mod apply;
+mod commit;
+mod envelope;
+mod fit;
+mod names;
+mod parse;
+mod patch;
+mod plan;
+mod report;
+mod search;
+mod source;
+mod unified;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use windlass_core::tool::{
+    Category, ExecutionContext, Judgement, Tool, ToolContext, ToolError, ToolOutput, ToolTraits,
+};
+
+use self::patch::{FilePatch, PatchError};
+use self::plan::Plan;
+use crate::blocking;
+use crate::ground::Ground;
+use crate::ledger::FileLedger;
+
+/// Changes several files, all or none. Takes a unified diff, or lines between `*** Begin Patch` and `*** End Patch`:
+/// `*** Add File: path` and its lines, each with + before it; `*** Delete File: path`; `*** Update File: path`, maybe
+/// `*** Move to: path`, then hunks: `@@ line above the place`, and lines with a blank, - or + before each.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApplyPatchInput {
+    #[serde(alias = "input", alias = "diff")]
+    patch: String,
+}
+
+/// The tool.
+pub(crate) struct ApplyPatch {
+    pub(crate) ledger: FileLedger,
+    pub(crate) ground: Ground,
+}
+
+impl Tool for ApplyPatch {
+    type Input = ApplyPatchInput;
+    const NAME: &'static str = "apply_patch";
+
+    fn category(&self, _: &ApplyPatchInput) -> Category {
+        Category::Write
+    }
+
+    /// Every path counts, and the most that any of them needs is what the call needs.
+    fn judge(&self, input: &ApplyPatchInput) -> Judgement {
+        let mut all = Judgement::of(Category::Write);
+        let Ok(patches) = parse::parse(&input.patch) else {
+            return all;
+        };
+        for path in patches.iter().flat_map(FilePatch::paths) {
+            let one = self.ground.writing(path);
+            all.category = all.category.max(one.category);
+            for subject in one.subjects {
+                if !all.subjects.contains(&subject) {
+                    all.subjects.push(subject);
+                }
+            }
+            for reason in one.reasons {
+                if !all.reasons.contains(&reason) {
+                    all.reasons.push(reason);
+                }
+            }
+            all.refusal = all.refusal.or(one.refusal);
+        }
+        all
+    }
+
+    fn preview(&self, input: &ApplyPatchInput, execution: &ExecutionContext) -> Option<String> {
+        let patches = parse::parse(&input.patch).ok()?;
+        let plan = Plan::make(&self.ground.files(), &self.ledger, execution, &patches).ok()?;
+        Some(report::diff(&plan))
+    }
+
+    fn traits(&self) -> ToolTraits {
+        ToolTraits {
+            raw_text: true,
+            ..ToolTraits::default()
+        }
+    }
+
+    fn take_raw(&self, raw: &str) -> Option<ApplyPatchInput> {
+        parse::looks_like_patch(raw).then(|| ApplyPatchInput {
+            patch: raw.to_owned(),
+        })
+    }
+
+    async fn run(&self, input: ApplyPatchInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let (ledger, roots) = (self.ledger.clone(), self.ground.files());
+        blocking::change(move || {
+            let patches = parse::parse(&input.patch)
+                .map_err(|error: PatchError| ToolError::Invalid(format!("{error} Nothing was changed.")))?;
+            let plan = Plan::make(&roots, &ledger, &cx.execution, &patches)?;
+            commit::commit(&roots, &ledger, &plan)?;
+            Ok(report::report(&plan))
+        })
+        .await
+    }
+}
+
+/// Reads a patch and applies it without a disk, for fuzzing.
+pub(crate) fn fuzz(text: &str, file: &str) {
+    for patch in parse::parse(text).unwrap_or_default() {
+        if let Err(misfit) = apply::apply(file, &patch) {
+            let _ = report::misfit(&patch, &misfit, &patch.path, file);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What a command writes, as text.
+
+use std::fs::File;
+use std::io::Read;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+
+use super::output::Decoder;
+
+/// What a pipe holds.
+const BUFFER: usize = 64 * 1024;
+/// What is still read, without waiting, from a command that is being ended.
+const LAST_READS: usize = 16;
+
+/// The output pipe of one command.
+pub(super) struct Pipe {
+    /// `None` when all writers have closed it.
+    receiver: Option<Receiver>,
+    buffer: Vec<u8>,
+    decoder: Decoder,
+}
+
+impl Pipe {
+    pub(super) fn new(receiver: Receiver) -> Self {
+        Self {
+            receiver: Some(receiver),
+            buffer: vec![0; BUFFER],
+            decoder: Decoder::default(),
+        }
+    }
+
+    /// Whether more may come.
+    pub(super) fn is_open(&self) -> bool {
+        self.receiver.is_some()
+    }
+
+    /// Waits for output; the text is empty at its end. Loses nothing when it is dropped. Does not return after the end.
+    pub(super) async fn read(&mut self) -> String {
+        let Some(receiver) = &mut self.receiver else {
+            return std::future::pending().await;
+        };
+        // A pipe that cannot be read has ended as far as we are concerned.
+        match receiver.read(&mut self.buffer).await {
+            Ok(count) if count > 0 => self.decode(count),
+            Ok(_) | Err(_) => {
+                self.receiver = None;
+                String::new()
+            }
+        }
+    }
+
+    /// Takes what has been written, without waiting.
+    pub(super) fn rest(&mut self) -> String {
+        let mut text = String::new();
+        let receiver = self.receiver.take();
+        let Some(descriptor) = receiver.and_then(|pipe| pipe.into_nonblocking_fd().ok()) else {
+            return text;
+        };
+        let mut file = File::from(descriptor);
+        for _ in 0..LAST_READS {
+            match file.read(&mut self.buffer) {
+                Ok(count) if count > 0 => text.push_str(&self.decode(count)),
+                Ok(_) | Err(_) => break,
+            }
+        }
+        text
+    }
+
+    /// Stops listening while somebody may still write. Whoever does keeps running: the rest is read and dropped.
+    pub(super) fn abandon(&mut self) {
+        if let Some(mut receiver) = self.receiver.take() {
+            tokio::spawn(async move { tokio::io::copy(&mut receiver, &mut tokio::io::sink()).await });
+        }
+    }
+
+    /// What is left when no more bytes will come.
+    pub(super) fn finish(&mut self) -> &'static str {
+        self.decoder.finish()
+    }
+
+    fn decode(&mut self, count: usize) -> String {
+        let (bytes, _) = self.buffer.split_at(count);
+        self.decoder.push(bytes)
+    }
+}
