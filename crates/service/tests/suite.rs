@@ -1,5 +1,6 @@
 //! Sessions as a front end sees them: through the client.
 
+#[cfg(test)]
 mod suite {
     mod bed;
     mod crash;

@@ -1,5 +1,6 @@
 //! The store as its users see it: through the ports.
 
+#[cfg(test)]
 mod suite {
     mod bed;
     mod books;
