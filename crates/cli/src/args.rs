@@ -1,9 +1,15 @@
 //! The command line.
 
+mod kept;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::kept::{
+    CostBy, DbCommand, ExportFormat, ExportOptions, ImportFrom, ImportOptions, ListOptions, SessionsCommand,
+};
+use self::kept::{DB_HELP, SESSIONS_HELP};
 use crate::exit::EXIT_CODES;
 
 /// An agent runtime: a model, tools, and a loop that turns.
@@ -46,6 +52,18 @@ pub(crate) enum Command {
     },
     /// Watch the simulated model find, fix and verify a bug with real tools: no key, no network
     Demo(DemoOptions),
+    /// Look at past sessions: find, read, name, export, import and delete them, and see what they cost
+    #[command(after_help = SESSIONS_HELP)]
+    Sessions {
+        #[command(subcommand)]
+        command: SessionsCommand,
+    },
+    /// Look after the database of sessions
+    #[command(after_help = DB_HELP)]
+    Db {
+        #[command(subcommand)]
+        command: DbCommand,
+    },
     /// Look at the settings in effect, and where each came from
     Config {
         #[command(subcommand)]

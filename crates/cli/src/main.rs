@@ -6,6 +6,7 @@
 mod args;
 mod assemble;
 mod connect;
+mod db;
 mod demo;
 mod doctor;
 mod environment;
@@ -20,6 +21,7 @@ mod prompt;
 mod reach;
 mod reload;
 mod sandbox;
+mod sessions;
 mod settings;
 mod signals;
 mod sim;
@@ -89,6 +91,8 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Exec { prompt, options } => exec::exec(&prompt, &options).await,
         Command::Demo(options) => demo::demo(&options).await,
         Command::Doctor { settings, offline } => doctor::doctor(&settings, offline).await,
+        Command::Sessions { command } => sessions::command(command).await,
+        Command::Db { command } => db::command(&command),
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,
         Command::Trust(options) => trust::command(&options),

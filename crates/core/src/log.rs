@@ -151,6 +151,12 @@ pub trait Sessions: Send + Sync {
     /// When the store cannot be read.
     async fn list(&self, query: &SessionQuery) -> Result<Vec<SessionInfo>, LogError>;
 
+    /// Who works in a session now, if somebody does.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn owner(&self, session: &SessionId) -> Result<Option<String>, LogError>;
+
     /// Names, titles or keys a session anew. What is `None` stays.
     ///
     /// # Errors

@@ -123,6 +123,13 @@ impl Sessions for SqliteStore {
             .await
     }
 
+    async fn owner(&self, session: &SessionId) -> Result<Option<String>, LogError> {
+        let id = session.clone();
+        self.readers
+            .run(move |connection| lease::holder(connection, &id))
+            .await
+    }
+
     async fn label(&self, session: &SessionId, label: &Label) -> Result<(), LogError> {
         let (id, label) = (session.clone(), label.clone());
         let work = move |connection: &rusqlite::Connection| find::label(connection, &id, &label);

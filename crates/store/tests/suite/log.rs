@@ -175,8 +175,8 @@ async fn blobs_and_preferences() {
     let file = bed
         .file()
         .with_file_name("blobs")
-        .join(&address[..2])
-        .join(&address[2..]);
+        .join(address.split_at(2).0)
+        .join(address.split_at(2).1);
     std::fs::write(&file, "changed").unwrap();
     assert!(matches!(
         bed.store.content(&address).await,
