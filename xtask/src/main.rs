@@ -4,6 +4,7 @@
 //! - `tidy` checks the shape of the code: the rules of `CONTRIBUTING.md`, as a program.
 //! - `conformance` joins the requirements with the tests that show them and writes `docs/conformance.md`.
 //! - `bench` builds the release binary and runs the benchmarks in `bench/`.
+//! - `fuzz` runs the fuzz targets in `fuzz/`, each for a while.
 //!
 //! It is a tool for people at a terminal, so it prints and it uses `anyhow`. It does not ship.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -11,6 +12,7 @@
 mod bench;
 mod child;
 mod conformance;
+mod fuzz;
 mod repo;
 mod rust_file;
 mod suite;
@@ -28,7 +30,8 @@ cargo xtask <task>
   test [--only <step>]... [--skip <step>]... [--list]   run all checks and tests
   tidy [--verbose]                                      check the shape of the code
   conformance [--check]                                 write, or check, docs/conformance.md
-  bench [arguments of the benchmarks]                   run the benchmarks in bench/";
+  bench [arguments of the benchmarks]                   run the benchmarks in bench/
+  fuzz [--seconds <n>] [--target <name>]...             run the fuzz targets in fuzz/";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -51,6 +54,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "tidy" => tidy::command(&root, rest),
         "conformance" => conformance::command(&root, rest),
         "bench" => bench::command(&root, rest),
+        "fuzz" => fuzz::command(&root, rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())

@@ -46,7 +46,7 @@ fn search(lab: &Lab) -> Result<Vec<Figure>> {
     let glob = compare(
         rounds,
         question,
-        || lab.tool(&tree, "glob", "{\"pattern\": \"*7.toml\"}"),
+        || lab.tool(&tree, "glob", "{\"pattern\": \"*3_70.toml\"}"),
         || {
             let mut rg = lab.other(&tree, "rg");
             rg.args([
@@ -54,7 +54,7 @@ fn search(lab: &Lab) -> Result<Vec<Figure>> {
                 "--hidden",
                 "--no-require-git",
                 "--glob",
-                "*7.toml",
+                "*3_70.toml",
                 ".",
             ]);
             rg
@@ -86,7 +86,7 @@ fn plant(tree: &Path, folders: usize) -> Result<()> {
             if file == 42 && folder % 10 == 3 {
                 text.push_str(&format!("needle_{folder}\n"));
             }
-            fs::write(path.join(format!("file{folder}_{}.{kind}", file / 10)), text)?;
+            fs::write(path.join(format!("file{folder}_{file}.{kind}")), text)?;
         }
     }
     Ok(())

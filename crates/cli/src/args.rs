@@ -320,14 +320,33 @@ pub(crate) enum PermissionsCommand {
     },
     /// Forget everything that you have allowed for good
     Forget,
-    /// Say what would become of the calls in a file, without running them: one JSON object per line, as in
-    /// {"tool": "bash", "arguments": {"command": "ls"}}
-    Test {
-        /// The file
-        calls: PathBuf,
-        #[command(flatten)]
-        settings: SettingsOptions,
-    },
+    /// Say what would become of calls under the rules in effect, without running them
+    #[command(after_help = REPLAY_HELP)]
+    Test(ReplayOptions),
+}
+
+/// What the help of `windlass permissions test` adds.
+const REPLAY_HELP: &str = "\
+A file has one call per line, as in {\"tool\": \"bash\", \"arguments\": {\"command\": \"ls\"}}; each is printed with what
+would become of it. Of past sessions, those calls are printed that would now be treated differently, then a count.
+
+Try a rule before you write it down:
+  windlass permissions test --all-sessions -c 'security.deny=[\"bash(git push*)\"]'
+
+What you have allowed for good, and in a session, does not count here: such calls are shown as asked.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayOptions {
+    /// A file with calls
+    pub(crate) calls: Option<PathBuf>,
+    /// The calls of this session; may be repeated
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Vec<String>,
+    /// The calls of all sessions
+    #[arg(long, conflicts_with = "session")]
+    pub(crate) all_sessions: bool,
+    #[command(flatten)]
+    pub(crate) settings: SettingsOptions,
 }
 
 #[derive(Debug, Subcommand)]

@@ -61,12 +61,17 @@ pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(Workbench
 
 /// CTX-11: where a session's long outputs are kept. Commands cannot go there, `tool_output` reads it for them.
 fn outputs(folders: &Folders, session: &SessionId) -> OutputStore {
+    OutputStore::new(outputs_folder(folders, session)).sharing(folders.outputs())
+}
+
+/// The folder of a session's long outputs; it need not exist.
+pub(crate) fn outputs_folder(folders: &Folders, session: &SessionId) -> PathBuf {
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
     let name = match session.as_str() {
         plain if !plain.is_empty() && plain.chars().all(is_plain) => plain.to_owned(),
         odd => hex_digest(odd.as_bytes()),
     };
-    OutputStore::new(folders.outputs().join(name)).sharing(folders.outputs())
+    folders.outputs().join(name)
 }
 
 /// Where calls run.

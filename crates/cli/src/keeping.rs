@@ -12,6 +12,9 @@ use crate::args::SessionOptions;
 use crate::environment;
 use crate::exit::{Exit, Problem};
 
+/// How many sessions a message lists.
+const MAX_SHOWN: usize = 10;
+
 /// Which session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Which {
@@ -60,9 +63,8 @@ impl Keeper {
                 _folder: Some(folder),
             });
         }
-        let store = SqliteStore::open(&database()?).map_err(problem)?;
         Ok(Self {
-            store: Arc::new(store),
+            store: Arc::new(store()?),
             _folder: None,
         })
     }
@@ -71,6 +73,11 @@ impl Keeper {
 /// The user's database.
 pub(crate) fn database() -> Result<PathBuf, Problem> {
     Ok(environment::folders()?.data.join("windlass.db"))
+}
+
+/// The user's store.
+pub(crate) fn store() -> Result<SqliteStore, Problem> {
+    SqliteStore::open(&database()?).map_err(problem)
 }
 
 /// How to begin, and the session that is gone on with.
@@ -123,35 +130,74 @@ async fn latest(store: &SqliteStore, cwd: &Path) -> Result<SessionInfo, Problem>
     })
 }
 
-/// The one session of this name, or whose id begins so.
+/// The one session of this id or name, or whose id begins so.
 pub(crate) async fn find(store: &SqliteStore, called: &str) -> Result<SessionInfo, Problem> {
-    let query = SessionQuery {
-        called: Some(called.to_owned()),
-        children: true,
-        limit: 10,
-        ..SessionQuery::default()
-    };
-    let mut found = store.list(&query).await.map_err(problem)?;
-    // A whole id or name is meant before the beginning of another id.
-    if let Some(exact) = found
-        .iter()
-        .position(|info| info.id.as_str() == called || info.label.name.as_deref() == Some(called))
-    {
-        return Ok(found.swap_remove(exact));
+    if let Some(whole) = store.get(&called.into()).await.map_err(problem)? {
+        return Ok(whole);
+    }
+    let mut found = fitting(store, called).await?;
+    // A whole name is meant before the beginning of an id.
+    if found.iter().any(|info| is_called(info, called)) {
+        found.retain(|info| is_called(info, called));
     }
     match found.len() {
-        0 => Err(Problem::usage(format!(
-            "there is no session {called}; `windlass sessions list` shows all"
-        ))),
+        0 => Err(nothing(store, called).await?),
         1 => Ok(found.swap_remove(0)),
-        _ => {
-            let lines: Vec<String> = found.iter().map(line).collect();
+        count => {
+            let mut lines: Vec<String> = found.iter().take(MAX_SHOWN).map(line).collect();
+            if count > MAX_SHOWN {
+                lines.push("… and more".to_owned());
+            }
             Err(Problem::usage(format!(
                 "{called} fits several sessions; write more of the id:\n{}",
                 lines.join("\n")
             )))
         }
     }
+}
+
+/// The sessions whose name this is.
+pub(crate) async fn named(store: &SqliteStore, name: &str) -> Result<Vec<SessionInfo>, Problem> {
+    let mut found = fitting(store, name).await?;
+    found.retain(|info| is_called(info, name));
+    Ok(found)
+}
+
+async fn fitting(store: &SqliteStore, called: &str) -> Result<Vec<SessionInfo>, Problem> {
+    // Every id begins with nothing.
+    if called.is_empty() {
+        return Ok(Vec::new());
+    }
+    let query = SessionQuery {
+        called: Some(called.to_owned()),
+        children: true,
+        ..SessionQuery::default()
+    };
+    store.list(&query).await.map_err(problem)
+}
+
+fn is_called(info: &SessionInfo, name: &str) -> bool {
+    [&info.label.name, &info.label.key]
+        .into_iter()
+        .any(|own| own.as_deref() == Some(name))
+}
+
+/// That there is no such session, and which there are.
+async fn nothing(store: &SqliteStore, called: &str) -> Result<Problem, Problem> {
+    let query = SessionQuery {
+        limit: 5,
+        ..SessionQuery::default()
+    };
+    let last = store.list(&query).await.map_err(problem)?;
+    let mut text = format!("there is no session {called}");
+    if !last.is_empty() {
+        let lines: Vec<String> = last.iter().map(line).collect();
+        text.push_str(&format!(
+            "; `windlass sessions list --all` shows all, and the last ones are:\n{}",
+            lines.join("\n")
+        ));
+    }
+    Ok(Problem::usage(text))
 }
 
 /// A session in a line.

@@ -101,7 +101,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Permissions { command } => match command {
             PermissionsCommand::List { settings } => permissions::list(&settings),
             PermissionsCommand::Forget => permissions::forget(),
-            PermissionsCommand::Test { calls, settings } => permissions::test(&calls, &settings),
+            PermissionsCommand::Test(options) => permissions::test(&options).await,
         },
         Command::Sim {
             command:

@@ -1,5 +1,7 @@
 //! `windlass permissions`: what may run, and what would become of given calls.
 
+mod past;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +11,7 @@ use windlass_core::id::CallId;
 use windlass_core::permission::{Decision, Policy, Subject};
 use windlass_core::tool::{Category, ToolSet};
 
-use crate::args::SettingsOptions;
+use crate::args::{ReplayOptions, SettingsOptions};
 use crate::assemble::{Purpose, policy, tools};
 use crate::environment;
 use crate::exec::working_directory;
@@ -61,14 +63,29 @@ struct Recorded {
     arguments: Value,
 }
 
-/// Holds every call of a file against the rules in effect. Nothing is run.
-pub(crate) fn test(file: &Path, options: &SettingsOptions) -> Result<Exit, Problem> {
+/// Holds calls against the rules in effect: those of a file, those of past sessions. Nothing is run.
+pub(crate) async fn test(options: &ReplayOptions) -> Result<Exit, Problem> {
+    let of_sessions = options.all_sessions || !options.session.is_empty();
+    if options.calls.is_none() && !of_sessions {
+        return Err(Problem::usage(
+            "name a file with calls, or past sessions with --session SESSION or --all-sessions",
+        ));
+    }
     let cwd = working_directory(None)?;
-    let settings = environment::settings(options, &cwd, Vec::new())?;
+    let settings = environment::settings(&options.settings, &cwd, Vec::new())?;
+    tell_warnings(&settings.warnings);
+    if let Some(file) = &options.calls {
+        test_file(file, &Bench::new(&settings, &cwd)?)?;
+    }
+    if of_sessions {
+        past::test(options, &settings, &cwd).await?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn test_file(file: &Path, bench: &Bench) -> Result<(), Problem> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Problem::usage(format!("{}: {error}", file.display())))?;
-    tell_warnings(&settings.warnings);
-    let bench = Bench::new(&settings, &cwd)?;
     for (number, line) in text
         .lines()
         .enumerate()
@@ -80,9 +97,9 @@ pub(crate) fn test(file: &Path, options: &SettingsOptions) -> Result<Exit, Probl
                 "{place}: {error}; each line is a call, as in {{\"tool\": \"bash\", \"arguments\": {{\"command\": \"ls\"}}}}"
             ))
         })?;
-        say!("{}", plain(&bench.judge(&call)));
+        say!("{}", plain(&bench.judge(&call).to_string()));
     }
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 /// Tools and rules, without anything to run them.
@@ -107,19 +124,26 @@ impl Bench {
         })
     }
 
-    fn judge(&self, call: &Recorded) -> String {
+    fn judge(&self, call: &Recorded) -> Judged {
+        let judged = |verdict: Verdict, about: String| Judged {
+            verdict,
+            about: format!("{}{about}", call.tool),
+        };
         let Some(tool) = self.tools.get(&call.tool) else {
-            return format!("unknown  {}", call.tool);
+            return judged(Verdict::Unknown, String::new());
         };
         let prepared = match Arc::clone(tool).prepare(&call.arguments.to_string()) {
             Ok(prepared) => prepared,
-            Err(error) => return format!("invalid  {}  {error}", call.tool),
+            Err(error) => return judged(Verdict::Invalid, format!("  {error}")),
         };
         let proposal = prepared.proposal(&CallId::from(""), &call.tool, &self.cwd);
-        let (word, why) = match self.policy.decide(&proposal, None) {
-            Decision::Allow => ("allow", String::new()),
-            Decision::Ask => ("ask", String::new()),
-            Decision::Deny(denial) => ("deny", denial.feedback.or(denial.reason).unwrap_or_default()),
+        let (verdict, why) = match self.policy.decide(&proposal, None) {
+            Decision::Allow => (Verdict::Allow, String::new()),
+            Decision::Ask => (Verdict::Ask, String::new()),
+            Decision::Deny(denial) => (
+                Verdict::Deny,
+                denial.feedback.or(denial.reason).unwrap_or_default(),
+            ),
         };
         let category = match proposal.category {
             Category::Read => "read",
@@ -132,6 +156,42 @@ impl Bench {
         } else {
             format!("  ({why})")
         };
-        format!("{word:<8} {} [{category}] {}{tail}", call.tool, about.join(" | "))
+        judged(verdict, format!(" [{category}] {}{tail}", about.join(" | ")))
+    }
+}
+
+/// What would become of a call.
+struct Judged {
+    verdict: Verdict,
+    about: String,
+}
+
+/// The same in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Allow,
+    Ask,
+    Deny,
+    /// There is no such tool here.
+    Unknown,
+    /// The tool would not take the arguments.
+    Invalid,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+            Self::Unknown => "unknown",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+impl std::fmt::Display for Judged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:<8} {}", self.verdict.word(), self.about)
     }
 }

@@ -155,7 +155,7 @@ pub trait Sessions: Send + Sync {
     ///
     /// # Errors
     /// When the store cannot be read.
-    async fn owner(&self, session: &SessionId) -> Result<Option<String>, LogError>;
+    async fn holder(&self, session: &SessionId) -> Result<Option<String>, LogError>;
 
     /// Names, titles or keys a session anew. What is `None` stays.
     ///

@@ -47,6 +47,8 @@
 //! connections and encoded bytes.
 
 mod failure;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod key;
 pub mod preset;
 mod provider;

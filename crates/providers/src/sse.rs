@@ -80,10 +80,19 @@ impl Decoder {
     /// # Errors
     /// When a limit is passed or a line is not UTF-8. The stream cannot be read on after that.
     pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), SseError> {
+        // What is within the limit counts, whichever chunk goes beyond it.
+        let left = self.limits.reply.saturating_sub(self.received);
         self.received = self.received.saturating_add(bytes.len());
-        if self.received > self.limits.reply {
-            return Err(SseError::ReplyTooLong(self.limits.reply));
+        match bytes.split_at_checked(left) {
+            Some((within, beyond)) if !beyond.is_empty() => {
+                self.take(within, events)?;
+                Err(SseError::ReplyTooLong(self.limits.reply))
+            }
+            _ => self.take(bytes, events),
         }
+    }
+
+    fn take(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), SseError> {
         let mut rest = bytes;
         while !rest.is_empty() {
             if std::mem::take(&mut self.after_return) && rest.first() == Some(&b'\n') {
@@ -92,7 +101,7 @@ impl Decoder {
             }
             let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
                 self.line.extend_from_slice(rest);
-                return self.check_size();
+                return self.check_size(self.line.len());
             };
             let (line, after) = rest.split_at(end);
             self.after_return = after.first() == Some(&b'\r');
@@ -125,14 +134,17 @@ impl Decoder {
         Ok(())
     }
 
-    fn check_size(&self) -> Result<(), SseError> {
-        if self.line.len().saturating_add(self.data.len()) > self.limits.event {
+    /// Whether a line, perhaps only its begin, still fits beside what the event has. A line counts as it was sent, so
+    /// that it does not matter how much of it had arrived.
+    fn check_size(&self, line: usize) -> Result<(), SseError> {
+        if line.saturating_add(self.data.len()) > self.limits.event {
             return Err(SseError::EventTooLong(self.limits.event));
         }
         Ok(())
     }
 
     fn take_line(&mut self, line: &[u8], events: &mut Vec<Event>) -> Result<(), SseError> {
+        self.check_size(line.len())?;
         let mut line = line;
         if std::mem::take(&mut self.first_line) {
             line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
@@ -160,7 +172,7 @@ impl Decoder {
             // `id` and `retry` serve reconnecting, which a posted request never does.
             _ => {}
         }
-        self.check_size()
+        Ok(())
     }
 
     fn dispatch(&mut self, events: &mut Vec<Event>) {

@@ -93,6 +93,39 @@ fn limits_events_and_replies() {
     );
 }
 
+/// PROV-12: what is within the limits, and which limit is passed first, does not depend on the chunks.
+#[test]
+fn limits_do_not_depend_on_chunks() {
+    let limits = Limits { event: 20, reply: 60 };
+    let cases: [(&str, Result<(), SseError>); 5] = [
+        ("data: 0123456789abcd\n\n", Ok(())),
+        ("data: 0123456789abcde\n\n", Err(SseError::EventTooLong(20))),
+        (": a comment is a line, too\n", Err(SseError::EventTooLong(20))),
+        (
+            "data: 1\n\ndata: 2\n\n: 456789\n: 456789\n: 456789\n: 456789\ndata: 3\n\n",
+            Err(SseError::ReplyTooLong(60)),
+        ),
+        (
+            "data: 1\n\n: 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789\n",
+            Err(SseError::EventTooLong(20)),
+        ),
+    ];
+    for (text, expected) in cases {
+        let read = |size: usize| {
+            let mut decoder = Decoder::new(limits);
+            let mut events = Vec::new();
+            let mut chunks = text.as_bytes().chunks(size);
+            let result = chunks.try_for_each(|chunk| decoder.push(chunk, &mut events));
+            (events, result)
+        };
+        let whole = read(text.len());
+        assert_eq!(whole.1, expected, "{text:?}");
+        for size in 1..text.len() {
+            assert_eq!(read(size), whole, "{text:?} in pieces of {size}");
+        }
+    }
+}
+
 proptest! {
     /// PROV-12: any chunking of the same bytes gives the same events.
     #[test]

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod suite {
+    mod corpus;
     mod golden;
     mod http;
     mod requests;

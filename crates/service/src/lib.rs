@@ -208,10 +208,9 @@ impl Client for Service {
             Begin::Fork { of, after, id } => fork::fork(&self.inner, &of, after, id, now).await,
         }
         .map_err(refused)?;
-        let session = opened.info.id.clone();
         let info = opened.info.clone();
         self.enliven(opened).await?;
-        Ok(self.info(&session).await?.unwrap_or(info))
+        Ok(info)
     }
 
     async fn submit(&self, submission: Submission) -> Result<EventStream, ClientError> {

@@ -72,8 +72,7 @@ impl Sink {
 
     /// Stores events, the last of which may end a turn, and tells them when they are safe.
     pub(crate) async fn store(&self, events: Vec<Event>, durability: Durability) -> Result<(), LogError> {
-        let first = self.number(&events);
-        self.lock().pending.extend(events.iter().cloned());
+        let first = self.enqueue(&events);
         self.flush(durability).await?;
         for (seq, event) in (first..).zip(events) {
             self.publish(seq, event);
@@ -91,11 +90,13 @@ impl Sink {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives numbers to events; the first of them.
-    fn number(&self, events: &[Event]) -> u64 {
+    /// Gives numbers to events that are to be stored; the first of them. One step, because the session's task and the
+    /// turn's both do this.
+    fn enqueue(&self, events: &[Event]) -> u64 {
         let mut state = self.lock();
         let first = state.seq + 1;
         state.seq += events.len() as u64;
+        state.pending.extend(events.iter().cloned());
         first
     }
 
@@ -151,20 +152,19 @@ impl Sink {
 
     async fn arrived(&self) -> Result<(), LogError> {
         let under_way = std::mem::take(&mut self.lock().under_way);
-        for write in under_way {
-            match write.await {
-                Ok(done) => done?,
-                Err(error) => return Err(LogError::Failed(error.to_string())),
-            }
-        }
-        Ok(())
+        all(under_way).await
     }
 
-    /// Sends a write on its way. The next one that must be safe waits for it.
+    /// Sends a write on its way, after those before it. The next one that must be safe waits for it.
     fn send(&self, batch: Batch) {
         let (store, lease) = (Arc::clone(&self.store), self.lease.clone());
-        let write = tokio::spawn(async move { store.append(&lease, batch).await });
-        self.lock().under_way.push(write);
+        let mut state = self.lock();
+        let before = std::mem::take(&mut state.under_way);
+        let write = tokio::spawn(async move {
+            all(before).await?;
+            store.append(&lease, batch).await
+        });
+        state.under_way.push(write);
     }
 
     fn note(&self, event: &Event) {
@@ -222,6 +222,17 @@ impl Sink {
     }
 }
 
+/// Waits for writes.
+async fn all(writes: Vec<JoinHandle<Result<(), LogError>>>) -> Result<(), LogError> {
+    for write in writes {
+        match write.await {
+            Ok(done) => done?,
+            Err(error) => return Err(LogError::Failed(error.to_string())),
+        }
+    }
+    Ok(())
+}
+
 /// What must be stored before anything follows from it.
 fn is_barrier(event: &Event) -> bool {
     matches!(
@@ -257,9 +268,8 @@ impl EventSink for Sink {
         if let Event::Retry { discard: true, .. } = &event {
             self.discard();
         }
-        let first = self.number(std::slice::from_ref(&event));
+        let first = self.enqueue(std::slice::from_ref(&event));
         let is_result = matches!(event, Event::ToolResult { .. });
-        self.lock().pending.push(event.clone());
         self.publish(first, event);
         if is_result && let Some(batch) = self.batch(Durability::Process) {
             self.send(batch);

@@ -29,8 +29,9 @@ use self::writer::Writer;
 /// Sessions in a SQLite database. Cheap to clone.
 #[derive(Clone)]
 pub struct SqliteStore {
-    writer: Writer,
+    /// Closed before the writer, which then is the last to close the database.
     readers: Readers,
+    writer: Writer,
     blobs: Arc<PathBuf>,
 }
 
@@ -123,7 +124,7 @@ impl Sessions for SqliteStore {
             .await
     }
 
-    async fn owner(&self, session: &SessionId) -> Result<Option<String>, LogError> {
+    async fn holder(&self, session: &SessionId) -> Result<Option<String>, LogError> {
         let id = session.clone();
         self.readers
             .run(move |connection| lease::holder(connection, &id))

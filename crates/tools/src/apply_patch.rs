@@ -107,9 +107,33 @@ impl Tool for ApplyPatch {
 
 /// Reads a patch and applies it without a disk, for fuzzing.
 pub(crate) fn fuzz(text: &str, file: &str) {
-    for patch in parse::parse(text).unwrap_or_default() {
-        if let Err(misfit) = apply::apply(file, &patch) {
-            let _ = report::misfit(&patch, &misfit, &patch.path, file);
+    let patches = parse::parse(text);
+    assert_eq!(patches, parse::parse(text), "the same text means the same");
+    if patches.is_ok() {
+        assert!(parse::looks_like_patch(text), "what can be read is recognised");
+    }
+    for patch in patches.unwrap_or_default() {
+        match apply::apply(file, &patch) {
+            Ok(applied) => assert_eq!(apply::apply(file, &patch), Ok(applied)),
+            Err(misfit) => {
+                let _ = report::misfit(&patch, &misfit, &patch.path, file);
+            }
         }
+    }
+}
+
+/// Makes the diff from one text to another and applies it, for fuzzing: it leads there, byte for byte.
+pub(crate) fn fuzz_diff(old: &str, new: &str) {
+    let diff = crate::diff::Change::between("x", old, new).diff();
+    // A long diff is cut, and a text with a CR inside its lines is split there by the one and not by the other.
+    let plain = |text: &str| !text.replace("\r\n", "\n").contains('\r');
+    if old == new || diff.ends_with("[… diff cut …]\n") || !plain(old) || !plain(new) {
+        return;
+    }
+    let patches = parse::parse(&diff).unwrap_or_default();
+    assert_eq!(patches.len(), 1, "one file: {diff}");
+    for patch in patches {
+        let applied = apply::apply(old, &patch).map(|applied| applied.text);
+        assert_eq!(applied.as_deref(), Ok(new), "{diff}");
     }
 }

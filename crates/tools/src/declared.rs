@@ -34,6 +34,7 @@ mod check;
 mod definition;
 mod file;
 mod fingerprint;
+mod fuzz;
 mod last_good;
 mod outline;
 mod parameter;
@@ -52,6 +53,7 @@ use windlass_core::tool::AnyTool;
 
 use self::definition::Definition;
 pub use self::fingerprint::Fingerprint;
+pub(crate) use self::fuzz::fuzz;
 pub use self::last_good::{LastGood, Refresh};
 pub use self::outline::Outline;
 pub use self::problem::{DeclarationError, Problem};

@@ -146,11 +146,44 @@ fn load(place: &Place<'_>, name: &str) -> Result<(String, Stamp), ToolError> {
     }
 }
 
-/// Finds and replaces without a disk, for fuzzing.
+/// Finds and replaces without a disk, for fuzzing: what is outside the places stays, and the message can be written.
 pub(crate) fn fuzz(file: &str, old: &str, new: &str, replace_all: bool) {
-    if let Ok(found) = matching::find(file, old, new, replace_all)
-        && found.length_after(file.len()) <= MAX_RESULT
-    {
-        let _ = found.apply(file);
+    let found = match matching::find(file, old, new, replace_all) {
+        Ok(found) => found,
+        Err(error) => {
+            let input = EditFileInput {
+                path: String::new(),
+                edits: Vec::new(),
+                listed: false,
+            };
+            let _ = not_found(&error, &input, 0, "file", file);
+            return;
+        }
+    };
+    assert!(
+        replace_all || found.places.len() == 1,
+        "one place is meant: {:?}",
+        found.places
+    );
+    let mut kept = String::new();
+    let mut from = 0;
+    for place in &found.places {
+        let piece = file.get(from..place.start);
+        assert!(
+            piece.is_some() && file.get(place.clone()).is_some_and(|piece| !piece.is_empty()),
+            "places are in order, and each is a piece of the text: {:?}",
+            found.places
+        );
+        kept.push_str(piece.unwrap_or_default());
+        kept.push_str(&found.replacement);
+        from = place.end;
+    }
+    kept.push_str(file.get(from..).unwrap_or_default());
+    if found.length_after(file.len()) <= MAX_RESULT {
+        let changed = found.apply(file);
+        assert_eq!(changed, kept, "what is outside the places stays");
+        assert_eq!(changed.len(), found.length_after(file.len()));
+        let change = Change::between("file", file, &changed);
+        let _ = report("file", &[found], &change, &changed);
     }
 }

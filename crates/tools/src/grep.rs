@@ -183,9 +183,8 @@ impl Search {
 
     /// The matches in one file, if it has any. A file that cannot be read has none.
     fn hits(&self, searcher: &mut Searcher, path: &Path, stopped: &dyn Fn() -> bool) -> Option<Hits> {
-        let file = self.roots.open_walked(path).ok()?;
         // Folders, pipes and devices end here.
-        file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let file = self.roots.open_walked(path).ok()?;
         let mut collector = Collector::new(MAX_MATCHES, stopped);
         searcher.search_file(&self.matcher, &file, &mut collector).ok()?;
         collector.into_hits()

@@ -60,6 +60,8 @@ mod done;
 mod edit_file;
 mod environment;
 mod fetch;
+#[doc(hidden)]
+pub mod fuzzing;
 mod glob;
 mod grep;
 mod ground;
@@ -205,19 +207,5 @@ pub fn builtin(config: &ToolsConfig) -> ToolSet {
         tools.with(done::Done)
     } else {
         tools
-    }
-}
-
-/// What is pure enough to be fuzzed. Nothing here may panic, whatever it is given.
-#[doc(hidden)]
-pub mod fuzzing {
-    /// Reads a patch, applies it to a file, and forgets the result.
-    pub fn patch(text: &str, file: &str) {
-        crate::apply_patch::fuzz(text, file);
-    }
-
-    /// Edits a file and forgets the result.
-    pub fn edit(file: &str, old: &str, new: &str, all: bool) {
-        crate::edit_file::fuzz(file, old, new, all);
     }
 }

@@ -7,6 +7,8 @@
 
 #[path = "suite/command.rs"]
 mod command;
+#[path = "suite/corpus.rs"]
+mod corpus;
 #[path = "suite/declared.rs"]
 mod declared;
 #[path = "suite/desk.rs"]

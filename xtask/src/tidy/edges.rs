@@ -37,6 +37,7 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/cli",       package: "windlass",           product: Siblings::AnyBut(&["windlass-testkit", "windlass-bench"]), tests: Siblings::Any },
     Member { folder: "crates/testkit",   package: "windlass-testkit",   product: Siblings::Any, tests: Siblings::Any },
     Member { folder: "bench",            package: "windlass-bench",     product: Siblings::Any, tests: Siblings::Any },
+    Member { folder: "fuzz",             package: "windlass-fuzz",      product: Siblings::Any, tests: Siblings::Any },
     Member { folder: "xtask",            package: "xtask",              product: NONE, tests: NONE },
 ];
 

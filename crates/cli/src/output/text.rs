@@ -233,11 +233,12 @@ impl Printer for TextPrinter {
             } => {
                 self.spinner.clear();
                 if !self.style.quiet {
-                    let diff = details
-                        .as_ref()
-                        .and_then(|details| details.get("diff"))
-                        .and_then(|diff| diff.as_str());
-                    self.step_result(content, *is_error, diff.filter(|diff| !diff.is_empty()));
+                    let diff = details.as_ref().map(diffs).unwrap_or_default();
+                    self.step_result(
+                        content,
+                        *is_error,
+                        Some(diff.as_str()).filter(|diff| !diff.is_empty()),
+                    );
                 }
             }
             Event::StepComplete {
@@ -327,4 +328,10 @@ fn summary(result: &RunResult) -> String {
 #[allow(clippy::cast_precision_loss)]
 fn millis(milliseconds: u64) -> f64 {
     milliseconds as f64 / 1_000.0
+}
+/// What a call changed, in one file or in several.
+fn diffs(details: &serde_json::Value) -> String {
+    let files = details.get("files").and_then(serde_json::Value::as_array);
+    let each = files.into_iter().flatten().chain([details]);
+    each.filter_map(|changed| changed.get("diff")?.as_str()).collect()
 }

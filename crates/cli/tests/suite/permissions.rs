@@ -308,3 +308,50 @@ fn an_unattended_run_does_what_is_listed() {
         assert_eq!(workspace.has("a.txt"), written, "{listed}");
     }
 }
+
+/// SAFE-8: the calls of past sessions are held against changed rules: those that would be treated differently are shown,
+/// then a count; nothing is run.
+#[test]
+fn rules_are_tried_on_past_sessions() {
+    let replies = [
+        Reply::call("bash", json!({ "command": "echo hi >> ran.txt" }))
+            .and_call("read_file", json!({ "path": "secrets/k" })),
+        Reply::call(
+            "write_file",
+            json!({ "path": "/usr/local/windlass-test", "content": "" }),
+        ),
+    ];
+    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    workspace.write("secrets/k", "x");
+    let test = |rules: &str, which: &[&str]| {
+        let mut args = vec!["permissions", "test"];
+        args.extend(which);
+        args.extend(["-c", rules]);
+        workspace.run(&args).output()
+    };
+    workspace
+        .run(&["exec", "go", "-c", "security.deny=[\"read_file(secrets/**)\"]"])
+        .output()
+        .assert_code(5);
+    // The same rules: nothing changes.
+    let same = test("security.deny=[\"read_file(secrets/**)\"]", &["--all-sessions"]);
+    let line = "3 calls of 1 sessions: 0 changed; now 1 allowed, 1 asked, 1 denied\n";
+    assert_eq!(same.assert_code(0).stdout, line, "{same}");
+    let listed = workspace.run(&["sessions", "list", "--json"]).output().json();
+    let id = listed[0]["id"].as_str().unwrap().to_owned();
+    let other = test("security.deny=[\"bash(echo *)\"]", &["--session", &id]);
+    let lines: Vec<&str> = other.assert_code(0).stdout.lines().collect();
+    assert_eq!(lines.len(), 3, "{other}");
+    assert!(
+        lines[0].starts_with("ran                now deny     bash"),
+        "{other}"
+    );
+    assert!(
+        lines[1].starts_with("denied             now allow    read_file"),
+        "{other}"
+    );
+    assert!(lines[2].contains("2 changed"), "{other}");
+    assert_eq!(workspace.read("ran.txt"), "hi\n");
+    workspace.run(&["permissions", "test"]).output().assert_code(2);
+    test("security.mode=full", &["--session", "nothing"]).assert_code(2);
+}

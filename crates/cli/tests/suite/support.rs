@@ -113,3 +113,22 @@ fn check_order(events: &[Value], output: &Output) {
         "the terminal event is the last\n{output}"
     );
 }
+
+/// A small generator, so that what was random can be repeated by its seed.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut dice = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        dice.roll(2);
+        dice
+    }
+
+    /// A number below `sides`.
+    pub(super) fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % sides
+    }
+}

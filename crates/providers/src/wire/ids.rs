@@ -27,10 +27,15 @@ pub(crate) struct CallIds {
 
 impl CallIds {
     pub(crate) fn new(history: Arc<Vec<Arc<Message>>>, wire: Wire, short: bool) -> Self {
+        Self::seeded(history, wire, short, CallId::generate().to_string())
+    }
+
+    /// New ids are made from `seed`, so that the same answer gives the same ids.
+    pub(crate) fn seeded(history: Arc<Vec<Arc<Message>>>, wire: Wire, short: bool, seed: String) -> Self {
         Self {
             history,
             given: Vec::new(),
-            seed: CallId::generate().to_string(),
+            seed,
             wire,
             short,
         }

@@ -46,6 +46,22 @@ impl ReplyDecoder {
         history: impl Into<Arc<Vec<Arc<Message>>>>,
     ) -> Self {
         let ids = CallIds::new(history.into(), wire, quirks.short_call_ids);
+        Self::with_ids(wire, provider, quirks, limits, ids)
+    }
+
+    /// The same, with ids that are the same for the same answer.
+    pub(crate) fn seeded(
+        wire: Wire,
+        provider: &str,
+        quirks: &Quirks,
+        limits: sse::Limits,
+        seed: &str,
+    ) -> Self {
+        let ids = CallIds::seeded(Arc::default(), wire, quirks.short_call_ids, seed.to_owned());
+        Self::with_ids(wire, provider, quirks, limits, ids)
+    }
+
+    fn with_ids(wire: Wire, provider: &str, quirks: &Quirks, limits: sse::Limits, ids: CallIds) -> Self {
         let assembly = match wire {
             Wire::Anthropic => Assembly::Anthropic(anthropic::Decoder::new(provider, ids)),
             Wire::Chat => Assembly::Chat(chat::Decoder::new(provider, quirks.echo, ids)),

@@ -1,5 +1,7 @@
 //! Looking after a database.
 
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -100,18 +102,27 @@ fn entries(connection: &Connection, health: &mut Health) -> Result<(), LogError>
 /// # Errors
 /// When the target exists, or either cannot be used.
 pub fn backup(path: &Path, target: &Path) -> Result<(), LogError> {
-    if target.exists() {
-        return Err(LogError::Failed(format!(
-            "{}: there is such a file already; nothing was written",
-            target.display()
-        )));
-    }
     let from = connection::reader(path)?;
     schema::version(&from)?;
+    // For the user alone, like the database itself.
+    let made = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(target);
+    made.map_err(|error| match error.kind() {
+        ErrorKind::StorageFull => LogError::Full(error.to_string()),
+        _ => LogError::Failed(format!("{}: {error}; nothing was written", target.display())),
+    })?;
     let mut into = Connection::open(target).map_err(told)?;
-    Backup::new(&from, &mut into)
+    let done = Backup::new(&from, &mut into)
         .and_then(|backup| backup.run_to_completion(1000, Duration::from_millis(1), None))
-        .map_err(told)
+        .map_err(told);
+    if done.is_err() {
+        // It is ours, and half of it is worth nothing.
+        let _ = std::fs::remove_file(target);
+    }
+    done
 }
 
 /// Gives unused space back to the file system.

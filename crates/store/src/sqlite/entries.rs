@@ -31,7 +31,7 @@ pub(super) fn append(connection: &Connection, lease: &Lease, batch: &Batch) -> R
     if !batch.events.is_empty() {
         let last = batch.first_seq + batch.events.len() as u64 - 1;
         connection
-            .prepare_cached("UPDATE session SET last_seq = ?2, updated_at = ?3 WHERE id = ?1")
+            .prepare_cached("UPDATE session SET last_seq = max(last_seq, ?2), updated_at = ?3 WHERE id = ?1")
             .and_then(|mut update| update.execute(params![id.as_str(), signed(last), signed(batch.time.0)]))
             .map_err(told)?;
     }

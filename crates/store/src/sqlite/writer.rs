@@ -1,6 +1,8 @@
 //! The one thread that writes.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -11,10 +13,23 @@ use super::failure::told;
 /// The most writes of one transaction.
 const GROUP: usize = 256;
 
-/// Hands work to the thread. The thread ends with the last of these.
+/// Hands work to the thread. With the last of these the thread ends and the database is closed, which is waited for:
+/// SQLite then folds its log into the file, and the next process need not read it.
 #[derive(Clone)]
-pub(super) struct Writer {
-    jobs: Sender<Job>,
+pub(super) struct Writer(Arc<Thread>);
+
+struct Thread {
+    jobs: Option<Sender<Job>>,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(handle) = self.handle.take() {
+            let _ = handle.join();
+        }
+    }
 }
 
 struct Job {
@@ -28,11 +43,14 @@ type Tell = Box<dyn FnOnce(Result<(), LogError>) + Send>;
 impl Writer {
     pub(super) fn start(connection: Connection) -> Result<Self, LogError> {
         let (jobs, queue) = channel();
-        std::thread::Builder::new()
+        let handle = std::thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || write(&connection, &queue))
             .map_err(|error| LogError::Failed(error.to_string()))?;
-        Ok(Self { jobs })
+        Ok(Self(Arc::new(Thread {
+            jobs: Some(jobs),
+            handle: Some(handle),
+        })))
     }
 
     /// Runs work in a transaction, perhaps together with others'; each fails alone. What is queued is done in order, also
@@ -44,18 +62,27 @@ impl Writer {
     ) -> impl Future<Output = Result<T, LogError>> + Send + 'static {
         let (sender, receiver) = oneshot::channel();
         let work = move |connection: &Connection| -> Tell {
-            let done = alone(connection, work);
+            // Without a transaction nothing may be written, and why there is none is told below.
+            let done = (!connection.is_autocommit()).then(|| alone(connection, work));
             Box::new(move |committed: Result<(), LogError>| {
-                let _ = sender.send(done.and_then(|value| committed.map(|()| value)));
+                let told = match (done, committed) {
+                    (Some(Err(error)), _) | (_, Err(error)) => Err(error),
+                    (Some(Ok(value)), Ok(())) => Ok(value),
+                    (None, Ok(())) => Err(LogError::Failed("no transaction".to_owned())),
+                };
+                let _ = sender.send(told);
             })
         };
-        let sent = self.jobs.send(Job {
+        let job = Job {
             durability,
             work: Box::new(work),
-        });
+        };
+        let sent = self.0.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         async move {
             let gone = || LogError::Failed("the store has stopped".to_owned());
-            sent.map_err(|_| gone())?;
+            if !sent {
+                return Err(gone());
+            }
             receiver.await.map_err(|_| gone())?
         }
     }
@@ -119,10 +146,6 @@ fn alone<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, LogError>,
 ) -> Result<T, LogError> {
-    if connection.is_autocommit() {
-        // The transaction could not begin; nothing may be written outside of one.
-        return Err(LogError::Failed("no transaction".to_owned()));
-    }
     connection.execute_batch("SAVEPOINT one").map_err(told)?;
     let done = work(connection);
     let end = if done.is_ok() {
@@ -130,6 +153,30 @@ fn alone<T>(
     } else {
         "ROLLBACK TO one; RELEASE one"
     };
-    connection.execute_batch(end).map_err(told)?;
-    done
+    let ended = connection.execute_batch(end).map_err(told);
+    // A full disk ends the whole transaction, and then there is nothing to go back to: the first error is the cause.
+    done.and_then(|value| ended.map(|()| value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SES-5: whoever waits for a write is told why there was none, not that there was no transaction.
+    #[tokio::test]
+    async fn the_cause_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let other = Connection::open(&path).unwrap();
+        other
+            .execute_batch("CREATE TABLE beat (count INTEGER); BEGIN IMMEDIATE")
+            .unwrap();
+        let impatient = Connection::open(&path).unwrap();
+        impatient.busy_timeout(std::time::Duration::ZERO).unwrap();
+        let writer = Writer::start(impatient).unwrap();
+        let refused = writer.run(Durability::Process, touch).await;
+        assert!(matches!(refused, Err(LogError::Locked(_))), "{refused:?}");
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(writer.run(Durability::Process, touch).await, Ok(()));
+    }
 }

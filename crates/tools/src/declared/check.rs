@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::definition::Definition;
 use super::file::program_name;
+use super::parameter::Parameter;
 use super::reader::{Reader, nearest};
 use super::template::Argument;
 use crate::{ToolsConfig, builtin};
@@ -210,10 +211,11 @@ fn templates(reader: &mut Reader<'_>, place: &str, argument: &Argument, definiti
             reader.wrong(argument.line, format!("`{place}` uses `{{{{{shown}}}}}`, {why}"));
         }
     }
-    let open = argument
-        .names_option()
-        .and_then(|name| definition.parameter(name));
-    if let Some(parameter) = open.filter(|one| !one.is_closed() && !one.allow_leading_dash) {
+    let may_be_empty = |name: &str| definition.parameter(name).is_none_or(Parameter::may_be_empty);
+    let names = argument.names_option(may_be_empty).into_iter();
+    let mut named = names.filter_map(|name| definition.parameter(name));
+    let open = named.find(|one| !one.is_closed() && !one.allow_leading_dash);
+    if let Some(parameter) = open {
         let name = &parameter.name;
         let message = format!(
             "`{place}` lets `{name}` choose an option; give `{name}` an `enum`, or write the option out"

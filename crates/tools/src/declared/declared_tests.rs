@@ -288,6 +288,19 @@ fn values_are_neither_code_nor_options() {
     }
     let chosen = with("args: ['--{{a}}']\nparameters:\n  a: { type: string, enum: [all, long] }");
     assert_eq!(problems(&chosen), [""; 0]);
+    // What stands behind a chosen part chooses, too, unless that part is the whole name.
+    for (argument, choices, refused) in [
+        ("-{{e}}{{a}}", "[n, m]", false),
+        ("-{{e}}{{a}}", "[n, '']", true),
+        ("--{{e}}{{a}}", "[all, long]", true),
+        ("--{{e}}-{{a}}", "[all, long]", true),
+        ("--{{e}}={{a}}", "[all, long]", false),
+    ] {
+        let parameters = format!("  a: {{ type: string }}\n  e: {{ type: string, enum: {choices} }}");
+        let text = with(&format!("args: ['{argument}']\nparameters:\n{parameters}"));
+        let expected = refused.then(|| format!("t.yaml:6: `probe.args[0]` {option}"));
+        assert_eq!(problems(&text), Vec::from_iter(expected), "{argument} {choices}");
+    }
 }
 
 /// TOOL-5 (S6.7): the example of the original description is understood, with its spelling.

@@ -55,6 +55,16 @@ impl Parameter {
         !matches!(self.kind, Kind::Text { choices: None, .. })
     }
 
+    /// Whether a value of it may be an empty text.
+    pub(super) fn may_be_empty(&self) -> bool {
+        match &self.kind {
+            Kind::Text { choices, .. } => choices
+                .as_ref()
+                .is_none_or(|all| all.iter().any(String::is_empty)),
+            Kind::Integer(_) | Kind::Number(_) | Kind::Boolean => false,
+        }
+    }
+
     /// The author allowed it, or wrote the values.
     pub(super) fn may_start_with_dash(&self) -> bool {
         let is_chosen = matches!(self.kind, Kind::Text { choices: Some(_), .. });

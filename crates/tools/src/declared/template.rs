@@ -70,15 +70,30 @@ impl Argument {
         }
     }
 
-    /// The parameter whose value says, at least in part, which option this is: `-{{x}}`, `--no-{{x}}`.
-    pub(super) fn names_option(&self) -> Option<&str> {
-        match self.pieces.as_slice() {
-            [Piece::Literal(start), Piece::Value(name), ..] => {
-                let is_long = start.starts_with("--") && !start.contains('=');
-                (start == "-" || is_long).then_some(name)
-            }
-            _ => None,
+    /// The parameters whose values say, at least in part, which option this is: `-{{x}}`, `--no-{{x}}`. After the one
+    /// dash of a short option the first value decides, unless it `may_be_empty`; a long one ends at its `=`.
+    pub(super) fn names_option(&self, may_be_empty: impl Fn(&str) -> bool) -> Vec<&str> {
+        let Some((Piece::Literal(start), rest)) = self.pieces.split_first() else {
+            return Vec::new();
+        };
+        let is_long = start.starts_with("--") && !start.contains('=');
+        let mut names = Vec::new();
+        if start != "-" && !is_long {
+            return names;
         }
+        for piece in rest {
+            match piece {
+                Piece::Literal(text) if is_long && !text.contains('=') => {}
+                Piece::Literal(_) => break,
+                Piece::Value(name) => {
+                    names.push(name.as_str());
+                    if !is_long && !may_be_empty(name) {
+                        break;
+                    }
+                }
+            }
+        }
+        names
     }
 
     /// A literal option that may take the next argument as its value.

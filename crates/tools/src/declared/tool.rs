@@ -69,7 +69,7 @@ impl DeclaredTool {
     }
 
     /// The checked values, and everything that is wrong otherwise.
-    fn values(&self, arguments: &Map<String, Value>) -> Result<Values, Vec<String>> {
+    pub(super) fn values(&self, arguments: &Map<String, Value>) -> Result<Values, Vec<String>> {
         let parameters = &self.definition.parameters;
         let mut values = Values::new();
         let mut wrong = Vec::new();

@@ -10,7 +10,7 @@ mod rules;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -128,8 +128,8 @@ impl Roots {
         self.retrying(path, |roots| roots.locate_once(path, parents))
     }
 
-    /// Whether a path is denied by its place or one of its names. For paths found by walking from a real folder, which
-    /// have no links in them; opens nothing.
+    /// Whether a path is denied by its place or its own name. For paths found by walking from a real folder, which have
+    /// no links in them and whose folders were asked about before; opens nothing.
     pub fn denies(&self, real: &Path) -> bool {
         self.denied.covers(real)
             || real
@@ -137,32 +137,35 @@ impl Roots {
                 .is_some_and(|name| self.denied.names(Path::new(name)))
     }
 
-    /// Opens a file that was found by walking from a real folder. Cheaper than [`Self::open`] when there are many: the
-    /// file is opened by its path, and then the kernel is asked whether that is where it is.
+    /// Opens a regular file that was found by walking from a real folder. Cheaper than [`Self::open`] when there are many:
+    /// one call of the system, which follows no link anywhere on the way.
     ///
     /// # Errors
-    /// When it is denied, is no longer where it was found, or the system refuses.
+    /// When it is denied, is no regular file, is no longer where it was found, or the system refuses.
     pub fn open_walked(&self, real: &Path) -> Result<File, PathDenied> {
         let denied = || PathDenied::Denied(real.to_owned());
         if self.denies(real) {
             return Err(denied());
         }
-        let system = |source: Errno| PathDenied::System {
+        let system = |source: io::Error| PathDenied::System {
             path: real.to_owned(),
-            source: source.into(),
+            source,
         };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::open(real, flags, Mode::empty()).map_err(system)?);
-        if self.denied.is_empty() {
-            return Ok(file);
-        }
-        let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let place = rustix::fs::readlink(itself, Vec::new()).map_err(system)?;
-        if place.as_bytes() != real.as_os_str().as_bytes() {
-            return Err(PathDenied::Raced(real.to_owned()));
+        let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let file = match rustix::fs::openat2(CWD, real, flags, Mode::empty(), no_links) {
+            Ok(file) => File::from(file),
+            // Old kernels, and filters that do not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => self.open(real, Access::Read)?,
+            Err(Errno::LOOP) => return Err(PathDenied::Raced(real.to_owned())),
+            Err(error) => return Err(system(error.into())),
+        };
+        let data = rustix::fs::fstat(&file).map_err(|error| system(error.into()))?;
+        if rustix::fs::FileType::from_raw_mode(data.st_mode) != rustix::fs::FileType::RegularFile {
+            return Err(system(io::ErrorKind::InvalidInput.into()));
         }
         // Another name of a denied file is a second link to it, and few files have one.
-        if rustix::fs::fstat(&file).map_err(system)?.st_nlink > 1 {
+        if data.st_nlink > 1 && !self.denied.is_empty() {
             self.denied.check(&file).map_err(|_| denied())?;
         }
         Ok(file)

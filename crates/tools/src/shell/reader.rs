@@ -250,6 +250,15 @@ impl<'r> Reader<'r> {
             return;
         };
         let program = base_name(&path).to_owned();
+        if program.is_empty() {
+            self.refuse(
+                "shell.unknown_program",
+                format!(
+                    "`{}` names a folder, not a program. Write the command out.",
+                    first.source()
+                ),
+            );
+        }
         if first.is_bare() && RESERVED.contains(&path.as_str()) || first.source().starts_with('#') {
             self.unparsed(&format!("`{path}` stands where a command is expected"));
         }
@@ -284,6 +293,14 @@ impl<'r> Reader<'r> {
             && category::is_standard_path(first, program)
         {
             first.clone_from(program);
+        }
+        // Unquoted, it would be an assignment or a word of the shell's own, and rules would match something else.
+        if let (Some(first), true) = (parts.first_mut(), program.is_some())
+            && (first == "{}"
+                || RESERVED.contains(&first.as_str())
+                || environment::split_assignment(first).is_some())
+        {
+            *first = format!("'{first}'");
         }
         let text = if words.is_empty() {
             assignments.join(" ")

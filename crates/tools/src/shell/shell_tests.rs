@@ -123,6 +123,12 @@ fn sees_through_quoting() {
         ("/usr/bin/../bin/rm x", "rm", BLOCKED),
         ("./rm x", "rm", BLOCKED),
         ("{rm,-rf,x}", "*", UNPARSED),
+        ("{}", "", UNPARSED),
+        ("{ls; }", "", UNPARSED),
+        ("{ ls; }ls", "", UNPARSED),
+        ("function f{ ls; }", "", UNPARSED),
+        ("{(ls);}", "ls", "r"),
+        ("`{ ls; }` y", "*", UNKNOWN),
         ("env {rm,-rf,x}", "env rm", BLOCKED),
         ("env {ls,-l}", "env ls", "r"),
         ("command rm x", "command rm", BLOCKED),
@@ -152,6 +158,8 @@ fn refuses_programs_nobody_knows() {
         ("/bin/r[m] y", "?", UNKNOWN),
         ("r{m..m} y", "?", UNKNOWN),
         ("rm$IFS-rf", "?", UNKNOWN),
+        ("bin/ y", "", UNKNOWN),
+        ("/", "", UNKNOWN),
         ("env $x", "env", UNKNOWN),
         ("env \"$x\" ls", "*", UNKNOWN),
         ("timeout $t ls", "timeout", UNKNOWN),
@@ -467,6 +475,10 @@ fn pieces_for_rules() {
         ("sh -c 'ls; pwd'", &["sh -c 'ls; pwd'", "ls", "pwd"]),
         ("echo x >> \"$f\"", &["echo x", ">> ?"]),
         ("ls *.rs", &["ls *.rs"]),
+        ("'A=b' ls", &["'A=b' ls"]),
+        ("\"A=b/c\" ls", &["'A=b/c' ls"]),
+        ("'!' ls", &["'!' ls"]),
+        ("'{}' {}", &["'{}' {}"]),
     ];
     for (command, pieces) in cases {
         assert_eq!(

@@ -113,7 +113,11 @@ impl Checks<'_> {
         match node.kind() {
             "heredoc_redirect" => self.here_document(node)?,
             "comment" => self.comment(node)?,
-            "arithmetic_expansion" | "compound_statement" => self.arithmetic(node)?,
+            "arithmetic_expansion" => self.arithmetic(node)?,
+            "compound_statement" => {
+                self.arithmetic(node)?;
+                self.braces(node)?;
+            }
             "command_substitution" => {
                 let text = text_of(node, self.text);
                 if text.starts_with('`') && text.contains('\\') {
@@ -167,6 +171,23 @@ impl Checks<'_> {
             return syntax("whether `((` is arithmetic is unclear");
         }
         Ok(())
+    }
+
+    /// To bash `{` and `}` group only as words of their own: `{ls` and `{}` are programs.
+    fn braces(&self, node: Node<'_>) -> Result<(), Unreadable> {
+        let Some(inner) = text_of(node, self.text).strip_prefix('{') else {
+            return Ok(());
+        };
+        let before = self.text.get(..node.start_byte()).unwrap_or_default();
+        let after = self.text.get(node.end_byte()..).unwrap_or_default();
+        let is_border = |c: char| " \t\n|&;()<>`".contains(c);
+        let begins = before.is_empty() || before.ends_with(is_border);
+        let ends = after.is_empty() || after.starts_with(is_border);
+        if begins && ends && inner.starts_with(is_border) {
+            Ok(())
+        } else {
+            syntax("whether a brace groups commands is unclear; put blanks around it")
+        }
     }
 
     /// Between tokens there must be nothing that means something to bash.

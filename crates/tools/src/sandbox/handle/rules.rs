@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -17,11 +18,14 @@ pub(super) struct Denied {
     /// As written, and where they lead.
     paths: Vec<PathBuf>,
     names: GlobSet,
+    /// What a name that fits a pattern begins with; `None` when that can be anything.
+    beginnings: Option<Vec<u8>>,
 }
 
 impl Denied {
     pub(super) fn new(denied: &[PathBuf]) -> io::Result<Self> {
         let mut names = GlobSetBuilder::new();
+        let mut beginnings = Some(Vec::new());
         let mut paths = Vec::new();
         for path in denied {
             if path.is_absolute() {
@@ -31,11 +35,19 @@ impl Denied {
                 let pattern = path.to_str().filter(|pattern| !pattern.contains('/'));
                 let pattern = pattern.ok_or(io::ErrorKind::InvalidInput)?;
                 let glob = GlobBuilder::new(pattern).build();
+                match (pattern.bytes().next(), &mut beginnings) {
+                    (Some(first), Some(all)) if !b"*?[{\\".contains(&first) => all.push(first),
+                    _ => beginnings = None,
+                }
                 names.add(glob.map_err(io::Error::other)?);
             }
         }
         let names = names.build().map_err(io::Error::other)?;
-        Ok(Self { paths, names })
+        Ok(Self {
+            paths,
+            names,
+            beginnings,
+        })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -44,7 +56,12 @@ impl Denied {
 
     /// Whether a path is denied.
     pub(super) fn covers(&self, path: &Path) -> bool {
-        self.paths.iter().any(|denied| path.starts_with(denied))
+        // Bytes, and not parts of paths: this is asked for every file of a tree.
+        let path = path.as_os_str().as_bytes();
+        self.paths.iter().any(|denied| {
+            let rest = path.strip_prefix(denied.as_os_str().as_bytes());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        })
     }
 
     /// Whether one of the names is. Names above an allowed folder do not count: somebody allowed it there.
@@ -56,6 +73,10 @@ impl Denied {
         let Component::Normal(name) = part else {
             return false;
         };
+        let may_fit = |all: &Vec<u8>| name.as_bytes().first().is_some_and(|first| all.contains(first));
+        if !self.beginnings.as_ref().is_none_or(may_fit) {
+            return false;
+        }
         let example = EXAMPLES.iter().any(|example| name == *example);
         !example && self.names.is_match(name)
     }

@@ -1,0 +1,181 @@
+//! The command line of what is kept: `windlass sessions` and `windlass db`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// What the help of `windlass sessions` adds.
+pub(crate) const SESSIONS_HELP: &str = "\
+A SESSION is its id, the beginning of its id as far as it is unique, or its name.
+
+Try:
+  windlass sessions list                      what was done in this folder
+  windlass sessions search rate limit         where something was said
+  windlass exec --resume 0197a1b2-c3d4 \"…\"    go on with a session
+  windlass sessions export 0197a1b2-c3d4      read all of it
+
+Exit codes:
+  0    done
+  1    failed, or a file is damaged and nothing was imported
+  2    no such session, several that fit, or wrong usage
+  4    somebody works in the session
+  5    not deleted: you said no, or nobody was there to ask and --yes was not given
+  10   the store of sessions cannot be used: see `windlass db check`";
+
+/// What the help of `windlass db` adds.
+pub(crate) const DB_HELP: &str = "\
+Exit codes:
+  0    done, nothing is wrong
+  1    `check` found something wrong, or a file is there already
+  10   the database cannot be used: it is damaged, newer, or another program's
+
+Nothing here overwrites a file.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List sessions, the one that changed last first
+    List(ListOptions),
+    /// Say what is known about a session, and where it stood
+    Show {
+        /// The session
+        session: String,
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find where words were said, in all sessions
+    Search {
+        /// The words, all of which must be there; the last may be the beginning of one
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// At most so many places
+        #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 20)]
+        limit: usize,
+        /// As a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a session to read it (Markdown) or to keep it (JSON, with everything)
+    Export(ExportOptions),
+    /// Take in a session of another agent or machine; it can be gone on with
+    Import(ImportOptions),
+    /// Give a session a name, by which it can be called from then on
+    Rename {
+        /// The session
+        session: String,
+        /// The name
+        name: String,
+    },
+    /// Remove sessions for good
+    Delete {
+        /// The sessions
+        #[arg(required = true)]
+        sessions: Vec<String>,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Say what was spent
+    Cost {
+        /// Of this session and those it started; of all otherwise
+        session: Option<String>,
+        /// What the rows are
+        #[arg(long, value_enum, default_value_t)]
+        by: CostBy,
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListOptions {
+    /// Those of every folder
+    #[arg(long, conflicts_with = "place")]
+    pub(crate) all: bool,
+    /// Those of this folder instead of the current one
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) place: Option<PathBuf>,
+    /// At most so many; 0 for all
+    #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 20)]
+    pub(crate) limit: usize,
+    /// As a JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportOptions {
+    /// The session
+    pub(crate) session: String,
+    /// What it is for
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ExportFormat,
+    /// Write it to this file, which must not exist; standard output otherwise
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace the file
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportOptions {
+    /// The file, such as ~/.claude/projects/<folder>/<id>.jsonl
+    pub(crate) file: PathBuf,
+    /// Who wrote it; found out by itself otherwise
+    #[arg(long, value_enum)]
+    pub(crate) from: Option<ImportFrom>,
+    /// Take what can be read of a damaged file
+    #[arg(long)]
+    pub(crate) lenient: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// For people
+    #[default]
+    Markdown,
+    /// Every entry as it is stored; `windlass sessions import` reads it
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportFrom {
+    /// `windlass sessions export --format json`
+    Windlass,
+    /// ~/.claude/projects/<folder>/<id>.jsonl
+    ClaudeCode,
+    /// ~/.codex/sessions/<date>/rollout-<id>.jsonl
+    Codex,
+    /// ~/.pi/agent/sessions/<folder>/<id>.jsonl
+    Pi,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum CostBy {
+    /// A row per session
+    Session,
+    /// A row per provider and model
+    #[default]
+    Model,
+    /// A row for what the calls were for
+    Cause,
+    /// A row per day, in UTC
+    Day,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DbCommand {
+    /// Read everything and say what is wrong; changes nothing
+    Check,
+    /// Copy the database, also while it is in use, to a new file
+    Backup {
+        /// The file, which must not exist
+        file: PathBuf,
+    },
+    /// Give unused space back to the file system
+    Vacuum,
+    /// Print where the database is
+    Path,
+}

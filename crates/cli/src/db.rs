@@ -1,0 +1,106 @@
+//! `windlass db`: looking after the database of sessions.
+
+use std::path::Path;
+
+use windlass_core::log::LogError;
+use windlass_store::{Health, backup, check, vacuum};
+
+use crate::args::DbCommand;
+use crate::exit::{Exit, Problem};
+use crate::keeping::database;
+use crate::terminal::{plain, say};
+
+/// Runs a command.
+pub(crate) fn command(command: &DbCommand) -> Result<Exit, Problem> {
+    let path = database()?;
+    if let DbCommand::Path = command {
+        say!("{}", path.display());
+        return Ok(Exit::Ok);
+    }
+    if !path.exists() {
+        say!(
+            "There is no database yet: {} is made by the first session.",
+            path.display()
+        );
+        return Ok(Exit::Ok);
+    }
+    match command {
+        DbCommand::Check => {
+            let health = check(&path).map_err(|error| unusable(&path, &error))?;
+            Ok(report(&path, &health))
+        }
+        DbCommand::Backup { file } => copy(&path, file),
+        DbCommand::Vacuum => tidy(&path),
+        DbCommand::Path => Ok(Exit::Ok),
+    }
+}
+
+fn report(path: &Path, health: &Health) -> Exit {
+    say!("{}", path.display());
+    say!(
+        "version {}, {} sessions, {} entries, {}",
+        health.version,
+        health.sessions,
+        health.entries,
+        size(path)
+    );
+    if health.problems.is_empty() {
+        say!("nothing is wrong");
+        return Exit::Ok;
+    }
+    say!(
+        "{} problems; everything else can still be read:",
+        health.problems.len()
+    );
+    for problem in &health.problems {
+        say!("  {}", plain(problem));
+    }
+    Exit::Failed
+}
+
+fn copy(path: &Path, target: &Path) -> Result<Exit, Problem> {
+    if target.symlink_metadata().is_ok() {
+        let text = format!(
+            "{}: there is such a file already; nothing was written",
+            target.display()
+        );
+        return Err(Problem::new(Exit::Failed, text));
+    }
+    backup(path, target).map_err(|error| unusable(path, &error))?;
+    say!("copied to {} ({})", target.display(), size(target));
+    Ok(Exit::Ok)
+}
+
+fn tidy(path: &Path) -> Result<Exit, Problem> {
+    let before = size(path);
+    vacuum(path).map_err(|error| unusable(path, &error))?;
+    say!("{before} before, {} now", size(path));
+    Ok(Exit::Ok)
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn size(path: &Path) -> String {
+    let bytes = std::fs::metadata(path).map_or(0, |data| data.len());
+    format!("{:.1} MB", bytes as f64 / 1_000_000.0)
+}
+
+/// Why the database cannot be used, and what can still be done.
+fn unusable(path: &Path, error: &LogError) -> Problem {
+    let shown = path.display();
+    let advice = match error {
+        LogError::Damaged { .. } => format!(
+            "Nothing was changed. Keep a copy of {shown} and of the files beside it; most sessions can still be read: \
+             `windlass sessions export SESSION`, or `sqlite3 {shown} .recover` into a new file. A backup can be put in \
+             its place."
+        ),
+        LogError::Foreign(_) => format!(
+            "Nothing was changed. Use the Windlass that wrote {shown}, or move the file away: a new one is made by the \
+             next session."
+        ),
+        LogError::Full(_) => "Free some space and try again; what is stored is whole.".to_owned(),
+        LogError::ReadOnly(_) => format!("Look at the owner and the permissions of {shown} and its folder."),
+        LogError::Locked(_) => "Another process uses it; try again when that has ended.".to_owned(),
+        _ => "Nothing was changed.".to_owned(),
+    };
+    Problem::new(Exit::Store, format!("{shown}: {error}\n{advice}"))
+}

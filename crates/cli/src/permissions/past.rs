@@ -1,0 +1,181 @@
+//! SAFE-8: the calls of past sessions, held against the rules in effect now.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use windlass_api::{CallId, Event};
+use windlass_core::event::Waiting;
+use windlass_core::log::{Entry, SessionInfo, SessionQuery, Sessions};
+use windlass_core::turn::CANCELED_TEXT;
+
+use super::{Bench, Recorded, Verdict};
+use crate::args::ReplayOptions;
+use crate::exit::Problem;
+use crate::keeping::{self, find, problem};
+use crate::sessions::{record, short};
+use crate::settings::Settings;
+use crate::terminal::{plain, say, tell};
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Ran,
+    /// Somebody was asked, and said yes.
+    AskedAndRan,
+    Denied,
+    /// Somebody was asked, and said no or was not there.
+    AskedAndDenied,
+}
+
+impl Fate {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ran => "ran",
+            Self::AskedAndRan => "ran when asked",
+            Self::Denied => "denied",
+            Self::AskedAndDenied => "denied when asked",
+        }
+    }
+
+    /// What the rules of that time must have said.
+    fn verdict(self) -> Verdict {
+        match self {
+            Self::Ran => Verdict::Allow,
+            Self::AskedAndRan | Self::AskedAndDenied => Verdict::Ask,
+            Self::Denied => Verdict::Deny,
+        }
+    }
+}
+
+/// How many calls there were of each kind.
+#[derive(Default)]
+struct Counts {
+    calls: usize,
+    changed: usize,
+    unjudged: usize,
+    verdicts: HashMap<&'static str, usize>,
+}
+
+/// Prints the calls that would be treated differently now, then a count.
+pub(super) async fn test(options: &ReplayOptions, settings: &Settings, cwd: &Path) -> Result<(), Problem> {
+    let store = keeping::store()?;
+    let mut sessions: Vec<SessionInfo> = Vec::new();
+    for called in &options.session {
+        sessions.push(find(&store, called).await?);
+    }
+    if options.all_sessions {
+        let query = SessionQuery {
+            children: true,
+            ..SessionQuery::default()
+        };
+        sessions = store.list(&query).await.map_err(problem)?;
+    }
+    let mut benches: HashMap<PathBuf, Bench> = HashMap::new();
+    let mut counts = Counts::default();
+    for info in &sessions {
+        let bench = bench(&mut benches, settings, &info.place, cwd)?;
+        for (call, fate) in calls(&record(&store, &info.id).await?) {
+            judge(bench, info, &call, fate, &mut counts);
+        }
+    }
+    summary(&counts, sessions.len());
+    Ok(())
+}
+
+/// The tools and rules of a folder. One that has gone is judged as if it were here.
+fn bench<'a>(
+    benches: &'a mut HashMap<PathBuf, Bench>,
+    settings: &Settings,
+    place: &str,
+    cwd: &Path,
+) -> Result<&'a Bench, Problem> {
+    let place = PathBuf::from(place);
+    let place = if place.is_dir() { place } else { cwd.to_owned() };
+    match benches.entry(place) {
+        std::collections::hash_map::Entry::Occupied(known) => Ok(known.into_mut()),
+        std::collections::hash_map::Entry::Vacant(new) => {
+            let bench = Bench::new(settings, new.key())?;
+            Ok(new.insert(bench))
+        }
+    }
+}
+
+fn judge(bench: &Bench, info: &SessionInfo, call: &Recorded, fate: Fate, counts: &mut Counts) {
+    let judged = bench.judge(call);
+    counts.calls += 1;
+    if [Verdict::Unknown, Verdict::Invalid].contains(&judged.verdict) {
+        counts.unjudged += 1;
+        return;
+    }
+    *counts.verdicts.entry(judged.verdict.word()).or_default() += 1;
+    if judged.verdict != fate.verdict() {
+        counts.changed += 1;
+        let line = format!("{:<18} now {judged}  ({})", fate.word(), short(info));
+        say!("{}", plain(&line).replace('\n', " "));
+    }
+}
+
+fn summary(counts: &Counts, sessions: usize) {
+    let Counts {
+        calls,
+        changed,
+        unjudged,
+        verdicts,
+    } = counts;
+    let of = |word: &str| verdicts.get(word).copied().unwrap_or_default();
+    say!(
+        "{calls} calls of {sessions} sessions: {changed} changed; now {} allowed, {} asked, {} denied",
+        of("allow"),
+        of("ask"),
+        of("deny")
+    );
+    if *unjudged > 0 {
+        tell!("{unjudged} calls are of tools that are not here, or have arguments that no tool takes");
+    }
+}
+
+/// The calls of a session, and what became of each. Ids repeat, so they are matched in order.
+fn calls(entries: &[Entry]) -> Vec<(Recorded, Fate)> {
+    let mut calls: Vec<(CallId, Recorded, Fate)> = Vec::new();
+    let mut asked: HashMap<&CallId, bool> = HashMap::new();
+    for entry in entries {
+        match &entry.event {
+            Event::Waiting(Waiting::PermissionAnswer { call_id, allowed }) => {
+                asked.insert(call_id, *allowed);
+            }
+            Event::ToolCall { call_id, name, args } => {
+                let fate = match asked.remove(call_id) {
+                    None => Fate::Ran,
+                    Some(true) => Fate::AskedAndRan,
+                    Some(false) => Fate::AskedAndDenied,
+                };
+                let call = Recorded {
+                    tool: name.clone(),
+                    arguments: args.clone(),
+                };
+                calls.push((call_id.clone(), call, fate));
+            }
+            Event::ToolResult {
+                call_id,
+                content,
+                is_error: true,
+                details: None,
+                ..
+            } => {
+                let Some(place) = calls.iter().rposition(|(id, _, _)| id == call_id) else {
+                    continue;
+                };
+                // Kept from running by something else: nothing was decided about it.
+                if content == CANCELED_TEXT {
+                    calls.remove(place);
+                } else if content.starts_with("Permission denied")
+                    && let Some((_, _, fate @ Fate::Ran)) = calls.get_mut(place)
+                {
+                    *fate = Fate::Denied;
+                }
+            }
+            _ => {}
+        }
+    }
+    calls.into_iter().map(|(_, call, fate)| (call, fate)).collect()
+}

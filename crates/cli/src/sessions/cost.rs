@@ -1,0 +1,110 @@
+//! What was spent.
+
+use serde_json::json;
+use windlass_core::id::SessionId;
+use windlass_core::log::{Ledger, Sessions, Spent, SpentBy};
+use windlass_core::model::Usage;
+use windlass_store::SqliteStore;
+
+use super::{called, cut, dollars, line, print_json, short};
+use crate::args::CostBy;
+use crate::exit::{Exit, Problem};
+use crate::keeping::{find, problem};
+use crate::terminal::say;
+
+/// How wide the first column may be.
+const NAME: usize = 60;
+
+/// Prints a table with a sum.
+pub(super) async fn cost(
+    store: &SqliteStore,
+    session: Option<&str>,
+    by: CostBy,
+    json: bool,
+) -> Result<Exit, Problem> {
+    let session = match session {
+        Some(called) => Some(find(store, called).await?.id),
+        None => None,
+    };
+    let grouped = match by {
+        CostBy::Session => SpentBy::Session,
+        CostBy::Model => SpentBy::Model,
+        CostBy::Cause => SpentBy::Cause,
+        CostBy::Day => SpentBy::Day,
+    };
+    let rows = store.spent(session.as_ref(), grouped).await.map_err(problem)?;
+    let total = total(&rows);
+    if json {
+        return print_json(&json!({ "rows": rows, "total": total }));
+    }
+    if rows.is_empty() {
+        say!("Nothing was spent yet.");
+        return Ok(Exit::Ok);
+    }
+    let mut names = Vec::new();
+    for row in &rows {
+        names.push(name(store, row, by).await?);
+    }
+    table(&names, &rows, &total);
+    Ok(Exit::Ok)
+}
+
+/// What a row is called. A session that was deleted has cost what it cost.
+async fn name(store: &SqliteStore, row: &Spent, by: CostBy) -> Result<String, Problem> {
+    if by != CostBy::Session {
+        return Ok(cut(&row.of, NAME));
+    }
+    let id = SessionId::from(row.of.as_str());
+    Ok(match store.get(&id).await.map_err(problem)? {
+        Some(info) => cut(&format!("{}  {}", short(&info), called(&info)), NAME),
+        None => line(&format!("{} (deleted)", row.of)),
+    })
+}
+
+fn total(rows: &[Spent]) -> Spent {
+    let mut total = Spent {
+        of: "total".to_owned(),
+        calls: 0,
+        usage: Usage::default(),
+        cost_usd: 0.0,
+    };
+    for row in rows {
+        total.calls += row.calls;
+        total.usage.add(&row.usage);
+        total.cost_usd += row.cost_usd;
+    }
+    total
+}
+
+fn table(names: &[String], rows: &[Spent], total: &Spent) {
+    let width = names
+        .iter()
+        .map(|name| name.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(5);
+    say!(
+        "{:<width$}  {:>6}  {:>12}  {:>12}  {:>12}  {:>10}",
+        "",
+        "calls",
+        "input",
+        "cached",
+        "output",
+        "cost"
+    );
+    let row = |name: &str, spent: &Spent| {
+        let usage = &spent.usage;
+        say!(
+            "{name:<width$}  {:>6}  {:>12}  {:>12}  {:>12}  {:>10}",
+            spent.calls,
+            usage.total_input(),
+            usage.cache_read,
+            usage.output,
+            dollars(spent.cost_usd)
+        );
+    };
+    for (name, spent) in names.iter().zip(rows) {
+        row(name, spent);
+    }
+    row("total", total);
+}

@@ -1,0 +1,69 @@
+//! Removing sessions, never silently.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use windlass_core::log::{LogError, SessionInfo, Sessions};
+use windlass_store::SqliteStore;
+
+use super::called;
+use crate::exit::{Exit, Problem};
+use crate::keeping::{find, line, problem};
+use crate::terminal::{plain, say, tell};
+use crate::{assemble, environment};
+
+/// Removes sessions: all that were named, or none when one of them cannot be.
+pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> Result<Exit, Problem> {
+    let mut sessions: Vec<SessionInfo> = Vec::new();
+    for name in names {
+        let info = find(store, name).await?;
+        if sessions.iter().all(|known| known.id != info.id) {
+            sessions.push(info);
+        }
+    }
+    for info in &sessions {
+        if let Some(owner) = store.holder(&info.id).await.map_err(problem)? {
+            let session = info.id.clone();
+            return Err(problem(LogError::Busy { session, owner }));
+        }
+    }
+    if !yes && !agreed(&sessions)? {
+        tell!("nothing was deleted");
+        return Ok(Exit::Denied);
+    }
+    let folders = environment::folders()?;
+    for info in &sessions {
+        store.delete(&info.id).await.map_err(problem)?;
+        let outputs = assemble::outputs_folder(&folders, &info.id);
+        // They are of no use without the session; the oldest are removed anyway when space is needed.
+        let _ = std::fs::remove_dir_all(outputs);
+        say!(
+            "deleted {}  {} messages  {}",
+            info.id,
+            info.totals.messages,
+            called(info)
+        );
+    }
+    Ok(Exit::Ok)
+}
+
+/// Asks the person at the terminal. Without one, nobody can say yes.
+fn agreed(sessions: &[SessionInfo]) -> Result<bool, Problem> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        let text = "nobody is there to ask, so nothing was deleted; --yes deletes without asking";
+        return Err(Problem::new(Exit::Denied, text));
+    }
+    for info in sessions {
+        say!("{}", plain(&line(info)));
+    }
+    let mut out = std::io::stdout();
+    let question = match sessions.len() {
+        1 => "Delete this session for good? [y/N] ".to_owned(),
+        count => format!("Delete these {count} sessions for good? [y/N] "),
+    };
+    let _ = out.write_all(question.as_bytes()).and_then(|()| out.flush());
+    let mut answer = String::new();
+    let read = stdin.lock().read_line(&mut answer);
+    read.map_err(|error| Problem::new(Exit::Failed, format!("the answer cannot be read: {error}")))?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}

@@ -1,0 +1,234 @@
+//! Taking in sessions: our own exports, and the files of other agents.
+//!
+//! Each format has a reader that turns a file into a [`Conversation`], which knows how calls and results belong together;
+//! what is stored then is a session like any other. Nothing is stored unless all of the file could be read, or the user
+//! takes what is left.
+
+mod claude_code;
+mod codex;
+mod conversation;
+mod lines;
+mod pi;
+mod windlass;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use windlass_api::{Event, Label, SessionId};
+use windlass_core::clock::{Clock, SystemClock, Timestamp};
+use windlass_core::log::{Batch, Durability, NewSession, SessionLog, Sessions};
+use windlass_store::SqliteStore;
+
+use self::lines::Lines;
+use super::line;
+use crate::args::{ImportFrom, ImportOptions};
+use crate::exec::working_directory;
+use crate::exit::{Exit, Problem};
+use crate::keeping::problem;
+use crate::terminal::{say, tell};
+
+/// How many damaged places are named.
+const MAX_NAMED: usize = 10;
+
+/// What a file came to.
+struct Imported {
+    /// The id it had, when it may keep it.
+    id: Option<SessionId>,
+    label: Label,
+    /// The folder it worked in.
+    place: Option<String>,
+    created_at: Option<Timestamp>,
+    /// What is stored, with its times.
+    events: Vec<(Timestamp, Event)>,
+    messages: usize,
+    /// What was left out on purpose, and how often.
+    skipped: BTreeMap<String, usize>,
+    /// What could not be read: the place and why.
+    damaged: Vec<String>,
+}
+
+/// Reads a file and stores it as a session that can be gone on with.
+pub(super) async fn import(store: &SqliteStore, options: &ImportOptions) -> Result<Exit, Problem> {
+    let bytes = std::fs::read(&options.file)
+        .map_err(|error| Problem::usage(format!("{}: {error}", options.file.display())))?;
+    let here = working_directory(None)?;
+    let name = options.file.display().to_string();
+    let from = match options.from {
+        Some(from) => from,
+        None => detect(&bytes).ok_or_else(|| {
+            Problem::usage(format!(
+                "{name}: this is no session of Windlass, Claude Code, Codex or pi; --from says whose it is"
+            ))
+        })?,
+    };
+    let imported = read(from, &bytes, &name, &here)?;
+    refuse_damage(&imported, options.lenient)?;
+    if imported.messages == 0 {
+        return Err(Problem::new(
+            Exit::Failed,
+            format!("{name}: there is nothing in it to import"),
+        ));
+    }
+    let id = keep(store, &imported, &here).await?;
+    report(&imported, from, &id);
+    Ok(Exit::Ok)
+}
+
+fn read(from: ImportFrom, bytes: &[u8], name: &str, here: &Path) -> Result<Imported, Problem> {
+    let conversation = match from {
+        ImportFrom::Windlass => return windlass::read(bytes, name),
+        ImportFrom::ClaudeCode => claude_code::read(Lines::read(bytes, name)),
+        ImportFrom::Codex => codex::read(Lines::read(bytes, name)),
+        ImportFrom::Pi => pi::read(Lines::read(bytes, name)),
+    };
+    let place = conversation.place.as_deref().map(PathBuf::from);
+    let cwd = place.filter(|place| place.is_dir()).unwrap_or(here.to_owned());
+    Ok(conversation.imported(&cwd, SystemClock::default().now()))
+}
+
+/// Whose file it is. The first lines tell.
+fn detect(bytes: &[u8]) -> Option<ImportFrom> {
+    let head = bytes.get(..4096.min(bytes.len())).unwrap_or_default();
+    if String::from_utf8_lossy(head).contains("\"windlass\"") && head.trim_ascii_start().starts_with(b"{\n") {
+        return Some(ImportFrom::Windlass);
+    }
+    let lines = Lines::read(bytes, "");
+    lines.values.iter().take(50).find_map(|(_, value)| whose(value))
+}
+
+fn whose(line: &Value) -> Option<ImportFrom> {
+    let kind = line["type"].as_str().unwrap_or_default();
+    let has = |key: &str| line.get(key).is_some();
+    match kind {
+        _ if has("windlass") && has("entries") => Some(ImportFrom::Windlass),
+        "session" if has("id") => Some(ImportFrom::Pi),
+        "session_meta" | "response_item" | "turn_context" if has("payload") => Some(ImportFrom::Codex),
+        "" if has("id") && has("timestamp") && has("instructions") => Some(ImportFrom::Codex),
+        "summary" if has("leafUuid") => Some(ImportFrom::ClaudeCode),
+        "user" | "assistant" if has("message") && has("uuid") => Some(ImportFrom::ClaudeCode),
+        _ => None,
+    }
+}
+
+/// A damaged file is not taken in part unless that is wished.
+fn refuse_damage(imported: &Imported, lenient: bool) -> Result<(), Problem> {
+    let count = imported.damaged.len();
+    if count == 0 {
+        return Ok(());
+    }
+    let mut named: Vec<&str> = imported
+        .damaged
+        .iter()
+        .take(MAX_NAMED)
+        .map(String::as_str)
+        .collect();
+    if count > MAX_NAMED {
+        named.push("…");
+    }
+    let named = named.join("\n");
+    if lenient {
+        tell!(
+            "left out what is damaged ({count}):\n{}",
+            crate::terminal::plain(&named)
+        );
+        return Ok(());
+    }
+    Err(Problem::new(
+        Exit::Failed,
+        format!("{named}\nnothing was imported; --lenient takes what can be read"),
+    ))
+}
+
+/// Stores all of it. When that fails, nothing of it stays.
+async fn keep(store: &SqliteStore, imported: &Imported, here: &Path) -> Result<SessionId, Problem> {
+    let known = match &imported.id {
+        Some(id) => store.get(id).await.map_err(problem)?.is_some(),
+        None => false,
+    };
+    let id = imported
+        .id
+        .clone()
+        .filter(|_| !known)
+        .unwrap_or_else(SessionId::generate);
+    let place = imported
+        .place
+        .as_deref()
+        .filter(|place| Path::new(place).is_dir());
+    let new = NewSession {
+        id: Some(id.clone()),
+        parent: None,
+        label: imported.label.clone(),
+        place: place.map_or_else(|| here.display().to_string(), str::to_owned),
+        time: imported.created_at.unwrap_or_default(),
+    };
+    let opened = store.create(new, &SqliteStore::owner()).await.map_err(problem)?;
+    let written = append(store, &opened.lease, imported, &id).await;
+    store.release(&opened.lease).await.map_err(problem)?;
+    if let Err(error) = written {
+        store.delete(&id).await.map_err(problem)?;
+        return Err(error);
+    }
+    Ok(id)
+}
+
+async fn append(
+    store: &SqliteStore,
+    lease: &windlass_core::log::Lease,
+    imported: &Imported,
+    id: &SessionId,
+) -> Result<(), Problem> {
+    let mut first_seq = 1;
+    // What happened at the same time is written together.
+    for group in imported.events.chunk_by(|one, next| one.0 == next.0) {
+        let batch = Batch {
+            first_seq,
+            events: group.iter().map(|(_, event)| moved(event, id)).collect(),
+            time: group.first().map(|(time, _)| *time).unwrap_or_default(),
+            durability: Durability::Process,
+            ..Batch::default()
+        };
+        first_seq += batch.events.len() as u64;
+        store.append(lease, batch).await.map_err(problem)?;
+    }
+    store.sync().await.map_err(problem)
+}
+
+/// The event as one of this session.
+fn moved(event: &Event, session: &SessionId) -> Event {
+    match event {
+        Event::Message { message } => {
+            let mut message = (**message).clone();
+            message.session_id = session.clone();
+            Event::Message {
+                message: std::sync::Arc::new(message),
+            }
+        }
+        other => other.clone(),
+    }
+}
+
+fn report(imported: &Imported, from: ImportFrom, id: &SessionId) {
+    let whose = match from {
+        ImportFrom::Windlass => "Windlass",
+        ImportFrom::ClaudeCode => "Claude Code",
+        ImportFrom::Codex => "Codex",
+        ImportFrom::Pi => "pi",
+    };
+    let title = imported.label.title.as_deref().unwrap_or("untitled");
+    say!("{id}");
+    tell!(
+        "imported {} messages of {whose}: {}",
+        imported.messages,
+        line(title)
+    );
+    if !imported.skipped.is_empty() {
+        let skipped: Vec<String> = imported
+            .skipped
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        tell!("left out: {}", line(&skipped.join(", ")));
+    }
+    tell!("go on with it: windlass exec --resume {id} \"…\"");
+}

@@ -1,0 +1,32 @@
+//! A file with a JSON value on each line.
+
+use serde_json::Value;
+
+/// What was read, with line numbers from 1.
+pub(super) struct Lines {
+    pub(super) values: Vec<(usize, Value)>,
+    /// Lines that could not be read: where and why.
+    pub(super) damaged: Vec<String>,
+}
+
+impl Lines {
+    pub(super) fn read(bytes: &[u8], name: &str) -> Self {
+        let mut lines = Self {
+            values: Vec::new(),
+            damaged: Vec::new(),
+        };
+        for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match serde_json::from_slice::<Value>(line) {
+                Ok(value) if value.is_object() => lines.values.push((number, value)),
+                Ok(_) => lines
+                    .damaged
+                    .push(format!("{name}:{number}: this is no JSON object")),
+                Err(error) => lines.damaged.push(format!("{name}:{number}: {error}")),
+            }
+        }
+        lines
+    }
+}

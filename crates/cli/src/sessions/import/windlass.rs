@@ -1,0 +1,57 @@
+//! Our own exports.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use windlass_api::{Label, SessionInfo};
+
+use super::Imported;
+use crate::exit::{Exit, Problem};
+use crate::sessions::export::{Stored, VERSION};
+use crate::sessions::record::messages;
+
+/// The file, with entries that are looked at one by one.
+#[derive(Deserialize)]
+struct File {
+    windlass: u32,
+    session: SessionInfo,
+    entries: Vec<Value>,
+}
+
+pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
+    let failed = |why: String| Problem::new(Exit::Failed, format!("{name}: {why}; nothing was imported"));
+    let file: File = serde_json::from_slice(bytes).map_err(|error| failed(error.to_string()))?;
+    if file.windlass > VERSION {
+        let version = file.windlass;
+        return Err(failed(format!(
+            "the file has version {version}, which a newer Windlass reads"
+        )));
+    }
+    let mut imported = Imported {
+        id: Some(file.session.id),
+        label: Label {
+            key: None,
+            ..file.session.label
+        },
+        place: Some(file.session.place),
+        created_at: Some(file.session.created_at),
+        events: Vec::new(),
+        messages: 0,
+        skipped: BTreeMap::new(),
+        damaged: Vec::new(),
+    };
+    for (number, value) in (1..).zip(file.entries) {
+        let seq = value["seq"].as_u64().unwrap_or(number);
+        match serde_json::from_value::<Stored>(value) {
+            Ok(stored) if stored.event.is_live() => {
+                *imported.skipped.entry("live event".to_owned()).or_default() += 1;
+            }
+            Ok(stored) => imported.events.push((stored.time, stored.event)),
+            Err(error) => imported.damaged.push(format!("{name}: entry {seq}: {error}")),
+        }
+    }
+    let events = imported.events.iter().map(|(_, event)| event);
+    imported.messages = messages(events).len();
+    Ok(imported)
+}

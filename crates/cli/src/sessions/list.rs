@@ -1,0 +1,109 @@
+//! Finding sessions: by folder, by words.
+
+use std::path::Path;
+
+use windlass_core::log::{SessionInfo, SessionQuery, Sessions};
+use windlass_store::SqliteStore;
+
+use super::{called, cut, dollars, line, print_json, short};
+use crate::args::ListOptions;
+use crate::exec::working_directory;
+use crate::exit::{Exit, Problem};
+use crate::keeping::{ago, problem, standing};
+use crate::terminal::say;
+
+/// How much of a title is shown.
+const TITLE: usize = 60;
+
+/// Prints a line per session.
+pub(super) async fn list(store: &SqliteStore, options: &ListOptions) -> Result<Exit, Problem> {
+    let place = match options.all {
+        true => None,
+        false => Some(place(options.place.as_deref())?),
+    };
+    let query = SessionQuery {
+        place: place.clone(),
+        // One more than is shown tells whether there are more.
+        limit: if options.limit == 0 { 0 } else { options.limit + 1 },
+        ..SessionQuery::default()
+    };
+    let mut found = store.list(&query).await.map_err(problem)?;
+    let more = options.limit > 0 && found.len() > options.limit;
+    if more {
+        found.truncate(options.limit);
+    }
+    if options.json {
+        return print_json(&found);
+    }
+    if found.is_empty() {
+        match &place {
+            Some(place) => say!(
+                "No sessions in {} yet; `windlass exec \"…\"` begins one, `windlass sessions list --all` shows those of \
+                 other folders.",
+                line(place)
+            ),
+            None => say!("No sessions yet; `windlass exec \"…\"` begins one."),
+        }
+        return Ok(Exit::Ok);
+    }
+    for info in &found {
+        say!("{}", row(info, options.all));
+    }
+    if more {
+        say!("… and more: `-n 0` shows all");
+    }
+    Ok(Exit::Ok)
+}
+
+fn row(info: &SessionInfo, with_place: bool) -> String {
+    let place = if with_place {
+        format!("  ({})", line(&info.place))
+    } else {
+        String::new()
+    };
+    format!(
+        "{}  {:>10}  {:>4} messages  {:<8}  {:>8}  {}{place}",
+        short(info),
+        ago(info.updated_at.0),
+        info.totals.messages,
+        standing(info.standing),
+        dollars(info.totals.cost_usd),
+        cut(&called(info), TITLE)
+    )
+}
+
+/// The folder as sessions name it. One that has gone can still be asked for.
+fn place(given: Option<&Path>) -> Result<String, Problem> {
+    let here = working_directory(None)?;
+    let Some(given) = given else {
+        return Ok(here.display().to_string());
+    };
+    let path = here.join(given);
+    Ok(path.canonicalize().unwrap_or(path).display().to_string())
+}
+
+/// Prints where words were said.
+pub(super) async fn search(
+    store: &SqliteStore,
+    words: &[String],
+    limit: usize,
+    json: bool,
+) -> Result<Exit, Problem> {
+    let words = words.join(" ");
+    let found = store.search(&words, limit).await.map_err(problem)?;
+    if json {
+        return print_json(&found);
+    }
+    if found.is_empty() {
+        say!("Nobody said that: {}", line(&words));
+    }
+    for place in &found {
+        let title = match place.title.as_str() {
+            "" => "untitled".to_owned(),
+            title => cut(title, TITLE),
+        };
+        let id: String = place.session.as_str().chars().take(super::SHORT).collect();
+        say!("{id}  {title}\n    {}", line(&place.snippet));
+    }
+    Ok(Exit::Ok)
+}

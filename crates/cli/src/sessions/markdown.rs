@@ -1,0 +1,180 @@
+//! A session for people.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use windlass_api::{Event, Message, Part, Role, SessionInfo};
+use windlass_core::log::Entry;
+use windlass_core::message::{ToolCall, ToolResult};
+
+use super::record::messages;
+use super::{called, date, dollars, line};
+use crate::keeping::standing;
+use crate::terminal::plain;
+
+/// How many lines of a call or its result are shown, and how many characters.
+const MAX_LINES: usize = 40;
+const MAX_CHARS: usize = 4_000;
+
+/// The whole text.
+pub(super) fn markdown(info: &SessionInfo, entries: &[Entry]) -> String {
+    let mut text = head(info);
+    let messages = messages(entries.iter().map(|entry| &entry.event));
+    let mut rest = messages.as_slice();
+    while let Some((message, after)) = rest.split_first() {
+        let results = after.iter().take_while(|next| next.role == Role::Tool).count();
+        let (tools, after) = after.split_at(results);
+        write_message(&mut text, message, tools);
+        rest = after;
+    }
+    end(&mut text, entries);
+    // Nothing in it may do something to a terminal that shows it.
+    plain(&text)
+}
+
+fn head(info: &SessionInfo) -> String {
+    let mut text = format!("# {}\n\n", called(info));
+    let mut row = |what: &str, value: &str| {
+        let _ = writeln!(text, "- {what}: {}", line(value));
+    };
+    row("session", info.id.as_str());
+    row("folder", &info.place);
+    if let Some((provider, model)) = &info.model {
+        row("model", &format!("{model} ({provider})"));
+    }
+    row("from", &date(info.created_at));
+    row("to", &date(info.updated_at));
+    row("standing", standing(info.standing));
+    let totals = &info.totals;
+    let (read, wrote) = (totals.prompt_tokens, totals.completion_tokens);
+    row("tokens", &format!("{read} in, {wrote} out"));
+    row("cost", &dollars(totals.cost_usd));
+    text
+}
+
+fn write_message(text: &mut String, message: &Message, tools: &[Arc<Message>]) {
+    let who = match message.role {
+        Role::User => "User",
+        Role::Assistant => "Assistant",
+        Role::System => "System",
+        // Without the calls before them.
+        Role::Tool => "Tools",
+    };
+    let _ = write!(text, "\n## {who}\n");
+    let mut results: Vec<Option<&ToolResult>> =
+        tools.iter().flat_map(|tool| tool.results()).map(Some).collect();
+    for part in &message.parts {
+        match part {
+            Part::Text(part) if part.text.starts_with("<environment>") => {
+                fold(text, "Environment", &part.text);
+            }
+            Part::Text(part) => paragraph(text, &part.text),
+            Part::Reasoning(part) if !part.text.trim().is_empty() => fold(text, "Reasoning", &part.text),
+            Part::ToolCall(call) => {
+                let of_call =
+                    |slot: &Option<&ToolResult>| slot.is_some_and(|result| result.call_id == call.id);
+                let place = results.iter().position(of_call);
+                let result = place
+                    .and_then(|place| results.get_mut(place))
+                    .and_then(Option::take);
+                write_call(text, call, result);
+            }
+            Part::ToolResult(result) => write_result(text, result),
+            Part::Binary(file) => paragraph(text, &format!("*[{}: {}]*", file.mime, line(&file.path))),
+            Part::ImageUrl(image) => {
+                let url: String = image.url.chars().take(80).collect();
+                paragraph(text, &format!("*[image: {}]*", line(&url)));
+            }
+            Part::Compaction(part) => fold(text, "Summary of what came before", &part.summary),
+            Part::Compressed(part) => paragraph(text, &part.text),
+            Part::Reasoning(_) | Part::Finish(_) | Part::Unknown(_) => {}
+        }
+    }
+    for result in results.into_iter().flatten() {
+        write_result(text, result);
+    }
+}
+
+fn paragraph(text: &mut String, said: &str) {
+    if !said.trim().is_empty() {
+        let _ = write!(text, "\n{}\n", said.trim_end());
+    }
+}
+
+fn fold(text: &mut String, title: &str, said: &str) {
+    let said = said.trim().replace("</details>", "&lt;/details>");
+    let _ = write!(
+        text,
+        "\n<details>\n<summary>{title}</summary>\n\n{said}\n\n</details>\n"
+    );
+}
+
+fn write_call(text: &mut String, call: &ToolCall, result: Option<&ToolResult>) {
+    let _ = write!(text, "\n**{}**\n", line(&call.name));
+    let input: Option<serde_json::Value> = serde_json::from_str(&call.input).ok();
+    let command = input
+        .as_ref()
+        .and_then(|input| input.get("command"))
+        .and_then(|it| it.as_str());
+    match (command, &input) {
+        (Some(command), _) => fence(text, "sh", command),
+        (None, Some(input)) => fence(text, "json", &format!("{input:#}")),
+        (None, None) => fence(text, "", &call.input),
+    }
+    match result {
+        Some(result) => write_result(text, result),
+        None => paragraph(text, "*No result was recorded.*"),
+    }
+}
+
+fn write_result(text: &mut String, result: &ToolResult) {
+    let diff = result.metadata.as_ref().and_then(|details| details.get("diff"));
+    let diff = diff
+        .and_then(|diff| diff.as_str())
+        .filter(|diff| !diff.is_empty());
+    if result.is_error {
+        paragraph(text, "*Failed:*");
+    }
+    match diff {
+        Some(diff) => fence(text, "diff", diff),
+        None if result.content.trim().is_empty() => {}
+        None => fence(text, "", &result.content),
+    }
+}
+
+/// A block that ends where it should, whatever is in it; long ones are cut.
+fn fence(text: &mut String, language: &str, content: &str) {
+    let content = content.trim_end();
+    let mut shown: String = content.chars().take(MAX_CHARS).collect();
+    let lines = shown.lines().count();
+    if lines > MAX_LINES {
+        shown = shown.lines().take(MAX_LINES).collect::<Vec<_>>().join("\n");
+    }
+    let left = content.chars().count() - shown.chars().count();
+    if left > 0 {
+        let _ = write!(shown, "\n… {left} more characters");
+    }
+    let ticks = longest_run(&shown).max(2) + 1;
+    let _ = write!(text, "\n{0}{language}\n{shown}\n{0}\n", "`".repeat(ticks));
+}
+
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|letter| letter != '`').map(str::len);
+    runs.max().unwrap_or_default()
+}
+
+/// How the last turn ended, when it was not with an answer.
+fn end(text: &mut String, entries: &[Entry]) {
+    let last = entries
+        .iter()
+        .rev()
+        .map(|entry| &entry.event)
+        .find(|event| event.is_terminal());
+    match last {
+        Some(Event::Failed { message, .. }) => {
+            paragraph(text, &format!("*The last turn failed: {}*", line(message)));
+        }
+        Some(Event::Canceled { .. }) => paragraph(text, "*The last turn was canceled.*"),
+        _ => {}
+    }
+}

@@ -1,0 +1,300 @@
+//! Stores that cannot be written, sessions that somebody else works in, and many processes at once.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use windlass_sim::{Fault, Reply, Wire};
+use windlass_testkit::{Output, Run, Running, Workspace, eventually};
+
+use super::support::with_replies;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_windlass");
+
+/// The sessions of all folders.
+fn sessions(workspace: &Workspace) -> Vec<Value> {
+    let listed = workspace
+        .run(&["sessions", "list", "--all", "-n", "0", "--json"])
+        .output();
+    listed.assert_code(0).json().as_array().unwrap().clone()
+}
+
+/// A shell with mounts of its own, where `$W` is the program. `None` when this system does not allow that.
+fn in_own_mounts(workspace: &Workspace, script: &str) -> Option<Output> {
+    let allowed = Command::new("unshare").args(["-rm", "true"]).output();
+    if !allowed.is_ok_and(|tried| tried.status.success()) {
+        return None;
+    }
+    let run = Run::new(Path::new("unshare"), &["-rm", "sh", "-c", script]);
+    Some(in_shell(workspace, run))
+}
+
+fn in_shell(workspace: &Workspace, run: Run) -> Output {
+    run.cwd(workspace.path())
+        .env("HOME", &workspace.user_home().display().to_string())
+        .env("WINDLASS_HOME", &workspace.home().display().to_string())
+        .env("W", BINARY)
+        .output()
+}
+
+/// The exit codes that a script has printed.
+fn codes(output: &Output) -> Vec<&str> {
+    let lines = output.stdout.lines();
+    lines.filter_map(|line| line.strip_prefix("code ")).collect()
+}
+
+/// SES-5: a full disk is told before anything runs, and in the middle of a turn; with space again the session goes on.
+#[test]
+fn a_full_disk_is_a_clear_error() {
+    let replies = [
+        Reply::text("one"),
+        Reply::text(&"long ".repeat(80_000)),
+        Reply::text("went on"),
+    ];
+    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let script = r#"
+        DATA="$WINDLASS_HOME/data"; mkdir -p "$DATA"
+        mount -t tmpfs -o size=900k tmpfs "$DATA" || exit 77
+        "$W" exec first 2>&1; echo "code $?"
+        head -c 10000000 /dev/zero > "$DATA/filler" 2>/dev/null
+        "$W" exec --continue second 2>&1; echo "code $?"
+        rm "$DATA/filler"
+        FREE=$(( $(stat -f -c '%a * %S' "$DATA") ))
+        head -c $(( FREE - 250000 )) /dev/zero > "$DATA/filler"
+        "$W" exec --continue third > /dev/null 2> err.txt; echo "code $?"; cat err.txt
+        rm "$DATA/filler"
+        "$W" exec --continue fourth 2>&1; echo "code $?"
+        "$W" db check; echo "code $?"
+    "#;
+    let Some(output) = in_own_mounts(&workspace, script) else {
+        return;
+    };
+    assert_eq!(codes(&output), ["0", "10", "10", "0", "0"], "{output}");
+    assert_eq!(output.stdout.matches("disk is full").count(), 2, "{output}");
+    assert!(output.stdout.contains("went on") && output.stdout.contains("nothing is wrong"));
+    assert_eq!(sim.count(), 3, "nothing was asked that could not be stored");
+    sim.assert_valid();
+}
+
+/// SES-5: the same with a limit on the size of files, where no mounts are allowed.
+#[test]
+fn a_limit_on_files_is_a_clear_error() {
+    let replies = [Reply::text(&"long ".repeat(80_000)), Reply::text("went on")];
+    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    // Blocks of 512 bytes. A write beyond the limit is an error, not a signal.
+    let script = r#"
+        trap '' XFSZ
+        (ulimit -f 500; exec "$W" exec first > /dev/null 2> err.txt); echo "code $?"
+        "$W" exec --continue second 2>&1; echo "code $?"
+        "$W" db check; echo "code $?"
+    "#;
+    let output = in_shell(&workspace, Run::new(Path::new("sh"), &["-c", script]));
+    let error = workspace.read("err.txt");
+    assert_eq!(codes(&output), ["10", "0", "0"], "{output}\n{error}");
+    assert!(
+        error.contains("error: the record could not be written"),
+        "{error}"
+    );
+    sim.assert_valid();
+}
+
+/// SES-5: a store that cannot be written is a clear error, and nothing is asked.
+#[test]
+fn a_store_that_cannot_be_written_is_a_clear_error() {
+    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("one")]);
+    std::fs::write(workspace.home().join("data"), "a file").unwrap();
+    let output = workspace.run(&["exec", "go"]).output();
+    output.assert_code(10).assert_says("cannot be written");
+    assert_eq!(output.stdout, "");
+    std::fs::remove_file(workspace.home().join("data")).unwrap();
+    let script = r#"
+        DATA="$WINDLASS_HOME/data"; mkdir -p "$DATA"
+        mount -t tmpfs tmpfs "$DATA" || exit 77
+        "$W" exec first 2>&1; echo "code $?"
+        mount -o remount,ro "$DATA"
+        "$W" exec --continue second 2>&1; echo "code $?"
+        "$W" exec --ephemeral third 2>&1; echo "code $?"
+    "#;
+    let Some(output) = in_own_mounts(&workspace, script) else {
+        return;
+    };
+    // The last one has no reply left: it was asked.
+    assert_eq!(codes(&output), ["0", "10", "8"], "{output}");
+    assert_eq!(sim.count(), 2);
+}
+
+/// A run that waits for a model that does not answer.
+fn stalled(workspace: &Workspace, arguments: &[&str]) -> Running {
+    let mut run = workspace.run(arguments).start();
+    run.wait_for_stdout(r#""type":"delta""#);
+    run
+}
+
+/// SES-2: a session has one owner: a second process is told with its own code, can look and cannot delete; when the first
+/// has ended, it can go on.
+#[test]
+fn a_session_that_is_in_use_is_busy() {
+    let stall = Reply::text("one two three")
+        .delta_chars(3)
+        .fault(Fault::new().stall_after_events(5));
+    let (sim, workspace) = with_replies(Wire::Anthropic, [stall, Reply::text("went on")]);
+    let run = stalled(&workspace, &["exec", "-o", "stream-json", "go"]);
+    let id = sessions(&workspace)[0]["id"].as_str().unwrap().to_owned();
+    let second = workspace.run(&["exec", "--resume", &id, "me too"]).output();
+    second.assert_code(4).assert_says("busy");
+    assert_eq!(second.stdout, "");
+    let gone = workspace.run(&["sessions", "delete", "--yes", &id]).output();
+    gone.assert_code(4).assert_says("in use by");
+    let shown = workspace.run(&["sessions", "show", &id]).output();
+    assert!(shown.assert_code(0).stdout.contains("In use by"), "{shown}");
+    assert_eq!(sim.count(), 1);
+    run.interrupt();
+    run.output().assert_code(130);
+    let again = workspace.run(&["exec", "--resume", &id, "go on"]).output();
+    assert_eq!(again.assert_code(0).stdout, "went on\n");
+    sim.assert_valid();
+}
+
+/// SES-2, SES-5: many processes share one database, made by whoever is first: all succeed, and nothing is lost.
+#[test]
+fn many_processes_share_a_database() {
+    const PROCESSES: usize = 32;
+    let call = Reply::call("bash", serde_json::json!({ "command": "true" }));
+    let done = Reply::text("done").when(windlass_sim::When::new().last_tool("bash"));
+    let replies = [done.forever(), call.forever()];
+    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let runs: Vec<Running> = (0..PROCESSES)
+        .map(|number| workspace.run(&["exec", &format!("number {number}")]).start())
+        .collect();
+    for run in runs {
+        let output = run.output();
+        assert_eq!(output.assert_code(0).stdout, "done\n");
+    }
+    let sessions = sessions(&workspace);
+    assert_eq!(sessions.len(), PROCESSES);
+    for session in &sessions {
+        assert_eq!(session["totals"]["messages"], 4, "{session}");
+        assert_eq!(session["standing"], "answered", "{session}");
+    }
+    workspace.run(&["db", "check"]).output().assert_code(0);
+    sim.assert_valid();
+}
+
+/// SES-2: two processes that want the same session at the same moment: one gets it.
+#[test]
+fn one_of_two_gets_the_session() {
+    let slow = Reply::text("answer").fault(Fault::new().delay_ms(300)).forever();
+    let (sim, workspace) = with_replies(Wire::Anthropic, [slow]);
+    workspace.run(&["exec", "go"]).output().assert_code(0);
+    let runs = [(); 4].map(|()| workspace.run(&["exec", "--continue", "again"]).start());
+    let mut codes = runs.map(|run| run.output().code);
+    codes.sort_unstable();
+    let answered = codes.iter().filter(|code| **code == Some(0)).count();
+    // One after the other is possible too, on a machine that is busy enough.
+    assert!(answered >= 1, "{codes:?}");
+    assert!(
+        codes.iter().all(|code| [Some(0), Some(4)].contains(code)),
+        "{codes:?}"
+    );
+    assert_eq!(sim.count(), 1 + answered);
+    assert!(eventually(std::time::Duration::from_secs(1), || sessions(
+        &workspace
+    )
+    .len()
+        == 1));
+    sim.assert_valid();
+}
+
+/// SES-1, SES-5: a database that is another program's, newer or damaged is told with what can be done, and left alone.
+#[test]
+fn a_foreign_database_is_left_alone() {
+    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("one")]);
+    let file = workspace.home().join("data/windlass.db");
+    let content = "this is not a database ".repeat(200);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, &content).unwrap();
+    for arguments in [
+        vec!["exec", "go"],
+        vec!["sessions", "list"],
+        vec!["db", "check"],
+        vec!["db", "vacuum"],
+        vec!["db", "backup", "copy.db"],
+    ] {
+        let output = workspace.run(&arguments).output();
+        output.assert_code(10).assert_says("not a database of Windlass's");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+    assert!(!workspace.has("copy.db"));
+    assert_eq!(sim.count(), 0);
+}
+
+/// SES-1: the database can be checked, copied and made smaller; no file is overwritten.
+#[test]
+fn a_database_is_looked_after() {
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("one")]);
+    let nothing = workspace.run(&["db", "check"]).output();
+    assert!(
+        nothing.assert_code(0).stdout.contains("no database yet"),
+        "{nothing}"
+    );
+    workspace.run(&["exec", "go"]).output().assert_code(0);
+    let path = workspace.run(&["db", "path"]).output();
+    let file = workspace.home().join("data/windlass.db");
+    assert_eq!(path.assert_code(0).stdout.trim(), file.display().to_string());
+    let check = workspace.run(&["db", "check"]).output();
+    assert!(check.assert_code(0).stdout.contains("1 sessions"), "{check}");
+    workspace
+        .run(&["db", "backup", "copy.db"])
+        .output()
+        .assert_code(0);
+    let again = workspace.run(&["db", "backup", "copy.db"]).output();
+    again.assert_code(1).assert_says("there is such a file already");
+    workspace.run(&["db", "vacuum"]).output().assert_code(0);
+    // The copy is a database like any other.
+    std::fs::copy(workspace.path().join("copy.db"), &file).unwrap();
+    assert_eq!(sessions(&workspace).len(), 1);
+}
+
+/// SES-5: a damaged database is told, with what is damaged, and what can be read is.
+#[test]
+fn damage_is_found() {
+    let replies = (0..40).map(|number| Reply::text(&format!("answer {number} {}", "x".repeat(3000))));
+    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    for _ in 0..4 {
+        workspace.run(&["exec", "go"]).output().assert_code(0);
+    }
+    workspace.run(&["db", "vacuum"]).output().assert_code(0);
+    let file = workspace.home().join("data/windlass.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    for byte in bytes.iter_mut().skip(middle).take(8192) {
+        *byte = 0xff;
+    }
+    std::fs::write(&file, &bytes).unwrap();
+    let output = workspace.run(&["db", "check"]).output();
+    assert!(matches!(output.code, Some(1 | 10)), "{output}");
+    assert!(!output.stdout.contains("nothing is wrong"), "{output}");
+    assert_eq!(std::fs::read(&file).unwrap(), bytes, "nothing was changed");
+}
+
+/// SES-5: what is kept is its user's alone.
+#[test]
+fn what_is_kept_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("one")]);
+    workspace.run(&["exec", "go"]).output().assert_code(0);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&workspace.home().join("data/windlass.db")), 0o600);
+    workspace
+        .run(&["db", "backup", "copy.db"])
+        .output()
+        .assert_code(0);
+    assert_eq!(mode(&workspace.path().join("copy.db")), 0o600);
+    let list = workspace.run(&["sessions", "list", "--json"]).output().json();
+    let id = list[0]["id"].as_str().unwrap();
+    workspace
+        .run(&["sessions", "export", id, "-o", "session.md"])
+        .output()
+        .assert_code(0);
+    assert_eq!(mode(&workspace.path().join("session.md")), 0o600);
+}

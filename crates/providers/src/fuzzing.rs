@@ -1,0 +1,64 @@
+//! What `cargo xtask fuzz` feeds with anything, and the ordinary tests with the inputs that were kept.
+
+use crate::sse::Limits;
+use crate::wire::{Quirks, ReasoningEcho, ReplyDecoder, Wire};
+
+/// Limits that a small input can reach.
+const SMALL: Limits = Limits {
+    event: 60,
+    reply: 400,
+};
+
+/// Decodes an answer in one piece, in single bytes and in pieces of other sizes: all of them must say the same.
+///
+/// The first byte chooses the wire, what is different about the vendor and the limits; the second how it is cut. The
+/// answer follows.
+pub fn stream(data: &[u8]) {
+    let [choice, cut, answer @ ..] = data else { return };
+    let decoder = || decoder(*choice);
+    let whole = decoded(decoder(), [answer]);
+    assert_eq!(whole, decoded(decoder(), answer.chunks(1)), "single bytes");
+    let size = usize::from(cut & 0x1f) + 2;
+    assert_eq!(whole, decoded(decoder(), answer.chunks(size)), "pieces of {size}");
+    let (start, end) = answer.split_at(usize::from(*cut).min(answer.len()));
+    assert_eq!(whole, decoded(decoder(), [start, end]), "two pieces");
+    let mut events = Vec::new();
+    let _ = decoder().whole(answer, &mut events);
+}
+
+fn decoder(choice: u8) -> ReplyDecoder {
+    let wire = match choice % 3 {
+        0 => Wire::Anthropic,
+        1 => Wire::Chat,
+        _ => Wire::Responses,
+    };
+    let quirks = Quirks {
+        echo: match choice >> 2 & 3 {
+            0 => ReasoningEcho::None,
+            1 => ReasoningEcho::Content,
+            _ => ReasoningEcho::Details,
+        },
+        short_call_ids: choice & 0x10 != 0,
+        ..Quirks::default()
+    };
+    let limits = if choice & 0x20 == 0 {
+        Limits::default()
+    } else {
+        SMALL
+    };
+    ReplyDecoder::seeded(wire, "fuzz", &quirks, limits, "seed")
+}
+
+/// Everything that a reader of the answer learns.
+fn decoded<'a>(mut decoder: ReplyDecoder, pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut events = Vec::new();
+    for piece in pieces {
+        match decoder.push(piece, &mut events) {
+            Ok(true) => break,
+            Ok(false) => {}
+            Err(error) => return format!("{events:?}\n{error:?}"),
+        }
+    }
+    let reply = decoder.finish(&mut events);
+    format!("{events:?}\n{reply:?}")
+}

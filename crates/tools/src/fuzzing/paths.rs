@@ -1,0 +1,226 @@
+//! Paths into a small tree of files and links.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use tempfile::TempDir;
+
+use crate::sandbox::{Access, Parents, PathDenied, Roots};
+
+/// What a byte from 128 on stands for. Other bytes stand for themselves.
+const WORDS: &[&[u8]] = &[
+    b"/",
+    b"..",
+    b".",
+    b"../",
+    b"./",
+    b"//",
+    b"/../",
+    b"open",
+    b"open/",
+    b"outside",
+    b"outside/",
+    b"file",
+    b"inner",
+    b"inner/",
+    b"keys",
+    b"keys/",
+    b".env",
+    b".env.local",
+    b".env.example",
+    b".ssh",
+    b".ssh/",
+    b"secret",
+    b"absent",
+    b"absent/",
+    b"twin",
+    b"out",
+    b"out/",
+    b"up",
+    b"up/",
+    b"dangling",
+    b"leaves",
+    b"loop",
+    b"loop/",
+    b"self",
+    b"self/",
+    b"harmless",
+    b".env.link",
+    b"\xff\xfe",
+    b"inside/",
+    b"deep/",
+    b"second/",
+    b"proc/self/root/",
+    b"proc/self/cwd/",
+    b"proc/self/fd/",
+    b"../../../../../../",
+    b"dev/fd/",
+    b"tmp/",
+    b"etc/",
+];
+const NAMES: [&str; 1] = [".env*"];
+
+/// The tree: `open` and `second` are allowed, but for some places in them.
+struct Scene {
+    folder: TempDir,
+    root: PathBuf,
+    roots: Roots,
+    denied: Vec<PathBuf>,
+}
+
+static SCENE: LazyLock<io::Result<Scene>> = LazyLock::new(Scene::make);
+
+impl Scene {
+    fn make() -> io::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let root = folder.path().canonicalize()?;
+        for name in [
+            "open/inner/deep",
+            "open/.ssh",
+            "open/.env.d",
+            "outside/inside",
+            "second",
+        ] {
+            fs::create_dir_all(root.join(name))?;
+        }
+        for name in [
+            "open/file",
+            "open/inner/file",
+            "open/inner/deep/file",
+            "open/.env",
+            "open/.env.local",
+            "open/.env.example",
+            "open/.env.d/file",
+            "open/.ssh/keys",
+            "open/secret",
+            "outside/file",
+            "outside/inside/file",
+            "second/file",
+        ] {
+            fs::write(root.join(name), name)?;
+        }
+        for (target, link) in [
+            ("../outside", "open/out"),
+            ("..", "open/up"),
+            ("absent", "open/dangling"),
+            ("../outside/new", "open/leaves"),
+            ("loop", "open/loop"),
+            (".", "open/self"),
+            (".env", "open/harmless"),
+            ("file", "open/.env.link"),
+            (".ssh", "open/keys"),
+            ("../../file", "open/inner/deep/up"),
+            ("../open/inner", "second/inner"),
+            ("../open/.ssh/keys", "second/keys"),
+            ("../open", "outside/open"),
+            ("/", "outside/top"),
+            ("/proc/self/root", "second/self"),
+        ] {
+            symlink(target, root.join(link))?;
+        }
+        fs::hard_link(root.join("open/secret"), root.join("open/twin"))?;
+        let denied = ["open/.ssh", "open/absent", "open/secret"]
+            .map(|name| root.join(name))
+            .to_vec();
+        let both: Vec<PathBuf> = denied.iter().cloned().chain(NAMES.map(PathBuf::from)).collect();
+        let roots = Roots::new(&[root.join("open"), root.join("second")], &both)?;
+        Ok(Self {
+            folder,
+            root,
+            roots,
+            denied,
+        })
+    }
+
+    fn path(&self, data: &[u8]) -> PathBuf {
+        let mut bytes = self.folder.path().as_os_str().as_bytes().to_vec();
+        bytes.push(b'/');
+        for byte in data {
+            let word = byte
+                .checked_sub(128)
+                .map(|index| WORDS.get(usize::from(index) % WORDS.len()));
+            bytes.extend_from_slice(word.flatten().copied().unwrap_or(std::slice::from_ref(byte)));
+        }
+        std::ffi::OsString::from_vec(bytes).into()
+    }
+
+    /// Where it lies below an allowed root.
+    fn inside<'a>(&self, real: &'a Path) -> Option<&'a Path> {
+        let below = |name: &str| real.strip_prefix(self.root.join(name)).ok();
+        below("open").or_else(|| below("second"))
+    }
+
+    /// Whether a walk from an allowed root comes here: it does not go into folders that are denied.
+    fn is_walked(&self, real: &Path) -> bool {
+        let mut folders = real
+            .ancestors()
+            .skip(1)
+            .take_while(|folder| self.inside(folder).is_some());
+        self.inside(real).is_some() && folders.all(|folder| !self.roots.denies(folder))
+    }
+
+    fn assert_allowed(&self, asked: &Path, real: &Path) {
+        let below = self.inside(real);
+        assert!(below.is_some(), "{asked:?} leads out, to {real:?}");
+        let denied = self.denied.iter().any(|denied| real.starts_with(denied));
+        let named = below.unwrap_or(real).iter().any(is_secret);
+        assert!(!denied && !named, "{asked:?} is denied, and leads to {real:?}");
+    }
+
+    fn assert_object_allowed(&self, asked: &Path, file: &File) {
+        let real = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
+        self.assert_allowed(asked, &real);
+        assert_eq!(
+            fs::canonicalize(asked).ok().as_ref(),
+            Some(&real),
+            "the file is the one that was asked for"
+        );
+        let number = |data: io::Result<fs::Metadata>| data.ok().map(|data| (data.dev(), data.ino()));
+        let opened = number(file.metadata());
+        let is_it = |denied: &PathBuf| number(fs::metadata(denied)).is_some_and(|one| Some(one) == opened);
+        assert!(
+            !self.denied.iter().any(is_it),
+            "{asked:?} is another name of something denied"
+        );
+    }
+}
+
+/// `.env*`, but not the usual examples.
+fn is_secret(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".env")
+        && ![".env.example", ".env.sample", ".env.template"]
+            .iter()
+            .any(|example| name == *example)
+}
+
+/// Opens a path below a folder of ours for reading. What is opened lies in an allowed root and is not denied; what is
+/// said to be outside is.
+pub fn paths(data: &[u8]) {
+    let Ok(scene) = &*SCENE else { return };
+    let path = scene.path(data);
+    match scene.roots.open(&path, Access::Read) {
+        Ok(file) => scene.assert_object_allowed(&path, &file),
+        Err(PathDenied::Outside(_)) => {
+            let real = fs::canonicalize(&path).ok();
+            let inside = real.as_deref().and_then(|real| scene.inside(real));
+            assert_eq!(inside, None, "{path:?} is inside");
+        }
+        Err(PathDenied::Raced(_)) => panic!("nobody changes {path:?}"),
+        Err(PathDenied::Denied(_) | PathDenied::System { .. }) => {}
+    }
+    if let Ok(place) = scene.roots.locate(&path, Parents::Exist) {
+        scene.assert_allowed(&path, place.path());
+    }
+    if let Ok(real) = fs::canonicalize(&path)
+        && scene.is_walked(&real)
+        && let Ok(file) = scene.roots.open_walked(&real)
+    {
+        scene.assert_object_allowed(&real, &file);
+    }
+}
