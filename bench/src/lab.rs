@@ -42,7 +42,8 @@ impl Lab {
         if !windlass.is_file() {
             bail!("the program to measure is not built: cargo build --release -p windlass");
         }
-        let folder = tempfile::tempdir()?;
+        // Beside the program, and not among everybody's temporary files: the wall goes around its neighbours one by one.
+        let folder = tempfile::tempdir_in(own.parent().unwrap_or(Path::new(".")))?;
         for name in ["work", "temp", "user"] {
             std::fs::create_dir(folder.path().join(name))?;
         }

@@ -27,7 +27,8 @@ pub(crate) fn command(root: &Root, arguments: &[String]) -> Result<()> {
     for target in &plan.targets {
         println!("\n==> {target}: {} s", plan.seconds);
         if let Err(error) = run(root, &output, target, plan.seconds) {
-            eprintln!("{error:#}");
+            // What it ran, and why that failed, is on the screen already.
+            eprintln!("{error}");
             failed.push(*target);
         }
     }

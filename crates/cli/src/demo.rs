@@ -11,7 +11,7 @@ use crate::connect::{connect_sim, start_sim};
 use crate::environment;
 use crate::exec::{Job, run};
 use crate::exit::{Exit, Problem};
-use crate::keeping::Which;
+use crate::keeping::{Opening, Which};
 use crate::output::Style;
 use crate::terminal::say;
 
@@ -50,7 +50,14 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
         which: Which::Ephemeral,
         fork: false,
     };
-    let result = run(&settings, &connection, folder.clone(), job).await?;
+    let result = run(
+        &settings,
+        &connection,
+        folder.clone(),
+        job,
+        Opening::start(&Which::Ephemeral),
+    )
+    .await?;
     if result.exit != Exit::Ok {
         return Ok(result.exit);
     }

@@ -23,7 +23,7 @@ use crate::args::{ExecOptions, OutputFormat};
 use crate::assemble::{OneBench, Purpose, assemble};
 use crate::connect::{Connection, connect};
 use crate::exit::{Exit, Problem};
-use crate::keeping::{self, Keeper, Which};
+use crate::keeping::{self, Opening, Which};
 use crate::output::{Printer, RunResult, Style, Totals, Trouble, printer};
 use crate::settings::Settings;
 use crate::signals::Signals;
@@ -38,6 +38,8 @@ const LAST_CALL: Duration = Duration::from_secs(3);
 /// Runs a prompt and shows its answer.
 pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit, Problem> {
     let style = Style::detect(options.quiet, &environment::var);
+    let (which, fork) = Which::of(&options.session)?;
+    let opening = Opening::start(&which);
     let cwd = working_directory(options.cd.as_deref())?;
     let schema = options
         .output_schema
@@ -48,7 +50,6 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
     for warning in &settings.warnings {
         style.warn(warning);
     }
-    let (which, fork) = Which::of(&options.session)?;
     let prompt = read_prompt(words, style).await?;
     let connection = connect(&settings, &environment::var).await?;
     check_cost_limit(&settings, &connection)?;
@@ -65,7 +66,7 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         which,
         fork,
     };
-    Ok(run(&settings, &connection, cwd, job).await?.exit)
+    Ok(run(&settings, &connection, cwd, job, opening).await?.exit)
 }
 
 /// What one run is about.
@@ -89,9 +90,10 @@ pub(crate) async fn run(
     connection: &Connection,
     cwd: PathBuf,
     job: Job,
+    opening: Opening,
 ) -> Result<RunResult, Problem> {
     let begun = Instant::now();
-    let keeper = Keeper::open(&job.which)?;
+    let keeper = opening.finish()?;
     let (begin, session, past) = keeping::begin(&keeper.store, &job.which, job.fork, &cwd).await?;
     let purpose = Purpose {
         cwd: cwd.clone(),

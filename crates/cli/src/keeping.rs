@@ -70,6 +70,21 @@ impl Keeper {
     }
 }
 
+/// A store that is being opened while other things are done.
+pub(crate) struct Opening(std::thread::JoinHandle<Result<Keeper, Problem>>);
+
+impl Opening {
+    pub(crate) fn start(which: &Which) -> Self {
+        let which = which.clone();
+        Self(std::thread::spawn(move || Keeper::open(&which)))
+    }
+
+    pub(crate) fn finish(self) -> Result<Keeper, Problem> {
+        let failed = |_| Problem::new(Exit::Store, "the store could not be opened");
+        self.0.join().map_err(failed)?
+    }
+}
+
 /// The user's database.
 pub(crate) fn database() -> Result<PathBuf, Problem> {
     Ok(environment::folders()?.data.join("windlass.db"))

@@ -1,7 +1,7 @@
 //! Windlass: an agent runtime in one binary.
 //!
 //! This crate is the assembly: the command line ([`args`]), the settings ([`settings`]), and the few lines that put a
-//! provider, tools and the loop together ([`connect`], [`assemble`], [`local`]). What a run shows is in [`output`].
+//! provider, tools and the loop together ([`connect`], [`assemble`]). What a run shows is in [`output`].
 
 mod args;
 mod assemble;

@@ -84,8 +84,16 @@ impl SessionLog for SqliteStore {
 
     async fn append(&self, lease: &Lease, batch: Batch) -> Result<(), LogError> {
         let (lease, durability) = (lease.clone(), batch.durability);
+        let session = lease.session.clone();
+        let has_ended = batch.events.iter().any(windlass_core::event::Event::is_terminal);
         let work = move |connection: &rusqlite::Connection| entries::append(connection, &lease, &batch);
-        self.writer.run(durability, work).await
+        let appended = self.writer.run(durability, work);
+        if has_ended {
+            // Queued behind it, and nobody waits.
+            let work = move |connection: &rusqlite::Connection| entries::index(connection, &session);
+            drop(self.writer.run(Durability::Process, work));
+        }
+        appended.await
     }
 
     async fn renew(&self, lease: &Lease) -> Result<(), LogError> {

@@ -1,7 +1,7 @@
 //! What `cargo xtask fuzz` feeds with anything, and the ordinary tests with the inputs that were kept.
 //!
 //! Each function takes the bytes of one input and panics when something does not hold. Nothing here runs a program,
-//! and [`paths`] uses files of its own only. An input of several texts has a NUL between them.
+//! and `paths` uses files of its own only. An input of several texts has a NUL between them.
 
 mod paths;
 

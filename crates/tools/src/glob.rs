@@ -148,11 +148,8 @@ impl Search {
                 }
                 if let Ok(entry) = entry
                     && entry.depth() > 0
+                    && self.pattern.fits_below(&self.real, entry.path())
                     && entry.file_type().is_some_and(|kind| kind.is_dir()) == self.folders
-                    && entry
-                        .path()
-                        .strip_prefix(&self.real)
-                        .is_ok_and(|relative| self.pattern.fits(relative))
                 {
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     found.add(entry.into_path(), 1, ());

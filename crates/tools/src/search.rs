@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::{WalkBuilder, WalkParallel};
 use windlass_core::tool::ToolError;
 
@@ -15,13 +15,17 @@ use crate::sandbox::Roots;
 ///
 /// Only ignore files in the tree and above it count, not the user's own: the same tree gives the same answer to all.
 pub(crate) fn walk(roots: &Arc<Roots>, root: &Path) -> WalkParallel {
+    let denied = roots.denied_inside(root);
     let roots = Arc::clone(roots);
     WalkBuilder::new(root)
         .hidden(false)
         .git_global(false)
         .require_git(false)
         .filter_entry(move |entry| {
-            (entry.file_name() != ".git" || entry.depth() == 0) && !roots.denies(entry.path())
+            let is_denied = || denied.iter().any(|path| entry.path() == path);
+            (entry.file_name() != ".git" || entry.depth() == 0)
+                && !roots.denies_name(entry.file_name())
+                && (denied.is_empty() || !is_denied())
         })
         .build_parallel()
 }
@@ -37,7 +41,8 @@ pub(crate) fn as_asked(asked: &Path, real: &Path, found: &Path) -> PathBuf {
 
 /// A pattern for paths below a folder.
 pub(crate) struct PathPattern {
-    matcher: GlobMatcher,
+    /// A set of one: a set rejects most names by their ending, without a regular expression.
+    matcher: GlobSet,
     /// It is about the name alone, at any depth.
     name_only: bool,
 }
@@ -66,10 +71,24 @@ impl PathPattern {
             .map_err(|error| {
                 ToolError::Invalid(format!("The pattern `{pattern}` is malformed: {}.", error.kind()))
             })?;
+        let set = GlobSetBuilder::new().add(glob).build();
+        let malformed = |error: globset::Error| {
+            ToolError::Invalid(format!("The pattern `{pattern}` is malformed: {}.", error.kind()))
+        };
         Ok(Self {
-            matcher: glob.compile_matcher(),
+            matcher: set.map_err(malformed)?,
             name_only: false,
         })
+    }
+
+    /// Whether it fits a path below a folder.
+    pub(crate) fn fits_below(&self, folder: &Path, path: &Path) -> bool {
+        if self.name_only {
+            // Asked for every file of a tree, and the name is at hand.
+            return path.file_name().is_some_and(|name| self.matcher.is_match(name));
+        }
+        path.strip_prefix(folder)
+            .is_ok_and(|relative| self.fits(relative))
     }
 
     /// Whether it fits a path, given relative to the folder.

@@ -121,7 +121,7 @@ pub(crate) struct ExportOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportOptions {
-    /// The file, such as ~/.claude/projects/<folder>/<id>.jsonl
+    /// The file, such as ~/.claude/projects/…/….jsonl
     pub(crate) file: PathBuf,
     /// Who wrote it; found out by itself otherwise
     #[arg(long, value_enum)]
@@ -144,11 +144,11 @@ pub(crate) enum ExportFormat {
 pub(crate) enum ImportFrom {
     /// `windlass sessions export --format json`
     Windlass,
-    /// ~/.claude/projects/<folder>/<id>.jsonl
+    /// ~/.claude/projects/…/….jsonl
     ClaudeCode,
-    /// ~/.codex/sessions/<date>/rollout-<id>.jsonl
+    /// ~/.codex/sessions/…/rollout-….jsonl
     Codex,
-    /// ~/.pi/agent/sessions/<folder>/<id>.jsonl
+    /// ~/.pi/agent/sessions/…/….jsonl
     Pi,
 }
 

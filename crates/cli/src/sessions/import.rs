@@ -1,6 +1,6 @@
 //! Taking in sessions: our own exports, and the files of other agents.
 //!
-//! Each format has a reader that turns a file into a [`Conversation`], which knows how calls and results belong together;
+//! Each format has a reader that turns a file into a `Conversation`, which knows how calls and results belong together;
 //! what is stored then is a session like any other. Nothing is stored unless all of the file could be read, or the user
 //! takes what is left.
 

@@ -1,5 +1,6 @@
 //! The entries of a session.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -108,29 +109,67 @@ fn reflect(connection: &Connection, id: &SessionId, seq: u64, event: &Event) -> 
     }
 }
 
-/// A message counts once and is found by its words, whatever version of it is the last.
+/// A message counts once, whatever version of it is the last.
 fn said(connection: &Connection, id: &SessionId, seq: u64, message: &Message) -> Result<(), LogError> {
     let before: Option<i64> = connection
-        .prepare_cached("SELECT min(seq) FROM entry WHERE session = ?1 AND message = ?2 AND seq < ?3")
+        .prepare_cached("SELECT min(seq) FROM entry INDEXED BY entry_message WHERE session = ?1 AND message = ?2 AND seq < ?3")
         .and_then(|mut select| {
             select.query_row(params![id.as_str(), message.id.as_str(), signed(seq)], |row| {
                 row.get(0)
             })
         })
         .map_err(told)?;
-    if before.is_none() {
-        connection
-            .prepare_cached("UPDATE session SET messages = messages + 1 WHERE id = ?1")
-            .and_then(|mut update| update.execute([id.as_str()]))
-            .map_err(told)?;
-    }
-    let text = searchable(message);
-    if text.is_empty() || before.is_some() {
+    if before.is_some() {
         return Ok(());
     }
     connection
-        .prepare_cached("INSERT INTO said (text, session, seq) VALUES (?1, ?2, ?3)")
-        .and_then(|mut insert| insert.execute(params![text, id.as_str(), signed(seq)]))
+        .prepare_cached("UPDATE session SET messages = messages + 1 WHERE id = ?1")
+        .and_then(|mut update| update.execute([id.as_str()]))
+        .map(drop)
+        .map_err(told)
+}
+
+/// Makes what was said since the last time findable. Done when a turn has ended: one message at a time would cost more
+/// with every message that is there.
+pub(super) fn index(connection: &Connection, id: &SessionId) -> Result<(), LogError> {
+    let from: i64 = connection
+        .query_row(
+            "SELECT searched_seq FROM session WHERE id = ?1",
+            [id.as_str()],
+            |row| row.get(0),
+        )
+        .map_err(told)?;
+    let mut select = connection
+        .prepare_cached(
+            "SELECT seq, time, payload FROM entry WHERE session = ?1 AND seq > ?2 AND message IS NOT NULL ORDER BY seq",
+        )
+        .map_err(told)?;
+    let rows = select.query_map(params![id.as_str(), from], raw).map_err(told)?;
+    let mut known = HashSet::new();
+    for row in rows {
+        let row = row.map_err(told)?;
+        let seq = row.seq;
+        // One that cannot be read cannot be found either; whoever reads the session is told.
+        let Ok(Entry {
+            event: Event::Message { message },
+            ..
+        }) = entry(id, row)
+        else {
+            continue;
+        };
+        let text = searchable(&message);
+        if known.insert(message.id.clone()) && !text.is_empty() {
+            connection
+                .prepare_cached("INSERT INTO said (text, session, seq) VALUES (?1, ?2, ?3)")
+                .and_then(|mut insert| insert.execute(params![text, id.as_str(), seq]))
+                .map_err(told)?;
+        }
+    }
+    connection
+        .execute(
+            "UPDATE session SET searched_seq = last_seq WHERE id = ?1",
+            [id.as_str()],
+        )
         .map(drop)
         .map_err(told)
 }
@@ -140,6 +179,8 @@ fn searchable(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.parts {
         let _ = match part {
+            // What a front end says about the surroundings is the same in every session.
+            Part::Text(part) if part.text.starts_with("<environment>") => Ok(()),
             Part::Text(part) => writeln!(text, "{}", part.text),
             Part::ToolCall(call) => writeln!(text, "{} {}", call.name, call.input),
             _ => Ok(()),
@@ -163,7 +204,9 @@ fn compacted(connection: &Connection, id: &SessionId, history: &[MessageId]) -> 
     let mut base: Option<i64> = None;
     for message in history {
         let seq: Option<i64> = connection
-            .prepare_cached("SELECT min(seq) FROM entry WHERE session = ?1 AND message = ?2")
+            .prepare_cached(
+                "SELECT min(seq) FROM entry INDEXED BY entry_message WHERE session = ?1 AND message = ?2",
+            )
             .and_then(|mut select| select.query_row([id.as_str(), message.as_str()], |row| row.get(0)))
             .map_err(told)?;
         base = match (base, seq) {

@@ -28,6 +28,7 @@ CREATE TABLE session (
   summary           TEXT,
   base_seq          INTEGER NOT NULL DEFAULT 1,
   last_seq          INTEGER NOT NULL DEFAULT 0,
+  searched_seq      INTEGER NOT NULL DEFAULT 0,
   created_at        INTEGER NOT NULL,
   updated_at        INTEGER NOT NULL
 ) STRICT;

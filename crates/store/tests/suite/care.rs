@@ -6,7 +6,7 @@ use windlass_core::log::{LogError, Sessions};
 use windlass_core::message::Role;
 use windlass_store::{SqliteStore, backup, check, vacuum};
 
-use super::bed::{Bed, append, said};
+use super::bed::{Bed, append, said, the_end};
 
 fn refused(path: &std::path::Path) -> LogError {
     match SqliteStore::open(path) {
@@ -60,11 +60,11 @@ async fn a_database_can_be_looked_after() {
         &bed.store,
         &opened.lease,
         1,
-        vec![said(Role::User, "hello there")],
+        vec![said(Role::User, "hello there"), the_end("x")],
     )
     .await;
     let health = check(&bed.file()).unwrap();
-    assert_eq!((health.sessions, health.entries), (1, 1));
+    assert_eq!((health.sessions, health.entries), (1, 2));
     assert!(health.problems.is_empty(), "{health:?}");
     let copy = bed.file().with_file_name("copy.db");
     backup(&bed.file(), &copy).unwrap();

@@ -4,7 +4,7 @@ use windlass_core::clock::Timestamp;
 use windlass_core::log::{Label, LogError, NewSession, SessionLog, SessionQuery, Sessions};
 use windlass_core::message::Role;
 
-use super::bed::{Bed, append, said};
+use super::bed::{Bed, append, said, the_end};
 
 /// SES-10: sessions are listed by their last change, by folder, by name, by the beginning of an id.
 #[tokio::test]
@@ -72,6 +72,7 @@ async fn words_are_found() {
                 "Where does the Überlauf of the ring buffer come from?",
             ),
             said(Role::Assistant, "It comes from \"head\" AND tail being equal."),
+            the_end("done"),
         ],
     )
     .await;

@@ -137,6 +137,16 @@ impl Roots {
                 .is_some_and(|name| self.denied.names(Path::new(name)))
     }
 
+    /// The denied paths below a folder. For whoever walks there and asks about many files.
+    pub(crate) fn denied_inside(&self, folder: &Path) -> Vec<PathBuf> {
+        self.denied.inside(folder)
+    }
+
+    /// Whether a single name is denied, wherever it is.
+    pub(crate) fn denies_name(&self, name: &OsStr) -> bool {
+        self.denied.fits(name)
+    }
+
     /// Opens a regular file that was found by walking from a real folder. Cheaper than [`Self::open`] when there are many:
     /// one call of the system, which follows no link anywhere on the way.
     ///

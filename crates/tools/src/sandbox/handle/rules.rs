@@ -1,5 +1,6 @@
 //! What is denied: by path, by name, and by the object itself, whatever it is called.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
@@ -69,10 +70,18 @@ impl Denied {
         path.components().any(|part| self.named(part))
     }
 
+    /// The denied paths below a folder.
+    pub(super) fn inside(&self, folder: &Path) -> Vec<PathBuf> {
+        let inside = self.paths.iter().filter(|path| path.starts_with(folder));
+        inside.cloned().collect()
+    }
+
     fn named(&self, part: Component<'_>) -> bool {
-        let Component::Normal(name) = part else {
-            return false;
-        };
+        matches!(part, Component::Normal(name) if self.fits(name))
+    }
+
+    /// Whether a single name is denied.
+    pub(super) fn fits(&self, name: &OsStr) -> bool {
         let may_fit = |all: &Vec<u8>| name.as_bytes().first().is_some_and(|first| all.contains(first));
         if !self.beginnings.as_ref().is_none_or(may_fit) {
             return false;
