@@ -152,10 +152,6 @@ fn to_hide(settled: &Settled) -> Result<BTreeSet<PathBuf>, WallError> {
         if settled.denied.iter().any(above) {
             continue;
         }
-        // Around a folder where nothing can be written Landlock alone is enough, and a mount is not free.
-        if !settled.writable(path) && path.is_dir() {
-            continue;
-        }
         match held(path) {
             Some(place) => drop(places.insert(place)),
             None if settled.writable(path) => return Err(not_held(path)),
