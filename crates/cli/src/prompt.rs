@@ -1,5 +1,7 @@
 //! What the model is told before the user speaks. Nothing here changes within a session, so that prompt caches hit.
 
+use windlass_core::message::SURROUNDINGS;
+
 /// The built-in system prompt.
 pub(crate) const SYSTEM_PROMPT: &str = "\
 You are Windlass, an agent that gets work done in a folder on the user's machine, with tools.
@@ -22,7 +24,7 @@ pub(crate) const REQUIRE_DONE: &str = "\n\nWhen the work is finished and verifie
 /// What the model should know about where it is. It goes with the first message, not into the prompt's prefix.
 pub(crate) fn environment(cwd: &std::path::Path) -> String {
     format!(
-        "<environment>\nworking directory: {}\nplatform: {} {}\n</environment>",
+        "{SURROUNDINGS}\nworking directory: {}\nplatform: {} {}\n</environment>",
         cwd.display(),
         std::env::consts::OS,
         std::env::consts::ARCH

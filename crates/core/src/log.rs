@@ -13,7 +13,7 @@ mod session;
 use async_trait::async_trait;
 
 pub use self::history::History;
-pub use self::recover::{INTERRUPTED_TEXT, recover};
+pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
 pub use self::session::{
     Booking, Found, Label, NewSession, SessionInfo, SessionQuery, Spent, SpentBy, Standing, Totals,
 };

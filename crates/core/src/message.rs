@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 pub use self::memo::Memo;
 pub use self::part::{
-    Binary, Compaction, Compressed, Finish, FinishReason, ImageUrl, Part, Reasoning, Text, ToolCall,
-    ToolResult,
+    Binary, Compaction, Compressed, Finish, FinishReason, ImageUrl, Part, Reasoning, SURROUNDINGS, Text,
+    ToolCall, ToolResult,
 };
 use crate::clock::Timestamp;
 use crate::id::{MessageId, SessionId};

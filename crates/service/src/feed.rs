@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use windlass_api::{EVENT_VERSION, Envelope, Event, EventStream, SessionId};
+use windlass_core::id::MessageId;
 use windlass_core::log::{Entry, Store};
 
 /// How many state events may wait for one reader before it must read the store instead.
@@ -66,20 +67,11 @@ impl Feed {
         });
     }
 
-    /// The events of the turn that comes, up to its terminal one. This reader is the one the turn is for, so it has room.
-    pub(crate) fn follow_turn(&self) -> EventStream {
-        let mut reader = Reader {
+    /// Whoever a turn is for reads it from here, and has room for all of it.
+    pub(crate) fn reader(&self) -> Reader {
+        Reader {
             line: self.line(usize::MAX),
-        };
-        let mut over = false;
-        EventStream::new(stream::poll_fn(move |cx| {
-            if over {
-                return Poll::Ready(None);
-            }
-            let next = reader.poll_next_unpin(cx);
-            over = matches!(&next, Poll::Ready(Some(envelope)) if envelope.event.is_terminal());
-            next
-        }))
+        }
     }
 
     /// All events after `after`: those in the store, then those that happen.
@@ -159,11 +151,35 @@ enum Next {
     Over,
 }
 
-struct Reader {
+pub(crate) struct Reader {
     line: Arc<Mutex<Line>>,
 }
 
 impl Reader {
+    /// The events up to the next terminal one; of an input that waits, from its own message on.
+    pub(crate) fn turn(mut self, mut waits: Option<MessageId>) -> EventStream {
+        let mut over = false;
+        EventStream::new(stream::poll_fn(move |cx| {
+            loop {
+                if over {
+                    return Poll::Ready(None);
+                }
+                let Poll::Ready(next) = self.poll_next_unpin(cx) else {
+                    return Poll::Pending;
+                };
+                let is_own = |envelope: &Envelope| match (&waits, &envelope.event) {
+                    (Some(waits), Event::Message { message }) => message.id == *waits,
+                    (waits, _) => waits.is_none(),
+                };
+                if next.as_ref().is_none_or(is_own) {
+                    waits = None;
+                    over = next.as_ref().is_none_or(|envelope| envelope.event.is_terminal());
+                    return Poll::Ready(next);
+                }
+            }
+        }))
+    }
+
     fn poll(&self, cx: &mut Context<'_>) -> Poll<Next> {
         let mut line = lock(&self.line);
         if let Some(envelope) = line.waiting.pop_front() {

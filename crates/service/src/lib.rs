@@ -217,10 +217,11 @@ impl Client for Service {
         let session = submission.session.clone();
         let handle = self.handle(&session).await?;
         // Before the input is taken, so that nothing of its turn is missed.
-        let events = handle.feed.follow_turn();
-        self.order(&session, |answer| Order::Submit(submission, answer))
+        let reader = handle.feed.reader();
+        let waits = self
+            .order(&session, |answer| Order::Submit(submission, answer))
             .await??;
-        Ok(events)
+        Ok(reader.turn(waits))
     }
 
     async fn cancel(&self, session: &SessionId) -> bool {
@@ -253,9 +254,9 @@ impl Client for Service {
 
     async fn summarize(&self, session: &SessionId) -> Result<EventStream, ClientError> {
         let handle = self.handle(session).await?;
-        let events = handle.feed.follow_turn();
+        let reader = handle.feed.reader();
         self.order(session, Order::Summarize).await??;
-        Ok(events)
+        Ok(reader.turn(None))
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use windlass_api::{ClientError, Event, OnBusy, SessionInfo, Submission};
 use windlass_core::event::{FailureKind, Waiting};
+use windlass_core::id::MessageId;
 use windlass_core::log::{Durability, History, Lease, Opened, recover};
 use windlass_core::message::{FinishReason, Message, Part, Role};
 use windlass_core::turn::TurnReport;
@@ -23,9 +24,13 @@ use crate::{Inner, refused, title};
 /// How often a lease is renewed; it lasts three times as long.
 const RENEWAL: Duration = Duration::from_secs(10);
 
+/// What became of an input.
+pub(crate) type Accepted = Result<Option<MessageId>, ClientError>;
+
 /// What a session's task can be told.
 pub(crate) enum Order {
-    Submit(Submission, oneshot::Sender<Result<(), ClientError>>),
+    /// Answers with the message's id when it has to wait for its turn.
+    Submit(Submission, oneshot::Sender<Accepted>),
     Summarize(oneshot::Sender<Result<(), ClientError>>),
     Cancel(oneshot::Sender<bool>),
     Close,
@@ -144,7 +149,7 @@ impl Live {
     async fn submit(
         &mut self,
         submission: Submission,
-        answer: oneshot::Sender<Result<(), ClientError>>,
+        answer: oneshot::Sender<Accepted>,
         inbox: &mut mpsc::Receiver<Order>,
     ) {
         let message = match self.message(submission) {
@@ -157,7 +162,7 @@ impl Live {
         if let Err(error) = self.sink.store(vec![event], Durability::Process).await {
             return drop(answer.send(Err(refused(error))));
         }
-        let _ = answer.send(Ok(()));
+        let _ = answer.send(Ok(None));
         self.history.push(Arc::clone(&message));
         self.turn(&message, inbox).await;
     }
@@ -265,25 +270,26 @@ impl Live {
     }
 
     /// Takes an input while a turn runs.
-    async fn submit_busy(&mut self, submission: Submission, steering: &Steering) -> Result<(), ClientError> {
+    async fn submit_busy(&mut self, submission: Submission, steering: &Steering) -> Accepted {
         let on_busy = submission.on_busy;
         let message = self.message(submission)?;
         match on_busy {
             OnBusy::Refuse => Err(ClientError::Busy(self.info.id.clone())),
             OnBusy::Steer => {
                 steering.say(message);
-                Ok(())
+                Ok(None)
             }
             OnBusy::Queue if self.queue.len() >= self.inner.options.queue => {
                 Err(ClientError::QueueFull(self.info.id.clone()))
             }
             OnBusy::Queue => {
+                let id = message.id.clone();
                 self.queue.push_back(Arc::new(message));
                 let stored = self.sink.store(vec![self.queued()], Durability::Process).await;
                 if stored.is_err() {
                     self.queue.pop_back();
                 }
-                stored.map_err(refused)
+                stored.map(|()| Some(id)).map_err(refused)
             }
         }
     }

@@ -47,10 +47,10 @@ pub(crate) fn make(inner: &Arc<Inner>, info: &mut SessionInfo, message: &Message
     });
 }
 
-/// What the user wrote last: front ends put what they add before it.
+/// What the user wrote: the first text that is not about the surroundings. What the form of the answer must be comes after.
 fn prompt(message: &Message) -> String {
-    let texts = message.parts.iter().rev().find_map(|part| match part {
-        Part::Text(text) => Some(text.text.as_str()),
+    let texts = message.parts.iter().find_map(|part| match part {
+        Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
         _ => None,
     });
     texts.unwrap_or_default().chars().take(SHOWN).collect()
@@ -130,6 +130,19 @@ async fn ask(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// SES-6: the title is about what the user said, whatever a front end puts around it.
+    #[test]
+    fn the_title_is_the_users() {
+        let parts = [
+            "<environment>\nx\n</environment>",
+            "Fix the bug",
+            "Answer as JSON",
+        ];
+        let parts = parts.into_iter().map(Part::text).collect();
+        let message = Message::new(&"s".into(), Role::User, parts, windlass_core::clock::Timestamp(1));
+        assert_eq!(prompt(&message), "Fix the bug");
+    }
 
     /// SES-6: a title is one line of at most 50 characters.
     #[test]

@@ -65,7 +65,7 @@ fn write_message(text: &mut String, message: &Message, tools: &[Arc<Message>]) {
         tools.iter().flat_map(|tool| tool.results()).map(Some).collect();
     for part in &message.parts {
         match part {
-            Part::Text(part) if part.text.starts_with("<environment>") => {
+            Part::Text(part) if part.is_surroundings() => {
                 fold(text, "Environment", &part.text);
             }
             Part::Text(part) => paragraph(text, &part.text),

@@ -46,7 +46,7 @@ pub(super) fn messages<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<A
 /// What a user wrote, without what Windlass put before it.
 pub(super) fn said(message: &Message) -> String {
     let texts = message.parts.iter().filter_map(|part| match part {
-        windlass_api::Part::Text(text) if !text.text.starts_with("<environment>") => Some(text.text.as_str()),
+        windlass_api::Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
         _ => None,
     });
     texts.collect::<Vec<_>>().join("\n")

@@ -107,7 +107,8 @@ fn of(call: &ToolCall, event: &Event) -> ToolResult {
     result
 }
 
-fn interrupted(call: &ToolCall) -> ToolResult {
+/// The result of a call that may have run.
+pub fn interrupted(call: &ToolCall) -> ToolResult {
     ToolResult {
         call_id: call.id.clone(),
         name: call.name.clone(),

@@ -45,6 +45,16 @@ pub struct Text {
     pub text: String,
 }
 
+/// What the text about a user's surroundings begins with. A front end puts it beside what the user said.
+pub const SURROUNDINGS: &str = "<environment>";
+
+impl Text {
+    /// Whether a front end said this, about the user's surroundings, and not the user.
+    pub fn is_surroundings(&self) -> bool {
+        self.text.starts_with(SURROUNDINGS)
+    }
+}
+
 /// Reasoning, forwarded verbatim to the provider it came from and to no other.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Reasoning {

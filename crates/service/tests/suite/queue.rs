@@ -59,7 +59,12 @@ async fn a_busy_session_takes_inputs_as_they_ask() {
     assert_eq!(full, Some(ClientError::QueueFull(session.clone())));
     bed.gate.notify_one();
     all(events).await;
-    drop(queued);
+    let own = all(queued).await;
+    assert_eq!(
+        texts(&own),
+        ["later", "second"],
+        "a queued input hears its own turn"
+    );
     service.close().await;
     let seen = bed.provider.seen();
     assert!(seen[1].contains("user: mind the gap"), "{}", seen[1]);

@@ -180,7 +180,7 @@ fn searchable(message: &Message) -> String {
     for part in &message.parts {
         let _ = match part {
             // What a front end says about the surroundings is the same in every session.
-            Part::Text(part) if part.text.starts_with("<environment>") => Ok(()),
+            Part::Text(part) if part.is_surroundings() => Ok(()),
             Part::Text(part) => writeln!(text, "{}", part.text),
             Part::ToolCall(call) => writeln!(text, "{} {}", call.name, call.input),
             _ => Ok(()),

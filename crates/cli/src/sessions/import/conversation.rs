@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_api::{CallId, Event, FinishReason, Label, Message, Part, Role, SessionId};
 use windlass_core::clock::Timestamp;
-use windlass_core::log::INTERRUPTED_TEXT;
+use windlass_core::log::interrupted;
 use windlass_core::message::{Binary, ImageUrl, Reasoning, ToolCall, ToolResult};
 
 use super::Imported;
@@ -209,14 +209,7 @@ impl Turn {
 fn take(results: &mut Vec<(CallId, ToolResult)>, call: &ToolCall) -> ToolResult {
     match results.iter().position(|(id, _)| *id == call.id) {
         Some(place) => results.remove(place).1,
-        None => ToolResult {
-            call_id: call.id.clone(),
-            name: call.name.clone(),
-            content: INTERRUPTED_TEXT.to_owned(),
-            metadata: None,
-            is_error: true,
-            images: Vec::new(),
-        },
+        None => interrupted(call),
     }
 }
 
