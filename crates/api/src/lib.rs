@@ -16,7 +16,9 @@ use async_trait::async_trait;
 use futures_util::Stream;
 use futures_util::stream::BoxStream;
 
-pub use windlass_core::event::{DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, StepStatus, Waiting};
+pub use windlass_core::event::{
+    DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, SessionEvent, StepStatus, Waiting,
+};
 pub use windlass_core::id::{CallId, MessageId, SessionId};
 pub use windlass_core::log::{Label, SessionInfo};
 pub use windlass_core::message::{FinishReason, Message, Part, Role};

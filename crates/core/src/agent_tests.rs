@@ -12,6 +12,7 @@ use serde_json::json;
 
 use self::tools::{Admin, Done, Echo, Hang, Note};
 use super::*;
+use crate::event::SessionEvent;
 use crate::middleware::{IterationView, Verdict};
 use crate::model::{Model, ModelRegistry};
 use crate::permission::{Decision, Denial, Proposal};
@@ -551,7 +552,7 @@ async fn auto_compaction() {
     let events = events(&agent, "go").await;
     let compactions: Vec<_> = events
         .iter()
-        .filter(|event| matches!(event, Event::Compaction { .. }))
+        .filter(|event| matches!(event, Event::Session(SessionEvent::Compaction { .. })))
         .collect();
     assert!(!compactions.is_empty(), "{:?}", kinds(&events));
     assert!(

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Timestamp;
-use crate::event::Event;
+use crate::event::{Event, SessionEvent};
 use crate::id::SessionId;
 use crate::message::{Binary, Compaction, Message, Part, Role};
 use crate::middleware::{IterationView, Middleware, Verdict};
@@ -105,11 +105,11 @@ async fn tell(
             message: Arc::clone(message),
         })
         .collect();
-    events.push(Event::Compaction {
+    events.push(Event::Session(SessionEvent::Compaction {
         before,
         after,
         history: new.iter().map(|message| message.id.clone()).collect(),
-    });
+    }));
     for event in events {
         deps.events
             .record(event)

@@ -117,16 +117,6 @@ pub enum Event {
         /// What the call was for.
         cause: String,
     },
-    /// The context was made smaller.
-    Compaction {
-        /// Tokens before.
-        before: u64,
-        /// Tokens after.
-        after: u64,
-        /// The messages of the conversation from here on, in order; the others are still in the record.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        history: Vec<MessageId>,
-    },
     /// A request failed and will be sent again.
     Retry {
         /// Which retry this is, from 1.
@@ -198,6 +188,35 @@ pub enum Event {
     /// Something that waits: for a person, or for its turn.
     #[serde(untagged)]
     Waiting(Waiting),
+    /// Something about the conversation as a whole.
+    #[serde(untagged)]
+    Session(SessionEvent),
+}
+
+/// What became of a conversation as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SessionEvent {
+    /// The context was made smaller.
+    Compaction {
+        /// Tokens before.
+        before: u64,
+        /// Tokens after.
+        after: u64,
+        /// The messages of the conversation from here on, in order; the others are still in the record.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        history: Vec<MessageId>,
+    },
+    /// The conversation goes on from how it stood before a message. What came after is still in the record.
+    Rewind {
+        /// The number of the last entry that counts.
+        to: u64,
+    },
+    /// The session has a title now.
+    Title {
+        /// The title.
+        title: String,
+    },
 }
 
 /// What waits: a call for a person's answer, an input for its turn.

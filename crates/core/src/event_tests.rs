@@ -73,11 +73,13 @@ fn samples() -> Vec<Event> {
             cost_usd: Some(0.1),
             cause: "turn".into(),
         },
-        Event::Compaction {
+        Event::Session(SessionEvent::Compaction {
             before: 9,
             after: 3,
             history: vec!["m".into()],
-        },
+        }),
+        Event::Session(SessionEvent::Rewind { to: 4 }),
+        Event::Session(SessionEvent::Title { title: "t".into() }),
         Event::Retry {
             attempt: 1,
             max_attempts: 8,

@@ -53,6 +53,7 @@
 //! What it deliberately does not do: store anything, know a vendor, spawn a process, or keep state between turns.
 
 pub mod agent;
+pub mod checkpoint;
 pub mod clock;
 pub mod compact;
 pub mod context;

@@ -237,7 +237,7 @@ async fn all(writes: Vec<JoinHandle<Result<(), LogError>>>) -> Result<(), LogErr
 fn is_barrier(event: &Event) -> bool {
     matches!(
         event,
-        Event::Message { .. } | Event::Compaction { .. } | Event::Waiting(_)
+        Event::Message { .. } | Event::Session(_) | Event::Waiting(_)
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use windlass_api::{DeltaKind, Envelope, Event, StepStatus};
+use windlass_api::{DeltaKind, Envelope, Event, SessionEvent, StepStatus};
 
 use super::spinner::Spinner;
 use super::{Printer, RunResult};
@@ -81,7 +81,7 @@ impl Style {
                     "{message}; trying again in {seconds:.1} s ({attempt} of {max_attempts})"
                 ));
             }
-            Event::Compaction { before, after, .. } => {
+            Event::Session(SessionEvent::Compaction { before, after, .. }) => {
                 self.note(&format!("Compacting: {before}→{after} tokens"));
             }
             _ => {}
@@ -250,7 +250,7 @@ impl Printer for TextPrinter {
                 }
                 self.spinner.wait_for("thinking");
             }
-            Event::Warning { .. } | Event::Error { .. } | Event::Compaction { .. } => {
+            Event::Warning { .. } | Event::Error { .. } | Event::Session(_) => {
                 self.spinner.clear();
                 self.style.notice_event(&envelope.event);
             }

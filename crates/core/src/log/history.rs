@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Entry;
-use crate::event::Event;
+use crate::event::{Event, SessionEvent};
 use crate::id::MessageId;
 use crate::message::Message;
 
@@ -19,17 +19,19 @@ impl History {
     /// The history that entries tell.
     pub fn read<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
         let mut history = Self::default();
-        for entry in entries {
+        for entry in counting(entries) {
             history.apply(&entry.event);
         }
         history
     }
 
-    /// Takes one event in.
+    /// Takes one event in. A rewind needs the entries before it: [`Self::read`] them.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Message { message } => self.put(message),
-            Event::Compaction { history, .. } if !history.is_empty() => self.select(history),
+            Event::Session(SessionEvent::Compaction { history, .. }) if !history.is_empty() => {
+                self.select(history)
+            }
             _ => {}
         }
     }
@@ -65,4 +67,34 @@ impl History {
         all.retain(|message| !ids.contains(&message.id));
         self.left_out = all;
     }
+}
+
+/// The entries that count: without those that a rewind left behind.
+///
+/// Entries are a tree whose branches begin at rewinds. What counts is the way from its root to where the last one stands.
+fn counting<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<&'a Entry> {
+    let mut nodes: Vec<(&Entry, Option<usize>)> = Vec::new();
+    // Where the conversation stood after each entry.
+    let mut stood: Vec<(u64, Option<usize>)> = Vec::new();
+    let mut here = None;
+    for entry in entries {
+        if let Event::Session(SessionEvent::Rewind { to }) = entry.event {
+            let before = stood.partition_point(|(seq, _)| *seq <= to);
+            here = before
+                .checked_sub(1)
+                .and_then(|last| stood.get(last))
+                .and_then(|(_, stood)| *stood);
+        } else {
+            nodes.push((entry, here));
+            here = Some(nodes.len() - 1);
+        }
+        stood.push((entry.seq, here));
+    }
+    let mut way = Vec::with_capacity(nodes.len());
+    while let Some((entry, before)) = here.and_then(|here| nodes.get(here)) {
+        way.push(*entry);
+        here = *before;
+    }
+    way.reverse();
+    way
 }

@@ -1,6 +1,6 @@
 //! Sessions from their beginning to their end.
 
-use windlass_api::{Begin, Client, ClientError, Event};
+use windlass_api::{Begin, Client, ClientError, Event, SessionEvent};
 use windlass_core::log::{Ledger, SessionLog, Sessions, SpentBy, Standing};
 use windlass_core::script::Scene;
 use windlass_service::Options;
@@ -97,7 +97,7 @@ async fn a_session_is_summarized_on_demand() {
     assert!(
         events
             .iter()
-            .any(|envelope| matches!(envelope.event, Event::Compaction { .. })),
+            .any(|envelope| matches!(envelope.event, Event::Session(SessionEvent::Compaction { .. }))),
         "{events:?}"
     );
     service.close().await;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::clock::Timestamp;
-use windlass_core::event::Event;
+use windlass_core::event::{Event, SessionEvent};
 use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{Batch, DraftChange, Entry, Lease, LogError, Opened};
 use windlass_core::message::{Message, Part, Role};
@@ -101,7 +101,16 @@ fn reflect(connection: &Connection, id: &SessionId, seq: u64, event: &Event) -> 
             "UPDATE session SET context_tokens = ?2 WHERE id = ?1",
             &[&id.as_str(), &signed(usage.total_input() + usage.output)],
         ),
-        Event::Compaction { history, .. } => compacted(connection, id, history),
+        Event::Session(SessionEvent::Compaction { history, .. }) => compacted(connection, id, history),
+        // What counts again may be anything; the next compaction says better.
+        Event::Session(SessionEvent::Rewind { .. }) => update(
+            "UPDATE session SET base_seq = 1, summary = NULL WHERE id = ?1",
+            &[&id.as_str()],
+        ),
+        Event::Session(SessionEvent::Title { title }) => update(
+            "UPDATE session SET title = ?2 WHERE id = ?1",
+            &[&id.as_str(), title],
+        ),
         Event::Final { .. } => standing("answered"),
         Event::Canceled { .. } => standing("canceled"),
         Event::Failed { .. } => standing("failed"),
@@ -276,7 +285,7 @@ fn history(connection: &Connection, id: &SessionId, base: i64) -> Result<Vec<Ent
     let mut select = connection
         .prepare_cached(
             "SELECT seq, time, payload FROM entry WHERE session = ?1 AND seq >= ?2 \
-             AND kind IN ('message', 'compaction', 'queue', 'tool_result', 'final', 'canceled', 'failed') \
+             AND kind IN ('message', 'compaction', 'rewind', 'queue', 'tool_result', 'final', 'canceled', 'failed') \
              AND (kind <> 'tool_result' OR seq > (SELECT coalesce(max(seq), 0) FROM entry WHERE session = ?1 \
              AND kind IN ('final', 'canceled', 'failed'))) ORDER BY seq",
         )

@@ -1,7 +1,7 @@
 //! Writing a session and reading it back.
 
 use windlass_core::clock::Timestamp;
-use windlass_core::event::Event;
+use windlass_core::event::{Event, SessionEvent};
 use windlass_core::id::MessageId;
 use windlass_core::log::{
     Blobs, DraftChange, History, LogError, Preferences, SessionLog, Sessions, Standing,
@@ -105,11 +105,11 @@ async fn opening_reads_from_the_last_summary() {
     };
     let kept = vec![ids[48].clone(), message.id.clone(), ids[49].clone()];
     events.push(summary.clone());
-    events.push(Event::Compaction {
+    events.push(Event::Session(SessionEvent::Compaction {
         before: 9,
         after: 1,
         history: kept.clone(),
-    });
+    }));
     append(&bed.store, &opened.lease, 1, events).await;
     bed.store.release(&opened.lease).await.unwrap();
     let again = bed
