@@ -5,6 +5,7 @@ mod iterations;
 mod prefix;
 mod start;
 mod tools;
+mod undo;
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -27,16 +28,19 @@ pub(crate) enum Group {
     Prefix,
     /// Tools on their own: searching a big tree, the wall, reads side by side.
     Tools,
+    /// What is kept for taking files back.
+    Undo,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
         Self::Deltas,
         Self::Prefix,
         Self::Tools,
+        Self::Undo,
     ];
 
     pub(crate) fn measure(self, lab: &Lab) -> Result<Vec<Figure>> {
@@ -47,6 +51,7 @@ impl Group {
             Self::Deltas => deltas::measure(lab),
             Self::Prefix => prefix::measure(lab),
             Self::Tools => tools::measure(lab),
+            Self::Undo => undo::measure(lab),
         }
     }
 }

@@ -12,6 +12,7 @@ mod process;
 mod record;
 mod report;
 mod server;
+mod survey;
 mod wall;
 mod wire;
 
@@ -26,6 +27,7 @@ use crate::floor::ClientOptions;
 use crate::lab::Lab;
 use crate::launch::LaunchOptions;
 use crate::server::ServeOptions;
+use crate::survey::SurveyOptions;
 
 /// Measures the speed of Windlass.
 #[derive(Debug, Parser)]
@@ -58,6 +60,8 @@ enum Part {
     Bare(ClientOptions),
     /// Start a program that does nothing, again and again, without and with the wall.
     Launch(LaunchOptions),
+    /// Look at a workspace.
+    Survey(SurveyOptions),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
         Some(Part::Floor(client)) => floor::floor(client).map(|()| true),
         Some(Part::Bare(client)) => bare::send_once(client).map(|()| true),
         Some(Part::Launch(launch)) => launch::launch(launch).map(|()| true),
+        Some(Part::Survey(options)) => survey::survey(options).map(|()| true),
         None => measure(&options),
     };
     match done {

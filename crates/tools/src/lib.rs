@@ -53,6 +53,7 @@ mod ask_user;
 mod bash;
 mod bash_job;
 mod blocking;
+mod checkpoint;
 pub mod declared;
 mod diff;
 mod disk;
@@ -91,6 +92,7 @@ use std::time::Duration;
 
 use windlass_core::tool::ToolSet;
 
+pub use self::checkpoint::{CheckpointLimits, Tracker};
 pub use self::environment::child_environment;
 pub use self::fetch::FetchConfig;
 pub use self::ground::Ground;

@@ -30,7 +30,7 @@ impl History {
         match event {
             Event::Message { message } => self.put(message),
             Event::Session(SessionEvent::Compaction { history, .. }) if !history.is_empty() => {
-                self.select(history)
+                self.select(history);
             }
             _ => {}
         }

@@ -46,6 +46,11 @@ impl ToolSet {
         self.by_name.get(name).and_then(|&index| self.tools.get(index))
     }
 
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn AnyTool>> {
+        self.tools.iter()
+    }
+
     /// What a model sees, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.iter().map(|tool| tool.spec().clone()).collect()

@@ -1,0 +1,34 @@
+//! Looks at a workspace as the first command of a turn does.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use windlass_core::clock::SystemClock;
+use windlass_tools::{CheckpointLimits, Ground, Tracker};
+
+/// What to look at.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SurveyOptions {
+    /// The workspace.
+    #[arg(long)]
+    pub(crate) workspace: PathBuf,
+    /// Where what is known of it is kept.
+    #[arg(long)]
+    pub(crate) data: PathBuf,
+}
+
+pub(crate) fn survey(options: &SurveyOptions) -> Result<()> {
+    let tracker = Tracker::new(
+        &Ground::new(&options.workspace, None),
+        &options.data,
+        &"bench".into(),
+        Arc::new(SystemClock::default()),
+        CheckpointLimits::default(),
+    );
+    if tracker.survey()? == 0 {
+        bail!("nothing was found");
+    }
+    Ok(())
+}

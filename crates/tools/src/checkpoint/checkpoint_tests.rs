@@ -1,0 +1,424 @@
+//! Files are taken back exactly, whatever was done to them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use windlass_core::checkpoint::Changed;
+use windlass_core::clock::SystemClock;
+
+use super::files::Scope;
+use super::journal::Record;
+use super::node::Bytes;
+use super::*;
+
+struct Case {
+    workspace: tempfile::TempDir,
+    data: tempfile::TempDir,
+}
+
+impl Case {
+    fn new() -> Self {
+        Self {
+            workspace: tempfile::tempdir().unwrap(),
+            data: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn root(&self) -> PathBuf {
+        fs::canonicalize(self.workspace.path()).unwrap()
+    }
+
+    fn tracker(&self) -> Tracker {
+        self.limited(CheckpointLimits::default())
+    }
+
+    fn limited(&self, limits: CheckpointLimits) -> Tracker {
+        let ground = Ground::new(&self.root(), None);
+        let clock = Arc::new(SystemClock::default());
+        Tracker::new(&ground, self.data.path(), &"s-1".into(), clock, limits)
+    }
+
+    /// One turn: each step is a call that may do anything.
+    fn turn(&self, tracker: &Tracker, steps: &[&dyn Fn(&Path)]) {
+        begin(tracker);
+        for step in steps {
+            tracker.0.begin("bash", &Scope::Everything).unwrap();
+            step(&self.root());
+            tracker.0.end("bash", None).unwrap();
+        }
+    }
+
+    fn state(&self) -> BTreeMap<PathBuf, String> {
+        let mut all = BTreeMap::new();
+        collect(&self.root(), &mut all);
+        all
+    }
+}
+
+fn begin(tracker: &Tracker) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(tracker.begin_turn("m".into(), "do it".to_owned()));
+}
+
+fn collect(folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let data = fs::symlink_metadata(&path).unwrap();
+        let mode = data.permissions().mode() & 0o7777;
+        let text = if data.is_symlink() {
+            format!("link {}", fs::read_link(&path).unwrap().display())
+        } else if data.is_dir() {
+            collect(&path, all);
+            format!("folder {mode:o}")
+        } else {
+            format!("file {mode:o} {:?}", fs::read(&path).unwrap())
+        };
+        all.insert(path, text);
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Deed {
+    Write(String, Vec<u8>),
+    Remove(String),
+    Rename(String, String),
+    Folder(String),
+    Mode(String, u32),
+    Link(String, String),
+}
+
+impl Deed {
+    /// Does it as far as it can be done; what cannot be done is no change.
+    fn act(&self, root: &Path) {
+        match self {
+            Self::Write(path, content) => drop(fs::write(root.join(path), content)),
+            Self::Remove(path) => {
+                let path = root.join(path);
+                let is_folder = fs::symlink_metadata(&path).is_ok_and(|data| data.is_dir());
+                let _ = if is_folder {
+                    fs::remove_dir_all(path)
+                } else {
+                    fs::remove_file(path)
+                };
+            }
+            Self::Rename(from, to) => drop(fs::rename(root.join(from), root.join(to))),
+            Self::Folder(path) => drop(fs::create_dir(root.join(path))),
+            Self::Mode(path, mode) => {
+                let path = root.join(path);
+                if fs::symlink_metadata(&path).is_ok_and(|data| !data.is_symlink()) {
+                    drop(fs::set_permissions(path, fs::Permissions::from_mode(*mode)));
+                }
+            }
+            Self::Link(path, target) => drop(symlink(target, root.join(path))),
+        }
+    }
+}
+
+fn paths() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec!["a", "b", "c", "ü"]);
+    prop::collection::vec(name, 1..4).prop_map(|names| names.join("/"))
+}
+
+fn deeds() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        4 => (paths(), prop::collection::vec(any::<u8>(), 0..3)).prop_map(|(path, content)| Deed::Write(path, content)),
+        2 => paths().prop_map(Deed::Remove),
+        2 => (paths(), paths()).prop_map(|(from, to)| Deed::Rename(from, to)),
+        3 => paths().prop_map(Deed::Folder),
+        1 => (paths(), prop::sample::select(vec![0o600, 0o755, 0o700, 0o444])).prop_map(|(path, mode)| Deed::Mode(path, mode | 0o200)),
+        1 => (paths(), paths()).prop_map(|(path, target)| Deed::Link(path, target)),
+    ]
+}
+
+/// The deeds of each call of each turn.
+fn scripts() -> impl Strategy<Value = Vec<Vec<Vec<Deed>>>> {
+    let call = prop::collection::vec(deeds(), 0..6);
+    prop::collection::vec(prop::collection::vec(call, 1..4), 1..5)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// SES-11: whatever was done in however many turns, going back to any of them gives exactly what was there, and
+    /// doing it again gives exactly what there was; also when the process in between was a new one.
+    #[test]
+    fn every_checkpoint_can_be_gone_back_to(script in scripts(), to in any::<prop::sample::Index>(), twice: bool) {
+        let case = Case::new();
+        let mut tracker = case.tracker();
+        let mut states = Vec::new();
+        for (number, calls) in script.iter().enumerate() {
+            states.push(case.state());
+            let steps: Vec<_> = calls.iter().map(|deeds| |root: &Path| deeds.iter().for_each(|deed| deed.act(root))).collect();
+            let steps: Vec<&dyn Fn(&Path)> = steps.iter().map(|step| step as _).collect();
+            case.turn(&tracker, &steps);
+            if number % 2 == 1 {
+                tracker = case.tracker();
+            }
+        }
+        let last = case.state();
+        let to = to.index(script.len());
+        let first = tracker.0.rewind_to(to as u64 + 1, Force::Never).unwrap();
+        prop_assert_eq!(&first.uncovered, &Vec::<String>::new());
+        prop_assert_eq!(&case.state(), &states[to]);
+        if twice && to > 0 {
+            case.tracker().0.rewind_to(to as u64, Force::Never).unwrap();
+            prop_assert_eq!(&case.state(), &states[to - 1]);
+            case.tracker().0.redo_last(Force::Never).unwrap();
+            prop_assert_eq!(&case.state(), &states[to]);
+        }
+        case.tracker().0.redo_last(Force::Never).unwrap();
+        prop_assert_eq!(&case.state(), &last);
+        prop_assert!(case.tracker().0.redo_last(Force::Never).is_err());
+    }
+
+    /// SES-11: a process that is stopped while it takes files back is finished by the next one.
+    #[test]
+    fn half_a_rewind_is_finished(script in scripts(), done in any::<prop::sample::Index>()) {
+        let case = Case::new();
+        let tracker = case.tracker();
+        let before = case.state();
+        for calls in &script {
+            let steps: Vec<_> = calls.iter().map(|deeds| |root: &Path| deeds.iter().for_each(|deed| deed.act(root))).collect();
+            let steps: Vec<&dyn Fn(&Path)> = steps.iter().map(|step| step as _).collect();
+            case.turn(&tracker, &steps);
+        }
+        let files = &tracker.0;
+        let told = files.told().unwrap();
+        let (changes, _) = journal::merge(told.turns.values().flat_map(|turn| turn.calls.iter().flatten()));
+        let back: Vec<_> = changes.iter().map(node::Change::back).collect();
+        files.add_for_test(&Record::Moving { turns: told.turns.keys().copied().collect(), changes: back.clone(), forth: false });
+        // Part of it, and a file that was being written.
+        let part = &back[..done.index(back.len() + 1)];
+        files.restore_for_test(part);
+        fs::write(case.root().join(".windlass-undo"), "half").unwrap();
+        let next = case.tracker();
+        begin(&next);
+        if back.iter().all(|change| change.path.0.contains(&b'/')) {
+            fs::remove_file(case.root().join(".windlass-undo")).unwrap();
+        }
+        prop_assert_eq!(case.state(), before);
+        prop_assert!(next.0.told().unwrap().moving.is_none());
+        next.0.redo_last(Force::Never).unwrap();
+    }
+}
+
+/// SES-11: what somebody else did to a file in between is not lost without a word; by force it is, and comes back.
+#[test]
+fn changes_of_others_are_left_alone() {
+    let case = Case::new();
+    let tracker = case.tracker();
+    let (a, b) = (case.root().join("a"), case.root().join("b"));
+    fs::write(&a, "1").unwrap();
+    case.turn(&tracker, &[&|root| fs::write(root.join("a"), "2").unwrap()]);
+    case.turn(&tracker, &[&|root| fs::write(root.join("b"), "x").unwrap()]);
+    fs::write(&a, "mine").unwrap();
+    tracker.0.rewind_to(2, Force::Never).unwrap();
+    assert!(!b.exists());
+    let refused = tracker.0.rewind_to(1, Force::Never).unwrap_err();
+    assert_eq!(refused, CheckpointError::Conflict(vec!["a".to_owned()]));
+    assert_eq!(fs::read_to_string(&a).unwrap(), "mine");
+    tracker.0.rewind_to(1, Force::Always).unwrap();
+    assert_eq!(fs::read_to_string(&a).unwrap(), "1");
+    tracker.0.redo_last(Force::Never).unwrap();
+    assert_eq!(fs::read_to_string(&a).unwrap(), "mine");
+    // Between two turns of one rewind, too.
+    case.turn(&tracker, &[&|root| fs::write(root.join("a"), "3").unwrap()]);
+    let refused = tracker.0.rewind_to(1, Force::Never).unwrap_err();
+    assert_eq!(refused, CheckpointError::Conflict(vec!["a".to_owned()]));
+}
+
+/// SES-11: a tool that names its files costs a look at those, also of the folders it makes; what a command does to the
+/// same files is told apart.
+#[test]
+fn named_files_and_commands_mix() {
+    let case = Case::new();
+    let tracker = case.tracker();
+    let root = case.root();
+    fs::write(root.join("kept"), "k").unwrap();
+    let before = case.state();
+    begin(&tracker);
+    let named = |path: &str, content: &str| {
+        let scope = Scope::Paths(vec![Bytes::of(Path::new(path))]);
+        let paths = tracker.0.begin("write_file", &scope).unwrap();
+        let file = root.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, content).unwrap();
+        tracker.0.end("write_file", paths).unwrap();
+    };
+    named("x/y/new", "1");
+    assert!(!case.data.path().join("index").exists(), "nothing was scanned");
+    let run = |deed: &dyn Fn()| {
+        tracker.0.begin("bash", &Scope::Everything).unwrap();
+        deed();
+        tracker.0.end("bash", None).unwrap();
+    };
+    run(&|| fs::write(root.join("kept"), "c").unwrap());
+    named("kept", "n");
+    // Back to what it was at the scan before.
+    run(&|| fs::write(root.join("kept"), "c").unwrap());
+    named("x/z", "2");
+    run(&|| fs::remove_dir_all(root.join("x")).unwrap());
+    let told = tracker.0.told().unwrap();
+    let calls = &told.turns[&1].calls;
+    let names: Vec<Vec<String>> = calls
+        .iter()
+        .map(|changes| changes.iter().map(|change| change.path.to_string()).collect())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            vec!["x", "x/y", "x/y/new"],
+            vec!["kept"],
+            vec!["kept"],
+            vec!["kept"],
+            vec!["x/z"],
+            vec!["x", "x/y", "x/y/new", "x/z"]
+        ]
+    );
+    let checkpoint = listed(&told.turns[&1]);
+    assert_eq!((checkpoint.files, checkpoint.tools.len()), (1, 2));
+    let shown = tracker.0.show_turn(1).unwrap();
+    assert_eq!(shown[0].what, Changed::Modified);
+    assert!(shown[0].diff.as_deref().unwrap().contains("-k\n"), "{shown:?}");
+    tracker.0.rewind_to(1, Force::Never).unwrap();
+    assert_eq!(case.state(), before);
+}
+
+/// SES-11: what is not covered is said: large files, ignored trees, pipes; and it is left as it is.
+#[test]
+fn what_is_not_covered_is_said() {
+    let case = Case::new();
+    let tracker = case.limited(CheckpointLimits {
+        file: 10,
+        ignored: 100,
+        ..CheckpointLimits::default()
+    });
+    let root = case.root();
+    fs::write(root.join(".gitignore"), "out/\nsmall/\n").unwrap();
+    fs::create_dir(root.join(".git")).unwrap();
+    fs::write(root.join(".git/HEAD"), "1").unwrap();
+    fs::write(root.join("large"), "0123456789 and more").unwrap();
+    case.turn(
+        &tracker,
+        &[&|root| {
+            fs::write(root.join("large"), "something else entirely").unwrap();
+            fs::create_dir(root.join("out")).unwrap();
+            for name in 0..20 {
+                fs::write(root.join(format!("out/{name}")), "12345678").unwrap();
+            }
+            fs::create_dir(root.join("small")).unwrap();
+            fs::write(root.join("small/x"), "1").unwrap();
+            fs::write(root.join(".git/HEAD"), "2").unwrap();
+        }],
+    );
+    let restored = tracker.0.rewind_to(1, Force::Never).unwrap();
+    assert_eq!(
+        restored.uncovered,
+        [
+            "large: larger than the limit for one file",
+            "out: ignored by version control, and larger than the limit for that"
+        ]
+    );
+    assert!(root.join("out/7").exists() && !root.join("small").exists());
+    assert_eq!(fs::read_to_string(root.join(".git/HEAD")).unwrap(), "2");
+    assert_eq!(
+        fs::read_to_string(root.join("large")).unwrap(),
+        "something else entirely"
+    );
+}
+
+/// SES-11: a folder with more files than the limit is covered as far as file tools go, and that is said.
+#[test]
+fn a_huge_folder_is_covered_for_file_tools() {
+    let case = Case::new();
+    let root = case.root();
+    for name in 0..20 {
+        fs::write(root.join(format!("f{name}")), "x").unwrap();
+    }
+    let tracker = case.limited(CheckpointLimits {
+        entries: 10,
+        ..CheckpointLimits::default()
+    });
+    begin(&tracker);
+    let scope = Scope::Paths(vec![Bytes::of(Path::new("f1"))]);
+    let paths = tracker.0.begin("edit_file", &scope).unwrap();
+    fs::write(root.join("f1"), "y").unwrap();
+    tracker.0.end("edit_file", paths).unwrap();
+    tracker.0.begin("bash", &Scope::Everything).unwrap();
+    fs::write(root.join("f2"), "y").unwrap();
+    tracker.0.end("bash", None).unwrap();
+    let restored = tracker.0.rewind_to(1, Force::Never).unwrap();
+    assert_eq!(restored.uncovered.len(), 1);
+    assert!(
+        restored.uncovered[0].contains("more than 10 files"),
+        "{restored:?}"
+    );
+    assert_eq!(fs::read_to_string(root.join("f1")).unwrap(), "x");
+    assert_eq!(fs::read_to_string(root.join("f2")).unwrap(), "y");
+}
+
+/// SES-11: what a call did whose process was stopped is found when the session goes on.
+#[test]
+fn an_interrupted_call_is_covered() {
+    let case = Case::new();
+    let root = case.root();
+    fs::write(root.join("a"), "1").unwrap();
+    let before = case.state();
+    let tracker = case.tracker();
+    begin(&tracker);
+    tracker.0.begin("bash", &Scope::Everything).unwrap();
+    fs::write(root.join("a"), "2").unwrap();
+    fs::write(root.join("b"), "new").unwrap();
+    drop(tracker);
+    let next = case.tracker();
+    begin(&next);
+    let restored = next.0.rewind_to(1, Force::Never).unwrap();
+    assert_eq!(restored.changes.len(), 2);
+    assert_eq!(case.state(), before);
+    // Half a line at the end of the journal hides nothing.
+    let journal = fs::read_dir(case.data.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path().join("sessions/s-1.jsonl"))
+        .find(|path| path.exists())
+        .unwrap();
+    let mut text = fs::read(&journal).unwrap();
+    text.extend_from_slice(b"{\"begun\":{\"tool\":\"ba");
+    fs::write(&journal, &text).unwrap();
+    let next = case.tracker();
+    next.0.redo_last(Force::Never).unwrap();
+    assert_eq!(fs::read_to_string(root.join("b")).unwrap(), "new");
+    fs::write(&journal, [&text[..], b"\nnonsense}\n"].concat()).unwrap();
+    let error = case.tracker().0.told().unwrap_err().to_string();
+    assert!(error.contains("damaged at line"), "{error}");
+}
+
+/// SES-11: nothing to go back to is said as it is.
+#[test]
+fn nothing_to_do_is_said() {
+    let case = Case::new();
+    let tracker = case.tracker();
+    let error = |result: Result<Restored, CheckpointError>| result.unwrap_err().to_string();
+    assert_eq!(
+        error(tracker.0.rewind_to(3, Force::Never)),
+        "there is no checkpoint 3; nothing in this session has changed files yet"
+    );
+    assert_eq!(error(tracker.0.redo_last(Force::Never)), "nothing was undone");
+    case.turn(&tracker, &[&|root| fs::write(root.join("a"), "2").unwrap()]);
+    tracker.0.rewind_to(1, Force::Never).unwrap();
+    assert_eq!(
+        error(tracker.0.rewind_to(1, Force::Never)),
+        "checkpoint 1 has been undone already"
+    );
+    case.turn(&tracker, &[&|root| fs::write(root.join("a"), "3").unwrap()]);
+    assert_eq!(
+        error(tracker.0.redo_last(Force::Never)),
+        "something new was done since: what was undone cannot be done again"
+    );
+    assert_eq!(
+        error(tracker.0.rewind_to(9, Force::Never)),
+        "there is no checkpoint 9; there are checkpoints 1 to 2"
+    );
+}

@@ -1,0 +1,501 @@
+//! The state of a workspace over a session, and what was done to it. Everything here waits for the disk.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use windlass_core::checkpoint::{Checkpoint, CheckpointError, FileChange, Force, Restored};
+use windlass_core::clock::Clock;
+use windlass_core::id::MessageId;
+
+use super::index::Index;
+use super::journal::{self, Journal, Record, Seen, Told, merge};
+use super::node::{Bytes, Change, Node};
+use super::pack::{Contents, Packs};
+use super::restore;
+use super::scan::{Scanned, scan};
+use super::tree::{CheckpointLimits, Tree};
+use crate::diff;
+use crate::ground::Ground;
+
+/// Files whose difference is shown are at most this large.
+const SHOWN: usize = 1 << 20;
+
+/// Follows what a session does to files. Nothing is read or written until something is changed.
+pub(super) struct Files {
+    pub(super) ground: Ground,
+    pub(super) folder: PathBuf,
+    pub(super) session: String,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) limits: CheckpointLimits,
+    pub(super) state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    tree: Option<Arc<Tree>>,
+    /// The workspace as of the last scan of this turn.
+    pub(super) index: Option<Index>,
+    /// What tools that name their files did since that scan.
+    pub(super) recorded: BTreeMap<Bytes, Option<Node>>,
+    /// The number of this turn, once it has one.
+    pub(super) turn: Option<u64>,
+    /// What the turn is about.
+    pub(super) about: (Option<MessageId>, String),
+    /// Whether a process before us left something open; looked at once.
+    is_mended: bool,
+    pub(super) notices: Vec<String>,
+}
+
+/// What a call can change.
+#[derive(Debug, Clone)]
+pub(super) enum Scope {
+    /// Only these.
+    Paths(Vec<Bytes>),
+    /// Anything.
+    Everything,
+}
+
+impl Files {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs work on the disk where waiting harms nobody.
+    pub(super) async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let this = Arc::clone(self);
+        tokio::task::spawn_blocking(move || work(&this))
+            .await
+            .map_err(io::Error::other)?
+    }
+
+    fn journal(&self) -> Journal {
+        Journal::new(
+            self.folder
+                .join("sessions")
+                .join(format!("{}.jsonl", self.session)),
+        )
+    }
+
+    /// Is there while files are being taken back.
+    pub(super) fn marker(&self) -> PathBuf {
+        self.folder
+            .join("sessions")
+            .join(format!("{}.moving", self.session))
+    }
+
+    fn tree(&self, state: &mut State) -> io::Result<Arc<Tree>> {
+        if let Some(tree) = &state.tree {
+            return Ok(Arc::clone(tree));
+        }
+        let mut maker = fs::DirBuilder::new();
+        maker.recursive(true).mode(0o700);
+        maker.create(self.folder.join("sessions"))?;
+        let root = self.ground.root();
+        let tree = Tree::open(
+            root,
+            self.ground.files(),
+            &self.folder,
+            Packs::new(self.folder.join("packs")),
+            self.limits,
+        )?;
+        let about = self.folder.join("workspace");
+        if !about.exists() {
+            fs::write(about, root.display().to_string())?;
+        }
+        let tree = Arc::new(tree);
+        state.tree = Some(Arc::clone(&tree));
+        Ok(tree)
+    }
+
+    /// Finishes what a process before us left open: a restoration, or a call whose changes are not recorded.
+    pub(super) fn mend(&self, state: &mut State) -> io::Result<()> {
+        if std::mem::replace(&mut state.is_mended, true) {
+            return Ok(());
+        }
+        let journal = self.journal();
+        if !journal.exists() {
+            return Ok(());
+        }
+        let tree = self.tree(state)?;
+        let told = journal.read()?;
+        if let Some(changes) = &told.moving {
+            let outcome = restore::restore(&tree, &tree.packs.contents()?, changes)?;
+            journal.add(&Record::Moved)?;
+            let _ = fs::remove_file(self.marker());
+            state.notices.push(format!(
+                "taking files back had been interrupted and was finished now: {} restored{}",
+                outcome.done.len(),
+                outcome
+                    .left
+                    .iter()
+                    .map(|left| format!("; {left}"))
+                    .collect::<String>()
+            ));
+        }
+        if let Some((tool, paths)) = told.open {
+            let (changes, blind) = match paths {
+                Some(paths) => (self.changes_at(&tree, paths)?, None),
+                None => {
+                    let before = Index::read(&self.folder.join("index"));
+                    match self.look(&tree, &before)? {
+                        Some(after) => (before.diff(&after), None),
+                        None => (Vec::new(), Some(too_large(&self.limits))),
+                    }
+                }
+            };
+            journal.add(&Record::Changed { tool, changes, blind })?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the whole workspace, as the first command of a turn does. How many files and folders there are.
+    pub(super) fn survey(&self) -> io::Result<usize> {
+        let tree = self.tree(&mut self.lock())?;
+        let before = Index::read(&self.folder.join("index"));
+        let found = self.look(&tree, &before)?.unwrap_or_default();
+        Ok(found.folders.values().map(|folder| folder.entries.len()).sum())
+    }
+
+    /// Looks at everything, and writes down what was found. `None` when it is too large.
+    fn look(&self, tree: &Tree, before: &Index) -> io::Result<Option<Index>> {
+        let Scanned::Whole(after) = scan(tree, before)? else {
+            return Ok(None);
+        };
+        let is_same = before.folders.len() == after.folders.len()
+            && after.folders.iter().all(|(path, folder)| {
+                before
+                    .folders
+                    .get(path)
+                    .is_some_and(|old| Arc::ptr_eq(old, folder))
+            });
+        if !is_same {
+            after.write(&self.folder.join("index"))?;
+        }
+        Ok(Some(after))
+    }
+
+    fn changes_at(&self, tree: &Tree, paths: Vec<Seen>) -> io::Result<Vec<Change>> {
+        let mut changes = Vec::new();
+        for Seen { path, node } in paths {
+            let now = tree.look(&path)?;
+            if now != node {
+                changes.push(Change {
+                    path,
+                    before: node,
+                    after: now,
+                });
+            }
+        }
+        Ok(changes)
+    }
+
+    /// A call is about to begin. From here on, what it changes can be told.
+    pub(super) fn begin(&self, tool: &str, scope: &Scope) -> io::Result<Option<Vec<Seen>>> {
+        let mut state = self.lock();
+        self.mend(&mut state)?;
+        let tree = self.tree(&mut state)?;
+        let journal = self.journal();
+        if state.turn.is_none() {
+            let number = journal.read()?.last() + 1;
+            let (message, prompt) = state.about.clone();
+            journal.add(&Record::Turn {
+                number,
+                time: self.clock.now(),
+                message,
+                prompt,
+            })?;
+            state.turn = Some(number);
+        }
+        let paths = match scope {
+            Scope::Paths(paths) => {
+                let see = |path: Bytes| {
+                    let node = tree.look(&path)?;
+                    Ok(Seen { path, node })
+                };
+                let paths = with_missing_folders(&tree, paths)?;
+                Some(paths.into_iter().map(see).collect::<io::Result<Vec<_>>>()?)
+            }
+            Scope::Everything => {
+                if state.index.is_none() {
+                    let before = Index::read(&self.folder.join("index"));
+                    state.index = self.look(&tree, &before)?;
+                    state.recorded.clear();
+                }
+                None
+            }
+        };
+        journal.add(&Record::Begun {
+            tool: tool.to_owned(),
+            paths: paths.clone(),
+        })?;
+        Ok(paths)
+    }
+
+    /// A call ended.
+    pub(super) fn end(&self, tool: &str, paths: Option<Vec<Seen>>) -> io::Result<()> {
+        let mut state = self.lock();
+        let tree = self.tree(&mut state)?;
+        let (changes, blind) = match paths {
+            Some(paths) => {
+                let changes = self.changes_at(&tree, paths)?;
+                for change in &changes {
+                    state.recorded.insert(change.path.clone(), change.after.clone());
+                }
+                (changes, None)
+            }
+            None => self.scanned(&mut state, &tree)?,
+        };
+        self.journal().add(&Record::Changed {
+            tool: tool.to_owned(),
+            changes,
+            blind,
+        })
+    }
+
+    /// What changed since the last scan, without what is recorded already.
+    fn scanned(&self, state: &mut State, tree: &Tree) -> io::Result<(Vec<Change>, Option<String>)> {
+        let after = match &state.index {
+            Some(before) => self.look(tree, before)?,
+            None => None,
+        };
+        let (Some(before), Some(after)) = (state.index.take(), after) else {
+            return Ok((Vec::new(), Some(too_large(&self.limits))));
+        };
+        let mut recorded = std::mem::take(&mut state.recorded);
+        let mut changes = before.diff(&after);
+        for change in &mut changes {
+            if let Some(node) = recorded.remove(&change.path) {
+                change.before = node;
+            }
+        }
+        // Back as it was at the scan before, and yet not as it was left.
+        for (path, node) in recorded {
+            let now = tree.look(&path)?;
+            if now != node {
+                changes.push(Change {
+                    path,
+                    before: node,
+                    after: now,
+                });
+            }
+        }
+        changes.retain(|change| change.before != change.after);
+        state.index = Some(after);
+        Ok((changes, None))
+    }
+
+    #[cfg(test)]
+    pub(super) fn add_for_test(&self, record: &Record) {
+        fs::write(self.marker(), []).unwrap();
+        self.journal().add(record).unwrap();
+    }
+
+    #[cfg(test)]
+    pub(super) fn restore_for_test(&self, changes: &[Change]) {
+        let tree = self.tree(&mut self.lock()).unwrap();
+        restore::restore(&tree, &tree.packs.contents().unwrap(), changes).unwrap();
+    }
+
+    pub(super) fn told(&self) -> io::Result<Told> {
+        self.mend(&mut self.lock())?;
+        self.journal().read()
+    }
+
+    /// Takes changes back, or forth again: first written down, then done.
+    fn apply(&self, turns: Vec<u64>, changes: Vec<Change>, forth: bool) -> io::Result<restore::Outcome> {
+        let mut state = self.lock();
+        let tree = self.tree(&mut state)?;
+        let journal = self.journal();
+        fs::write(self.marker(), [])?;
+        journal.add(&Record::Moving {
+            turns,
+            changes: changes.clone(),
+            forth,
+        })?;
+        // Until it is finished, whoever comes next has to finish it.
+        state.is_mended = false;
+        let outcome = restore::restore(&tree, &tree.packs.contents()?, &changes)?;
+        journal.add(&Record::Moved)?;
+        fs::remove_file(self.marker())?;
+        state.is_mended = true;
+        state.turn = None;
+        state.index = None;
+        state.recorded.clear();
+        Ok(outcome)
+    }
+
+    /// Paths that are not as the last change left them. Their content is kept, so that nothing is lost for ever.
+    fn foreign(&self, changes: &[Change]) -> io::Result<Vec<(Bytes, Option<Node>)>> {
+        let tree = self.tree(&mut self.lock())?;
+        let mut foreign = Vec::new();
+        for change in changes.iter().filter(|change| change.uncovered().is_none()) {
+            let now = tree.look(&change.path)?;
+            if now != change.before && now != change.after {
+                foreign.push((change.path.clone(), now));
+            }
+        }
+        Ok(foreign)
+    }
+
+    fn move_files(
+        &self,
+        turns: Vec<u64>,
+        mut changes: Vec<Change>,
+        mut others: Vec<Bytes>,
+        force: Force,
+        forth: bool,
+    ) -> Result<Restored, CheckpointError> {
+        let foreign = self.foreign(&changes).map_err(failed)?;
+        others.extend(foreign.iter().map(|(path, _)| path.clone()));
+        others.sort();
+        others.dedup();
+        if force == Force::Never && !others.is_empty() {
+            let paths = others.iter().map(Bytes::to_string).collect();
+            return Err(CheckpointError::Conflict(paths));
+        }
+        for (path, now) in foreign {
+            if let Some(change) = changes.iter_mut().find(|change| change.path == path) {
+                change.before = now;
+            }
+        }
+        let outcome = self.apply(turns.clone(), changes, forth).map_err(failed)?;
+        let told = self.told().map_err(failed)?;
+        let turns: Vec<_> = turns.iter().filter_map(|number| told.turns.get(number)).collect();
+        let mut uncovered = outcome.left;
+        for blind in turns.iter().flat_map(|turn| &turn.blind) {
+            if !uncovered.contains(blind) {
+                uncovered.push(blind.clone());
+            }
+        }
+        Ok(Restored {
+            checkpoints: turns.iter().map(|turn| listed(turn)).collect(),
+            changes: outcome.done.iter().map(|change| shown(change, None)).collect(),
+            uncovered,
+        })
+    }
+
+    pub(super) fn rewind_to(&self, number: u64, force: Force) -> Result<Restored, CheckpointError> {
+        let told = self.told().map_err(failed)?;
+        let Some(target) = told.turns.get(&number) else {
+            let last = told.last();
+            return Err(CheckpointError::Unknown { number, last });
+        };
+        if target.checkpoint.undone {
+            return Err(CheckpointError::Nothing(format!(
+                "checkpoint {number} has been undone already"
+            )));
+        }
+        let active: Vec<_> = told
+            .turns
+            .range(number..)
+            .filter(|(_, turn)| !turn.checkpoint.undone)
+            .collect();
+        let all = active.iter().flat_map(|(_, turn)| turn.calls.iter().flatten());
+        let (changes, others) = merge(all);
+        let back = changes.iter().map(Change::back).collect();
+        let turns = active.into_iter().map(|(number, _)| *number).collect();
+        self.move_files(turns, back, others, force, false)
+    }
+
+    pub(super) fn redo_last(&self, force: Force) -> Result<Restored, CheckpointError> {
+        let told = self.told().map_err(failed)?;
+        let Some((turns, changes)) = told.back.last() else {
+            let nothing = if told.turns.values().any(|turn| turn.checkpoint.undone) {
+                "something new was done since: what was undone cannot be done again"
+            } else {
+                "nothing was undone"
+            };
+            return Err(CheckpointError::Nothing(nothing.to_owned()));
+        };
+        let forth = changes.iter().map(Change::back).collect();
+        self.move_files(turns.clone(), forth, Vec::new(), force, true)
+    }
+
+    pub(super) fn show_turn(&self, number: u64) -> Result<Vec<FileChange>, CheckpointError> {
+        let told = self.told().map_err(failed)?;
+        let Some(turn) = told.turns.get(&number) else {
+            let last = told.last();
+            return Err(CheckpointError::Unknown { number, last });
+        };
+        let tree = self.tree(&mut self.lock()).map_err(failed)?;
+        let contents = tree.packs.contents().map_err(failed)?;
+        let changes = turn.changes();
+        Ok(changes
+            .iter()
+            .map(|change| shown(change, Some(&contents)))
+            .collect())
+    }
+}
+
+pub(super) fn failed(error: io::Error) -> CheckpointError {
+    CheckpointError::Failed(error.to_string())
+}
+
+fn too_large(limits: &CheckpointLimits) -> String {
+    format!(
+        "what commands changed: the folder has more than {} files, so only what file tools change is kept",
+        limits.entries
+    )
+}
+
+pub(super) fn listed(turn: &journal::Turn) -> Checkpoint {
+    Checkpoint {
+        files: turn.changes().len(),
+        ..turn.checkpoint.clone()
+    }
+}
+
+/// A change for people, with the difference of text files when their contents are at hand.
+fn shown(change: &Change, contents: Option<&Contents>) -> FileChange {
+    let text = |node: &Option<Node>| match node {
+        None => Some(String::new()),
+        Some(Node::File { digest, .. }) => {
+            let content = contents?.get(digest).filter(|content| content.len() <= SHOWN)?;
+            String::from_utf8(content).ok()
+        }
+        Some(_) => None,
+    };
+    let path = change.path.to_string();
+    let both = text(&change.before).zip(text(&change.after));
+    let diff = both
+        .filter(|(before, after)| before != after)
+        .map(|(before, after)| diff::Change::between(&path, &before, &after).diff());
+    FileChange {
+        path,
+        what: change.what(),
+        diff,
+    }
+}
+
+/// The paths, and the folders around them that do not exist yet and would be made.
+fn with_missing_folders(tree: &Tree, paths: &[Bytes]) -> io::Result<Vec<Bytes>> {
+    let mut all = Vec::new();
+    for path in paths {
+        let mut missing = Vec::new();
+        let mut folder = path.path();
+        while let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            folder = parent;
+            let folder = Bytes::of(folder);
+            if tree.parent(&folder).is_err() || tree.look(&folder)?.is_none() {
+                missing.push(folder);
+            } else {
+                break;
+            }
+        }
+        missing.reverse();
+        missing.push(path.clone());
+        for path in missing {
+            if !all.contains(&path) {
+                all.push(path);
+            }
+        }
+    }
+    Ok(all)
+}

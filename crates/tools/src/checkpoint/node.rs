@@ -1,0 +1,231 @@
+//! What is at a path, as far as it can be put back.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use windlass_core::checkpoint::Changed;
+
+/// A path below the workspace, or an absolute one, byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(super) struct Bytes(pub(super) Vec<u8>);
+
+impl Bytes {
+    pub(super) fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.0))
+    }
+
+    pub(super) fn of(path: &Path) -> Self {
+        Self(path.as_os_str().as_bytes().to_vec())
+    }
+
+    /// The name in a folder.
+    pub(super) fn join(folder: &[u8], name: &[u8]) -> Self {
+        let mut path = Vec::with_capacity(folder.len() + name.len() + 1);
+        path.extend_from_slice(folder);
+        if !folder.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name);
+        Self(path)
+    }
+
+    /// How many folders it is deep.
+    pub(super) fn depth(&self) -> usize {
+        self.0.iter().filter(|byte| **byte == b'/').count()
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        String::from_utf8_lossy(&self.0).fmt(f)
+    }
+}
+
+/// Text where it is text, and a list of numbers where it is not.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(String),
+    Raw(Vec<u8>),
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => serializer.serialize_str(text),
+            Err(_) => self.0.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Written::deserialize(deserializer)? {
+            Written::Text(text) => Self(text.into_bytes()),
+            Written::Raw(bytes) => Self(bytes),
+        })
+    }
+}
+
+/// The digest of a content.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Digest(pub(super) [u8; 32]);
+
+impl Digest {
+    pub(super) fn of(content: &[u8]) -> Self {
+        Self(*blake3::hash(content).as_bytes())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&blake3::Hash::from(self.0).to_hex())
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&blake3::Hash::from(self.0).to_hex())
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let digest = blake3::Hash::from_hex(&text).map_err(serde::de::Error::custom)?;
+        Ok(Self(*digest.as_bytes()))
+    }
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Node {
+    /// A file whose content is kept.
+    File {
+        /// Permissions.
+        mode: u32,
+        /// The content.
+        digest: Digest,
+        /// Its bytes.
+        size: u64,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where it leads.
+        target: Bytes,
+    },
+    /// A folder.
+    Folder {
+        /// Permissions.
+        mode: u32,
+    },
+    /// Something whose content is not kept. Two of them are the same when nothing about them changed.
+    Skipped {
+        /// Why.
+        why: Skip,
+        /// Permissions and kind.
+        mode: u32,
+        /// Bytes.
+        size: u64,
+        /// When it was changed.
+        mtime: i64,
+    },
+}
+
+/// Why a content is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Skip {
+    /// The file is larger than the limit.
+    Large,
+    /// All that is kept of the workspace would be larger than the limit.
+    Full,
+    /// A folder that is ignored, and larger than the limit.
+    Ignored,
+    /// It cannot be read.
+    Unreadable,
+    /// A pipe, a socket, a device.
+    Special,
+}
+
+impl Skip {
+    /// Why, for people.
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Large => "larger than the limit for one file",
+            Self::Full => "the limit for all files together is reached",
+            Self::Ignored => "ignored by version control, and larger than the limit for that",
+            Self::Unreadable => "cannot be read",
+            Self::Special => "not a regular file",
+        }
+    }
+}
+
+/// One path before and after something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Change {
+    /// Where.
+    pub(super) path: Bytes,
+    /// What was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) before: Option<Node>,
+    /// What is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) after: Option<Node>,
+}
+
+impl Change {
+    /// The same the other way round.
+    pub(super) fn back(&self) -> Self {
+        Self {
+            path: self.path.clone(),
+            before: self.after.clone(),
+            after: self.before.clone(),
+        }
+    }
+
+    /// What happened, in a word.
+    pub(super) fn what(&self) -> Changed {
+        match (&self.before, &self.after) {
+            (None, _) => Changed::Created,
+            (_, None) => Changed::Deleted,
+            (Some(Node::File { digest: old, .. }), Some(Node::File { digest: new, .. })) if old == new => {
+                Changed::Mode
+            }
+            (Some(Node::Folder { .. }), Some(Node::Folder { .. })) => Changed::Mode,
+            (Some(before), Some(after)) if before.kind() == after.kind() => Changed::Modified,
+            _ => Changed::Replaced,
+        }
+    }
+
+    /// Why this cannot be put back or done again, if so.
+    pub(super) fn uncovered(&self) -> Option<Skip> {
+        [&self.before, &self.after]
+            .into_iter()
+            .flatten()
+            .find_map(|node| match node {
+                Node::Skipped { why, .. } => Some(*why),
+                _ => None,
+            })
+    }
+}
+
+impl Node {
+    fn kind(&self) -> u8 {
+        match self {
+            Self::File { .. } => 0,
+            Self::Link { .. } => 1,
+            Self::Folder { .. } => 2,
+            Self::Skipped { .. } => 3,
+        }
+    }
+
+    /// Whether the two are of the same kind, so that one can be written over the other.
+    pub(super) fn fits(&self, other: &Self) -> bool {
+        self.kind() == other.kind()
+    }
+}

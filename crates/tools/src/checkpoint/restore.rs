@@ -1,0 +1,189 @@
+//! Puts things back. What is to be done is in the journal before the first step, and every step can be repeated: a
+//! process that is stopped in the middle is finished by the next one.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::node::{Bytes, Change, Node};
+use super::pack::Contents;
+use super::tree::Tree;
+
+/// The name under which a file is written before it is moved into place.
+pub(super) const TEMPORARY: &[u8] = b".windlass-undo";
+
+/// What became of a restoration.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// What was done.
+    pub(super) done: Vec<Change>,
+    /// What was not, each with the reason.
+    pub(super) left: Vec<String>,
+}
+
+/// Makes everything as it is after the changes. Something that is neither as before nor as after is left alone.
+pub(super) fn restore(tree: &Tree, contents: &Contents, changes: &[Change]) -> io::Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let mut steps: Vec<&Change> = Vec::new();
+    sweep(tree, changes);
+    for change in changes {
+        if let Some(why) = change.uncovered() {
+            outcome.left.push(format!("{}: {}", change.path, why.reason()));
+            continue;
+        }
+        let now = tree.look(&change.path)?;
+        let began = now.is_none() && needs_room(change);
+        if now == change.after {
+            outcome.done.push(change.clone());
+        } else if now == change.before || began {
+            steps.push(change);
+        } else {
+            outcome
+                .left
+                .push(format!("{}: changed by somebody else meanwhile", change.path));
+        }
+    }
+    // The deepest first, so that folders are empty when it is their turn.
+    let mut away: Vec<&Change> = steps
+        .iter()
+        .filter(|change| needs_room(change))
+        .copied()
+        .collect();
+    away.sort_by_key(|change| std::cmp::Reverse(change.path.depth()));
+    let mut kept_back: BTreeSet<&Bytes> = BTreeSet::new();
+    for change in away {
+        if let Some(why) = remove(tree, change)? {
+            outcome.left.push(format!("{}: {why}", change.path));
+            kept_back.insert(&change.path);
+        }
+    }
+    let mut there: Vec<&Change> = steps;
+    there.retain(|change| !kept_back.contains(&change.path));
+    there.sort_by_key(|change| change.path.depth());
+    for change in &there {
+        make(tree, contents, change)?;
+    }
+    // Last, so that a folder nobody may write to gets its content first.
+    for change in there.iter().rev() {
+        if let Some(Node::Folder { mode }) = change.after {
+            let (folder, name) = tree.parent(&change.path)?;
+            set_folder_mode(&folder, name, mode)?;
+        }
+    }
+    outcome.done.extend(there.into_iter().cloned());
+    outcome.done.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(outcome)
+}
+
+/// Whether what is there has to go first.
+fn needs_room(change: &Change) -> bool {
+    match (&change.before, &change.after) {
+        (Some(_), None) => true,
+        (Some(before), Some(after)) => !before.fits(after),
+        _ => false,
+    }
+}
+
+/// Removes what a stopped process left under the temporary name.
+fn sweep(tree: &Tree, changes: &[Change]) {
+    let mut seen = BTreeSet::new();
+    for change in changes {
+        if seen.insert(change.path.path().parent())
+            && let Ok((folder, _)) = tree.parent(&change.path)
+        {
+            let _ = rustix::fs::unlinkat(&folder, OsStr::from_bytes(TEMPORARY), AtFlags::empty());
+        }
+    }
+}
+
+/// Removes one thing. Says why when it cannot be.
+fn remove(tree: &Tree, change: &Change) -> io::Result<Option<&'static str>> {
+    let (folder, name) = match tree.parent(&change.path) {
+        Ok(found) => found,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let flags = match &change.before {
+        Some(Node::Folder { .. }) => AtFlags::REMOVEDIR,
+        _ => AtFlags::empty(),
+    };
+    match rustix::fs::unlinkat(&folder, name, flags) {
+        Ok(()) | Err(Errno::NOENT) => Ok(None),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Some("not empty: what is left in it is not covered")),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes one thing as it is to be. Folders stay writable for now.
+fn make(tree: &Tree, contents: &Contents, change: &Change) -> io::Result<()> {
+    let Some(after) = &change.after else {
+        return Ok(());
+    };
+    let (folder, name) = tree.parent(&change.path)?;
+    match after {
+        Node::Folder { mode } => match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o700)) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => set_folder_mode(&folder, name, mode | 0o700),
+            Err(error) => Err(error.into()),
+        },
+        Node::Link { target } => {
+            let temporary = OsStr::from_bytes(TEMPORARY);
+            rustix::fs::symlinkat(target.path(), &folder, temporary)?;
+            Ok(rustix::fs::renameat(&folder, temporary, &folder, name)?)
+        }
+        Node::File { mode, digest, .. } => {
+            if let Some(Node::File { digest: now, .. }) = &change.before
+                && now == digest
+            {
+                return set_file_mode(&folder, name, *mode);
+            }
+            let content = contents
+                .get(digest)
+                .ok_or_else(|| io::Error::other(format!("the content of {} was not kept", change.path)))?;
+            write(&folder, name, &content, *mode)
+        }
+        Node::Skipped { .. } => Ok(()),
+    }
+}
+
+fn write(folder: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> io::Result<()> {
+    let temporary = OsStr::from_bytes(TEMPORARY);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, temporary, flags, Mode::from_raw_mode(0o600))?;
+    let mut file = File::from(file);
+    let written = file
+        .write_all(content)
+        .and_then(|()| file.set_permissions(Permissions::from_mode(mode)))
+        .and_then(|()| Ok(rustix::fs::renameat(folder, temporary, folder, name)?));
+    if written.is_err() {
+        let _ = rustix::fs::unlinkat(folder, temporary, AtFlags::empty());
+    }
+    written
+}
+
+fn set_file_mode(folder: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<()> {
+    // Not followed: a link that took the file's place meanwhile leads anywhere.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+    set_mode(&file, mode)
+}
+
+fn set_folder_mode(folder: impl AsFd, name: &OsStr, mode: u32) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+    set_mode(&folder, mode)
+}
+
+/// Sets the mode of what a handle holds, also of what cannot be opened for reading.
+fn set_mode(handle: &OwnedFd, mode: u32) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
+}

@@ -1,0 +1,248 @@
+//! The workspace by its handle: what is at a path, read without following a link.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::index::Stat;
+use super::node::{Bytes, Digest, Node, Skip};
+use super::pack::Packs;
+use crate::sandbox::Roots;
+
+/// Folders in which version control keeps its own state. They are not part of what is undone.
+const VERSION_CONTROL: [&[u8]; 4] = [b".git", b".hg", b".svn", b".jj"];
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckpointLimits {
+    /// Bytes of one file.
+    pub file: u64,
+    /// Bytes of everything that version control ignores.
+    pub ignored: u64,
+    /// Bytes of the whole workspace.
+    pub total: u64,
+    /// Files and folders. In a larger workspace only what file tools change is covered.
+    pub entries: usize,
+}
+
+impl Default for CheckpointLimits {
+    fn default() -> Self {
+        Self {
+            file: 50 << 20,
+            ignored: 200 << 20,
+            total: 2 << 30,
+            entries: 200_000,
+        }
+    }
+}
+
+/// A workspace.
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub(super) root: PathBuf,
+    pub(super) limits: CheckpointLimits,
+    pub(super) packs: Packs,
+    handle: OwnedFd,
+    files: Arc<Roots>,
+    /// Paths that nobody looks at: denied ones, and where we keep our own.
+    hidden: Vec<PathBuf>,
+}
+
+impl Tree {
+    pub(super) fn open(
+        root: &Path,
+        files: Arc<Roots>,
+        own: &Path,
+        packs: Packs,
+        limits: CheckpointLimits,
+    ) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut hidden = files.denied_inside(root);
+        hidden.push(own.to_owned());
+        Ok(Self {
+            handle: rustix::fs::open(root, flags, Mode::empty())?,
+            root: root.to_owned(),
+            limits,
+            packs,
+            files,
+            hidden,
+        })
+    }
+
+    /// Whether a name in a folder is no business of ours.
+    pub(super) fn hides(&self, folder: &[u8], name: &[u8]) -> bool {
+        if VERSION_CONTROL.contains(&name) || name == super::restore::TEMPORARY {
+            return true;
+        }
+        if self.files.denies_name(OsStr::from_bytes(name)) {
+            return true;
+        }
+        let is_there = |hidden: &PathBuf| {
+            hidden.file_name().is_some_and(|last| last.as_bytes() == name)
+                && *hidden == self.root.join(Bytes::join(folder, name).path())
+        };
+        self.hidden.iter().any(is_there)
+    }
+
+    /// A folder below the workspace, to be read.
+    pub(super) fn folder(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+        let path = if path.is_empty() { &b"."[..] } else { path };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        open_beneath(self.handle.as_fd(), OsStr::from_bytes(path), flags)
+    }
+
+    /// The folder that something is in, and its name there. Links on the way are not followed.
+    pub(super) fn parent<'a>(&self, path: &'a Bytes) -> rustix::io::Result<(OwnedFd, &'a OsStr)> {
+        let path = path.path();
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Errno::INVAL);
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = match parent.strip_prefix("/") {
+            Ok(below) => {
+                let root = rustix::fs::open("/", flags, Mode::empty())?;
+                open_beneath(root.as_fd(), or_here(below), flags)
+            }
+            Err(_) => open_beneath(self.handle.as_fd(), or_here(parent), flags),
+        }?;
+        Ok((folder, name))
+    }
+
+    /// What is at a path now; its content is kept.
+    pub(super) fn look(&self, path: &Bytes) -> io::Result<Option<Node>> {
+        let (folder, name) = match self.parent(path) {
+            Ok(found) => found,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let data = match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(data) => data,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let stat = stat(&data);
+        Ok(match FileType::from_raw_mode(data.st_mode) {
+            FileType::Directory => Some(Node::Folder {
+                mode: stat.mode & 0o7777,
+            }),
+            FileType::Symlink => link(&folder, name)?,
+            FileType::RegularFile => {
+                let read = self.read(folder.as_fd(), name, None)?;
+                read.map(|(_, node)| node)
+            }
+            _ => Some(skipped(Skip::Special, &stat)),
+        })
+    }
+
+    /// Reads a file and keeps its content, unless it is what is `known`. `None` when it is gone.
+    pub(super) fn read(
+        &self,
+        folder: BorrowedFd<'_>,
+        name: &OsStr,
+        known: Option<&Digest>,
+    ) -> io::Result<Option<(Stat, Node)>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT | Errno::LOOP) => return Ok(None),
+            Err(_) => {
+                let data = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                let stat = stat(&data);
+                return Ok(Some((stat, skipped(Skip::Unreadable, &stat))));
+            }
+        };
+        let before = stat(&rustix::fs::fstat(&file)?);
+        if FileType::from_raw_mode(before.mode) != FileType::RegularFile {
+            return Ok(Some((before, skipped(Skip::Special, &before))));
+        }
+        let mut content = Vec::with_capacity(usize::try_from(before.size.min(self.limits.file)).unwrap_or(0));
+        (&file).take(self.limits.file + 1).read_to_end(&mut content)?;
+        if content.len() as u64 > self.limits.file {
+            return Ok(Some((before, skipped(Skip::Large, &before))));
+        }
+        let mut after = stat(&rustix::fs::fstat(&file)?);
+        if after != before {
+            // Somebody writes to it right now: what we have is something, but not to be relied on.
+            after.ctime = 0;
+        }
+        let digest = Digest::of(&content);
+        if known != Some(&digest) {
+            self.packs.keep(digest, &content)?;
+        }
+        let node = Node::File {
+            mode: after.mode & 0o7777,
+            digest,
+            size: content.len() as u64,
+        };
+        Ok(Some((after, node)))
+    }
+}
+
+fn or_here(path: &Path) -> &OsStr {
+    if path.as_os_str().is_empty() {
+        OsStr::new(".")
+    } else {
+        path.as_os_str()
+    }
+}
+
+fn open_beneath(folder: BorrowedFd<'_>, path: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(folder, path, flags, Mode::empty(), beneath) {
+        // Old kernels, and filters that do not know the call: step by step.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let walk = flags & !OFlags::RDONLY | OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+            let mut here = rustix::fs::openat(folder, ".", walk, Mode::empty())?;
+            for name in Path::new(path) {
+                here = rustix::fs::openat(&here, name, walk, Mode::empty())?;
+            }
+            rustix::fs::openat(&here, ".", flags, Mode::empty())
+        }
+        other => other,
+    }
+}
+
+/// A link's target. `None` when it is gone.
+pub(super) fn link(folder: impl AsFd, name: &OsStr) -> io::Result<Option<Node>> {
+    match rustix::fs::readlinkat(folder, name, Vec::new()) {
+        Ok(target) => Ok(Some(Node::Link {
+            target: Bytes(target.into_bytes()),
+        })),
+        Err(Errno::NOENT | Errno::INVAL) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) fn skipped(why: Skip, stat: &Stat) -> Node {
+    Node::Skipped {
+        why,
+        mode: stat.mode,
+        size: stat.size,
+        mtime: stat.mtime,
+    }
+}
+
+#[allow(
+    clippy::cast_possible_wrap,
+    clippy::cast_lossless,
+    clippy::unnecessary_cast,
+    reason = "the types of these fields differ from machine to machine"
+)]
+pub(super) fn stat(data: &rustix::fs::Stat) -> Stat {
+    const SECOND: i64 = 1_000_000_000;
+    let time = |seconds: i64, nanos: i64| seconds.saturating_mul(SECOND).saturating_add(nanos);
+    Stat {
+        inode: data.st_ino as u64,
+        size: data.st_size.max(0).cast_unsigned() as u64,
+        mtime: time(data.st_mtime as i64, data.st_mtime_nsec as i64),
+        ctime: time(data.st_ctime as i64, data.st_ctime_nsec as i64),
+        mode: data.st_mode as u32,
+    }
+}
