@@ -126,9 +126,12 @@ impl Shell {
     fn run(&self, line: &str) -> Result<()> {
         let (mut reader, writer) = std::io::pipe()?;
         let arguments = ["--noprofile", "--norc", "-c", "--", line];
-        let (program, arguments) = match &self.wall {
-            Some(wall) => wall.wrap(&self.program, &arguments),
-            None => sandbox::unprotected(&self.program, &arguments),
+        let (program, arguments, input) = match &self.wall {
+            Some(wall) => wall.wrap_without_input(&self.program, &arguments),
+            None => {
+                let (program, arguments) = sandbox::unprotected(&self.program, &arguments);
+                (program, arguments, Stdio::null())
+            }
         };
         let mut command = Command::new(program);
         command
@@ -136,7 +139,7 @@ impl Shell {
             .current_dir(&self.folder)
             .env_clear()
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(writer.try_clone()?)
             .stderr(writer)
             .process_group(0);

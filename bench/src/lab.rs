@@ -144,6 +144,13 @@ impl Lab {
         command
     }
 
+    /// One of our own modes in a folder.
+    pub(crate) fn own(&self, folder: &Path) -> Command {
+        let mut command = self.command(&self.own);
+        command.current_dir(folder);
+        command
+    }
+
     /// The program under test.
     pub(crate) fn windlass(&self) -> &Path {
         &self.windlass

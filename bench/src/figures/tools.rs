@@ -67,7 +67,7 @@ fn search(lab: &Lab) -> Result<Vec<Figure>> {
 const FILES: usize = 100;
 
 /// A tree of source files, some of which are ignored and a few of which hold the needle.
-fn plant(tree: &Path, folders: usize) -> Result<()> {
+pub(super) fn plant(tree: &Path, folders: usize) -> Result<()> {
     let line = "    let value = compute(input, &options).map_err(Error::from)?; // and so on\n";
     for folder in 0..folders {
         let path = tree
@@ -92,7 +92,7 @@ fn plant(tree: &Path, folders: usize) -> Result<()> {
     Ok(())
 }
 
-fn compare(
+pub(super) fn compare(
     rounds: usize,
     name: String,
     agent: impl Fn() -> Command,

@@ -79,7 +79,7 @@ struct Search {
     root: PathBuf,
     /// The same with every link followed.
     real: PathBuf,
-    pattern: PathPattern,
+    pattern: Arc<PathPattern>,
     folders: bool,
 }
 
@@ -112,7 +112,7 @@ impl Search {
             roots,
             root,
             real,
-            pattern,
+            pattern: Arc::new(pattern),
             folders,
         })
     }
@@ -141,15 +141,17 @@ impl Search {
 
     fn run(&self, cancel: &CancellationToken) -> Smallest<()> {
         let found = Mutex::new(Smallest::new(MAX_RESULTS));
-        walk(&self.roots, &self.real).run(|| {
+        let (pattern, real, folders) = (Arc::clone(&self.pattern), self.real.clone(), self.folders);
+        let wanted = move |path: &Path| !folders && pattern.fits_below(&real, path);
+        walk(&self.roots, &self.real, wanted).run(|| {
             Box::new(|entry| {
                 if cancel.is_cancelled() {
                     return WalkState::Quit;
                 }
                 if let Ok(entry) = entry
                     && entry.depth() > 0
-                    && self.pattern.fits_below(&self.real, entry.path())
                     && entry.file_type().is_some_and(|kind| kind.is_dir()) == self.folders
+                    && (!self.folders || self.pattern.fits_below(&self.real, entry.path()))
                 {
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     found.add(entry.into_path(), 1, ());

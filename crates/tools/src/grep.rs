@@ -71,11 +71,15 @@ impl Tool for Grep {
         let roots = self.ground.files();
         let name = shown(&cx.execution.cwd, &root);
         let (real, _) = disk::real(&roots, &root).map_err(|error| error.about(&name))?;
+        let glob = input
+            .glob
+            .as_deref()
+            .map(|glob| PathPattern::new(glob).map(Arc::new));
         let search = Search {
             roots,
             real,
             matcher: matcher(&input)?,
-            glob: input.glob.as_deref().map(PathPattern::new).transpose()?,
+            glob: glob.transpose()?,
             context: input.context.min(MAX_CONTEXT),
             root,
         };
@@ -106,7 +110,7 @@ fn matcher(input: &GrepInput) -> Result<RegexMatcher, ToolError> {
 
 struct Search {
     matcher: RegexMatcher,
-    glob: Option<PathPattern>,
+    glob: Option<Arc<PathPattern>>,
     context: usize,
     roots: Arc<Roots>,
     /// As it was asked for.
@@ -137,7 +141,10 @@ impl Search {
 
     fn run(&self, stopped: &(dyn Fn() -> bool + Sync)) -> Smallest<Hits> {
         let found = Mutex::new(Smallest::new(MAX_MATCHES));
-        walk(&self.roots, &self.real).run(|| {
+        // A root that is a file was asked for by name, and is not asked about here.
+        let (glob, real) = (self.glob.clone(), self.real.clone());
+        let wanted = move |path: &Path| glob.as_ref().is_none_or(|glob| glob.fits_below(&real, path));
+        walk(&self.roots, &self.real, wanted).run(|| {
             let mut searcher = self.searcher();
             let found = &found;
             Box::new(move |entry| {
@@ -147,7 +154,7 @@ impl Search {
                 let file = entry
                     .ok()
                     .filter(|entry| entry.file_type().is_none_or(|kind| !kind.is_dir()));
-                if let Some(entry) = file.filter(|entry| self.wants(entry.path()))
+                if let Some(entry) = file
                     && let Some(hits) = self.hits(&mut searcher, entry.path(), stopped)
                 {
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,18 +174,6 @@ impl Search {
             .binary_detection(BinaryDetection::quit(0))
             .heap_limit(Some(MAX_LINE_MEMORY))
             .build()
-    }
-
-    fn wants(&self, path: &Path) -> bool {
-        let Some(glob) = &self.glob else {
-            return true;
-        };
-        match path.strip_prefix(&self.real) {
-            // The root itself is a file, and was asked for by name.
-            Ok(relative) if relative.as_os_str().is_empty() => true,
-            Ok(relative) => glob.fits(relative),
-            Err(_) => false,
-        }
     }
 
     /// The matches in one file, if it has any. A file that cannot be read has none.

@@ -42,7 +42,7 @@ pub struct Tree {
     live: Option<Live>,
 }
 
-/// Starts a program in a process group of its own, with nothing on stdin, and with stdout and stderr in one pipe, so
+/// Starts a program in a process group of its own, with `input` on stdin, and with stdout and stderr in one pipe, so
 /// that the order of what it writes is kept. It gets exactly `env` and the marker.
 ///
 /// Uses only what the fast path of the standard library can do: no hook runs between fork and exec.
@@ -54,6 +54,7 @@ pub fn spawn(
     arguments: &[impl AsRef<OsStr>],
     cwd: &Path,
     env: &BTreeMap<String, String>,
+    input: Stdio,
 ) -> io::Result<(Tree, Receiver)> {
     let (reader, writer) = io::pipe()?;
     let marker = Uuid::new_v4().simple().to_string();
@@ -64,7 +65,7 @@ pub fn spawn(
         .env_clear()
         .envs(env)
         .env(MARKER, &marker)
-        .stdin(Stdio::null())
+        .stdin(input)
         .stdout(writer.try_clone()?)
         .stderr(writer)
         .process_group(0);

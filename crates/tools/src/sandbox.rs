@@ -1,7 +1,8 @@
 //! The wall around child processes, and path handles for the file tools.
 //!
 //! - [`Policy`] says what a child may reach. [`Wall::new`] checks it against this machine, [`Wall::wrap`] gives what to
-//!   start instead of the program: this binary again, which narrows itself in [`enter`] and becomes the program.
+//!   start instead of the program: this binary again, which narrows itself in [`enter`] and becomes the program. For one
+//!   without input, [`Wall::wrap_without_input`] makes the path rules beforehand, once for many.
 //! - [`Roots`] opens files for our own tools so that the object that was checked is the object that is used.
 //! - [`support`] says what this kernel enforces.
 //!
@@ -31,19 +32,23 @@ mod filter;
 mod grants;
 mod handle;
 mod hold;
+mod kernel;
 mod masks;
 mod policy;
+mod prepared;
 mod support;
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 pub use self::enter::enter;
 pub use self::handle::{Access, Parents, PathDenied, Place, Roots};
 use self::hold::Holds;
 use self::policy::Settled;
 pub use self::policy::{Guard, Limits, LocalSockets, Network, Policy};
+use self::prepared::Prepared;
 pub use self::support::{Support, support};
 
 /// The first argument that makes this binary the helper.
@@ -114,6 +119,7 @@ pub struct Wall {
     settled: Settled,
     helper: PathBuf,
     holds: Holds,
+    prepared: Prepared,
     gaps: Vec<Gap>,
 }
 
@@ -144,6 +150,7 @@ impl Wall {
             settled,
             helper: helper.to_owned(),
             holds: Holds::default(),
+            prepared: Prepared::default(),
         };
         let missed = wall.hold();
         wall.gaps.extend(missed.into_iter().map(Gap::Open));
@@ -154,7 +161,29 @@ impl Wall {
     pub fn wrap(&self, program: &Path, args: &[&str]) -> (PathBuf, Vec<OsString>) {
         // A place that cannot be held again is told by the helper, which then does not start the program.
         self.hold();
-        let mut all: Vec<OsString> = vec![HELPER.into(), self.settled.encode().into(), "--".into()];
+        self.arguments(&self.settled, program, args)
+    }
+
+    /// The same for a program that has no input, which starts sooner: the path rules are made here, once for many
+    /// commands, and handed on. The third is what the helper must have as its standard input; the program finds nothing
+    /// there.
+    pub fn wrap_without_input(&self, program: &Path, args: &[&str]) -> (PathBuf, Vec<OsString>, Stdio) {
+        self.hold();
+        let (settled, input) = match self.prepared.next(&self.settled) {
+            Ok((rules, hidden)) => {
+                let mut settled = self.settled.clone();
+                settled.prepared = Some(hidden);
+                (settled, rules.into())
+            }
+            // The helper makes its own, or tells why it cannot.
+            Err(_) => (self.settled.clone(), Stdio::null()),
+        };
+        let (helper, arguments) = self.arguments(&settled, program, args);
+        (helper, arguments, input)
+    }
+
+    fn arguments(&self, settled: &Settled, program: &Path, args: &[&str]) -> (PathBuf, Vec<OsString>) {
+        let mut all: Vec<OsString> = vec![HELPER.into(), settled.encode().into(), "--".into()];
         all.push(program.into());
         all.extend(args.iter().map(OsString::from));
         (self.helper.clone(), all)

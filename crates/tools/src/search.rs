@@ -14,7 +14,14 @@ use crate::sandbox::Roots;
 /// `root` has no links in it, and none are followed, so every path is a real one.
 ///
 /// Only ignore files in the tree and above it count, not the user's own: the same tree gives the same answer to all.
-pub(crate) fn walk(roots: &Arc<Roots>, root: &Path) -> WalkParallel {
+///
+/// Folders are walked in any case; of the rest only what is `wanted`. To say so here costs less than to pass it over
+/// when it comes: it is not handed from one thread to another before.
+pub(crate) fn walk(
+    roots: &Arc<Roots>,
+    root: &Path,
+    wanted: impl Fn(&Path) -> bool + Send + Sync + 'static,
+) -> WalkParallel {
     let denied = roots.denied_inside(root);
     let roots = Arc::clone(roots);
     WalkBuilder::new(root)
@@ -22,6 +29,10 @@ pub(crate) fn walk(roots: &Arc<Roots>, root: &Path) -> WalkParallel {
         .git_global(false)
         .require_git(false)
         .filter_entry(move |entry| {
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            if !is_folder && !wanted(entry.path()) {
+                return false;
+            }
             let is_denied = || denied.iter().any(|path| entry.path() == path);
             (entry.file_name() != ".git" || entry.depth() == 0)
                 && !roots.denies_name(entry.file_name())

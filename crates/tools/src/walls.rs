@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 
 use tokio::net::unix::pipe::Receiver;
@@ -129,14 +130,15 @@ impl Walls {
         env: &BTreeMap<String, String>,
     ) -> io::Result<(Tree, Receiver)> {
         let wall = self.policy.as_ref().map(|policy| self.wall(policy, reach));
-        let (program, arguments) = match wall {
-            Some(Ok(wall)) => wall.wrap(program, arguments),
+        let (program, arguments, input) = match wall {
+            Some(Ok(wall)) => wall.wrap_without_input(program, arguments),
             None | Some(Err(WallError::NoLandlock | WallError::NoFilter)) => {
-                sandbox::unprotected(program, arguments)
+                let (program, arguments) = sandbox::unprotected(program, arguments);
+                (program, arguments, Stdio::null())
             }
             Some(Err(error)) => return Err(io::Error::other(error.to_string())),
         };
-        process::spawn(&program, &arguments, cwd, env)
+        process::spawn(&program, &arguments, cwd, env, input)
     }
 
     /// What to tell a model whose command failed, if the wall may be why.

@@ -29,6 +29,8 @@ mod notes;
 mod outputs;
 #[path = "suite/patch.rs"]
 mod patch;
+#[path = "suite/rules.rs"]
+mod rules;
 #[path = "suite/search.rs"]
 mod search;
 #[path = "suite/shell.rs"]

@@ -3,7 +3,7 @@
 //! Landlock and seccomp bind root as everybody else, but some capabilities reach around paths: raw devices, kernel
 //! modules, file handles.
 
-use rustix::io::Result;
+use rustix::io::{Errno, Result};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
@@ -19,10 +19,12 @@ pub(super) fn drop_dangerous() -> Result<()> {
     let now = rustix::thread::capabilities(None)?;
     // Without the right to change the bounding set there is none to lose: no new privileges are ever gained.
     if now.effective.contains(CapabilitySet::SETPCAP) {
-        let known = CapabilitySet::all().iter().filter(|one| !KEPT.contains(*one));
-        for one in known {
-            if rustix::thread::capability_is_in_bounding_set(one).unwrap_or_default() {
-                rustix::thread::remove_capability_from_bounding_set(one)?;
+        let others = CapabilitySet::all().iter().filter(|one| !KEPT.contains(*one));
+        for one in others {
+            match rustix::thread::remove_capability_from_bounding_set(one) {
+                // The kernel does not know it, so nobody has it.
+                Ok(()) | Err(Errno::INVAL) => {}
+                Err(error) => return Err(error),
             }
         }
     }

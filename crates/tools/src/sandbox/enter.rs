@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, exit};
 
@@ -13,7 +13,10 @@ use rustix::io::FdFlags;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::policy::{Guard, Limits, Settled};
-use super::{WallError, capabilities, filter, grants, masks, support};
+use super::{WallError, capabilities, filter, grants, kernel, masks, support};
+
+/// What a program reads that has no input.
+const NOTHING: &str = "/dev/null";
 
 /// The program was found but cannot be run, or the wall could not be put up.
 const CANNOT_RUN: i32 = 126;
@@ -61,9 +64,15 @@ fn narrow_and_run(mut args: impl Iterator<Item = OsString>) -> Result<Infallible
         return Err(WallError::Arguments.into());
     }
     let program = args.next().ok_or(WallError::Arguments)?;
+    let mut command = Command::new(&program);
+    command.args(args);
+    if settled.prepared.is_some() {
+        // What is there now is for us.
+        let nothing = File::open(NOTHING).map_err(|error| WallError::system("opening /dev/null", error))?;
+        command.stdin(nothing);
+    }
     narrow(&settled)?;
-    let error = Command::new(&program).args(args).exec();
-    Err(Failure::Program(program, error))
+    Err(Failure::Program(program, command.exec()))
 }
 
 /// The order matters: each step takes away what the one before needed.
@@ -87,7 +96,10 @@ fn narrow(settled: &Settled) -> Result<(), WallError> {
             .map_err(|error| WallError::system("refusing new privileges", error))?;
     }
     if settled.has(Guard::Paths) {
-        grants::restrict(settled, &masked)?;
+        match &settled.prepared {
+            Some(hidden) if hidden.is_subset(&masked) => grants::restrict_to(io::stdin().as_fd(), settled)?,
+            _ => grants::restrict(settled, &masked)?,
+        }
     }
     if settled.has(Guard::Filter) {
         filter::install(settled, support::truncation())?;
@@ -97,6 +109,10 @@ fn narrow(settled: &Settled) -> Result<(), WallError> {
 
 /// A descriptor that leaked into us would be a way around every rule about paths.
 fn close_on_exec() -> io::Result<()> {
+    let first = 3;
+    if kernel::close_on_exec_from(first).is_ok() {
+        return Ok(());
+    }
     for entry in fs::read_dir("/proc/self/fd")? {
         let number = entry?
             .file_name()

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirEntry};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -13,7 +13,8 @@ use landlock::{
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::policy::{Network, Settled};
-use super::{WallError, masks};
+use super::prepared::Seen;
+use super::{WallError, kernel, masks, support};
 
 /// The newest version whose rights we have tried. Rights that a kernel does not know are left out by the crate.
 const TRIED: ABI = ABI::V7;
@@ -36,6 +37,39 @@ const TERMINALS: [&str; 3] = ["/dev/tty", "/dev/ptmx", "/dev/pts"];
 /// # Errors
 /// When the kernel does not enforce it.
 pub(super) fn restrict(settled: &Settled, masked: &BTreeSet<PathBuf>) -> Result<(), WallError> {
+    let mut rules = rules(settled, masked, &mut Seen::default())?;
+    if let Some((memory, access)) = private_memory(settled) {
+        rules = rules.add_rule(PathBeneath::new(memory, access))?;
+    }
+    match rules.restrict_self()?.ruleset {
+        RulesetStatus::NotEnforced => Err(WallError::NoLandlock),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+    }
+}
+
+/// The same with rules that were made before.
+///
+/// # Errors
+/// When the descriptor is something else, or the kernel does not enforce it.
+pub(super) fn restrict_to(rules: BorrowedFd<'_>, settled: &Settled) -> Result<(), WallError> {
+    if let Some((memory, access)) = private_memory(settled) {
+        // The library leaves out what the kernel does not know; here that is for us to do.
+        let access = access & support::file_rights();
+        let allowed = kernel::allow(rules, memory.as_fd(), access.bits());
+        allowed.map_err(|error| WallError::system("allowing shared memory", error))?;
+    }
+    kernel::restrict_self(rules).map_err(|error| WallError::system("applying path rules", error))
+}
+
+/// The rules for what is the same for every command, and in `seen` what they were made from.
+///
+/// # Errors
+/// When the kernel refuses one.
+pub(super) fn rules(
+    settled: &Settled,
+    masked: &BTreeSet<PathBuf>,
+    seen: &mut Seen,
+) -> Result<RulesetCreated, WallError> {
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(TRIED))?
         .scope(Scope::from_all(TRIED))?;
@@ -46,19 +80,26 @@ pub(super) fn restrict(settled: &Settled, masked: &BTreeSet<PathBuf>) -> Result<
         ruleset: ruleset.create()?,
         settled,
         masked,
+        seen,
     };
     for root in &settled.read {
+        rules.seen.place(root);
         rules.around(root, Rights::Read)?;
     }
     for root in &settled.write {
+        rules.seen.place(root);
         rules.around(root, Rights::Write)?;
     }
     rules.devices()?;
-    let status = rules.ruleset.restrict_self()?;
-    match status.ruleset {
-        RulesetStatus::NotEnforced => Err(WallError::NoLandlock),
-        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+    Ok(rules.ruleset)
+}
+
+/// The shared memory that only this command has, and what it may do there.
+fn private_memory(settled: &Settled) -> Option<(OwnedFd, BitFlags<AccessFs>)> {
+    if !masks::private_memory(settled) {
+        return None;
     }
+    opened(Path::new(SHARED_MEMORY), Rights::Write.access())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,6 +122,7 @@ struct Rules<'a> {
     ruleset: RulesetCreated,
     settled: &'a Settled,
     masked: &'a BTreeSet<PathBuf>,
+    seen: &'a mut Seen,
 }
 
 impl Rules<'_> {
@@ -103,6 +145,7 @@ impl Rules<'_> {
         if self.may_be_listed(place) {
             self.allow(place, AccessFs::ReadDir.into())?;
         }
+        self.seen.folder(place);
         // A folder that we cannot list the child cannot list either, and it gets nothing in it.
         let Ok(entries) = fs::read_dir(place) else {
             return Ok(());
@@ -130,15 +173,15 @@ impl Rules<'_> {
 
     fn devices(&mut self) -> Result<(), WallError> {
         let use_it = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
+        for path in HARMLESS_DEVICES.into_iter().chain(TERMINALS) {
+            self.seen.place(Path::new(path));
+        }
         for path in HARMLESS_DEVICES {
             self.allow(Path::new(path), use_it)?;
         }
         for path in TERMINALS {
             let list = AccessFs::ReadDir;
             self.allow(Path::new(path), use_it | AccessFs::IoctlDev | list)?;
-        }
-        if masks::private_memory(self.settled) {
-            self.allow(Path::new(SHARED_MEMORY), Rights::Write.access())?;
         }
         Ok(())
     }

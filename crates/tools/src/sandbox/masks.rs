@@ -63,6 +63,16 @@ pub(super) fn put_up(settled: &Settled) -> Result<BTreeSet<PathBuf>, WallError> 
     Ok(masked)
 }
 
+/// The files that [`put_up`] would hide now, as far as it may fail to.
+///
+/// # Errors
+/// When a path that must be held is not there.
+pub(super) fn hidden_files(settled: &Settled) -> Result<BTreeSet<PathBuf>, WallError> {
+    let mut places = to_hide(settled)?;
+    places.retain(|path| !settled.writable(path) && !path.is_dir());
+    Ok(places)
+}
+
 /// Whether the shared memory of the machine is replaced by an own one.
 pub(super) fn private_memory(settled: &Settled) -> bool {
     let memory = Path::new(grants::SHARED_MEMORY);

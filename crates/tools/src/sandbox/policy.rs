@@ -129,6 +129,7 @@ impl Policy {
             local_sockets: self.local_sockets,
             limits: self.limits,
             masks: false,
+            prepared: None,
             without: self.without_for_tests,
         };
         // A namespace costs less than the rules that go around a file in a big folder.
@@ -153,6 +154,8 @@ pub(super) struct Settled {
     pub(super) limits: Limits,
     /// Whether the helper makes a mount namespace. Without one there are gaps, and the caller knows them.
     pub(super) masks: bool,
+    /// When the path rules are made already, and on standard input: the files that they count on being hidden.
+    pub(super) prepared: Option<BTreeSet<PathBuf>>,
     pub(super) without: Vec<Guard>,
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, RestrictSelfAttr, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetError, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, RestrictSelfAttr, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
 };
 
 use super::{HELPER, OURSELVES, masks};
@@ -77,6 +77,13 @@ pub(super) fn truncation() -> Truncation {
         Ok(()) => Truncation::Known,
         Err(_) => Truncation::Unknown,
     }
+}
+
+/// The rights on files that Landlock knows here.
+pub(super) fn file_rights() -> BitFlags<AccessFs> {
+    let versions = [ABI::V9, ABI::V5, ABI::V3, ABI::V2, ABI::V1];
+    let known = versions.into_iter().find(|abi| handles(*abi).is_ok());
+    known.map(AccessFs::from_all).unwrap_or_default()
 }
 
 fn strict() -> Ruleset {

@@ -13,13 +13,13 @@ use tempfile::TempDir;
 use windlass_tools::sandbox::{Gap, Guard, LocalSockets, Network, Policy, Wall};
 
 /// Folders with something to protect, and a policy for them.
-struct Scene {
+pub(crate) struct Scene {
     _folder: TempDir,
     root: PathBuf,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("a path");
         let scene = Self {
@@ -46,11 +46,11 @@ impl Scene {
         scene
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    fn policy(&self) -> Policy {
+    pub(crate) fn policy(&self) -> Policy {
         let denied = [
             "home/.ssh",
             "home/.gnupg",
@@ -106,15 +106,15 @@ fn start(wall: &Wall, before: &[&str], program: &str, args: &[&str], cwd: &Path)
 }
 
 /// What it said, both streams, without the last newline.
-fn told(output: &Output) -> String {
+pub(crate) fn told(output: &Output) -> String {
     let text = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
     String::from_utf8_lossy(&text).trim().to_owned()
 }
 
 /// A script that prints `REACHED` when it got through the wall, and the guards without which it does.
-struct Case {
-    name: &'static str,
-    script: &'static str,
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) script: &'static str,
     guards: &'static [Guard],
 }
 
@@ -122,7 +122,7 @@ const fn case(name: &'static str, script: &'static str, guards: &'static [Guard]
     Case { name, script, guards }
 }
 
-const CASES: &[Case] = &[
+pub(crate) const CASES: &[Case] = &[
     case(
         "write outside",
         "echo x > ../outside/new && echo REACHED",
