@@ -1,11 +1,15 @@
 //! From the log to a request: the one repair every request goes through, last, on every path.
 
+mod trim;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::id::CallId;
 use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::turn::refused;
+
+pub use self::trim::trim;
 
 const MISSING_RESULT: &str =
     "Tool execution did not complete (interrupted, cancelled, or crashed). No result is available.";

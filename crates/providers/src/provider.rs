@@ -2,6 +2,7 @@
 
 mod attempt;
 mod endpoint;
+mod taping;
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,12 +13,14 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 use windlass_core::clock::Clock;
+use windlass_core::log::SharedTape;
 use windlass_core::model::Model;
 use windlass_core::provider::{Provider, ProviderError, ProviderErrorKind, ProviderEvent, Request};
 use windlass_core::tool::ToolSpec;
 
 use self::attempt::attempt;
 use self::endpoint::Endpoint;
+use self::taping::Taping;
 use crate::key::{Secret, redact};
 use crate::registry;
 use crate::retry::{Jitter, RetryPolicy, Retrying, retrying};
@@ -111,11 +114,13 @@ struct Shared {
     model: Model,
     limits: TransportLimits,
     retry: RetryPolicy,
-    secrets: Vec<Secret>,
+    secrets: Arc<[Secret]>,
     transport: Transport,
     clock: Arc<dyn Clock>,
     /// Whether the server ever answered.
     reached: AtomicBool,
+    /// Keeps what goes over the wire.
+    tape: Option<SharedTape>,
 }
 
 impl fmt::Debug for Shared {
@@ -139,7 +144,7 @@ impl HttpProvider {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ConfigError> {
         let endpoint = Endpoint::new(&config)?;
-        let secrets = endpoint::secrets(&config);
+        let secrets = endpoint::secrets(&config).into();
         let ProviderConfig {
             name,
             wire,
@@ -165,7 +170,17 @@ impl HttpProvider {
             transport,
             clock,
             reached: AtomicBool::new(false),
+            tape: None,
         })))
+    }
+
+    /// The same, with everything that goes over the wire kept. Before it is used and shared.
+    #[must_use]
+    pub fn recorded(mut self, tape: SharedTape) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.0) {
+            shared.tape = Some(tape);
+        }
+        self
     }
 
     /// The body a request is sent with.
@@ -194,7 +209,13 @@ impl Provider for HttpProvider {
     fn stream(&self, request: Request) -> BoxStream<'static, ProviderEvent> {
         let body = self.request_body(&request);
         let shared = Arc::clone(&self.0);
-        let Request { messages, cancel, .. } = request;
+        let Request {
+            messages,
+            cancel,
+            session,
+            ..
+        } = request;
+        let taping = Taping::new(&shared, session, &body, messages.last());
         let messages = Arc::new(messages);
         let parts = Retrying {
             policy: shared.retry,
@@ -207,6 +228,7 @@ impl Provider for HttpProvider {
                 Arc::clone(&shared),
                 body.clone(),
                 Arc::clone(&messages),
+                taping.clone(),
                 cancel.clone(),
             )
         };
@@ -232,8 +254,8 @@ impl Shared {
         if error.hint.is_none() {
             error.hint = self.hint(&error);
         }
-        error.message = redact(&error.message, &self.secrets);
-        error.hint = error.hint.map(|hint| redact(&hint, &self.secrets));
+        error.message = redact(&error.message, &*self.secrets);
+        error.hint = error.hint.map(|hint| redact(&hint, &*self.secrets));
         error
     }
 

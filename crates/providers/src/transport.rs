@@ -65,6 +65,20 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
 }
 
+/// Why there is no answer to read.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) error: ProviderError,
+    /// What came back, if something did: status and body.
+    pub(crate) answer: Option<(u16, Vec<u8>)>,
+}
+
+impl From<ProviderError> for Failed {
+    fn from(error: ProviderError) -> Self {
+        Self { error, answer: None }
+    }
+}
+
 impl Transport {
     /// A transport without connections.
     pub fn new() -> Self {
@@ -85,13 +99,13 @@ impl Transport {
         call: Call,
         limits: &TransportLimits,
         clock: &dyn Clock,
-    ) -> Result<Response, ProviderError> {
+    ) -> Result<Response, Failed> {
         let Call { url, headers, body } = call;
         let client = self.client(&url, limits)?;
         let sent = client.post(url.clone()).headers(headers).body(body).send();
         let response = tokio::select! {
             response = sent => response.map_err(|error| network(&error, &url))?,
-            () = clock.sleep(limits.stream_idle) => return Err(silent(limits)),
+            () = clock.sleep(limits.stream_idle) => return Err(silent(limits).into()),
         };
         if response.status().is_success() {
             return Ok(response);
@@ -162,7 +176,7 @@ pub(crate) async fn read_body(
     Ok(body)
 }
 
-async fn refusal(mut response: Response, limits: &TransportLimits, clock: &dyn Clock) -> ProviderError {
+async fn refusal(mut response: Response, limits: &TransportLimits, clock: &dyn Clock) -> Failed {
     let status = response.status().as_u16();
     if response.status().is_redirection() {
         let location = response
@@ -174,7 +188,7 @@ async fn refusal(mut response: Response, limits: &TransportLimits, clock: &dyn C
         let message = format!("the server redirects to {location}, which is not followed");
         let mut error = ProviderError::new(ProviderErrorKind::InvalidRequest, message);
         error.status = Some(status);
-        return error.with_hint("set base_url to the final address");
+        return error.with_hint("set base_url to the final address").into();
     }
     let headers = response.headers();
     let answer = Answer {
@@ -192,7 +206,10 @@ async fn refusal(mut response: Response, limits: &TransportLimits, clock: &dyn C
             break;
         }
     }
-    failure::from_answer(answer, &String::from_utf8_lossy(&body))
+    Failed {
+        error: failure::from_answer(answer, &String::from_utf8_lossy(&body)),
+        answer: Some((status, body)),
+    }
 }
 
 /// How long the provider asks to wait: milliseconds, seconds or a date.

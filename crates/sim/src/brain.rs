@@ -1,6 +1,8 @@
 //! What decides the answer: a script or the rules.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
 
 use crate::answer::Answer;
 use crate::rules;
@@ -18,6 +20,30 @@ pub struct Brain {
 enum Kind {
     Rules,
     Script(Script),
+    Recording(Recording),
+}
+
+/// What a recorded answer is served from: the bytes of a request give the answer that was recorded for them.
+#[derive(Clone)]
+pub struct Recording(Arc<dyn Fn(&[u8]) -> Option<Recorded> + Send + Sync>);
+
+impl std::fmt::Debug for Recording {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Recording")
+    }
+}
+
+/// A recorded answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The HTTP status.
+    pub status: u16,
+    /// The content type.
+    pub form: String,
+    /// The body.
+    pub body: Bytes,
+    /// Whether the connection broke behind it.
+    pub is_cut: bool,
 }
 
 impl Brain {
@@ -25,6 +51,14 @@ impl Brain {
     #[must_use]
     pub const fn rules() -> Self {
         Self { kind: Kind::Rules }
+    }
+
+    /// Answers from a recording. A request that `find` does not know is refused.
+    #[must_use]
+    pub fn recording(find: impl Fn(&[u8]) -> Option<Recorded> + Send + Sync + 'static) -> Self {
+        Self {
+            kind: Kind::Recording(Recording(Arc::new(find))),
+        }
     }
 
     /// A script of replies.
@@ -56,7 +90,7 @@ pub(crate) struct Exhausted {
 impl Mind {
     pub(crate) fn new(brain: Brain) -> Self {
         let replies = match &brain.kind {
-            Kind::Rules => 0,
+            Kind::Rules | Kind::Recording(_) => 0,
             Kind::Script(script) => script.replies.len(),
         };
         Self {
@@ -65,9 +99,17 @@ impl Mind {
         }
     }
 
+    /// The answer that was recorded for a request; the outer `None` when there is no recording.
+    pub(crate) fn recorded(&self, request: &[u8]) -> Option<Option<Recorded>> {
+        match &self.brain.kind {
+            Kind::Recording(recording) => Some((recording.0)(request)),
+            _ => None,
+        }
+    }
+
     pub(crate) fn answer(&self, wire: Wire, seen: &Seen) -> Result<Answer, Exhausted> {
         let script = match &self.brain.kind {
-            Kind::Rules => return Ok(rules::answer(seen)),
+            Kind::Rules | Kind::Recording(_) => return Ok(rules::answer(seen)),
             Kind::Script(script) => script,
         };
         let mut answer = match self.pick(script, wire, seen) {

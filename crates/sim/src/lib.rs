@@ -9,7 +9,7 @@
 //!
 //! - [`Sim`] starts a server, [`SimHandle`] is a running one.
 //! - [`Brain`] decides the answers: [`Brain::script`] replays a [`Script`] of [`Reply`]s with conditions on the request,
-//!   [`Brain::rules`] answers simple requests with real tool calls.
+//!   [`Brain::rules`] answers simple requests with real tool calls, [`Brain::recording`] answers as it was answered before.
 //! - [`Fault`] makes a reply go wrong: error statuses, cut or silent streams, odd framings, deviating dialects.
 //! - [`validate`] refuses every request that the real service would refuse.
 //! - [`Seen`] is a request in one form for the three wires; [`Seen::outline`] prints it for snapshots.
@@ -77,7 +77,7 @@ pub mod validate;
 mod wire;
 
 pub use crate::answer::Stop;
-pub use crate::brain::Brain;
+pub use crate::brain::{Brain, Recorded, Recording};
 pub use crate::demo::{DEMO_FILES, demo_script};
 pub use crate::fault::{Deviation, Fault, Framing};
 pub use crate::log::Logged;

@@ -5,6 +5,7 @@ mod books;
 mod care;
 mod connection;
 mod entries;
+mod exchanges;
 mod failure;
 mod find;
 mod lease;
@@ -18,8 +19,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use windlass_core::id::SessionId;
 use windlass_core::log::{
-    Batch, Blobs, Booking, Durability, Entry, Found, Label, Lease, Ledger, LogError, NewSession, Opened,
-    Preferences, SessionInfo, SessionLog, SessionQuery, Sessions, Spent, SpentBy,
+    Batch, Blobs, Booking, Durability, Entry, Exchange, Exchanges, Found, Frame, Label, Lease, Ledger,
+    LogError, NewExchange, NewSession, Opened, Preferences, SessionInfo, SessionLog, SessionQuery, Sessions,
+    Spent, SpentBy,
 };
 
 pub use self::care::{Health, backup, check, vacuum};
@@ -185,6 +187,40 @@ impl Blobs for SqliteStore {
     async fn content(&self, address: &str) -> Result<Option<Vec<u8>>, LogError> {
         let (folder, address) = (Arc::clone(&self.blobs), address.to_owned());
         read::off_thread(move || blobs::get(&folder, &address)).await
+    }
+}
+
+#[async_trait]
+impl Exchanges for SqliteStore {
+    async fn keep_exchange(
+        &self,
+        session: &SessionId,
+        new: NewExchange,
+        limit: u64,
+    ) -> Result<bool, LogError> {
+        let id = session.clone();
+        let work = move |connection: &rusqlite::Connection| exchanges::keep(connection, &id, &new, limit);
+        self.writer.run(Durability::Process, work).await
+    }
+
+    async fn exchanges(&self, session: &SessionId) -> Result<Vec<Exchange>, LogError> {
+        let id = session.clone();
+        self.readers
+            .run(move |connection| exchanges::all(connection, &id))
+            .await
+    }
+
+    async fn keep_frame(&self, frame: &Frame) -> Result<String, LogError> {
+        let frame = frame.clone();
+        let work = move |connection: &rusqlite::Connection| exchanges::keep_frame(connection, &frame);
+        self.writer.run(Durability::Process, work).await
+    }
+
+    async fn frame(&self, digest: &str) -> Result<Option<Frame>, LogError> {
+        let digest = digest.to_owned();
+        self.readers
+            .run(move |connection| exchanges::frame(connection, &digest))
+            .await
     }
 }
 

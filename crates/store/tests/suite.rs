@@ -5,6 +5,7 @@ mod suite {
     mod bed;
     mod books;
     mod care;
+    mod exchanges;
     mod leases;
     mod log;
     mod processes;

@@ -23,6 +23,9 @@ pub struct Limits {
     pub repeat_note: u32,
     /// At this many, the turn ends.
     pub repeat_stop: u32,
+    /// SES-13: the most messages of a conversation when a turn begins; 0 for no limit. Whoever keeps the conversation looks
+    /// at it.
+    pub max_conversation_messages: usize,
 }
 
 impl Default for Limits {
@@ -38,6 +41,7 @@ impl Default for Limits {
             max_compactions: 3,
             repeat_note: 3,
             repeat_stop: 5,
+            max_conversation_messages: 0,
         }
     }
 }

@@ -15,6 +15,7 @@ use windlass_core::message::Message;
 use windlass_core::provider::{Completion, ProviderError, ProviderErrorKind, ProviderEvent};
 
 use super::Shared;
+use super::taping::Taping;
 use crate::failure;
 use crate::transport::{Call, next_chunk, read_body};
 use crate::wire::ReplyDecoder;
@@ -27,6 +28,7 @@ pub(super) fn attempt(
     shared: Arc<Shared>,
     body: Bytes,
     history: Arc<Vec<Arc<Message>>>,
+    taping: Option<Taping>,
     cancel: CancellationToken,
 ) -> BoxStream<'static, ProviderEvent> {
     let decoder = ReplyDecoder::new(
@@ -40,6 +42,7 @@ pub(super) fn attempt(
         shared,
         cancel,
         decoder,
+        taping,
         phase: Phase::Send(body),
         fresh: Vec::new(),
         ready: VecDeque::new(),
@@ -55,6 +58,8 @@ struct Attempt {
     shared: Arc<Shared>,
     cancel: CancellationToken,
     decoder: ReplyDecoder,
+    /// Keeps what comes back; told when it is over, or when it is dropped.
+    taping: Option<Taping>,
     phase: Phase,
     /// What the decoder just said.
     fresh: Vec<ProviderEvent>,
@@ -94,11 +99,17 @@ impl Attempt {
                 Ok(None) => {}
                 Ok(Some(completion)) => {
                     self.phase = Phase::Done;
+                    if let Some(taping) = &mut self.taping {
+                        taping.whole();
+                    }
                     self.ready
                         .push_back(ProviderEvent::Complete(Box::new(completion)));
                 }
                 Err(error) => {
                     self.phase = Phase::Done;
+                    if let Some(taping) = &mut self.taping {
+                        taping.cut(&error.message);
+                    }
                     self.ready
                         .push_back(ProviderEvent::Error(self.shared.tell(error)));
                 }
@@ -118,6 +129,9 @@ impl Attempt {
                 let shared = &self.shared;
                 match next_chunk(response, &shared.limits, &*shared.clock).await {
                     Ok(Some(chunk)) => {
+                        if let Some(taping) = &mut self.taping {
+                            taping.take(&chunk);
+                        }
                         if !self.decoder.push(&chunk, &mut self.fresh)? {
                             return Ok(None);
                         }
@@ -145,8 +159,19 @@ impl Attempt {
             body,
         };
         let answer = shared.transport.post(call, limits, clock).await;
-        let mut response = answer.map_err(|error| shared.was_there(error))?;
+        let mut response = answer.map_err(|failed| {
+            if let (Some(taping), Some((status, body))) = (&mut self.taping, &failed.answer) {
+                taping.begin(*status, "application/json");
+                taping.take(body);
+            }
+            shared.was_there(failed.error)
+        })?;
         shared.reached.store(true, Ordering::Relaxed);
+        if let Some(taping) = &mut self.taping {
+            let form = response.headers().get(CONTENT_TYPE);
+            let form = form.and_then(|form| form.to_str().ok()).unwrap_or_default();
+            taping.begin(response.status().as_u16(), form);
+        }
         match form(&response)? {
             Form::Stream => {
                 self.phase = Phase::Read(response);
@@ -154,6 +179,9 @@ impl Attempt {
             }
             Form::Whole => {
                 let body = read_body(&mut response, limits.stream.reply, limits, clock).await?;
+                if let Some(taping) = &mut self.taping {
+                    taping.take(&body);
+                }
                 self.decoder.whole(&body, &mut self.fresh).map(Some)
             }
         }

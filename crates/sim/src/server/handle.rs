@@ -15,11 +15,12 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use crate::answer::{Answer, fresh_id};
+use crate::brain::Recorded;
 use crate::encode::Context;
 use crate::fault::{Fault, Refuse};
 use crate::log::Logged;
 use crate::seen::Seen;
-use crate::stream;
+use crate::stream::{self, Step};
 use crate::validate;
 use crate::wire::{Refusal, Wire};
 
@@ -111,6 +112,9 @@ impl Exchange {
                 return self.refuse(&Refusal::new(status, rejection.body_text()));
             }
         };
+        if let Some(recorded) = self.shared.mind.recorded(&raw) {
+            return self.play(recorded);
+        }
         let value: Value = match serde_json::from_slice(&raw) {
             Ok(value) => value,
             Err(error) => {
@@ -129,6 +133,25 @@ impl Exchange {
             });
         }
         self.answer(headers, raw, value, seen).await
+    }
+
+    /// Answers as it was answered before. The request was judged then.
+    fn play(&self, recorded: Option<Recorded>) -> Response {
+        let Some(recorded) = recorded else {
+            let mut response = self.refuse(&Refusal::new(400, "this request is not in the recording"));
+            insert(&mut response, HeaderName::from_static("x-should-retry"), "false");
+            return response;
+        };
+        let body = if recorded.is_cut {
+            let steps = vec![Step::Send(recorded.body), Step::Flush, Step::Cut];
+            stream::body(steps, self.shared.stop.clone())
+        } else {
+            Body::from(recorded.body)
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = status_code(recorded.status);
+        insert(&mut response, header::CONTENT_TYPE, &recorded.form);
+        response
     }
 
     async fn answer(&self, headers: &HeaderMap, raw: Bytes, value: Value, seen: Seen) -> Response {

@@ -99,10 +99,16 @@ pub(super) fn delete(connection: &Connection, id: &SessionId) -> Result<(), LogE
     let gone = connection
         .execute("DELETE FROM session WHERE id = ?1", [id.as_str()])
         .map_err(told)?;
-    match gone {
-        0 => Err(LogError::Unknown(id.clone())),
-        _ => Ok(()),
+    if gone == 0 {
+        return Err(LogError::Unknown(id.clone()));
     }
+    connection
+        .execute(
+            "DELETE FROM frame WHERE digest NOT IN (SELECT frame FROM exchange WHERE frame IS NOT NULL)",
+            [],
+        )
+        .map(drop)
+        .map_err(told)
 }
 
 pub(super) fn search(connection: &Connection, words: &str, limit: usize) -> Result<Vec<Found>, LogError> {

@@ -9,7 +9,8 @@ use super::failure::told;
 const APPLICATION: i32 = 0x574E_444C;
 
 /// One step from a version to the next; never edited once released.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE session (
   id                TEXT PRIMARY KEY,
   parent            TEXT,
@@ -88,7 +89,33 @@ INSERT INTO beat VALUES (1, 0);
 CREATE VIRTUAL TABLE said USING fts5 (
   text, session UNINDEXED, seq UNINDEXED, tokenize = 'unicode61 remove_diacritics 2'
 );
-"];
+",
+    "
+CREATE TABLE frame (digest TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;
+
+CREATE TABLE exchange (
+  session  TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+  number   INTEGER NOT NULL,
+  time     INTEGER NOT NULL,
+  provider TEXT NOT NULL,
+  model    TEXT NOT NULL,
+  frame    TEXT,
+  last     TEXT,
+  shared   INTEGER NOT NULL,
+  request  BLOB NOT NULL,
+  digest   TEXT NOT NULL,
+  status   INTEGER,
+  form     TEXT NOT NULL,
+  answer   BLOB NOT NULL,
+  cut      TEXT,
+  PRIMARY KEY (session, number)
+) STRICT;
+
+ALTER TABLE session ADD COLUMN exchanges INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN exchange_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN exchanges_full INTEGER NOT NULL DEFAULT 0;
+",
+];
 
 /// Brings a database up to date. A new one gets everything; one that is not ours or is newer is left alone.
 pub(super) fn migrate(connection: &Connection) -> Result<(), LogError> {
