@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use tokio::sync::oneshot;
 use windlass_core::log::{Durability, LogError};
 
@@ -13,8 +14,12 @@ use super::failure::told;
 /// The most writes of one transaction.
 const GROUP: usize = 256;
 
+/// A log of fewer bytes is left for the next process: reading it costs that one less than folding it costs us, and it
+/// need not make a new one, which would have to be synced before anything is written.
+const LITTLE: u64 = 1 << 20;
+
 /// Hands work to the thread. With the last of these the thread ends and the database is closed, which is waited for:
-/// SQLite then folds its log into the file, and the next process need not read it.
+/// SQLite then folds its log into the file when it has grown.
 #[derive(Clone)]
 pub(super) struct Writer(Arc<Thread>);
 
@@ -120,6 +125,11 @@ fn write(connection: &Connection, queue: &Receiver<Job>) {
             }
         }
         transact(connection, group);
+    }
+    let log = connection.path().map(|path| format!("{path}-wal"));
+    let size = log.and_then(|log| std::fs::metadata(log).ok()).map(|data| data.len());
+    if size.is_some_and(|size| size < LITTLE) {
+        let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 }
 
