@@ -4,10 +4,14 @@
 //! data of `windlass-core` through it. It submits an input through a [`Client`] and reads
 //! [`Envelope`]s until a terminal one; it never sees a session's insides, a provider or a tool.
 //!
-//! The types to know: [`Client`], [`Submission`], [`EventStream`], [`Envelope`], [`ClientError`].
+//! What a person types after a slash goes through [`Commands`] and never reaches a model by itself.
+//!
+//! The types to know: [`Client`], [`Submission`], [`EventStream`], [`Envelope`], [`Commands`], [`ClientError`].
 //!
 //! Deliberately absent: anything about HTTP, terminals or storage, and any way to reach a running
 //! turn but through its session id.
+
+mod command;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,11 +20,14 @@ use async_trait::async_trait;
 use futures_util::Stream;
 use futures_util::stream::BoxStream;
 
+pub use self::command::{
+    CommandInfo, CommandLine, CommandReply, CommandSource, Commands, Follow, command_line,
+};
 pub use windlass_core::event::{
     DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, SessionEvent, StepStatus, Waiting,
 };
 pub use windlass_core::id::{CallId, MessageId, SessionId};
-pub use windlass_core::log::{Label, SessionInfo};
+pub use windlass_core::log::{Label, SessionInfo, SessionKey};
 pub use windlass_core::message::{FinishReason, Message, Part, Role};
 pub use windlass_core::model::Usage;
 pub use windlass_core::permission::Answer;
@@ -62,6 +69,13 @@ pub enum Begin {
         label: Label,
         /// The session it is started from.
         parent: Option<SessionId>,
+    },
+    /// The one that a channel's messages go to: the session that has the key, or a new one with it.
+    Keyed {
+        /// The key.
+        key: SessionKey,
+        /// The folder a new one works in.
+        place: String,
     },
     /// One that exists.
     Resume(SessionId),
@@ -151,6 +165,20 @@ pub enum ClientError {
     /// The session is being closed.
     #[error("session {0} is being closed")]
     Closed(SessionId),
+    /// There is no such command, or it is not written so.
+    #[error("{0}")]
+    CommandUsage(String),
+    /// The command was not carried out, and nothing was changed.
+    #[error("{0}")]
+    Command(String),
+    /// The command has to wait for the running turn.
+    #[error("/{command} has to wait: a turn runs in this session; stop it, or try again when it has ended")]
+    CommandBusy {
+        /// The session.
+        session: SessionId,
+        /// The command.
+        command: String,
+    },
     /// What the session needs could not be made.
     #[error("{0}")]
     Setup(String),

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::kept::{
-    CostBy, DbCommand, ExportFormat, ExportOptions, ImportFrom, ImportOptions, ListOptions, SessionsCommand,
+    BackOptions, CheckpointCommand, CostBy, DbCommand, ExportFormat, ExportOptions, ImportFrom,
+    ImportOptions, ListOptions, OfSession, SessionsCommand,
 };
-use self::kept::{DB_HELP, SESSIONS_HELP};
+use self::kept::{CHECKPOINT_HELP, DB_HELP, SESSIONS_HELP};
 use crate::exit::EXIT_CODES;
 
 /// An agent runtime: a model, tools, and a loop that turns.
@@ -45,7 +46,7 @@ pub(crate) enum Command {
     #[command(after_help = EXIT_CODES)]
     Exec {
         /// What to do; `-` or nothing reads it from standard input, and input piped beside a prompt is
-        /// appended to it as context
+        /// appended to it as context. `/help` and its like are commands: no model is asked
         prompt: Vec<String>,
         #[command(flatten)]
         options: ExecOptions,
@@ -57,6 +58,24 @@ pub(crate) enum Command {
     Sessions {
         #[command(subcommand)]
         command: SessionsCommand,
+    },
+    /// See what the turns of a session did to files, and take files back to how they were before one
+    #[command(after_help = CHECKPOINT_HELP)]
+    Checkpoint {
+        #[command(subcommand)]
+        command: CheckpointCommand,
+    },
+    /// Take back what the last turn of a session did to files
+    #[command(after_help = CHECKPOINT_HELP)]
+    Undo(BackOptions),
+    /// Do again what was undone last
+    #[command(after_help = CHECKPOINT_HELP)]
+    Redo {
+        /// Replace files that somebody else changed meanwhile, too
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        of: OfSession,
     },
     /// Look after the database of sessions
     #[command(after_help = DB_HELP)]

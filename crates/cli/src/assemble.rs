@@ -5,29 +5,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use windlass_api::SessionInfo;
+use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::{AutoCompact, Compactor, Summarize};
 use windlass_core::dispatch::Execution;
 use windlass_core::id::SessionId;
 use windlass_core::middleware::Middleware;
 use windlass_core::permission::{Asker, Granting, Mode, Policy, Rule, Rules};
-use windlass_core::provider::Provider;
 use windlass_core::run::IncompleteWork;
 use windlass_core::tool::ExecutionContext;
 use windlass_core::turn::{Limits, OnMaxIterations};
-use windlass_service::{Bench, CallSettings, Setup, Workshop};
+use windlass_service::{
+    Access, Bench, CallSettings, Defined, Models, NotReady, Setup, Titles, ToolInfo, TurnStart, Workshop,
+};
 use windlass_tools::declared::hex_digest;
 use windlass_tools::{FetchConfig, OutputStore, TodoList, ToolsConfig, builtin, child_environment};
 
+use crate::command_files::CommandFiles;
 use crate::environment;
 use crate::exit::Problem;
 use crate::folders::Folders;
-use crate::grants::{GrantFile, NobodyNow};
+use crate::grants::{GrantFile, NobodyNow, grant_line};
 use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
 use crate::reach::Reach;
-use crate::reload::{ToolFiles, Workbench};
+use crate::reload::{ToolFiles, Workbench, source};
+use crate::roster::Roster;
 use crate::settings::{self, PermissionMode, Settings, ToolExecution};
 
 /// What the run is about, beside its settings.
+#[derive(Clone)]
 pub(crate) struct Purpose {
     pub(crate) cwd: PathBuf,
     pub(crate) session: SessionId,
@@ -83,9 +88,12 @@ fn execution_context(purpose: &Purpose) -> Arc<ExecutionContext> {
     })
 }
 
-/// What a session works with, made before the session is, so that what is wrong is told with its own exit code.
+/// What a session works with.
 pub(crate) struct SessionBench {
-    provider: Arc<dyn Provider>,
+    roster: Roster,
+    titles: Option<Arc<dyn Titles>>,
+    checkpoints: Option<Arc<dyn Checkpoints>>,
+    commands: CommandFiles,
     workbench: Workbench,
     limits: Limits,
     max_output: Option<u64>,
@@ -100,7 +108,7 @@ pub(crate) struct SessionBench {
 /// Puts a session's parts together.
 pub(crate) fn assemble(
     settings: &Settings,
-    provider: Arc<dyn Provider>,
+    roster: Roster,
     purpose: &Purpose,
 ) -> Result<SessionBench, Problem> {
     let (mut workbench, todos) = tools(settings, purpose)?;
@@ -128,7 +136,11 @@ pub(crate) fn assemble(
     });
     let grants = || -> Result<GrantFile, Problem> { Ok(GrantFile::new(&environment::folders()?.data)) };
     Ok(SessionBench {
-        provider,
+        titles: roster.titles(),
+        roster,
+        // Whoever keeps what calls change is put here, and around the tools.
+        checkpoints: None,
+        commands: CommandFiles::new(environment::folders()?, &purpose.cwd),
         limits: limits(settings),
         max_output: settings.agent.max_output_tokens,
         calls: CallSettings {
@@ -155,10 +167,12 @@ pub(crate) fn assemble(
 
 #[async_trait]
 impl Bench for SessionBench {
-    async fn setup(&mut self) -> Setup {
-        let (offer, notices) = self.workbench.refresh();
-        Setup {
-            provider: Arc::clone(&self.provider),
+    async fn setup(&mut self, _turn: &TurnStart) -> Result<Setup, NotReady> {
+        let line = self.roster.ready().await?;
+        let (offer, mut notices) = self.workbench.refresh();
+        notices.extend(line.take_notices());
+        Ok(Setup {
+            provider: Arc::clone(&line.provider),
             tools: offer.tools,
             prefix: offer.prefix,
             limits: self.limits.clone(),
@@ -170,30 +184,107 @@ impl Bench for SessionBench {
             middleware: self.middleware.clone(),
             compactor: self.compactor.clone(),
             incomplete: Some(Arc::clone(&self.incomplete) as _),
-            titles: None,
+            titles: self.titles.clone(),
             notices,
+        })
+    }
+
+    fn checkpoints(&self) -> Option<Arc<dyn Checkpoints>> {
+        self.checkpoints.clone()
+    }
+
+    fn models(&mut self) -> &mut dyn Models {
+        &mut self.roster
+    }
+
+    fn access(&mut self) -> &mut dyn Access {
+        self
+    }
+
+    fn defined(&mut self) -> Defined {
+        self.commands.read()
+    }
+}
+
+impl Access for SessionBench {
+    fn tools(&mut self) -> Vec<ToolInfo> {
+        let specs = self.workbench.tools().specs().into_iter();
+        let tool = |spec: windlass_core::tool::ToolSpec| ToolInfo {
+            source: source(self.workbench.declared(), &spec.name).to_owned(),
+            name: spec.name,
+            description: spec.description,
+        };
+        specs.map(tool).collect()
+    }
+
+    fn policy(&self) -> Policy {
+        self.calls.policy.clone()
+    }
+
+    fn set_mode(&mut self, mode: Mode) {
+        self.calls.policy.mode = mode;
+    }
+
+    fn granted(&self) -> Vec<String> {
+        let read = environment::folders().and_then(|folders| GrantFile::new(&folders.data).read());
+        match read {
+            Ok(grants) => grants.iter().map(grant_line).collect(),
+            Err(problem) => vec![problem.to_string()],
         }
     }
 }
 
-/// A workshop with one bench, for the one session of a run.
-pub(crate) struct OneBench(Mutex<Option<SessionBench>>);
+/// The workshop of a run: one folder, one set of settings, one choice of a model for all its sessions.
+pub(crate) struct RunWorkshop {
+    settings: Arc<Settings>,
+    roster: Roster,
+    purpose: Purpose,
+    /// The bench of the session that the run is about, made before it, so that what is wrong has its own exit code.
+    first: Mutex<Option<SessionBench>>,
+}
 
-impl OneBench {
-    pub(crate) fn new(bench: SessionBench) -> Self {
-        Self(Mutex::new(Some(bench)))
+impl RunWorkshop {
+    pub(crate) fn new(settings: &Arc<Settings>, roster: &Roster, purpose: Purpose) -> Result<Self, Problem> {
+        let first = assemble(settings, roster.clone(), &purpose)?;
+        Ok(Self {
+            settings: Arc::clone(settings),
+            roster: roster.clone(),
+            purpose,
+            first: Mutex::new(Some(first)),
+        })
+    }
+
+    fn first(&self, session: &SessionId) -> Option<SessionBench> {
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.take_if(|_| *session == self.purpose.session)
     }
 }
 
 #[async_trait]
-impl Workshop for OneBench {
-    async fn bench(&self, _: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String> {
-        let bench = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut bench = bench.ok_or("this run has one session, and it was begun already")?;
+impl Workshop for RunWorkshop {
+    async fn bench(&self, session: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String> {
+        let mut bench = match self.first(&session.id) {
+            Some(bench) => bench,
+            None => {
+                let purpose = Purpose {
+                    session: session.id.clone(),
+                    ..self.purpose.clone()
+                };
+                let made = assemble(&self.settings, self.roster.clone(), &purpose);
+                made.map_err(|problem| problem.to_string())?
+            }
+        };
         if let Some(grants) = bench.grants.take() {
             bench.calls.approver = Arc::new(Granting::new(asker, Box::new(grants)));
         }
         Ok(Box::new(bench))
+    }
+
+    async fn forget(&self, session: &SessionId) {
+        if let Ok(folders) = environment::folders() {
+            // They are of no use without the session.
+            let _ = std::fs::remove_dir_all(outputs_folder(&folders, session));
+        }
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Connection {
 }
 
 /// Looks up an environment variable.
-pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type Env<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 
 /// Makes the provider that the settings ask for, or the first one whose key is in the environment.
 pub(crate) async fn connect(settings: &Settings, env: Env<'_>) -> Result<Connection, Problem> {
@@ -184,7 +184,7 @@ fn no_key() -> String {
 }
 
 impl<'a> Choice<'a> {
-    fn of(name: &str, settings: &'a Settings, env: Env<'_>) -> Result<Self, Problem> {
+    pub(crate) fn of(name: &str, settings: &'a Settings, env: Env<'_>) -> Result<Self, Problem> {
         let entry = settings.providers.get(name);
         let preset = base_preset(name, entry)?;
         if entry.is_none() && preset.is_none() {

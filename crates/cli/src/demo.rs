@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use windlass_providers::Wire;
 use windlass_sim::{Brain, DEMO_FILES, demo_script};
@@ -11,8 +12,9 @@ use crate::connect::{connect_sim, start_sim};
 use crate::environment;
 use crate::exec::{Job, run};
 use crate::exit::{Exit, Problem};
-use crate::keeping::{Opening, Which};
+use crate::keeping::{Keeper, Which};
 use crate::output::Style;
+use crate::roster::Roster;
 use crate::terminal::say;
 
 const PROMPT: &str = "The test in this folder fails. Find out why, fix it, and show that the test passes.";
@@ -34,6 +36,7 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
     say!("$ sh test.sh      (fails)\n> {PROMPT}\n");
 
     let settings = environment::settings(&SettingsOptions::default(), &folder, Vec::new())?;
+    let settings = Arc::new(settings);
     let sim = start_sim(Brain::script(demo_script())).await?;
     let connection = connect_sim(&settings, sim, wire(options.wire)).await?;
     let style = Style {
@@ -42,6 +45,7 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
     };
     let job = Job {
         prompt: PROMPT.to_owned(),
+        is_command: false,
         schema: None,
         format: OutputFormat::Text,
         require_done: false,
@@ -52,10 +56,10 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
     };
     let result = run(
         &settings,
-        &connection,
+        &Roster::with(&settings, connection),
         folder.clone(),
         job,
-        Opening::start(&Which::Ephemeral),
+        Keeper::open(&Which::Ephemeral)?,
     )
     .await?;
     if result.exit != Exit::Ok {

@@ -1,6 +1,7 @@
 //! `windlass exec`: one prompt to its answer.
 
 pub(crate) mod asking;
+mod command;
 mod input;
 mod schema;
 
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use windlass_api::{
-    Client, ClientError, Event, EventStream, FailureKind, OnBusy, Part, SessionId, Submission, Waiting,
+    Client, ClientError, Event, EventStream, FailureKind, OnBusy, Part, SessionId, SessionInfo, Submission,
+    Waiting, command_line,
 };
 use windlass_core::clock::SystemClock;
 use windlass_service::{Options, Service};
@@ -19,12 +21,13 @@ use windlass_tools::process;
 
 use self::input::read_prompt;
 use self::schema::AnswerSchema;
-use crate::args::{ExecOptions, OutputFormat};
-use crate::assemble::{OneBench, Purpose, assemble};
-use crate::connect::{Connection, connect};
+use crate::args::{ExecOptions, OutputFormat, SettingsOptions};
+use crate::assemble::{Purpose, RunWorkshop};
 use crate::exit::{Exit, Problem};
-use crate::keeping::{self, Opening, Which};
+use crate::keeping::{self, Keeper, Opening, Which};
 use crate::output::{Printer, RunResult, Style, Totals, Trouble, printer};
+use crate::remembered::Remembered;
+use crate::roster::Roster;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::{environment, prompt};
@@ -47,17 +50,27 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         .map(AnswerSchema::read)
         .transpose()?;
     let settings = environment::settings(&options.settings, &cwd, flags(options))?;
+    let settings = Arc::new(settings);
     for warning in &settings.warnings {
         style.warn(warning);
     }
     let prompt = read_prompt(words, style).await?;
-    let connection = connect(&settings, &environment::var).await?;
-    check_cost_limit(&settings, &connection)?;
-    for notice in &connection.notices {
-        style.note(notice);
+    let keeper = opening.finish()?;
+    let remembered = match which {
+        Which::Ephemeral => None,
+        _ => Remembered::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd),
+    };
+    let roster = Roster::new(&settings, remembered);
+    roster.restore().await;
+    // What is piped in is data, and not typed by anybody.
+    let is_command = command_line(&words.join(" ")).is_some();
+    // A command may need nobody to ask; one that does connects then.
+    if !is_command {
+        connect(&roster, style).await?;
     }
     let job = Job {
         prompt,
+        is_command,
         schema,
         format: options.output_format,
         require_done: options.require_done,
@@ -66,12 +79,54 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         which,
         fork,
     };
-    Ok(run(&settings, &connection, cwd, job, opening).await?.exit)
+    Ok(run(&settings, &roster, cwd, job, keeper).await?.exit)
+}
+
+/// Carries out a command on a session that is kept: this one, or the last one of this folder. Its own folder counts.
+pub(crate) async fn kept(line: String, session: Option<String>) -> Result<Exit, Problem> {
+    let style = Style::detect(false, &environment::var);
+    let which = session.map_or(Which::Latest, Which::Called);
+    let keeper = Keeper::open(&which)?;
+    let mut cwd = working_directory(None)?;
+    let found = keeping::found(&keeper.store, &which, &cwd).await?;
+    if let Some(place) = found.map(|info| PathBuf::from(info.place))
+        && place.is_dir()
+    {
+        cwd = place;
+    }
+    let settings = Arc::new(environment::settings(
+        &SettingsOptions::default(),
+        &cwd,
+        Vec::new(),
+    )?);
+    let job = Job {
+        prompt: line,
+        is_command: true,
+        schema: None,
+        format: OutputFormat::Text,
+        require_done: false,
+        style,
+        interactive: false,
+        which,
+        fork: false,
+    };
+    let roster = Roster::new(&settings, None);
+    Ok(run(&settings, &roster, cwd, job, keeper).await?.exit)
+}
+
+/// Connects before there is a turn, so that what is wrong has its own exit code.
+async fn connect(roster: &Roster, style: Style) -> Result<(), Problem> {
+    for notice in roster.connect().await?.take_notices() {
+        style.note(&notice);
+    }
+    Ok(())
 }
 
 /// What one run is about.
 pub(crate) struct Job {
     pub(crate) prompt: String,
+    /// Whether that is a command.
+    pub(crate) is_command: bool,
     pub(crate) schema: Option<AnswerSchema>,
     pub(crate) format: OutputFormat,
     pub(crate) require_done: bool,
@@ -86,14 +141,13 @@ pub(crate) struct Job {
 
 /// Runs a job to its end, output included, and leaves no process behind.
 pub(crate) async fn run(
-    settings: &Settings,
-    connection: &Connection,
+    settings: &Arc<Settings>,
+    roster: &Roster,
     cwd: PathBuf,
     job: Job,
-    opening: Opening,
+    keeper: Keeper,
 ) -> Result<RunResult, Problem> {
     let begun = Instant::now();
-    let keeper = opening.finish()?;
     let (begin, session, past) = keeping::begin(&keeper.store, &job.which, job.fork, &cwd).await?;
     let purpose = Purpose {
         cwd: cwd.clone(),
@@ -101,18 +155,14 @@ pub(crate) async fn run(
         require_done: job.require_done,
         interactive: job.interactive,
     };
-    let bench = assemble(settings, Arc::clone(&connection.provider), &purpose)?;
     let service = Service::new(
         Arc::clone(&keeper.store) as _,
-        Arc::new(OneBench::new(bench)),
+        Arc::new(RunWorkshop::new(settings, roster, purpose)?),
         Arc::new(SystemClock::default()),
         SqliteStore::owner(),
         Options::default(),
     );
     service.begin(begin).await.map_err(not_begun)?;
-    if let Some(info) = &past {
-        job.style.note(&format!("going on with {}", keeping::line(info)));
-    }
     let mut runner = Runner {
         client: &service,
         session,
@@ -120,46 +170,24 @@ pub(crate) async fn run(
         signals: Signals::listen(),
         totals: Totals::default(),
         interactive: job.interactive,
+        went_to: None,
     };
-    let mut parts = Vec::new();
-    if past
-        .as_ref()
-        .is_none_or(|past| past.place != cwd.display().to_string())
-    {
-        parts.push(Part::text(prompt::environment(&cwd)));
-    }
-    parts.push(Part::text(job.prompt));
-    if let Some(schema) = &job.schema {
-        parts.push(Part::text(schema.instruction()));
-    }
-    let mut ending = runner.turn(parts).await;
-    if let Some(schema) = &job.schema {
-        ending = runner.conform(schema, ending).await;
-    }
-    if job.require_done && ending.exit == Exit::Ok && !ending.done {
-        ending.exit = Exit::Failed;
-        let message = "the model answered without calling `done`".to_owned();
-        ending.problem = Some(Trouble {
-            kind: "not_done".to_owned(),
-            message,
-            hint: None,
-        });
-    }
-    let mut result = RunResult {
-        session: runner.session.to_string(),
-        exit: ending.exit,
-        answer: ending.answer,
-        structured: ending.structured,
-        problem: ending.problem,
-        totals: runner.totals,
-        duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+    let ending = if job.is_command {
+        runner.command(&job, roster, &cwd, past.as_ref()).await
+    } else {
+        if let Some(info) = &past {
+            job.style.note(&format!("going on with {}", keeping::line(info)));
+        }
+        let said = vec![Part::text(job.prompt.clone())];
+        Ok(runner.work(&job, said, &cwd, past.as_ref()).await)
     };
-    if runner.printer.finish(&result).is_err() {
-        result.exit = Exit::BrokenPipe;
-    }
+    let ended = ending.map(|ending| runner.finish(ending, begun));
     service.close().await;
+    if past.is_none() && job.is_command {
+        keeping::drop_unused(&keeper.store, &runner.session).await;
+    }
     process::settle(LAST_CALL).await;
-    Ok(result)
+    ended
 }
 
 /// How a turn ended.
@@ -195,9 +223,54 @@ struct Runner<'a> {
     signals: Signals,
     totals: Totals,
     interactive: bool,
+    /// The session that a command went to.
+    went_to: Option<SessionId>,
 }
 
 impl Runner<'_> {
+    /// Shows how it ended.
+    fn finish(&mut self, ending: Ending, begun: Instant) -> RunResult {
+        let mut result = RunResult {
+            session: self.went_to.as_ref().unwrap_or(&self.session).to_string(),
+            exit: ending.exit,
+            answer: ending.answer,
+            structured: ending.structured,
+            problem: ending.problem,
+            totals: self.totals.clone(),
+            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+        if self.printer.finish(&result).is_err() {
+            result.exit = Exit::BrokenPipe;
+        }
+        result
+    }
+
+    /// Has the model do what was said, to the end that was asked for.
+    async fn work(&mut self, job: &Job, said: Vec<Part>, cwd: &Path, past: Option<&SessionInfo>) -> Ending {
+        let mut parts = Vec::new();
+        if past.is_none_or(|past| past.place != cwd.display().to_string()) {
+            parts.push(Part::text(prompt::environment(cwd)));
+        }
+        parts.extend(said);
+        if let Some(schema) = &job.schema {
+            parts.push(Part::text(schema.instruction()));
+        }
+        let mut ending = self.turn(parts).await;
+        if let Some(schema) = &job.schema {
+            ending = self.conform(schema, ending).await;
+        }
+        if job.require_done && ending.exit == Exit::Ok && !ending.done {
+            ending.exit = Exit::Failed;
+            let message = "the model answered without calling `done`".to_owned();
+            ending.problem = Some(Trouble {
+                kind: "not_done".to_owned(),
+                message,
+                hint: None,
+            });
+        }
+        ending
+    }
+
     async fn turn(&mut self, parts: Vec<Part>) -> Ending {
         match self
             .client
@@ -361,9 +434,9 @@ impl Runner<'_> {
 /// What a session that could not be used says, with its exit code.
 fn not_begun(error: ClientError) -> Problem {
     let exit = match &error {
-        ClientError::Busy(_) | ClientError::QueueFull(_) => Exit::Busy,
-        ClientError::Empty | ClientError::Unknown(_) => Exit::Usage,
-        ClientError::Closed(_) | ClientError::Setup(_) => Exit::Failed,
+        ClientError::Busy(_) | ClientError::QueueFull(_) | ClientError::CommandBusy { .. } => Exit::Busy,
+        ClientError::Empty | ClientError::Unknown(_) | ClientError::CommandUsage(_) => Exit::Usage,
+        ClientError::Closed(_) | ClientError::Setup(_) | ClientError::Command(_) => Exit::Failed,
         ClientError::Store(_) => Exit::Store,
     };
     Problem::new(exit, error.to_string())
@@ -397,17 +470,4 @@ fn flags(options: &ExecOptions) -> Vec<(&'static str, &'static str, String)> {
         flags.push(("agent.max_cost_usd", "--max-cost", format!("{cost:?}")));
     }
     flags
-}
-
-/// A cost limit that cannot be measured would be a promise nobody keeps.
-fn check_cost_limit(settings: &Settings, connection: &Connection) -> Result<(), Problem> {
-    let model = connection.provider.model();
-    if settings.agent.max_cost_usd.is_some() && model.price.is_none() {
-        let text = format!(
-            "a cost limit is set, but the price of `{0}` is not known: set `models.\"{0}\".price.input` and `.output`",
-            model.id
-        );
-        return Err(Problem::usage(text));
-    }
-    Ok(())
 }

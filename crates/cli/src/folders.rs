@@ -11,11 +11,14 @@ const CONFIG_FILE: &str = "config.toml";
 /// The file with declared tools, in the user's folder and in a project's.
 const TOOLS_FILE: &str = "tools.yaml";
 
+/// The folder with commands, in the user's folder and in a project's.
+const COMMANDS_FOLDER: &str = "commands";
+
 /// The folder of a project that belongs to Windlass.
 const PROJECT_FOLDER: &str = ".windlass";
 
 /// What is read from a project's folder. One of them makes a folder a project.
-const PROJECT_FILES: [&str; 2] = [CONFIG_FILE, TOOLS_FILE];
+const PROJECT_FILES: [&str; 3] = [CONFIG_FILE, TOOLS_FILE, COMMANDS_FOLDER];
 
 /// EXT-6: the four folders of a user, as the XDG standard divides them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +87,11 @@ impl Folders {
         self.config.join(TOOLS_FILE)
     }
 
+    /// The user's own commands; the folder need not exist.
+    pub(crate) fn user_commands(&self) -> PathBuf {
+        self.config.join(COMMANDS_FOLDER)
+    }
+
     /// The folders that the user trusts; the file need not exist.
     pub(crate) fn trust_file(&self) -> PathBuf {
         self.data.join("trust.json")
@@ -125,7 +133,7 @@ impl Folders {
     }
 }
 
-/// A folder with settings or tools of its own, written by whoever wrote what is in it.
+/// A folder with settings, tools or commands of its own, written by whoever wrote what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Project {
     /// The folder that holds `.windlass`.
@@ -146,6 +154,11 @@ impl Project {
     /// Its tools; the file need not exist.
     pub(crate) fn tools_file(&self) -> PathBuf {
         self.folder().join(TOOLS_FILE)
+    }
+
+    /// Its commands; the folder need not exist.
+    pub(crate) fn commands_folder(&self) -> PathBuf {
+        self.folder().join(COMMANDS_FOLDER)
     }
 
     fn has_files(&self) -> bool {

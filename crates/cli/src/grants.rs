@@ -103,6 +103,17 @@ impl GrantStore for GrantFile {
     }
 }
 
+/// A grant, for people.
+pub(crate) fn grant_line(grant: &Grant) -> String {
+    let parts: Vec<&str> = grant.parts().collect();
+    format!(
+        "{} in {}: {}",
+        grant.tool(),
+        grant.cwd().display(),
+        parts.join(" · ")
+    )
+}
+
 /// Nobody is there to ask, but what was granted for good is granted.
 pub(crate) struct NobodyNow(pub(crate) GrantFile);
 

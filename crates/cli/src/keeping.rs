@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windlass_api::{Begin, Label, SessionId, SessionInfo};
-use windlass_core::clock::{Clock, SystemClock};
-use windlass_core::log::{LogError, SessionQuery, Sessions, Standing};
+use windlass_core::clock::{Clock, SystemClock, Timestamp};
+use windlass_core::log::{LogError, SessionQuery, Sessions};
+use windlass_service::{past, telling};
 use windlass_store::SqliteStore;
 
 use crate::args::SessionOptions;
@@ -102,11 +103,7 @@ pub(crate) async fn begin(
     fork: bool,
     cwd: &Path,
 ) -> Result<(Begin, SessionId, Option<SessionInfo>), Problem> {
-    let found = match which {
-        Which::New | Which::Ephemeral => None,
-        Which::Latest => Some(latest(store, cwd).await?),
-        Which::Called(called) => Some(find(store, called).await?),
-    };
+    let found = found(store, which, cwd).await?;
     let new = SessionId::generate();
     Ok(match found {
         None => {
@@ -130,6 +127,19 @@ pub(crate) async fn begin(
     })
 }
 
+/// The session that is gone on with, if one is.
+pub(crate) async fn found(
+    store: &SqliteStore,
+    which: &Which,
+    cwd: &Path,
+) -> Result<Option<SessionInfo>, Problem> {
+    Ok(match which {
+        Which::New | Which::Ephemeral => None,
+        Which::Latest => Some(latest(store, cwd).await?),
+        Which::Called(called) => Some(find(store, called).await?),
+    })
+}
+
 async fn latest(store: &SqliteStore, cwd: &Path) -> Result<SessionInfo, Problem> {
     let query = SessionQuery {
         place: Some(cwd.display().to_string()),
@@ -139,7 +149,7 @@ async fn latest(store: &SqliteStore, cwd: &Path) -> Result<SessionInfo, Problem>
     let found = store.list(&query).await.map_err(problem)?;
     found.into_iter().next().ok_or_else(|| {
         Problem::usage(format!(
-            "--continue: there is no session in {}; `windlass sessions list` shows all",
+            "there is no session in {} to go on with; `windlass sessions list --all` shows all",
             cwd.display()
         ))
     })
@@ -147,14 +157,7 @@ async fn latest(store: &SqliteStore, cwd: &Path) -> Result<SessionInfo, Problem>
 
 /// The one session of this id or name, or whose id begins so.
 pub(crate) async fn find(store: &SqliteStore, called: &str) -> Result<SessionInfo, Problem> {
-    if let Some(whole) = store.get(&called.into()).await.map_err(problem)? {
-        return Ok(whole);
-    }
-    let mut found = fitting(store, called).await?;
-    // A whole name is meant before the beginning of an id.
-    if found.iter().any(|info| is_called(info, called)) {
-        found.retain(|info| is_called(info, called));
-    }
+    let mut found = past::find(store, called).await.map_err(problem)?;
     match found.len() {
         0 => Err(nothing(store, called).await?),
         1 => Ok(found.swap_remove(0)),
@@ -169,32 +172,6 @@ pub(crate) async fn find(store: &SqliteStore, called: &str) -> Result<SessionInf
             )))
         }
     }
-}
-
-/// The sessions whose name this is.
-pub(crate) async fn named(store: &SqliteStore, name: &str) -> Result<Vec<SessionInfo>, Problem> {
-    let mut found = fitting(store, name).await?;
-    found.retain(|info| is_called(info, name));
-    Ok(found)
-}
-
-async fn fitting(store: &SqliteStore, called: &str) -> Result<Vec<SessionInfo>, Problem> {
-    // Every id begins with nothing.
-    if called.is_empty() {
-        return Ok(Vec::new());
-    }
-    let query = SessionQuery {
-        called: Some(called.to_owned()),
-        children: true,
-        ..SessionQuery::default()
-    };
-    store.list(&query).await.map_err(problem)
-}
-
-fn is_called(info: &SessionInfo, name: &str) -> bool {
-    [&info.label.name, &info.label.key]
-        .into_iter()
-        .any(|own| own.as_deref() == Some(name))
 }
 
 /// That there is no such session, and which there are.
@@ -215,6 +192,17 @@ async fn nothing(store: &SqliteStore, called: &str) -> Result<Problem, Problem> 
     Ok(Problem::usage(text))
 }
 
+/// Removes a session that was made for this run alone and in which nothing happened: a command that only looked around.
+pub(crate) async fn drop_unused(store: &SqliteStore, session: &SessionId) {
+    if let Ok(Some(info)) = store.get(session).await
+        && info.last_seq == 0
+        && info.label == Label::default()
+    {
+        // What stays is an empty session, which harms nobody.
+        let _ = store.delete(session).await;
+    }
+}
+
 /// A session in a line.
 pub(crate) fn line(info: &SessionInfo) -> String {
     let name = info.label.name.as_deref().map(|name| format!("{name}: "));
@@ -222,33 +210,16 @@ pub(crate) fn line(info: &SessionInfo) -> String {
         "{}  {:>4} messages  {:<9} {:>8}  {}{}",
         info.id,
         info.totals.messages,
-        standing(info.standing),
+        telling::standing(info.standing),
         ago(info.updated_at.0),
         name.unwrap_or_default(),
         info.label.title.as_deref().unwrap_or("untitled")
     )
 }
 
-/// How a session stands, in a word.
-pub(crate) fn standing(standing: Standing) -> &'static str {
-    match standing {
-        Standing::New => "new",
-        Standing::Working => "working",
-        Standing::Answered => "answered",
-        Standing::Canceled => "canceled",
-        Standing::Failed => "failed",
-    }
-}
-
 /// How long ago, roughly.
 pub(crate) fn ago(time: u64) -> String {
-    let seconds = SystemClock::default().now().0.saturating_sub(time) / 1000;
-    match seconds {
-        0..=59 => "just now".to_owned(),
-        60..=3599 => format!("{} min ago", seconds / 60),
-        3600..=86_399 => format!("{} h ago", seconds / 3600),
-        _ => format!("{} d ago", seconds / 86_400),
-    }
+    telling::ago(SystemClock::default().now(), Timestamp(time))
 }
 
 /// What the store says, with its exit code.

@@ -5,6 +5,8 @@
 
 mod args;
 mod assemble;
+mod backoff;
+mod command_files;
 mod connect;
 mod db;
 mod demo;
@@ -20,6 +22,8 @@ mod permissions;
 mod prompt;
 mod reach;
 mod reload;
+mod remembered;
+mod roster;
 mod sandbox;
 mod sessions;
 mod settings;
@@ -92,6 +96,18 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Demo(options) => demo::demo(&options).await,
         Command::Doctor { settings, offline } => doctor::doctor(&settings, offline).await,
         Command::Sessions { command } => sessions::command(command).await,
+        Command::Checkpoint { command } => {
+            let (line, session) = command.into_line();
+            exec::kept(line, session).await
+        }
+        Command::Undo(options) => {
+            let (line, session) = options.into_line("/undo");
+            exec::kept(line, session).await
+        }
+        Command::Redo { force, of } => {
+            let line = if force { "/redo --force" } else { "/redo" };
+            exec::kept(line.to_owned(), of.session).await
+        }
         Command::Db { command } => db::command(&command),
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,

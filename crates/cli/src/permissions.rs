@@ -16,7 +16,7 @@ use crate::assemble::{Purpose, policy, tools};
 use crate::environment;
 use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
-use crate::grants::GrantFile;
+use crate::grants::{GrantFile, grant_line};
 use crate::settings::Settings;
 use crate::terminal::{plain, say, tell_warnings};
 
@@ -36,14 +36,7 @@ pub(crate) fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
         say!("{} = {value}  # {}", effective.key, effective.origin);
     }
     for grant in GrantFile::new(&environment::folders()?.data).read()? {
-        let parts: Vec<&str> = grant.parts().collect();
-        let line = format!(
-            "always: {} in {}: {}",
-            grant.tool(),
-            grant.cwd().display(),
-            parts.join(" · ")
-        );
-        say!("{}", plain(&line));
+        say!("always: {}", plain(&grant_line(&grant)));
     }
     Ok(Exit::Ok)
 }

@@ -9,6 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
 use windlass_api::{Begin, Client, Event, Label, Part, SessionId, SessionInfo, Submission};
+use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::SystemClock;
 use windlass_core::dispatch::Execution;
 use windlass_core::model::Model;
@@ -17,11 +18,15 @@ use windlass_core::provider::{Provider, ProviderEvent, Request};
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::ToolSpec;
 use windlass_core::turn::Limits;
-use windlass_service::{Bench, CallSettings, Options, Service, Setup, Workshop};
+use windlass_service::{
+    Access, Bench, CallSettings, Defined, Models, NotReady, Options, Service, Setup, TurnStart, Workshop,
+};
 use windlass_store::SqliteStore;
 use windlass_tools::{Ground, builtin, child_environment};
 
 use super::*;
+use crate::roster::Roster;
+use crate::settings::Settings;
 use crate::trust::trust_for_test;
 
 const TOOL: &str = "tools:\n  - {name: one, description: x, category: read, cmd: sh, args: [run.sh]}\n";
@@ -100,6 +105,7 @@ impl Bed {
         let bench = TestBench {
             provider: Arc::clone(&provider),
             workbench,
+            roster: Roster::new(&Arc::new(Settings::default()), None),
         };
         let store = SqliteStore::open(&root.path().join("session.db")).unwrap();
         let client = Service::new(
@@ -172,13 +178,14 @@ impl Bed {
 struct TestBench {
     provider: Arc<Recorder>,
     workbench: Workbench,
+    roster: Roster,
 }
 
 #[async_trait]
 impl Bench for TestBench {
-    async fn setup(&mut self) -> Setup {
+    async fn setup(&mut self, _: &TurnStart) -> Result<Setup, NotReady> {
         let (offer, notices) = self.workbench.refresh();
-        Setup {
+        Ok(Setup {
             provider: Arc::clone(&self.provider) as _,
             tools: offer.tools,
             prefix: offer.prefix,
@@ -199,7 +206,23 @@ impl Bench for TestBench {
             incomplete: None,
             titles: None,
             notices,
-        }
+        })
+    }
+
+    fn checkpoints(&self) -> Option<Arc<dyn Checkpoints>> {
+        None
+    }
+
+    fn models(&mut self) -> &mut dyn Models {
+        &mut self.roster
+    }
+
+    fn access(&mut self) -> &mut dyn Access {
+        unreachable!("no test asks for it")
+    }
+
+    fn defined(&mut self) -> Defined {
+        Defined::default()
     }
 }
 

@@ -104,6 +104,14 @@ pub(crate) struct Settings {
     pub(crate) warnings: Vec<String>,
 }
 
+impl Settings {
+    /// Whether a flag or a variable of this run sets a key.
+    pub(crate) fn is_told(&self, key: &str) -> bool {
+        let mut told = self.origins.iter().filter(|entry| entry.key == key);
+        told.any(|entry| matches!(entry.origin, Origin::Environment(_) | Origin::Flag(_)))
+    }
+}
+
 /// CFG-1: reads all layers. Fails with everything that is wrong in any of them.
 pub(crate) fn load(sources: &Sources<'_>) -> Result<Settings, SettingsError> {
     let mut layers = Layers::with_defaults();
@@ -131,7 +139,7 @@ fn read_project(folders: &Folders, project: &Project, user_file: &Path, layers: 
     let path = project.config_file();
     // A file that the user named is the user's, wherever it lies.
     let is_users = same_place(&path, user_file);
-    if is_users && !project.tools_file().exists() {
+    if is_users && !project.tools_file().exists() && !project.commands_folder().exists() {
         return;
     }
     let standing = trust::look(folders, project);

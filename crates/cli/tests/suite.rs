@@ -20,8 +20,10 @@ mod suite {
     mod permissions;
     mod scenarios;
     mod sessions;
+    mod slash;
     mod store_faults;
     mod support;
+    mod switching;
     mod terminal;
     mod trust;
     mod turn;

@@ -6,13 +6,17 @@
 //! The ports say nothing about files or databases: [`SessionLog`] writes and reads one session, [`Sessions`] finds them,
 //! [`Ledger`] tells what they cost, [`Blobs`] and [`Preferences`] keep the rest. [`Store`] is all of them.
 
+mod exchange;
 mod history;
+mod key;
 mod recover;
 mod session;
 
 use async_trait::async_trait;
 
+pub use self::exchange::{Answer, Exchange, Exchanges, Frame, NewExchange, SharedTape, Tape};
 pub use self::history::History;
+pub use self::key::{KeyError, SessionKey};
 pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
 pub use self::session::{
     Booking, Found, Label, NewSession, SessionInfo, SessionQuery, Spent, SpentBy, Standing, Totals,
@@ -225,9 +229,9 @@ pub trait Preferences: Send + Sync {
 }
 
 /// Everything a service needs kept.
-pub trait Store: SessionLog + Sessions + Ledger + Blobs + Preferences {}
+pub trait Store: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges {}
 
-impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences> Store for T {}
+impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges> Store for T {}
 
 /// Why something could not be stored or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

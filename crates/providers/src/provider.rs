@@ -110,7 +110,6 @@ struct Shared {
     encoder: Encoder,
     quirks: Quirks,
     endpoint: Endpoint,
-    key_hint: String,
     model: Model,
     limits: TransportLimits,
     retry: RetryPolicy,
@@ -151,7 +150,6 @@ impl HttpProvider {
             quirks,
             model,
             reasoning,
-            key_hint,
             limits,
             retry,
             ..
@@ -162,7 +160,6 @@ impl HttpProvider {
             encoder,
             quirks,
             endpoint,
-            key_hint,
             model,
             limits,
             retry,
@@ -262,7 +259,10 @@ impl Shared {
     fn hint(&self, error: &ProviderError) -> Option<String> {
         let model = &self.model.id;
         match (error.kind, error.status) {
-            (ProviderErrorKind::Auth, _) => (!self.key_hint.is_empty()).then(|| self.key_hint.clone()),
+            (ProviderErrorKind::Auth, _) => {
+                let hint = &self.endpoint.key_hint;
+                (!hint.is_empty()).then(|| hint.clone())
+            }
             (ProviderErrorKind::InvalidRequest, Some(404 | 405))
                 if error.message.to_lowercase().contains("model") =>
             {

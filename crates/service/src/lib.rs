@@ -1,6 +1,6 @@
 //! Runs sessions. Each live one is a task that owns its state; idle ones live in the store alone.
 //!
-//! [`Service`] is the [`Client`] that front ends use. It is handed a [`Store`], which keeps the log, and a [`Workshop`],
+//! [`Service`] is the [`Client`] that front ends use, and carries out their [`Commands`]. It is handed a [`Store`], which keeps the log, and a [`Workshop`],
 //! which makes what a session's turns need: a model, tools, rules. It knows no provider, no tool and no database by name.
 //!
 //! The life of an input: it is stored, then acted on; every state event is stored before the next step; what a person is
@@ -9,11 +9,17 @@
 //!
 //! Deliberately absent: any way to reach a session but through its id, and any state that is not in the log.
 
+mod commands;
 mod feed;
 mod fork;
+mod keyed;
 mod live;
+pub mod past;
+mod recorder;
+pub mod replay;
 mod replies;
 mod sink;
+pub mod telling;
 mod title;
 mod turn;
 mod workshop;
@@ -24,17 +30,25 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_api::{
-    Begin, CallId, Client, ClientError, EventStream, Reply, SessionId, SessionInfo, Submission,
+    Begin, CallId, Client, ClientError, CommandInfo, CommandReply, Commands, EventStream, Follow, Reply,
+    SessionId, SessionInfo, Submission,
 };
 use windlass_core::clock::Clock;
 use windlass_core::log::{LogError, NewSession, Opened, Store};
 
+use self::commands::{Asked, Then};
 use self::feed::Feed;
+use self::keyed::Routed;
 use self::live::{Live, Order};
+pub use self::recorder::Recorder;
 use self::replies::Replies;
-pub use self::workshop::{Bench, CallSettings, Setup, Titles, Workshop};
+pub use self::workshop::{
+    Access, Bench, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, ModelChoice, Models, NotReady,
+    Setup, Titles, ToolInfo, TurnStart, Workshop,
+};
 
 /// How many orders may wait for a session's task. Nobody waits long: the task takes them at once.
 const ORDERS: usize = 64;
@@ -77,6 +91,8 @@ pub(crate) struct Inner {
     pub(crate) tasks: TaskTracker,
     /// Calls that were given up on. Nobody waits for them.
     pub(crate) strays: TaskTracker,
+    /// Ends what nobody waits for.
+    pub(crate) closing: CancellationToken,
     live: Mutex<HashMap<SessionId, Handle>>,
 }
 
@@ -106,6 +122,7 @@ impl Service {
                 owner,
                 tasks: TaskTracker::new(),
                 strays: TaskTracker::new(),
+                closing: CancellationToken::new(),
                 live: Mutex::default(),
             }),
         }
@@ -113,6 +130,7 @@ impl Service {
 
     /// Ends every live session: running turns are canceled and recorded, and leases are given back.
     pub async fn close(&self) {
+        self.inner.closing.cancel();
         let handles: Vec<Handle> = {
             let mut live = self.lock();
             live.drain().map(|(_, handle)| handle).collect()
@@ -163,6 +181,10 @@ impl Service {
         .await?;
         self.inner.tasks.spawn(live.run(inbox));
         self.lock().insert(session, handle.clone());
+        // Whoever closes the service may have looked before this one was there.
+        if self.inner.closing.is_cancelled() {
+            let _ = handle.orders.send(Order::Close).await;
+        }
         Ok(handle)
     }
 
@@ -199,6 +221,10 @@ impl Client for Service {
                 };
                 self.inner.store.create(new, &self.inner.owner).await
             }
+            Begin::Keyed { key, place } => match keyed::route(&self.inner, &key, place, now).await? {
+                Routed::New(opened) => Ok(*opened),
+                Routed::Known(session) => return self.begin(Begin::Resume(session)).await,
+            },
             Begin::Resume(session) => {
                 if let Some(info) = self.resumed(&session).await? {
                     return Ok(info);
@@ -260,7 +286,44 @@ impl Client for Service {
     }
 }
 
+#[async_trait]
+impl Commands for Service {
+    async fn catalog(&self, session: &SessionId) -> Vec<CommandInfo> {
+        let asked = self.order(session, |answer| Order::Desk(Asked::Catalog(answer)));
+        asked.await.unwrap_or_else(|_| commands::built_in())
+    }
+
+    async fn complete(&self, session: &SessionId, line: &str) -> Vec<String> {
+        let line = line.to_owned();
+        let asked = self.order(session, |answer| Order::Desk(Asked::Complete(line, answer)));
+        asked.await.unwrap_or_default()
+    }
+
+    async fn command(&self, session: &SessionId, line: &str) -> Result<CommandReply, ClientError> {
+        let line = line.to_owned();
+        let asked = self.order(session, |answer| Order::Desk(Asked::Run(line, answer)));
+        let said = asked.await??;
+        let follow = match said.then {
+            Then::Nothing => Follow::Nothing,
+            Then::Submit(parts) => Follow::Submit(parts),
+            Then::Session(info) => Follow::Session(info),
+            Then::Summarize => Follow::Watch(self.summarize(session).await?),
+            Then::Leave => Follow::Leave,
+        };
+        Ok(CommandReply {
+            text: said.text,
+            follow,
+        })
+    }
+}
+
 impl Service {
+    pub(crate) fn of(inner: &Arc<Inner>) -> Self {
+        Self {
+            inner: Arc::clone(inner),
+        }
+    }
+
     async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, ClientError> {
         self.inner.store.get(session).await.map_err(refused)
     }

@@ -7,22 +7,26 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
-use windlass_api::{ClientError, Event, OnBusy, SessionInfo, Submission};
+use windlass_api::{ClientError, Event, OnBusy, SessionEvent, SessionInfo, Submission};
 use windlass_core::event::{FailureKind, Waiting};
 use windlass_core::id::MessageId;
-use windlass_core::log::{Durability, History, Lease, Opened, recover};
+use windlass_core::log::{Durability, History, Lease, LogError, Opened, recover};
 use windlass_core::message::{FinishReason, Message, Part, Role};
 use windlass_core::turn::TurnReport;
 
+use crate::commands::{Asked, Desk};
 use crate::feed::Feed;
 use crate::replies::Replies;
 use crate::sink::Sink;
 use crate::turn::{Steering, Work};
-use crate::workshop::Bench;
+use crate::workshop::{Bench, NotReady, TurnStart};
 use crate::{Inner, refused, title};
 
 /// How often a lease is renewed; it lasts three times as long.
 const RENEWAL: Duration = Duration::from_secs(10);
+
+/// How much of what the user said a bench is told, in characters.
+const PROMPT: usize = 120;
 
 /// What became of an input.
 pub(crate) type Accepted = Result<Option<MessageId>, ClientError>;
@@ -33,17 +37,19 @@ pub(crate) enum Order {
     Submit(Submission, oneshot::Sender<Accepted>),
     Summarize(oneshot::Sender<Result<(), ClientError>>),
     Cancel(oneshot::Sender<bool>),
+    /// About commands.
+    Desk(Asked),
     Close,
 }
 
 pub(crate) struct Live {
-    inner: Arc<Inner>,
-    info: SessionInfo,
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) info: SessionInfo,
     lease: Lease,
     history: Vec<Arc<Message>>,
     /// Accepted and stored, and not yet asked.
-    queue: VecDeque<Arc<Message>>,
-    bench: Box<dyn Bench>,
+    pub(crate) queue: VecDeque<Arc<Message>>,
+    pub(crate) bench: Box<dyn Bench>,
     sink: Arc<Sink>,
     feed: Feed,
     closing: bool,
@@ -128,6 +134,7 @@ impl Live {
                     Some(Order::Submit(submission, answer)) => self.submit(submission, answer, &mut inbox).await,
                     Some(Order::Summarize(answer)) => self.summarize(answer, &mut inbox).await,
                     Some(Order::Cancel(answer)) => drop(answer.send(false)),
+                    Some(Order::Desk(asked)) => Desk::free(&mut self).serve(asked).await,
                     Some(Order::Close) | None => break,
                 },
                 _ = renewal.tick() => self.renew().await,
@@ -136,6 +143,7 @@ impl Live {
         }
         inbox.close();
         self.bench.close().await;
+        self.sink.settle().await;
         let _ = self.inner.store.release(&self.lease).await;
         self.feed.end();
     }
@@ -200,8 +208,13 @@ impl Live {
     }
 
     async fn turn(&mut self, message: &Message, inbox: &mut mpsc::Receiver<Order>) {
-        let work = self.work().await;
-        title::make(&self.inner, &mut self.info, message, work.setup.titles.clone());
+        let ready = self.work(&turn_start(message)).await;
+        let titles = ready.as_ref().ok().and_then(|work| work.setup.titles.clone());
+        title::make(&self.inner, &mut self.info, message, titles, &self.sink);
+        let work = match ready {
+            Ok(work) => work,
+            Err(why) => return self.end(not_ready(why)).await,
+        };
         for message in work.setup.notices.clone() {
             let _ = self
                 .sink
@@ -222,16 +235,34 @@ impl Live {
         self.finish(report).await;
     }
 
-    async fn work(&mut self) -> Work {
-        Work {
+    async fn work(&mut self, start: &TurnStart) -> Result<Work, NotReady> {
+        Ok(Work {
             session: self.info.id.clone(),
-            setup: self.bench.setup().await,
+            setup: self.bench.setup(start).await?,
             history: self.history.clone(),
             sink: Arc::clone(&self.sink),
             clock: Arc::clone(&self.inner.clock),
             tasks: self.inner.strays.clone(),
             steering: Steering::default(),
             cancel: CancellationToken::new(),
+        })
+    }
+
+    /// Goes back, or forward again, to how the conversation stood after an entry.
+    pub(crate) async fn rewind(&mut self, to: u64) -> Result<(), LogError> {
+        let event = Event::Session(SessionEvent::Rewind { to });
+        self.sink.store(vec![event], Durability::Disk).await?;
+        let entries = self.inner.store.entries(&self.info.id, 0, usize::MAX).await?;
+        self.history = History::read(&entries).into_messages();
+        Ok(())
+    }
+
+    /// Records how a turn ended; when that cannot be, the session is given up.
+    async fn end(&mut self, event: Event) {
+        if let Err(error) = self.sink.store(vec![event], Durability::Disk).await {
+            self.sink.tell_only(not_stored(&error.to_string()));
+            // Nothing more can be promised here; whoever comes next opens the session again.
+            self.closing = true;
         }
     }
 
@@ -258,6 +289,7 @@ impl Live {
                         running.cancel.cancel();
                         let _ = answer.send(true);
                     }
+                    Some(Order::Desk(asked)) => Desk::busy(self).serve(asked).await,
                     Some(Order::Close) | None => {
                         self.closing = true;
                         running.cancel.cancel();
@@ -332,8 +364,16 @@ impl Live {
         answer: oneshot::Sender<Result<(), ClientError>>,
         inbox: &mut mpsc::Receiver<Order>,
     ) {
-        let work = self.work().await;
+        let start = TurnStart {
+            message: None,
+            prompt: String::new(),
+        };
+        let ready = self.work(&start).await;
         let _ = answer.send(Ok(()));
+        let work = match ready {
+            Ok(work) => work,
+            Err(why) => return self.end(not_ready(why)).await,
+        };
         let running = Running {
             cancel: work.cancel.clone(),
             steering: work.steering.clone(),
@@ -355,10 +395,24 @@ impl Live {
             Ok(Err(why)) => not_summarized(&why),
             Err(error) => not_summarized(&error.to_string()),
         };
-        if let Err(error) = self.sink.store(vec![end], Durability::Disk).await {
-            self.sink.tell_only(not_stored(&error.to_string()));
-            self.closing = true;
-        }
+        self.end(end).await;
+    }
+}
+
+/// What a bench is told about a turn.
+fn turn_start(message: &Message) -> TurnStart {
+    TurnStart {
+        message: Some(message.id.clone()),
+        prompt: title::prompt(message).chars().take(PROMPT).collect(),
+    }
+}
+
+fn not_ready(why: NotReady) -> Event {
+    Event::Failed {
+        reason: why.kind,
+        message: why.message,
+        hint: why.hint,
+        finish: FinishReason::Error,
     }
 }
 

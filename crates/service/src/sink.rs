@@ -80,6 +80,17 @@ impl Sink {
         Ok(())
     }
 
+    /// Tells something that nothing follows from. It is stored with the next write, and when the session is left.
+    pub(crate) fn mention(&self, event: Event) {
+        let seq = self.enqueue(std::slice::from_ref(&event));
+        self.publish(seq, event);
+    }
+
+    /// Stores what was only mentioned.
+    pub(crate) async fn settle(&self) {
+        let _ = self.flush(Durability::Process).await;
+    }
+
     /// Tells the end of a turn that could not be stored.
     pub(crate) fn tell_only(&self, event: Event) {
         let seq = self.lock().seq;

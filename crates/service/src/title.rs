@@ -1,34 +1,43 @@
 //! What a session is called, for people to recognise it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
-use windlass_api::{Message, Part, SessionInfo};
+use windlass_api::{Event, Message, Part, SessionEvent, SessionId, SessionInfo};
 use windlass_core::log::{Booking, Label};
 use windlass_core::message::Role;
-use windlass_core::provider::{Prefix, ProviderEvent, Request, ToolChoice};
+use windlass_core::provider::{Prefix, Request, ToolChoice};
 
 use crate::Inner;
+use crate::sink::Sink;
 use crate::workshop::Titles;
 
 /// The longest title, in characters.
 const LONGEST: usize = 50;
 /// What of the first message a model is shown, in characters.
 const SHOWN: usize = 2_000;
+/// How long a title may still take when the program ends.
+const GRACE: Duration = Duration::from_secs(5);
 const SYSTEM: &str = "Give the conversation that begins with this message a title of at most 50 characters, in the \
 language of the message. Answer with the title alone, in one line, without quotes.";
 
 /// Gives a session that has none a title: at once from its first message, and a better one later when a model makes
 /// titles. Never delays the turn.
-pub(crate) fn make(inner: &Arc<Inner>, info: &mut SessionInfo, message: &Message, titles: Option<Titles>) {
+pub(crate) fn make(
+    inner: &Arc<Inner>,
+    info: &mut SessionInfo,
+    message: &Message,
+    titles: Option<Arc<dyn Titles>>,
+    sink: &Arc<Sink>,
+) {
     if info.label.title.is_some() {
         return;
     }
     let prompt = prompt(message);
     let title = one_line(&prompt);
     info.label.title = Some(title.clone());
-    let (inner, session) = (Arc::clone(inner), info.id.clone());
+    let (inner, session, sink) = (Arc::clone(inner), info.id.clone(), Arc::clone(sink));
     let tasks = inner.tasks.clone();
     tasks.spawn(async move {
         let label = |title: String| Label {
@@ -37,18 +46,28 @@ pub(crate) fn make(inner: &Arc<Inner>, info: &mut SessionInfo, message: &Message
         };
         let _ = inner.store.label(&session, &label(title)).await;
         let Some(titles) = titles else { return };
-        let (made, booking) = ask(&inner, &titles, &session, &prompt).await;
-        if let Some(booking) = booking {
-            let _ = inner.store.book(&session, booking).await;
-        }
+        let asked = tokio::select! {
+            asked = ask(&inner, &*titles, &session, &prompt) => asked,
+            // Whoever ends the program does not wait long for a title.
+            () = closing(&inner) => None,
+        };
+        let Some((made, booking)) = asked else { return };
+        let _ = inner.store.book(&session, booking).await;
         if let Some(title) = made {
-            let _ = inner.store.label(&session, &label(title)).await;
+            let _ = inner.store.label(&session, &label(title.clone())).await;
+            sink.mention(Event::Session(SessionEvent::Title { title }));
         }
     });
 }
 
+/// Returns a while after the service was told to close.
+async fn closing(inner: &Inner) {
+    inner.closing.cancelled().await;
+    inner.clock.sleep(GRACE).await;
+}
+
 /// What the user wrote: the first text that is not about the surroundings. What the form of the answer must be comes after.
-fn prompt(message: &Message) -> String {
+pub(crate) fn prompt(message: &Message) -> String {
     let texts = message.parts.iter().find_map(|part| match part {
         Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
         _ => None,
@@ -75,12 +94,14 @@ fn one_line(text: &str) -> String {
     format!("{whole}…")
 }
 
+/// The title that a model makes, and what that cost. `None` when it did not answer.
 async fn ask(
     inner: &Inner,
-    titles: &Titles,
-    session: &windlass_api::SessionId,
+    titles: &dyn Titles,
+    session: &SessionId,
     prompt: &str,
-) -> (Option<String>, Option<Booking>) {
+) -> Option<(Option<String>, Booking)> {
+    let provider = titles.provider().await?;
     let now = inner.clock.now();
     let question = Message::new(session, Role::User, vec![Part::text(prompt)], now);
     let request = Request {
@@ -94,37 +115,23 @@ async fn ask(
         session: session.clone(),
         cancel: CancellationToken::new(),
     };
-    let mut events = titles.provider.stream(request);
-    while let Some(event) = events.next().await {
-        match event {
-            ProviderEvent::Complete(completion) => {
-                let model = titles.provider.model();
-                let booking = Booking {
-                    time: inner.clock.now(),
-                    provider: titles.provider.name().to_owned(),
-                    model: model.id.clone(),
-                    cause: format!("title-{session}"),
-                    usage: completion.usage,
-                    cost_usd: model.price.map(|price| price.cost(&completion.usage)),
-                };
-                let text: String = completion
-                    .parts
-                    .iter()
-                    .filter_map(|part| match part {
-                        Part::Text(text) => Some(text.text.as_str()),
-                        _ => None,
-                    })
-                    .collect();
-                let title = Some(text)
-                    .filter(|text| !text.trim().is_empty())
-                    .map(|text| one_line(&text));
-                return (title, Some(booking));
-            }
-            ProviderEvent::Error(_) => break,
-            _ => {}
-        }
-    }
-    (None, None)
+    let completion = provider.send(request).await.ok()?;
+    let model = provider.model();
+    let booking = Booking {
+        time: inner.clock.now(),
+        provider: provider.name().to_owned(),
+        model: model.id.clone(),
+        cause: format!("title-{session}"),
+        usage: completion.usage,
+        cost_usd: model.price.map(|price| price.cost(&completion.usage)),
+    };
+    let texts = completion.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.text.as_str()),
+        _ => None,
+    });
+    let text: String = texts.collect();
+    let title = Some(text).filter(|text| !text.trim().is_empty());
+    Some((title.map(|text| one_line(&text)), booking))
 }
 
 #[cfg(test)]

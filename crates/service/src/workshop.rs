@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use windlass_api::SessionInfo;
+use windlass_api::{CommandSource, FailureKind, MessageId, SessionId, SessionInfo};
+use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::Compactor;
 use windlass_core::dispatch::Execution;
 use windlass_core::middleware::Middleware;
-use windlass_core::permission::{Approver, Asker, Policy};
+use windlass_core::permission::{Approver, Asker, Mode, Policy};
 use windlass_core::provider::{Prefix, Provider};
 use windlass_core::run::IncompleteWork;
 use windlass_core::tool::{ExecutionContext, Outputs, ToolSet};
@@ -22,16 +23,159 @@ pub trait Workshop: Send + Sync {
     /// # Errors
     /// Says, for people, why there is none.
     async fn bench(&self, session: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String>;
+
+    /// Removes what is kept of a deleted session outside the store.
+    async fn forget(&self, _session: &SessionId) {}
 }
 
 /// What one live session works with. It lives as long as the session does: tools know what the model has seen.
 #[async_trait]
 pub trait Bench: Send + Sync {
     /// The fixed things of the next turn. Files that changed since the last one count from here on.
-    async fn setup(&mut self) -> Setup;
+    ///
+    /// # Errors
+    /// Says why there can be no turn now. It then ends as failed, with nothing sent to anybody.
+    async fn setup(&mut self, turn: &TurnStart) -> Result<Setup, NotReady>;
+
+    /// What takes files back; `None` where nothing is kept of them.
+    fn checkpoints(&self) -> Option<Arc<dyn Checkpoints>>;
+
+    /// The models there are.
+    fn models(&mut self) -> &mut dyn Models;
+
+    /// What the session may do.
+    fn access(&mut self) -> &mut dyn Access;
+
+    /// The commands that files define, as they are now.
+    fn defined(&mut self) -> Defined;
 
     /// Ends what the session has left running.
     async fn close(&mut self) {}
+}
+
+/// What a turn begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnStart {
+    /// The user's message; `None` when the conversation is only made smaller.
+    pub message: Option<MessageId>,
+    /// The first 120 characters of what the user said.
+    pub prompt: String,
+}
+
+/// Why there can be no turn now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotReady {
+    /// For programs.
+    pub kind: FailureKind,
+    /// For people.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The models a session can ask, of which one is asked.
+#[async_trait]
+pub trait Models: Send + Sync {
+    /// The providers that are set up, or whose key is known. Must not connect to anything.
+    fn list(&self) -> Vec<ModelChoice>;
+
+    /// Who is asked next: provider and model. Must not connect to anything.
+    ///
+    /// # Errors
+    /// Says why nobody can be.
+    fn active(&self) -> Result<(String, String), String>;
+
+    /// Has the next turns asked of another one; `None` leaves the provider, or takes the provider's own model. A model
+    /// may be written `provider/model`. When it fails, everything stays as it was.
+    ///
+    /// # Errors
+    /// When there is no such provider, or it cannot be used.
+    async fn choose(&mut self, provider: Option<&str>, model: Option<&str>) -> Result<Chosen, ChooseError>;
+}
+
+/// A provider that can be chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelChoice {
+    /// The name it is configured under.
+    pub provider: String,
+    /// What it speaks.
+    pub kind: String,
+    /// The model it would ask; empty when one has to be named.
+    pub model: String,
+}
+
+/// What was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+/// Why nothing was chosen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChooseError {
+    /// There is no such provider.
+    #[error("there is no such provider")]
+    Unknown,
+    /// It cannot be used.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// What a session may do.
+pub trait Access: Send + Sync {
+    /// The tools a model can call next.
+    fn tools(&mut self) -> Vec<ToolInfo>;
+
+    /// The rules and the mode.
+    fn policy(&self) -> Policy;
+
+    /// Sets the mode, for as long as the session is live.
+    fn set_mode(&mut self, mode: Mode);
+
+    /// What the user has allowed for good, a line each.
+    fn granted(&self) -> Vec<String>;
+}
+
+/// A tool, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolInfo {
+    /// Its name.
+    pub name: String,
+    /// Where it comes from, in a word.
+    pub source: String,
+    /// What it does.
+    pub description: String,
+}
+
+/// The commands that files define.
+#[derive(Debug, Clone, Default)]
+pub struct Defined {
+    /// Those that can be used. Of two with one name the first counts.
+    pub commands: Vec<DefinedCommand>,
+    /// What is wrong with others, a line each.
+    pub warnings: Vec<String>,
+}
+
+/// A command that a file defines: a text for the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefinedCommand {
+    /// Its name: `name`, or `folder:name`.
+    pub name: String,
+    /// What it does, in a line.
+    pub description: String,
+    /// What may follow it.
+    pub hint: String,
+    /// The text, with `$ARGUMENTS`, `$1` to `$9`, and `$$` for a dollar.
+    pub body: String,
+    /// Whose file it is.
+    pub source: CommandSource,
+    /// The file.
+    pub file: String,
 }
 
 /// The fixed things of one turn.
@@ -55,7 +199,7 @@ pub struct Setup {
     /// Has a say before an answer is accepted.
     pub incomplete: Option<Arc<dyn IncompleteWork>>,
     /// Makes titles; `None` leaves what the first message says.
-    pub titles: Option<Titles>,
+    pub titles: Option<Arc<dyn Titles>>,
     /// What the user should know before the turn.
     pub notices: Vec<String>,
 }
@@ -82,8 +226,8 @@ pub struct CallSettings {
 }
 
 /// Makes titles.
-#[derive(Clone)]
-pub struct Titles {
-    /// The model for it.
-    pub provider: Arc<dyn Provider>,
+#[async_trait]
+pub trait Titles: Send + Sync {
+    /// The model for it, connected when it is needed; `None` when it cannot be. Called in the background.
+    async fn provider(&self) -> Option<Arc<dyn Provider>>;
 }

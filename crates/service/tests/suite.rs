@@ -3,8 +3,13 @@
 #[cfg(test)]
 mod suite {
     mod bed;
+    mod commands;
     mod crash;
     mod feed;
+    mod keys;
+    mod kit;
     mod queue;
     mod sessions;
+    mod titles;
+    mod undo;
 }

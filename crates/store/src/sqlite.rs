@@ -9,6 +9,7 @@ mod exchanges;
 mod failure;
 mod find;
 mod lease;
+mod opening;
 mod read;
 mod schema;
 mod writer;
@@ -80,7 +81,7 @@ impl SessionLog for SqliteStore {
         let lease = self.writer.run(Durability::Process, work).await?;
         let id = session.clone();
         self.readers
-            .run(move |connection| entries::opened(connection, &id, lease))
+            .run(move |connection| opening::opened(connection, &id, lease))
             .await
     }
 

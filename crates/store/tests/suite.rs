@@ -8,6 +8,7 @@ mod suite {
     mod exchanges;
     mod leases;
     mod log;
+    mod opening;
     mod processes;
     mod sessions;
 }

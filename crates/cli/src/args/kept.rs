@@ -1,4 +1,4 @@
-//! The command line of what is kept: `windlass sessions` and `windlass db`.
+//! The command line of what is kept: `windlass sessions`, `windlass db`, `windlass checkpoint`, `undo` and `redo`.
 
 use std::path::PathBuf;
 
@@ -178,4 +178,76 @@ pub(crate) enum DbCommand {
     Vacuum,
     /// Print where the database is
     Path,
+}
+
+/// What the help of `windlass checkpoint`, `undo` and `redo` adds.
+pub(crate) const CHECKPOINT_HELP: &str = "\
+The same as /checkpoint, /undo and /redo. No model is asked.
+
+Exit codes:
+  0    done
+  1    nothing was done: there is nothing to do, or files were changed since by somebody else
+  2    no such session, several that fit, or wrong usage
+  4    somebody works in the session
+  10   the store of sessions cannot be used: see `windlass db check`";
+
+/// Which session's files.
+#[derive(Debug, Args)]
+pub(crate) struct OfSession {
+    /// The session: its name, or the beginning of its id; the last one of this folder otherwise
+    #[arg(short, long, value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+}
+
+/// How far back.
+#[derive(Debug, Args)]
+pub(crate) struct BackOptions {
+    /// Take back what was said since, too
+    #[arg(long)]
+    pub(crate) conversation: bool,
+    /// Take back files that somebody else changed meanwhile, too
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) of: OfSession,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckpointCommand {
+    /// List what turns did to files, the last one first
+    List(OfSession),
+    /// Show what one turn did to files
+    Show {
+        /// The number of the checkpoint
+        number: u64,
+        #[command(flatten)]
+        of: OfSession,
+    },
+    /// Take files back to how they were before a turn
+    Rewind {
+        /// The number of the checkpoint
+        number: u64,
+        #[command(flatten)]
+        options: BackOptions,
+    },
+}
+
+impl CheckpointCommand {
+    /// The same as a line for the session, and which session.
+    pub(crate) fn into_line(self) -> (String, Option<String>) {
+        match self {
+            Self::List(of) => ("/checkpoint list".to_owned(), of.session),
+            Self::Show { number, of } => (format!("/checkpoint show {number}"), of.session),
+            Self::Rewind { number, options } => options.into_line(&format!("/checkpoint rewind {number}")),
+        }
+    }
+}
+
+impl BackOptions {
+    /// A command line with these flags, and which session.
+    pub(crate) fn into_line(self, command: &str) -> (String, Option<String>) {
+        let conversation = if self.conversation { " --conversation" } else { "" };
+        let force = if self.force { " --force" } else { "" };
+        (format!("{command}{conversation}{force}"), self.of.session)
+    }
 }

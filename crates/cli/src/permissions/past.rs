@@ -7,12 +7,13 @@ use windlass_api::{CallId, Event};
 use windlass_core::event::Waiting;
 use windlass_core::log::{Entry, SessionInfo, SessionQuery, Sessions};
 use windlass_core::turn::CANCELED_TEXT;
+use windlass_service::past::record;
 
 use super::{Bench, Recorded, Verdict};
 use crate::args::ReplayOptions;
 use crate::exit::Problem;
 use crate::keeping::{self, find, problem};
-use crate::sessions::{record, short};
+use crate::sessions::short;
 use crate::settings::Settings;
 use crate::terminal::{plain, say, tell};
 
@@ -74,7 +75,7 @@ pub(super) async fn test(options: &ReplayOptions, settings: &Settings, cwd: &Pat
     let mut counts = Counts::default();
     for info in &sessions {
         let bench = bench(&mut benches, settings, &info.place, cwd)?;
-        for (call, fate) in calls(&record(&store, &info.id).await?) {
+        for (call, fate) in calls(&record(&store, &info.id).await.map_err(problem)?) {
             judge(bench, info, &call, fate, &mut counts);
         }
     }

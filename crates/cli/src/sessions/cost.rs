@@ -3,10 +3,10 @@
 use serde_json::json;
 use windlass_core::id::SessionId;
 use windlass_core::log::{Ledger, Sessions, Spent, SpentBy};
-use windlass_core::model::Usage;
+use windlass_service::telling::{spent_table, total};
 use windlass_store::SqliteStore;
 
-use super::{called, cut, dollars, line, print_json, short};
+use super::{called, cut, line, print_json, short};
 use crate::args::CostBy;
 use crate::exit::{Exit, Problem};
 use crate::keeping::{find, problem};
@@ -33,9 +33,8 @@ pub(super) async fn cost(
         CostBy::Day => SpentBy::Day,
     };
     let rows = store.spent(session.as_ref(), grouped).await.map_err(problem)?;
-    let total = total(&rows);
     if json {
-        return print_json(&json!({ "rows": rows, "total": total }));
+        return print_json(&json!({ "rows": rows, "total": total(&rows) }));
     }
     if rows.is_empty() {
         say!("Nothing was spent yet.");
@@ -45,7 +44,7 @@ pub(super) async fn cost(
     for row in &rows {
         names.push(name(store, row, by).await?);
     }
-    table(&names, &rows, &total);
+    say!("{}", spent_table(&names, &rows));
     Ok(Exit::Ok)
 }
 
@@ -59,52 +58,4 @@ async fn name(store: &SqliteStore, row: &Spent, by: CostBy) -> Result<String, Pr
         Some(info) => cut(&format!("{}  {}", short(&info), called(&info)), NAME),
         None => line(&format!("{} (deleted)", row.of)),
     })
-}
-
-fn total(rows: &[Spent]) -> Spent {
-    let mut total = Spent {
-        of: "total".to_owned(),
-        calls: 0,
-        usage: Usage::default(),
-        cost_usd: 0.0,
-    };
-    for row in rows {
-        total.calls += row.calls;
-        total.usage.add(&row.usage);
-        total.cost_usd += row.cost_usd;
-    }
-    total
-}
-
-fn table(names: &[String], rows: &[Spent], total: &Spent) {
-    let width = names
-        .iter()
-        .map(|name| name.chars().count())
-        .max()
-        .unwrap_or(0)
-        .max(5);
-    say!(
-        "{:<width$}  {:>6}  {:>12}  {:>12}  {:>12}  {:>10}",
-        "",
-        "calls",
-        "input",
-        "cached",
-        "output",
-        "cost"
-    );
-    let row = |name: &str, spent: &Spent| {
-        let usage = &spent.usage;
-        say!(
-            "{name:<width$}  {:>6}  {:>12}  {:>12}  {:>12}  {:>10}",
-            spent.calls,
-            usage.total_input(),
-            usage.cache_read,
-            usage.output,
-            dollars(spent.cost_usd)
-        );
-    };
-    for (name, spent) in names.iter().zip(rows) {
-        row(name, spent);
-    }
-    row("total", total);
 }

@@ -5,45 +5,22 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-use windlass_api::{Event, SessionInfo};
-use windlass_core::clock::{Clock, SystemClock, Timestamp};
+use windlass_api::SessionInfo;
+use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::log::{Entry, Sessions, recover};
+use windlass_service::past::{Exported, markdown, record};
 use windlass_store::SqliteStore;
 
-use super::markdown::markdown;
-use super::record::record;
 use crate::args::{ExportFormat, ExportOptions};
 use crate::exit::{Exit, Problem};
 use crate::keeping::{find, problem};
 use crate::print_text;
-use crate::terminal::tell;
-
-/// The version of the file. It changes when a reader of the old form would misread the new one.
-pub(super) const VERSION: u32 = 1;
-
-/// A session with everything in it.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Exported {
-    /// [`VERSION`].
-    pub(super) windlass: u32,
-    pub(super) session: SessionInfo,
-    pub(super) entries: Vec<Stored>,
-}
-
-/// One entry: the event with its number and its time.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Stored {
-    pub(super) seq: u64,
-    pub(super) time: Timestamp,
-    #[serde(flatten)]
-    pub(super) event: Event,
-}
+use crate::terminal::{plain, tell};
 
 /// Prints a session or writes it to a file.
 pub(super) async fn export(store: &SqliteStore, options: &ExportOptions) -> Result<Exit, Problem> {
     let info = find(store, &options.session).await?;
-    let mut entries = record(store, &info.id).await?;
+    let mut entries = record(store, &info.id).await.map_err(problem)?;
     let text = match options.format {
         ExportFormat::Json => json(info, entries)?,
         ExportFormat::Markdown => {
@@ -51,7 +28,8 @@ pub(super) async fn export(store: &SqliteStore, options: &ExportOptions) -> Resu
             if store.holder(&info.id).await.map_err(problem)?.is_none() {
                 close(&mut entries);
             }
-            markdown(&info, &entries)
+            // Nothing in it may do something to a terminal that shows it.
+            plain(&markdown(&info, &entries))
         }
     };
     let Some(path) = &options.output else {
@@ -63,17 +41,7 @@ pub(super) async fn export(store: &SqliteStore, options: &ExportOptions) -> Resu
 }
 
 fn json(session: SessionInfo, entries: Vec<Entry>) -> Result<String, Problem> {
-    let stored = |entry: Entry| Stored {
-        seq: entry.seq,
-        time: entry.time,
-        event: entry.event,
-    };
-    let exported = Exported {
-        windlass: VERSION,
-        session,
-        entries: entries.into_iter().map(stored).collect(),
-    };
-    let text = serde_json::to_string_pretty(&exported);
+    let text = serde_json::to_string_pretty(&Exported::new(session, entries));
     text.map(|text| text + "\n")
         .map_err(|error| Problem::new(Exit::Failed, error.to_string()))
 }

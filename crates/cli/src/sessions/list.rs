@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use windlass_core::log::{SessionInfo, SessionQuery, Sessions};
+use windlass_service::telling::{dollars, short_id, standing};
 use windlass_store::SqliteStore;
 
-use super::{called, cut, dollars, line, print_json, short};
+use super::{called, cut, line, print_json, short};
 use crate::args::ListOptions;
 use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
-use crate::keeping::{ago, problem, standing};
+use crate::keeping::{ago, problem};
 use crate::terminal::say;
 
 /// How much of a title is shown.
@@ -102,7 +103,7 @@ pub(super) async fn search(
             "" => "untitled".to_owned(),
             title => cut(title, TITLE),
         };
-        let id: String = place.session.as_str().chars().take(super::SHORT).collect();
+        let id = short_id(&place.session);
         say!("{id}  {title}\n    {}", line(&place.snippet));
     }
     Ok(Exit::Ok)

@@ -8,6 +8,7 @@ mod models;
 mod providers;
 mod retry;
 mod security;
+mod session;
 mod timeouts;
 mod tools;
 mod top;
@@ -51,6 +52,7 @@ pub(crate) static SECTIONS: &[&Section] = &[
     &timeouts::SECTION,
     &context::SECTION,
     &security::SECTION,
+    &session::SECTION,
     &providers::SECTION,
     &models::SECTION,
 ];

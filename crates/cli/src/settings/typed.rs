@@ -23,6 +23,8 @@ pub(crate) struct AgentSettings {
     pub(crate) reasoning: Reasoning,
     /// Tokens of one reply; the model's own limit when `None`.
     pub(crate) max_output_tokens: Option<u64>,
+    /// How its sessions are begun.
+    pub(crate) session: SessionSettings,
 }
 
 /// How tools run.
@@ -56,6 +58,17 @@ pub(crate) struct TimeoutSettings {
     pub(crate) stream_idle: Duration,
     /// Until a connection is made.
     pub(crate) connect: Duration,
+    /// PROV-9: how long no turn is tried after nobody could be reached.
+    pub(crate) no_providers_backoff: Duration,
+}
+
+/// What is remembered of sessions, and what they are called.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct SessionSettings {
+    /// PROV-8: whether the provider that was chosen last is taken again.
+    pub(crate) provider_persistence: bool,
+    /// SES-6: the model that makes titles.
+    pub(crate) title_model: Option<String>,
 }
 
 /// When and how far history is compacted.

@@ -74,6 +74,16 @@ impl Snapshot {
         file.map(|file| file.bytes.as_slice())
     }
 
+    /// The files below a folder of the project, each by its path from there.
+    pub(crate) fn below(&self, project: &Project, folder: &Path) -> Vec<(PathBuf, &[u8])> {
+        let folder = relative(project, folder);
+        let found = self.files.iter().filter_map(|file| {
+            let path = file.path.strip_prefix(&folder).ok()?;
+            Some((path.to_owned(), file.bytes.as_slice()))
+        });
+        found.collect()
+    }
+
     /// The text of the file with tools.
     pub(crate) fn tools(&self, project: &Project) -> Option<&str> {
         let bytes = self.bytes(project, &project.tools_file())?;

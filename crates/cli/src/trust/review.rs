@@ -18,6 +18,7 @@ pub(super) fn review(project: &Project, snapshot: &Snapshot) -> Result<String, S
     let mut text = format!("{}\n", line(&project.root.display().to_string()));
     settings(project, snapshot, &mut text)?;
     tools(project, snapshot, &mut text);
+    commands(project, snapshot, &mut text);
     text.push_str("\nFiles; a change to one of them ends the trust\n");
     for file in snapshot.files() {
         let (path, size) = (file.path.display().to_string(), file.bytes.len());
@@ -67,6 +68,19 @@ fn tools(project: &Project, snapshot: &Snapshot, text: &mut String) {
                 let _ = writeln!(text, "  {}", line(&problem.to_string()));
             }
         }
+    }
+}
+
+/// Commands do nothing until somebody types them; then their text goes to the model.
+fn commands(project: &Project, snapshot: &Snapshot, text: &mut String) {
+    let files = snapshot.below(project, &project.commands_folder());
+    if files.is_empty() {
+        return;
+    }
+    text.push_str("\nCommands: texts for the model, when you type their name\n");
+    for (path, _) in files {
+        let name = path.with_extension("").display().to_string().replace('/', ":");
+        let _ = writeln!(text, "  /{}", line(&name));
     }
 }
 

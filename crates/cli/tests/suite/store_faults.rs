@@ -70,7 +70,7 @@ fn a_full_disk_is_a_clear_error() {
         return;
     };
     assert_eq!(codes(&output), ["0", "10", "10", "0", "0"], "{output}");
-    assert_eq!(output.stdout.matches("disk is full").count(), 2, "{output}");
+    assert_eq!(output.stdout.matches("the disk is full").count(), 2, "{output}");
     assert!(output.stdout.contains("went on") && output.stdout.contains("nothing is wrong"));
     assert_eq!(sim.count(), 3, "nothing was asked that could not be stored");
     sim.assert_valid();

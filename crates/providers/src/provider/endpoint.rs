@@ -13,6 +13,8 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 pub(super) struct Endpoint {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
+    /// What to do when the key is refused.
+    pub(super) key_hint: String,
 }
 
 impl Endpoint {
@@ -20,6 +22,7 @@ impl Endpoint {
         Ok(Self {
             url: url(config)?,
             headers: headers(config)?,
+            key_hint: config.key_hint.clone(),
         })
     }
 }

@@ -11,16 +11,22 @@ use tokio::sync::Notify;
 use windlass_api::{
     Begin, Client, Envelope, Event, EventStream, Label, Part, SessionId, SessionInfo, Submission,
 };
-use windlass_core::clock::SystemClock;
+use windlass_core::checkpoint::Checkpoints;
+use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::compact::Summarize;
 use windlass_core::dispatch::Execution;
-use windlass_core::permission::{Asker, NobodyToAsk, Policy};
+use windlass_core::permission::{Asker, Mode, NobodyToAsk, Policy};
 use windlass_core::provider::Prefix;
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolSet};
 use windlass_core::turn::Limits;
-use windlass_service::{Bench, CallSettings, Options, Service, Setup, Workshop};
+use windlass_service::{
+    Access, Bench, CallSettings, ChooseError, Chosen, Defined, ModelChoice, Models, NotReady, Options,
+    Service, Setup, ToolInfo, TurnStart, Workshop,
+};
 use windlass_store::SqliteStore;
+
+use super::kit::Kit;
 
 /// A store in a folder, and what services over it share.
 pub(crate) struct Bed {
@@ -30,6 +36,9 @@ pub(crate) struct Bed {
     pub(crate) gate: Arc<Notify>,
     /// What the tool `note` was told.
     pub(crate) notes: Arc<Mutex<Vec<String>>>,
+    /// What the bench offers beside.
+    pub(crate) kit: Arc<Kit>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Bed {
@@ -39,6 +48,8 @@ impl Bed {
             provider: Arc::new(ScriptedProvider::new(scenes)),
             gate: Arc::default(),
             notes: Arc::default(),
+            kit: Arc::default(),
+            clock: Arc::new(SystemClock::default()),
         }
     }
 
@@ -59,11 +70,12 @@ impl Bed {
             provider: Arc::clone(&self.provider),
             gate: Arc::clone(&self.gate),
             notes: Arc::clone(&self.notes),
+            kit: Arc::clone(&self.kit),
         };
         Service::new(
             Arc::new(self.store()),
             Arc::new(workshop),
-            Arc::new(SystemClock::default()),
+            Arc::clone(&self.clock),
             owner,
             options,
         )
@@ -103,6 +115,7 @@ struct TestWorkshop {
     provider: Arc<ScriptedProvider>,
     gate: Arc<Notify>,
     notes: Arc<Mutex<Vec<String>>>,
+    kit: Arc<Kit>,
 }
 
 #[async_trait]
@@ -112,6 +125,7 @@ impl Workshop for TestWorkshop {
             .with(Wait(Arc::clone(&self.gate)))
             .with(Note(Arc::clone(&self.notes)));
         Ok(Box::new(TestBench {
+            kit: Arc::clone(&self.kit),
             provider: Arc::clone(&self.provider),
             prefix: Arc::new(Prefix {
                 system: "Work.".into(),
@@ -124,6 +138,7 @@ impl Workshop for TestWorkshop {
 }
 
 struct TestBench {
+    kit: Arc<Kit>,
     provider: Arc<ScriptedProvider>,
     prefix: Arc<Prefix>,
     tools: ToolSet,
@@ -131,8 +146,9 @@ struct TestBench {
 
 #[async_trait]
 impl Bench for TestBench {
-    async fn setup(&mut self) -> Setup {
-        Setup {
+    async fn setup(&mut self, turn: &TurnStart) -> Result<Setup, NotReady> {
+        self.kit.begin(turn)?;
+        Ok(Setup {
             provider: Arc::clone(&self.provider) as _,
             tools: self.tools.clone(),
             prefix: Arc::clone(&self.prefix),
@@ -151,9 +167,85 @@ impl Bench for TestBench {
             middleware: Vec::new(),
             compactor: Some(Arc::new(Summarize { keep_recent: 2 })),
             incomplete: None,
-            titles: None,
+            titles: self.kit.titles(),
             notices: Vec::new(),
+        })
+    }
+
+    fn checkpoints(&self) -> Option<Arc<dyn Checkpoints>> {
+        let kept = self.kit.checkpoints.lock().unwrap().clone();
+        kept.map(|kept| kept as _)
+    }
+
+    fn models(&mut self) -> &mut dyn Models {
+        self
+    }
+
+    fn access(&mut self) -> &mut dyn Access {
+        self
+    }
+
+    fn defined(&mut self) -> Defined {
+        self.kit.defined.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Models for TestBench {
+    fn list(&self) -> Vec<ModelChoice> {
+        let choice = |name: &str| ModelChoice {
+            provider: name.to_owned(),
+            kind: "scripted".to_owned(),
+            model: format!("{name}-1"),
+        };
+        ["first", "Second"].map(choice).into()
+    }
+
+    fn active(&self) -> Result<(String, String), String> {
+        Ok(self.kit.active.lock().unwrap().clone())
+    }
+
+    async fn choose(&mut self, provider: Option<&str>, model: Option<&str>) -> Result<Chosen, ChooseError> {
+        let mut active = self.kit.active.lock().unwrap();
+        let provider = provider.unwrap_or(&active.0).to_owned();
+        match provider.as_str() {
+            "first" | "Second" => {}
+            "broken" => return Err(ChooseError::Failed("no key".to_owned())),
+            _ => return Err(ChooseError::Unknown),
         }
+        let model = model.map_or_else(|| format!("{provider}-1"), str::to_owned);
+        *active = (provider.clone(), model.clone());
+        Ok(Chosen {
+            provider,
+            model,
+            notices: Vec::new(),
+        })
+    }
+}
+
+impl Access for TestBench {
+    fn tools(&mut self) -> Vec<ToolInfo> {
+        let tool = |spec: windlass_core::tool::ToolSpec| ToolInfo {
+            name: spec.name,
+            source: "built-in".to_owned(),
+            description: spec.description,
+        };
+        self.tools.specs().into_iter().map(tool).collect()
+    }
+
+    fn policy(&self) -> Policy {
+        Policy {
+            mode: *self.kit.mode.lock().unwrap(),
+            ..Policy::default()
+        }
+    }
+
+    fn set_mode(&mut self, mode: Mode) {
+        *self.kit.mode.lock().unwrap() = mode;
+    }
+
+    fn granted(&self) -> Vec<String> {
+        vec!["bash in /project: ls".to_owned()]
     }
 }
 

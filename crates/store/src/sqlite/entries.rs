@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::event::{Event, SessionEvent};
 use windlass_core::id::{MessageId, SessionId};
-use windlass_core::log::{Batch, DraftChange, Entry, Lease, LogError, Opened};
+use windlass_core::log::{Batch, DraftChange, Entry, Lease, LogError};
 use windlass_core::message::{Message, Part, Role};
 
 use super::failure::{damaged, told};
 use super::lease::signed;
-use super::{books, find, lease};
+use super::{books, lease};
 
 /// What of one message can be searched, in bytes.
 const MAX_SAID: usize = 200_000;
@@ -101,11 +101,20 @@ fn reflect(connection: &Connection, id: &SessionId, seq: u64, event: &Event) -> 
             "UPDATE session SET context_tokens = ?2 WHERE id = ?1",
             &[&id.as_str(), &signed(usage.total_input() + usage.output)],
         ),
-        Event::Session(SessionEvent::Compaction { history, .. }) => compacted(connection, id, history),
-        // What counts again may be anything; the next compaction says better.
-        Event::Session(SessionEvent::Rewind { .. }) => update(
-            "UPDATE session SET base_seq = 1, summary = NULL WHERE id = ?1",
-            &[&id.as_str()],
+        Event::Session(SessionEvent::Compaction { history, .. }) => {
+            // What the model sees from here on is what the entry lists and what comes after it.
+            let base = (!history.is_empty()).then(|| signed(seq));
+            let summary = history.get(1).or(history.first()).map(MessageId::as_str);
+            update(
+                "UPDATE session SET base_seq = coalesce(?2, base_seq), summary = ?3 WHERE id = ?1",
+                &[&id.as_str(), &base, &summary],
+            )
+        }
+        // Behind the last compaction anything may count again; the next one says better.
+        Event::Session(SessionEvent::Rewind { to }) => update(
+            "UPDATE session SET base_seq = 1, summary = NULL WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM entry \
+             WHERE session = ?1 AND seq = session.base_seq AND seq <= ?2 AND kind = 'compaction')",
+            &[&id.as_str(), &signed(*to)],
         ),
         Event::Session(SessionEvent::Title { title }) => update(
             "UPDATE session SET title = ?2 WHERE id = ?1",
@@ -208,31 +217,6 @@ fn searchable(message: &Message) -> String {
     }
 }
 
-/// From here on the history begins at the first message that was kept.
-fn compacted(connection: &Connection, id: &SessionId, history: &[MessageId]) -> Result<(), LogError> {
-    let mut base: Option<i64> = None;
-    for message in history {
-        let seq: Option<i64> = connection
-            .prepare_cached(
-                "SELECT min(seq) FROM entry INDEXED BY entry_message WHERE session = ?1 AND message = ?2",
-            )
-            .and_then(|mut select| select.query_row([id.as_str(), message.as_str()], |row| row.get(0)))
-            .map_err(told)?;
-        base = match (base, seq) {
-            (Some(base), Some(seq)) => Some(base.min(seq)),
-            (base, seq) => base.or(seq),
-        };
-    }
-    let summary = history.get(1).or(history.first()).map(MessageId::as_str);
-    connection
-        .execute(
-            "UPDATE session SET base_seq = coalesce(?2, base_seq), summary = ?3 WHERE id = ?1",
-            params![id.as_str(), base, summary],
-        )
-        .map(drop)
-        .map_err(told)
-}
-
 fn draft(connection: &Connection, id: &SessionId, batch: &Batch) -> Result<(), LogError> {
     match &batch.draft {
         DraftChange::Keep => Ok(()),
@@ -250,49 +234,6 @@ fn draft(connection: &Connection, id: &SessionId, batch: &Batch) -> Result<(), L
                 .map_err(told)
         }
     }
-}
-
-/// What a turn needs of a session whose lease was taken.
-pub(super) fn opened(connection: &Connection, id: &SessionId, lease: Lease) -> Result<Opened, LogError> {
-    let info = find::get(connection, id)?.ok_or_else(|| LogError::Unknown(id.clone()))?;
-    let base: i64 = connection
-        .query_row(
-            "SELECT base_seq FROM session WHERE id = ?1",
-            [id.as_str()],
-            |row| row.get(0),
-        )
-        .map_err(told)?;
-    let draft: Option<String> = connection
-        .query_row(
-            "SELECT payload FROM draft WHERE session = ?1",
-            [id.as_str()],
-            |row| row.get(0),
-        )
-        .optional()
-        .map_err(told)?;
-    let draft = draft.map(|text| serde_json::from_str(&text)).transpose();
-    Ok(Opened {
-        lease,
-        info,
-        entries: history(connection, id, base)?,
-        // Half a reply that cannot be read is worth less than the session.
-        draft: draft.unwrap_or_default(),
-    })
-}
-
-/// What a history is read from: messages that count, and everything of the turn that did not end.
-fn history(connection: &Connection, id: &SessionId, base: i64) -> Result<Vec<Entry>, LogError> {
-    let mut select = connection
-        .prepare_cached(
-            "SELECT seq, time, payload FROM entry WHERE session = ?1 AND seq >= ?2 \
-             AND kind IN ('message', 'compaction', 'rewind', 'queue', 'tool_result', 'final', 'canceled', 'failed') \
-             AND (kind <> 'tool_result' OR seq > (SELECT coalesce(max(seq), 0) FROM entry WHERE session = ?1 \
-             AND kind IN ('final', 'canceled', 'failed'))) ORDER BY seq",
-        )
-        .map_err(told)?;
-    let rows = select.query_map(params![id.as_str(), base], raw).map_err(told)?;
-    rows.map(|row| row.map_err(told).and_then(|raw| entry(id, raw)))
-        .collect()
 }
 
 pub(super) fn after(
@@ -315,13 +256,13 @@ pub(super) fn after(
 }
 
 /// A row as it is stored.
-struct Raw {
+pub(super) struct Raw {
     seq: i64,
     time: i64,
     payload: String,
 }
 
-fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
+pub(super) fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
     Ok(Raw {
         seq: row.get(0)?,
         time: row.get(1)?,
@@ -329,7 +270,7 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
     })
 }
 
-fn entry(id: &SessionId, raw: Raw) -> Result<Entry, LogError> {
+pub(super) fn entry(id: &SessionId, raw: Raw) -> Result<Entry, LogError> {
     let event = serde_json::from_str(&raw.payload)
         .map_err(|error| damaged(format!("entry {} of session {id}", raw.seq), error))?;
     Ok(Entry {

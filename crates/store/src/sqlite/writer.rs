@@ -127,7 +127,9 @@ fn write(connection: &Connection, queue: &Receiver<Job>) {
         transact(connection, group);
     }
     let log = connection.path().map(|path| format!("{path}-wal"));
-    let size = log.and_then(|log| std::fs::metadata(log).ok()).map(|data| data.len());
+    let size = log
+        .and_then(|log| std::fs::metadata(log).ok())
+        .map(|data| data.len());
     if size.is_some_and(|size| size < LITTLE) {
         let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 use windlass_api::{Label, SessionInfo};
+use windlass_service::past::{EXPORT_VERSION, Stored, messages};
 
 use super::Imported;
 use crate::exit::{Exit, Problem};
-use crate::sessions::export::{Stored, VERSION};
-use crate::sessions::record::messages;
 
 /// The file, with entries that are looked at one by one.
 #[derive(Deserialize)]
@@ -22,7 +21,7 @@ struct File {
 pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
     let failed = |why: String| Problem::new(Exit::Failed, format!("{name}: {why}; nothing was imported"));
     let file: File = serde_json::from_slice(bytes).map_err(|error| failed(error.to_string()))?;
-    if file.windlass > VERSION {
+    if file.windlass > EXPORT_VERSION {
         let version = file.windlass;
         return Err(failed(format!(
             "the file has version {version}, which a newer Windlass reads"

@@ -33,5 +33,18 @@ pub(super) static SECTION: Section = Section {
             example: "30",
             project_ok: false,
         },
+        Key {
+            name: "timeouts.no_providers_backoff_secs",
+            kind: Kind::Seconds {
+                min: 0.0,
+                max: 600.0,
+                default: 2,
+                set: |s, _, v| s.timeouts.no_providers_backoff = v,
+            },
+            help: "How long no turn is tried after the provider could not be reached.",
+            effect: "A turn inside that time fails at once with the same reason; 0 tries every time.",
+            example: "5",
+            project_ok: false,
+        },
     ],
 };

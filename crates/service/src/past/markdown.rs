@@ -7,17 +7,15 @@ use windlass_api::{Event, Message, Part, Role, SessionInfo};
 use windlass_core::log::Entry;
 use windlass_core::message::{ToolCall, ToolResult};
 
-use super::record::messages;
-use super::{called, date, dollars, line};
-use crate::keeping::standing;
-use crate::terminal::plain;
+use super::messages;
+use crate::telling::{called, date, dollars, one_line, standing};
 
 /// How many lines of a call or its result are shown, and how many characters.
 const MAX_LINES: usize = 40;
 const MAX_CHARS: usize = 4_000;
 
-/// The whole text.
-pub(super) fn markdown(info: &SessionInfo, entries: &[Entry]) -> String {
+/// A session for people. It carries foreign text, so a terminal must clean it.
+pub fn markdown(info: &SessionInfo, entries: &[Entry]) -> String {
     let mut text = head(info);
     let messages = messages(entries.iter().map(|entry| &entry.event));
     let mut rest = messages.as_slice();
@@ -28,14 +26,13 @@ pub(super) fn markdown(info: &SessionInfo, entries: &[Entry]) -> String {
         rest = after;
     }
     end(&mut text, entries);
-    // Nothing in it may do something to a terminal that shows it.
-    plain(&text)
+    text
 }
 
 fn head(info: &SessionInfo) -> String {
     let mut text = format!("# {}\n\n", called(info));
     let mut row = |what: &str, value: &str| {
-        let _ = writeln!(text, "- {what}: {}", line(value));
+        let _ = writeln!(text, "- {what}: {}", one_line(value));
     };
     row("session", info.id.as_str());
     row("folder", &info.place);
@@ -80,10 +77,10 @@ fn write_message(text: &mut String, message: &Message, tools: &[Arc<Message>]) {
                 write_call(text, call, result);
             }
             Part::ToolResult(result) => write_result(text, result),
-            Part::Binary(file) => paragraph(text, &format!("*[{}: {}]*", file.mime, line(&file.path))),
+            Part::Binary(file) => paragraph(text, &format!("*[{}: {}]*", file.mime, one_line(&file.path))),
             Part::ImageUrl(image) => {
                 let url: String = image.url.chars().take(80).collect();
-                paragraph(text, &format!("*[image: {}]*", line(&url)));
+                paragraph(text, &format!("*[image: {}]*", one_line(&url)));
             }
             Part::Compaction(part) => fold(text, "Summary of what came before", &part.summary),
             Part::Compressed(part) => paragraph(text, &part.text),
@@ -110,7 +107,7 @@ fn fold(text: &mut String, title: &str, said: &str) {
 }
 
 fn write_call(text: &mut String, call: &ToolCall, result: Option<&ToolResult>) {
-    let _ = write!(text, "\n**{}**\n", line(&call.name));
+    let _ = write!(text, "\n**{}**\n", one_line(&call.name));
     let input: Option<serde_json::Value> = serde_json::from_str(&call.input).ok();
     let command = input
         .as_ref()
@@ -172,7 +169,7 @@ fn end(text: &mut String, entries: &[Entry]) {
         .find(|event| event.is_terminal());
     match last {
         Some(Event::Failed { message, .. }) => {
-            paragraph(text, &format!("*The last turn failed: {}*", line(message)));
+            paragraph(text, &format!("*The last turn failed: {}*", one_line(message)));
         }
         Some(Event::Canceled { .. }) => paragraph(text, "*The last turn was canceled.*"),
         _ => {}

@@ -1,0 +1,125 @@
+//! What people type after a slash.
+
+use async_trait::async_trait;
+
+use crate::{ClientError, EventStream, Part, SessionId, SessionInfo};
+
+/// The commands that people type after a slash. None of them reaches a model by itself.
+#[async_trait]
+pub trait Commands: Send + Sync {
+    /// Every command there is now: the built-in ones, then those of the user and of the project.
+    async fn catalog(&self, session: &SessionId) -> Vec<CommandInfo>;
+
+    /// The lines that `line` may become, each whole: a front end replaces what was typed with one of them. Empty when
+    /// there is nothing to add.
+    async fn complete(&self, session: &SessionId, line: &str) -> Vec<String>;
+
+    /// Carries out a command line, the slash included. Must not send anything to a model; what [`Follow`] asks for is
+    /// for the front end to do.
+    ///
+    /// # Errors
+    /// When there is no such command, it is used wrongly, or it has to wait for a running turn. Nothing was changed then.
+    async fn command(&self, session: &SessionId, line: &str) -> Result<CommandReply, ClientError>;
+}
+
+/// A command as help and menus show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandInfo {
+    /// Its name, without the slash.
+    pub name: String,
+    /// Other names for the same.
+    pub aliases: Vec<String>,
+    /// What may follow it, such as `[list|show N]`; empty when nothing does.
+    pub arguments: String,
+    /// What it does, in a line.
+    pub help: String,
+    /// Who made it.
+    pub source: CommandSource,
+}
+
+/// Who made a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandSource {
+    /// Windlass.
+    BuiltIn,
+    /// The user, with a file.
+    User,
+    /// The project, with a file that the user trusts.
+    Project,
+}
+
+/// What a command came to.
+pub struct CommandReply {
+    /// For people: plain text, or Markdown where it is long. It may carry foreign text, so a terminal must clean it.
+    pub text: String,
+    /// What the front end does next.
+    pub follow: Follow,
+}
+
+/// What the front end does after a command.
+pub enum Follow {
+    /// Nothing.
+    Nothing,
+    /// It submits this as the user's input: the text of a command that a file defines.
+    Submit(Vec<Part>),
+    /// It goes on in this session.
+    Session(Box<SessionInfo>),
+    /// Something runs, and these are its events.
+    Watch(EventStream),
+    /// It ends.
+    Leave,
+}
+
+/// A line that is a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandLine<'a> {
+    /// The name, without the slash.
+    pub name: &'a str,
+    /// What follows it, without the white space around it.
+    pub arguments: &'a str,
+}
+
+/// Whether an input is a command, and which one. A command begins with a slash and a whole word of small letters,
+/// digits, `_`, `-` and `:`; `/etc/hosts is odd`, `//x` and a line that begins with a space are text.
+pub fn command_line(input: &str) -> Option<CommandLine<'_>> {
+    let line = input.strip_prefix('/')?;
+    let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let fits = |letter: char| {
+        letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '_' | '-' | ':')
+    };
+    let begins = name.starts_with(|letter: char| letter.is_ascii_lowercase());
+    (begins && name.chars().all(fits)).then(|| CommandLine {
+        name,
+        arguments: arguments.trim(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CMD-2: what is a command is decided by whole words, in one place for every front end; all else is text.
+    #[test]
+    fn commands_are_told_from_text() {
+        let cases = [
+            ("/help", Some(("help", ""))),
+            ("/help  cost ", Some(("help", "cost"))),
+            ("/git:commit a  b", Some(("git:commit", "a  b"))),
+            ("/do_it-2\nmore\nlines", Some(("do_it-2", "more\nlines"))),
+            ("/etc/hosts is odd", None),
+            ("//x", None),
+            (" /help", None),
+            ("/", None),
+            ("/ help", None),
+            ("/2fast", None),
+            ("/Help", None),
+            ("/help, please", None),
+            ("help", None),
+            ("", None),
+        ];
+        for (input, expected) in cases {
+            let found = command_line(input).map(|line| (line.name, line.arguments));
+            assert_eq!(found, expected, "{input:?}");
+        }
+    }
+}

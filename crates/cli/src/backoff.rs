@@ -1,0 +1,179 @@
+//! PROV-9: after nobody could be reached, the next turns fail at once for a while, instead of trying again and again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use serde_json::Value;
+use windlass_api::FailureKind;
+use windlass_core::clock::Clock;
+use windlass_core::model::Model;
+use windlass_core::provider::{Provider, ProviderError, ProviderErrorKind, ProviderEvent, Request};
+use windlass_core::tool::ToolSpec;
+use windlass_service::NotReady;
+
+/// Remembers when nobody could be reached, and why.
+pub(crate) struct Backoff {
+    clock: Arc<dyn Clock>,
+    window: Duration,
+    failed: Mutex<Option<(Duration, ProviderError)>>,
+}
+
+impl Backoff {
+    pub(crate) fn new(clock: Arc<dyn Clock>, window: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            clock,
+            window,
+            failed: Mutex::new(None),
+        })
+    }
+
+    /// Refuses a turn that comes too soon, with the reason of the one that failed.
+    pub(crate) fn check(&self) -> Result<(), NotReady> {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((at, error)) = &*failed else {
+            return Ok(());
+        };
+        let left = (*at + self.window).saturating_sub(self.clock.elapsed());
+        if left.is_zero() {
+            return Ok(());
+        }
+        let wait = format!("wait {:.1} s before the next try", left.as_secs_f64());
+        let hint = match &error.hint {
+            Some(hint) => format!("{hint}; {wait}"),
+            None => wait,
+        };
+        Err(NotReady {
+            kind: FailureKind::Provider(error.kind),
+            message: error.message.clone(),
+            hint: Some(hint),
+        })
+    }
+
+    fn note(&self, outcome: Option<&ProviderError>) {
+        let failed = outcome.map(|error| (self.clock.elapsed(), error.clone()));
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+    }
+}
+
+/// A provider that tells a [`Backoff`] when nobody could be reached.
+pub(crate) struct Watched {
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) backoff: Arc<Backoff>,
+}
+
+#[async_trait]
+impl Provider for Watched {
+    fn name(&self) -> &str {
+        self.provider.name()
+    }
+
+    fn model(&self) -> &Model {
+        self.provider.model()
+    }
+
+    fn stream(&self, request: Request) -> BoxStream<'static, ProviderEvent> {
+        let backoff = Arc::clone(&self.backoff);
+        let mut has_begun = false;
+        let events = self.provider.stream(request).inspect(move |event| match event {
+            ProviderEvent::Complete(_) => backoff.note(None),
+            ProviderEvent::Error(error) => {
+                let unreachable = error.kind == ProviderErrorKind::Network && error.status.is_none();
+                backoff.note(Some(error).filter(|_| unreachable && !has_begun));
+            }
+            ProviderEvent::Retry(_) | ProviderEvent::Warning(_) => {}
+            // Whoever says something is there.
+            _ => has_begun = true,
+        });
+        events.boxed()
+    }
+
+    fn convert_tools(&self, tools: &[ToolSpec]) -> Value {
+        self.provider.convert_tools(tools)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use tokio_util::sync::CancellationToken;
+    use windlass_core::clock::Timestamp;
+    use windlass_core::provider::{Prefix, ToolChoice};
+    use windlass_core::script::{Scene, ScriptedProvider};
+
+    use super::*;
+
+    /// A clock that goes on when it is told to.
+    #[derive(Default)]
+    pub(crate) struct ManualClock(Mutex<Duration>);
+
+    impl ManualClock {
+        pub(crate) fn pass(&self, millis: u64) {
+            *self.0.lock().unwrap() += Duration::from_millis(millis);
+        }
+    }
+
+    #[async_trait]
+    impl Clock for ManualClock {
+        fn now(&self) -> Timestamp {
+            Timestamp(0)
+        }
+
+        fn elapsed(&self) -> Duration {
+            *self.0.lock().unwrap()
+        }
+
+        async fn sleep(&self, duration: Duration) {
+            self.pass(u64::try_from(duration.as_millis()).unwrap());
+        }
+    }
+
+    async fn ask(provider: &Watched) {
+        let request = Request {
+            prefix: Arc::new(Prefix::default()),
+            messages: Vec::new(),
+            tool_choice: ToolChoice::Auto,
+            max_output: None,
+            session: "s".into(),
+            cancel: CancellationToken::new(),
+        };
+        let _ = provider.send(request).await;
+    }
+
+    /// PROV-9: inside the window a turn is refused with the same reason and how long to wait; after it, and after an
+    /// answer, it is not; and only a provider that could not be reached begins a window.
+    #[tokio::test]
+    async fn nobody_there_begins_a_window() {
+        let clock = Arc::new(ManualClock::default());
+        let backoff = Backoff::new(Arc::clone(&clock) as _, Duration::from_secs(2));
+        let refused = || Scene::fail(ProviderErrorKind::Network, "cannot connect to http://x");
+        let scripted = Arc::new(ScriptedProvider::new([
+            refused(),
+            refused(),
+            Scene::text("there"),
+            Scene::fail(ProviderErrorKind::RateLimit, "slow down"),
+        ]));
+        let provider = Watched {
+            provider: Arc::clone(&scripted) as _,
+            backoff: Arc::clone(&backoff),
+        };
+        assert_eq!(backoff.check(), Ok(()));
+        ask(&provider).await;
+        clock.pass(500);
+        let told = backoff.check().unwrap_err();
+        assert_eq!(told.kind, FailureKind::Provider(ProviderErrorKind::Network));
+        assert_eq!(told.message, "cannot connect to http://x");
+        assert_eq!(told.hint.as_deref(), Some("wait 1.5 s before the next try"));
+        clock.pass(1_500);
+        assert_eq!(backoff.check(), Ok(()));
+        ask(&provider).await;
+        assert!(backoff.check().is_err(), "a second failure begins another window");
+        clock.pass(2_000);
+        ask(&provider).await;
+        assert_eq!(backoff.check(), Ok(()));
+        ask(&provider).await;
+        assert_eq!(backoff.check(), Ok(()), "somebody was there and said no");
+        assert_eq!(scripted.seen().len(), 4);
+    }
+}

@@ -1,0 +1,74 @@
+//! A prompt that is a command: it is carried out and its text printed. No model is asked, unless the command is a text
+//! for one.
+
+use std::path::Path;
+
+use windlass_api::{
+    ClientError, Commands, EVENT_VERSION, Envelope, Event, FinishReason, Follow, SessionId, SessionInfo,
+};
+
+use super::{Ending, Job, Runner, connect, not_begun};
+use crate::exit::{Exit, Problem};
+use crate::roster::Roster;
+
+impl Runner<'_> {
+    /// Carries out the command of a job.
+    pub(super) async fn command(
+        &mut self,
+        job: &Job,
+        roster: &Roster,
+        cwd: &Path,
+        past: Option<&SessionInfo>,
+    ) -> Result<Ending, Problem> {
+        let reply = match self.client.command(&self.session, &job.prompt).await {
+            Ok(reply) => reply,
+            Err(error) => return Ok(refused(error)),
+        };
+        match reply.follow {
+            Follow::Nothing | Follow::Leave => {}
+            Follow::Session(info) => self.went_to = Some(info.id),
+            Follow::Submit(said) => {
+                connect(roster, job.style).await?;
+                return Ok(self.work(job, said, cwd, past).await);
+            }
+            Follow::Watch(events) => {
+                job.style.note(&reply.text);
+                return Ok(self.watch(events).await);
+            }
+        }
+        let last = past.map_or(0, |past| past.last_seq);
+        let event = told(&self.session, last, &reply.text);
+        let broken = self.printer.event(&event).is_err();
+        Ok(Ending {
+            exit: if broken { Exit::BrokenPipe } else { Exit::Ok },
+            answer: Some(crate::terminal::plain(&reply.text)),
+            structured: None,
+            problem: None,
+            done: false,
+        })
+    }
+}
+
+/// The text as the one event of the run. It is not part of the record.
+fn told(session: &SessionId, last: u64, text: &str) -> Envelope {
+    Envelope {
+        v: EVENT_VERSION,
+        session: session.clone(),
+        seq: last + 1,
+        event: Event::Final {
+            content: text.to_owned(),
+            finish: FinishReason::EndTurn,
+        },
+    }
+}
+
+fn refused(error: ClientError) -> Ending {
+    let kind = match &error {
+        ClientError::CommandUsage(_) => "usage",
+        ClientError::Busy(_) | ClientError::CommandBusy { .. } => "busy",
+        ClientError::Store(_) => "store",
+        _ => "command",
+    };
+    let problem = not_begun(error);
+    Ending::failed(problem.exit, kind, problem.message, None)
+}

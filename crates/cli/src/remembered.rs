@@ -1,0 +1,159 @@
+//! PROV-8: the provider and model that a channel was told to use last, kept beside its sessions.
+//!
+//! What is kept is kept per channel: for `exec`, per folder. A flag or a variable beats it; so does a settings file that
+//! says something else now than when the choice was made. Nothing that goes wrong here stops a run.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use windlass_core::clock::{Clock, SystemClock};
+use windlass_core::log::Preferences;
+
+use crate::settings::Settings;
+
+/// How long a start waits for it.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// The name it is kept under.
+const NAME: &str = "model";
+
+/// A provider, and a model where one was named.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Named {
+    pub(crate) provider: Option<String>,
+    pub(crate) model: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    #[serde(flatten)]
+    chosen: Named,
+    /// What the settings said when it was chosen.
+    over: Named,
+}
+
+/// Where a channel's choice is kept.
+#[derive(Clone)]
+pub(crate) struct Remembered {
+    store: Arc<dyn Preferences>,
+    clock: Arc<dyn Clock>,
+    scope: String,
+    settings: Named,
+    /// Whether this run was told what to use, so that nothing is restored.
+    is_told: bool,
+}
+
+impl Remembered {
+    /// The memory of runs in a folder; `None` when none is wished.
+    pub(crate) fn of_exec(settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
+        settings.agent.session.provider_persistence.then(|| Self {
+            store,
+            clock: Arc::new(SystemClock::default()),
+            scope: format!("channel:exec:{}", folder.display()),
+            settings: Named {
+                provider: settings.provider.clone(),
+                model: settings.model.clone(),
+            },
+            is_told: ["provider", "model"].iter().any(|key| settings.is_told(key)),
+        })
+    }
+
+    /// What was chosen last, if it still counts.
+    pub(crate) async fn read(&self) -> Option<Named> {
+        if self.is_told {
+            return None;
+        }
+        let text = tokio::select! {
+            biased;
+            read = self.store.preference(&self.scope, NAME) => read.ok()??,
+            () = self.clock.sleep(LIMIT) => return None,
+        };
+        let kept: Kept = serde_json::from_str(&text).ok()?;
+        (kept.over == self.settings).then_some(kept.chosen)
+    }
+
+    /// Keeps a choice. It counts now, whether it can be kept or not.
+    pub(crate) async fn write(&self, chosen: Named) {
+        let kept = Kept {
+            chosen,
+            over: self.settings.clone(),
+        };
+        let Ok(text) = serde_json::to_string(&kept) else {
+            return;
+        };
+        tokio::select! {
+            biased;
+            _ = self.store.set_preference(&self.scope, NAME, Some(&text)) => {}
+            () = self.clock.sleep(LIMIT) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use windlass_core::log::LogError;
+
+    use super::*;
+    use crate::backoff::tests::ManualClock;
+
+    /// A store that says this, whatever it is asked; nothing when it never answers.
+    struct Saying(Option<Result<Option<String>, LogError>>);
+
+    #[async_trait]
+    impl Preferences for Saying {
+        async fn preference(&self, _: &str, _: &str) -> Result<Option<String>, LogError> {
+            match &self.0 {
+                Some(said) => said.clone(),
+                None => std::future::pending().await,
+            }
+        }
+
+        async fn set_preference(&self, _: &str, _: &str, _: Option<&str>) -> Result<(), LogError> {
+            self.preference("", "").await.map(drop)
+        }
+    }
+
+    fn remembered(said: Option<Result<Option<String>, LogError>>) -> Remembered {
+        Remembered {
+            store: Arc::new(Saying(said)),
+            clock: Arc::new(ManualClock::default()),
+            scope: "channel:test:x".to_owned(),
+            settings: Named {
+                provider: Some("first".to_owned()),
+                model: None,
+            },
+            is_told: false,
+        }
+    }
+
+    /// PROV-8: a store that fails, that says nothing of use or that never answers is passed over, and so is a choice that was
+    /// made over other settings.
+    #[tokio::test]
+    async fn a_store_that_fails_is_passed_over() {
+        let kept = |over: &str| {
+            let text =
+                format!(r#"{{"provider":"other","model":null,"over":{{"provider":"{over}","model":null}}}}"#);
+            Some(Ok(Some(text)))
+        };
+        let failed = Some(Err(LogError::Locked("for long".to_owned())));
+        let useless = Some(Ok(Some("not JSON".to_owned())));
+        for said in [failed, useless, Some(Ok(None)), kept("second"), None] {
+            let remembered = remembered(said);
+            assert_eq!(remembered.read().await, None);
+            remembered.write(Named::default()).await;
+        }
+        let other = Named {
+            provider: Some("other".to_owned()),
+            model: None,
+        };
+        assert_eq!(remembered(kept("first")).read().await, Some(other));
+        let told = Remembered {
+            is_told: true,
+            ..remembered(kept("first"))
+        };
+        assert_eq!(told.read().await, None);
+    }
+}

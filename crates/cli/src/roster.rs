@@ -1,0 +1,319 @@
+//! PROV-7: the models a run can ask: which there are, which one is asked, and how another one takes its place.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use windlass_api::FailureKind;
+use windlass_core::clock::{Clock, SystemClock};
+use windlass_core::provider::{Provider, ProviderErrorKind};
+use windlass_providers::preset::{Preset, presets};
+use windlass_service::{ChooseError, Chosen, ModelChoice, Models, NotReady, Titles};
+
+use crate::backoff::{Backoff, Watched};
+use crate::connect::{Choice, Connection, choose, connect};
+use crate::environment;
+use crate::exit::{Exit, Problem};
+use crate::remembered::{Named, Remembered};
+use crate::settings::{Reasoning, Settings};
+
+/// The models of a run. Its sessions share one choice, so a clone is the same roster.
+#[derive(Clone)]
+pub(crate) struct Roster {
+    settings: Arc<Settings>,
+    now: Arc<Mutex<Now>>,
+    remembered: Option<Remembered>,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Default)]
+struct Now {
+    /// What was chosen instead of what the settings say.
+    chosen: Option<Named>,
+    line: Option<Arc<Line>>,
+}
+
+/// An open line to a provider.
+pub(crate) struct Line {
+    /// Keeps a simulated model alive.
+    _connection: Connection,
+    /// What the user should know, until somebody is told.
+    notices: Mutex<Vec<String>>,
+    pub(crate) provider: Arc<dyn Provider>,
+    backoff: Arc<Backoff>,
+}
+
+impl Line {
+    /// What the user should know about it, once.
+    pub(crate) fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Roster {
+    /// The models that settings and environment offer. Nothing is connected yet.
+    pub(crate) fn new(settings: &Arc<Settings>, remembered: Option<Remembered>) -> Self {
+        Self {
+            settings: Arc::clone(settings),
+            now: Arc::default(),
+            remembered,
+            clock: Arc::new(SystemClock::default()),
+        }
+    }
+
+    /// The same with a line that is open already.
+    pub(crate) fn with(settings: &Arc<Settings>, connection: Connection) -> Self {
+        let roster = Self::new(settings, None);
+        roster.lock().line = Some(roster.line(connection));
+        roster
+    }
+
+    /// Takes up what was chosen last, unless there is no such provider any more.
+    pub(crate) async fn restore(&self) {
+        let Some(remembered) = &self.remembered else {
+            return;
+        };
+        let Some(chosen) = remembered.read().await else {
+            return;
+        };
+        if choose(&self.settings_with(&chosen), &environment::var).is_ok() {
+            self.lock().chosen = Some(chosen);
+        }
+    }
+
+    /// The line to the provider that is asked, opened when it is not. One that was only remembered and cannot be used
+    /// any more gives way to what the settings say.
+    pub(crate) async fn connect(&self) -> Result<Arc<Line>, Problem> {
+        if let Some(line) = self.lock().line.clone() {
+            return Ok(line);
+        }
+        let chosen = self.lock().chosen.clone();
+        let line = match &chosen {
+            None => self.open(&self.settings).await?,
+            Some(chosen) => match self.open(&self.settings_with(chosen)).await {
+                Ok(line) => line,
+                Err(_) => {
+                    self.lock().chosen = None;
+                    self.open(&self.settings).await?
+                }
+            },
+        };
+        self.lock().line = Some(Arc::clone(&line));
+        Ok(line)
+    }
+
+    /// The line for the next turn. When nobody could be reached a moment ago there is none.
+    pub(crate) async fn ready(&self) -> Result<Arc<Line>, NotReady> {
+        let line = self.connect().await.map_err(not_connected)?;
+        line.backoff.check()?;
+        Ok(line)
+    }
+
+    async fn open(&self, settings: &Settings) -> Result<Arc<Line>, Problem> {
+        let connection = connect(settings, &environment::var).await?;
+        check_cost_limit(settings, &connection)?;
+        Ok(self.line(connection))
+    }
+
+    fn line(&self, connection: Connection) -> Arc<Line> {
+        let window = self.settings.timeouts.no_providers_backoff;
+        let backoff = Backoff::new(Arc::clone(&self.clock), window);
+        let provider = Arc::new(Watched {
+            provider: Arc::clone(&connection.provider),
+            backoff: Arc::clone(&backoff),
+        });
+        Arc::new(Line {
+            notices: Mutex::new(connection.notices.clone()),
+            _connection: connection,
+            provider,
+            backoff,
+        })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The settings as if they named this choice. Without a model, a provider's own one counts: the one the settings
+    /// name is meant for the provider they name.
+    fn settings_with(&self, chosen: &Named) -> Settings {
+        let mut settings = (*self.settings).clone();
+        let default = choose(&self.settings, &environment::var).ok();
+        let own = default.filter(|choice| Some(&choice.name) == chosen.provider.as_ref());
+        settings.model = chosen.model.clone().or_else(|| own.map(|choice| choice.model));
+        settings.provider = chosen.provider.clone().or(settings.provider);
+        settings
+    }
+
+    /// The provider of this name, in whatever letters it is written.
+    fn known(&self, name: &str) -> Option<String> {
+        let own = self.settings.providers.keys().map(String::as_str);
+        let all = own.chain(presets().iter().map(|preset| preset.name.as_str()));
+        let exact = all.clone().find(|known| *known == name);
+        let found = exact.or_else(|| all.clone().find(|known| known.eq_ignore_ascii_case(name)));
+        found.map(str::to_owned)
+    }
+
+    fn effective(&self) -> Settings {
+        let chosen = self.lock().chosen.clone();
+        match chosen {
+            Some(chosen) => self.settings_with(&chosen),
+            None => (*self.settings).clone(),
+        }
+    }
+
+    /// What makes titles, when a model does.
+    pub(crate) fn titles(&self) -> Option<Arc<dyn Titles>> {
+        let model = self.settings.agent.session.title_model.clone()?;
+        Some(Arc::new(TitleModel {
+            model,
+            roster: self.clone(),
+            connection: tokio::sync::Mutex::new(None),
+        }))
+    }
+}
+
+#[async_trait]
+impl Models for Roster {
+    fn list(&self) -> Vec<ModelChoice> {
+        let mut names: Vec<String> = self.settings.providers.keys().cloned().collect();
+        let has_key = |preset: &&Preset| {
+            let mut variables = preset.key_variables.iter();
+            variables.any(|variable| environment::var(variable).is_some())
+        };
+        let found = presets().iter().filter(has_key).map(|preset| preset.name.clone());
+        let active = self.active();
+        for name in found.chain(active.iter().map(|(provider, _)| provider.clone())) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let choice = |provider: String| {
+            let named = Named {
+                provider: Some(provider.clone()),
+                model: active
+                    .as_ref()
+                    .ok()
+                    .filter(|(name, _)| *name == provider)
+                    .map(|(_, model)| model.clone()),
+            };
+            let settings = self.settings_with(&named);
+            let found = Choice::of(&provider, &settings, &environment::var).ok();
+            ModelChoice {
+                kind: found
+                    .as_ref()
+                    .map_or("incomplete", |choice| choice.wire.name())
+                    .to_owned(),
+                model: found.map(|choice| choice.model).unwrap_or_default(),
+                provider,
+            }
+        };
+        names.into_iter().map(choice).collect()
+    }
+
+    fn active(&self) -> Result<(String, String), String> {
+        if let Some(line) = &self.lock().line {
+            return Ok((line.provider.name().to_owned(), line.provider.model().id.clone()));
+        }
+        let settings = self.effective();
+        let choice = choose(&settings, &environment::var).map_err(|problem| problem.to_string())?;
+        Ok((choice.name, choice.model))
+    }
+
+    async fn choose(&mut self, provider: Option<&str>, model: Option<&str>) -> Result<Chosen, ChooseError> {
+        // A slash may also be part of a model's own name.
+        let split = model.and_then(|model| model.split_once('/'));
+        let split = split.and_then(|(name, model)| Some((self.known(name)?, model)));
+        let (provider, model) = match (provider, split) {
+            (Some(name), _) => (self.known(name).ok_or(ChooseError::Unknown)?, model),
+            (None, Some((provider, model))) => (provider, Some(model)),
+            (None, None) => (self.active().map_err(ChooseError::Failed)?.0, model),
+        };
+        let chosen = Named {
+            provider: Some(provider),
+            model: model.map(str::to_owned),
+        };
+        let opened = self.open(&self.settings_with(&chosen)).await;
+        let line = opened.map_err(|problem| ChooseError::Failed(problem.to_string()))?;
+        {
+            let mut now = self.lock();
+            now.chosen = Some(chosen.clone());
+            now.line = Some(Arc::clone(&line));
+        }
+        if let Some(remembered) = &self.remembered {
+            remembered.write(chosen).await;
+        }
+        Ok(Chosen {
+            provider: line.provider.name().to_owned(),
+            model: line.provider.model().id.clone(),
+            notices: line.take_notices(),
+        })
+    }
+}
+
+/// Why there can be no turn, for whoever waits for it.
+fn not_connected(problem: Problem) -> NotReady {
+    let kind = match problem.exit {
+        Exit::Config | Exit::Usage => ProviderErrorKind::InvalidRequest,
+        _ => ProviderErrorKind::Auth,
+    };
+    NotReady {
+        kind: FailureKind::Provider(kind),
+        message: problem.message,
+        hint: None,
+    }
+}
+
+/// A cost limit that cannot be measured would be a promise nobody keeps.
+fn check_cost_limit(settings: &Settings, connection: &Connection) -> Result<(), Problem> {
+    let model = connection.provider.model();
+    if settings.agent.max_cost_usd.is_some() && model.price.is_none() {
+        let text = format!(
+            "a cost limit is set, but the price of `{0}` is not known: set `models.\"{0}\".price.input` and `.output`",
+            model.id
+        );
+        return Err(Problem::new(Exit::Usage, text));
+    }
+    Ok(())
+}
+
+/// SES-6: the model that makes titles, connected when the first one is made.
+struct TitleModel {
+    model: String,
+    roster: Roster,
+    connection: tokio::sync::Mutex<Option<Connection>>,
+}
+
+impl TitleModel {
+    async fn connect(&self) -> Option<Connection> {
+        let mut settings = self.roster.effective();
+        let named = self.model.split_once('/');
+        let named = named.and_then(|(name, model)| Some((self.roster.known(name)?, model)));
+        match named {
+            Some((provider, model)) => {
+                settings.provider = Some(provider);
+                settings.model = Some(model.to_owned());
+            }
+            None => {
+                settings.provider = Some(self.roster.active().ok()?.0);
+                settings.model = Some(self.model.clone());
+            }
+        }
+        settings.agent.reasoning = Reasoning::Off;
+        connect(&settings, &environment::var).await.ok()
+    }
+}
+
+#[async_trait]
+impl Titles for TitleModel {
+    async fn provider(&self) -> Option<Arc<dyn Provider>> {
+        let mut connection = self.connection.lock().await;
+        if connection.is_none() {
+            *connection = self.connect().await;
+        }
+        connection.as_ref().map(|made| Arc::clone(&made.provider))
+    }
+}
+
+#[cfg(test)]
+#[path = "roster_tests.rs"]
+mod tests;

@@ -1,0 +1,103 @@
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use windlass_core::message::Message;
+use windlass_core::provider::{Prefix, Request, ToolChoice};
+
+use super::*;
+use crate::backoff::tests::ManualClock;
+use crate::settings::{ProviderEntry, Wire};
+
+/// Providers on addresses where nobody listens.
+fn settings(names: &[&str]) -> Arc<Settings> {
+    windlass_providers::install_tls();
+    let mut settings = Settings {
+        provider: names.first().map(|name| (*name).to_owned()),
+        ..Settings::default()
+    };
+    settings.timeouts.connect = Duration::from_secs(5);
+    settings.timeouts.stream_idle = Duration::from_secs(5);
+    settings.timeouts.no_providers_backoff = Duration::from_secs(2);
+    for name in names {
+        let entry = ProviderEntry {
+            wire: Some(Wire::OpenAiChat),
+            base_url: Some("http://127.0.0.1:1".to_owned()),
+            model: Some(format!("{name}-model")),
+            ..ProviderEntry::default()
+        };
+        settings.providers.insert((*name).to_owned(), entry);
+    }
+    Arc::new(settings)
+}
+
+async fn ask(line: &Line) -> Result<(), ProviderErrorKind> {
+    let session = "s".into();
+    let request = Request {
+        prefix: Arc::new(Prefix::default()),
+        messages: vec![Arc::new(Message::user(&session, "hi", Default::default()))],
+        tool_choice: ToolChoice::Auto,
+        max_output: None,
+        session,
+        cancel: CancellationToken::new(),
+    };
+    line.provider
+        .send(request)
+        .await
+        .map(drop)
+        .map_err(|error| error.kind)
+}
+
+/// PROV-9: after a refused connection the next turn has no line, for the same reason, until the window is over; another
+/// provider is not meant by that.
+#[tokio::test]
+async fn nobody_there_is_not_tried_again_at_once() {
+    let clock = Arc::new(ManualClock::default());
+    let mut roster = Roster {
+        clock: Arc::clone(&clock) as _,
+        ..Roster::new(&settings(&["gone", "other"]), None)
+    };
+    let line = roster.ready().await.unwrap();
+    assert_eq!(ask(&line).await, Err(ProviderErrorKind::Network));
+    clock.pass(1_000);
+    let Err(why) = roster.ready().await else {
+        panic!("it is tried again")
+    };
+    assert!(
+        why.message.contains("cannot connect to http://127.0.0.1:1"),
+        "{why:?}"
+    );
+    assert!(why.hint.unwrap().ends_with("wait 1.0 s before the next try"));
+    roster.choose(Some("other"), None).await.unwrap();
+    assert!(roster.ready().await.is_ok());
+    roster.choose(Some("gone"), None).await.unwrap();
+    assert_eq!(
+        ask(&roster.ready().await.unwrap()).await,
+        Err(ProviderErrorKind::Network)
+    );
+    clock.pass(2_000);
+    assert!(roster.ready().await.is_ok());
+}
+
+/// PROV-7: another provider or model is asked from the next turn on; one that cannot be changes nothing.
+#[tokio::test]
+async fn the_choice_holds_for_the_next_turn() {
+    let mut roster = Roster::new(&settings(&["first", "Other"]), None);
+    let asked = |roster: &Roster| roster.active().unwrap();
+    let is = |provider: &str, model: &str| (provider.to_owned(), model.to_owned());
+    assert_eq!(asked(&roster), is("first", "first-model"));
+    roster.choose(Some("other"), None).await.unwrap();
+    assert_eq!(asked(&roster), is("Other", "Other-model"));
+    roster.choose(None, Some("big")).await.unwrap();
+    assert_eq!(asked(&roster), is("Other", "big"));
+    roster.choose(None, Some("first/odd/name")).await.unwrap();
+    assert_eq!(asked(&roster), is("first", "odd/name"));
+    assert_eq!(roster.choose(Some("nix"), None).await, Err(ChooseError::Unknown));
+    let incomplete = roster.choose(Some("ollama"), None).await;
+    assert!(
+        matches!(incomplete, Err(ChooseError::Failed(_))),
+        "{incomplete:?}"
+    );
+    assert_eq!(asked(&roster), is("first", "odd/name"));
+    let line = roster.ready().await.unwrap();
+    assert_eq!(line.provider.model().id, "odd/name");
+}

@@ -1,0 +1,226 @@
+//! Commands through the binary: a prompt that begins with a slash is carried out, and no model is asked.
+
+use std::fs;
+
+use serde_json::Value;
+use windlass_sim::{Reply, Wire};
+use windlass_testkit::{Output, Workspace};
+
+use super::support::{check_events, with_replies, workspace};
+
+fn run(workspace: &Workspace, args: &[&str]) -> Output {
+    workspace.run(args).output()
+}
+
+fn sessions(workspace: &Workspace) -> Vec<Value> {
+    let listed = run(workspace, &["sessions", "list", "--all", "-n", "0", "--json"]);
+    listed.assert_code(0).json().as_array().unwrap().clone()
+}
+
+/// Writes one of the user's own commands.
+fn define(workspace: &Workspace, name: &str, text: &str) {
+    let file = workspace.home().join("config/commands").join(name);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, text).unwrap();
+}
+
+/// CMD-1, CMD-2: commands need no provider and no settings, print their text, and leave no session behind.
+#[test]
+fn commands_need_nobody() {
+    let workspace = workspace();
+    let cases: [(&[&str], &str); 9] = [
+        (&["exec", "/help"], "/session"),
+        (&["exec", "/help", "undo"], "/undo [--conversation] [--force]"),
+        (&["exec", "/status"], "no model is configured"),
+        (&["exec", "/cost"], "Nothing was spent"),
+        (&["exec", "/tools"], "read_file"),
+        (&["exec", "/permissions"], "mode   default"),
+        (&["exec", "/session", "list"], "No sessions found."),
+        (&["-p", "/mode"], "default: "),
+        (&["exec", "/exit"], ""),
+    ];
+    for (args, text) in cases {
+        let output = run(&workspace, args);
+        assert!(output.assert_code(0).stdout.contains(text), "{args:?}: {output}");
+    }
+    assert_eq!(sessions(&workspace), Vec::<Value>::new());
+}
+
+/// CMD-1: an unknown command ends with code 2 and a suggestion, a command that cannot be carried out with code 1, and text
+/// that only looks like one goes to the model.
+#[test]
+fn what_is_wrong_is_told() {
+    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("it is").forever()]);
+    let unknown = run(&workspace, &["exec", "/sessoin", "list"]);
+    unknown.assert_code(2).assert_says("did you mean /session?");
+    let usage = run(&workspace, &["exec", "/cost everything"]);
+    usage
+        .assert_code(2)
+        .assert_says("/cost [session|model|cause|day]");
+    let failed = run(&workspace, &["exec", "/session resume nothing"]);
+    failed.assert_code(1).assert_says("Session not found: nothing");
+    let none = run(&workspace, &["exec", "--continue", "/status"]);
+    none.assert_code(2).assert_says("there is no session in ");
+    assert_eq!(sim.count(), 0);
+    for text in ["/etc/hosts is odd", " /help"] {
+        let answered = run(&workspace, &["exec", text]);
+        assert_eq!(answered.assert_code(0).stdout, "it is\n", "{text}");
+    }
+    let piped = workspace.run(&["exec"]).stdin("/help").output();
+    assert_eq!(piped.assert_code(0).stdout, "it is\n", "what is piped in is text");
+    assert_eq!(sim.count(), 3);
+}
+
+/// CMD-2: a command's reply has the shape of any other answer, in every format.
+#[test]
+fn replies_have_a_shape() {
+    let workspace = workspace();
+    let json = run(&workspace, &["exec", "-o", "json", "/mode"]);
+    let object = json.assert_code(0).json();
+    assert_eq!(
+        (&object["ok"], &object["model_calls"]),
+        (&Value::Bool(true), &Value::from(0))
+    );
+    assert!(
+        object["result"].as_str().unwrap().starts_with("default: "),
+        "{json}"
+    );
+    let stream = run(&workspace, &["exec", "-o", "stream-json", "/mode"]);
+    check_events(stream.assert_code(0));
+    assert_eq!(stream.story(), ["final"]);
+    let wrong = run(&workspace, &["exec", "-o", "json", "/moed"]);
+    let object = wrong.assert_code(2).json();
+    assert_eq!(object["error"]["kind"], "usage");
+}
+
+/// CMD-2, SES-10: with `--continue` and `--resume` a command is about that session, and does not ask its model.
+#[test]
+fn commands_are_about_a_session() {
+    let (sim, workspace) = with_replies(
+        Wire::Chat,
+        [Reply::text("about \u{1b}[31m zebras"), Reply::text("more")],
+    );
+    run(&workspace, &["exec", "tell me"]).assert_code(0);
+    for line in [
+        "/session name stripes",
+        "/cost",
+        "/status",
+        "/session show",
+        "/session export",
+    ] {
+        run(&workspace, &["exec", "--continue", line]).assert_code(0);
+    }
+    let shown = run(&workspace, &["exec", "--resume", "stripes", "/session show"]);
+    assert!(
+        shown.stdout.contains("tell me") && !shown.stdout.contains('\u{1b}'),
+        "{shown}"
+    );
+    let found = run(&workspace, &["exec", "/session search zebras"]);
+    assert!(found.stdout.contains("[zebras]"), "{found}");
+    assert_eq!((sim.count(), sessions(&workspace).len()), (1, 1));
+    let kept = run(&workspace, &["exec", "/session delete stripes"]);
+    kept.assert_code(1).assert_says("--yes");
+    assert_eq!(sessions(&workspace).len(), 1);
+    let fresh = run(&workspace, &["exec", "-o", "json", "--continue", "/clear"]);
+    let fresh = fresh.assert_code(0).json()["session"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_ne!(
+        sessions(&workspace)
+            .iter()
+            .filter(|info| info["id"] == fresh.as_str())
+            .count(),
+        0
+    );
+    run(
+        &workspace,
+        &["exec", "--resume", &fresh, "/session delete stripes --yes"],
+    )
+    .assert_code(0);
+    assert_eq!(sessions(&workspace).len(), 1);
+}
+
+/// CMD-1: the user's own commands are texts for the model; a broken or large file is named and costs only itself; changes
+/// count at once.
+#[test]
+fn own_commands_are_sent() {
+    let (sim, workspace) = with_replies(
+        Wire::Responses,
+        [Reply::text("reviewed"), Reply::text("committed")],
+    );
+    define(
+        &workspace,
+        "review.md",
+        "---\ndescription: Look at a file\nargument-hint: [file]\n---\nReview $1: !`date`\n",
+    );
+    define(&workspace, "git/commit.md", "Commit with $$: $ARGUMENTS");
+    define(&workspace, "broken.md", "---\ndescription: [\n---\ntext");
+    define(&workspace, "large.md", &"x".repeat(64 * 1024 + 1));
+    define(&workspace, "cost.md", "Mine.");
+    let help = run(&workspace, &["exec", "/help"]);
+    for part in [
+        "/review [file]",
+        "Look at a file",
+        "/git:commit",
+        "broken.md: the part between `---`",
+        "large.md: it is larger than 64 KB",
+        "cost.md: not used, because /cost is a built-in command",
+    ] {
+        assert!(help.assert_code(0).stdout.contains(part), "{part}: {help}");
+    }
+    assert_eq!(sim.count(), 0);
+    let reviewed = run(&workspace, &["exec", "/review", "src/a.rs"]);
+    assert_eq!(reviewed.assert_code(0).stdout, "reviewed\n");
+    run(&workspace, &["exec", "/git:commit", "all", "of it"]).assert_code(0);
+    let requests = sim.requests();
+    let said = |index: usize| requests[index].seen.last_user_text().unwrap_or_default();
+    assert!(said(0).ends_with("Review src/a.rs: !`date`\n"), "{}", said(0));
+    assert!(said(1).ends_with("Commit with $: all of it"), "{}", said(1));
+    run(&workspace, &["exec", "/broken"]).assert_code(2);
+    sim.assert_valid();
+}
+
+/// CMD-1, SAFE-6: a project's commands are there when the folder is trusted, not before, and not after one changed.
+#[test]
+fn a_projects_commands_need_trust() {
+    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("done")]);
+    workspace.write(".windlass/commands/ship.md", "Ship $1.");
+    let untrusted = run(&workspace, &["exec", "/ship it"]);
+    untrusted.assert_code(2).assert_says("there is no command /ship");
+    untrusted.assert_says("is not trusted");
+    let review = run(&workspace, &["trust", "--yes"]);
+    assert!(review.assert_code(0).stdout.contains("  /ship\n"), "{review}");
+    let help = run(&workspace, &["exec", "/help"]);
+    assert!(
+        help.assert_code(0).stdout.contains("Ship $1. (project)"),
+        "{help}"
+    );
+    run(&workspace, &["exec", "/ship it"]).assert_code(0);
+    let sent = sim.requests()[0].seen.last_user_text().map(str::to_owned);
+    assert!(sent.unwrap().ends_with("Ship it."));
+    workspace.write(".windlass/commands/ship.md", "Ship everything.");
+    run(&workspace, &["exec", "/ship it"]).assert_code(2);
+    assert_eq!(sim.count(), 1);
+}
+
+/// SES-11: `undo`, `redo` and `checkpoint` are commands of their own: they need no provider, and say when there is nothing.
+#[test]
+fn undo_is_a_command() {
+    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("hello")]);
+    run(&workspace, &["undo"])
+        .assert_code(2)
+        .assert_says("there is no session in ");
+    run(&workspace, &["exec", "hi"]).assert_code(0);
+    workspace.config("");
+    for args in [
+        &["undo"][..],
+        &["redo", "--force"],
+        &["checkpoint", "show", "7"],
+        &["checkpoint", "rewind", "7"],
+    ] {
+        run(&workspace, args).assert_code(1);
+    }
+    run(&workspace, &["undo", "--session", "nothing"]).assert_code(2);
+    assert_eq!(sim.count(), 1);
+}

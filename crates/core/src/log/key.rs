@@ -1,0 +1,185 @@
+//! Session keys: where the messages of a session come from, written so that a key leads to one session.
+//!
+//! | what | written |
+//! |---|---|
+//! | the direct conversation with an agent | `agent:<agent>:main` |
+//! | a group of a channel | `agent:<agent>:<channel>:group:<group>` |
+//! | a sub-agent that an agent started | `agent:<agent>:subagent:<uuid>` |
+//! | one that a sub-agent started, `n` levels down | `agent:<agent>:subagent:<uuid>:depth:<n>` |
+//!
+//! Each key has one spelling. `<agent>` is letters, digits, `_`, `-` and `.`; `<channel>` is small letters, digits, `_` and
+//! `-`, and not `subagent`; `<group>` is the rest of the key, whatever the channel calls its groups, colons included.
+
+use std::fmt;
+use std::str::FromStr;
+
+use uuid::Uuid;
+
+/// The longest key, in bytes.
+const LONGEST: usize = 512;
+
+/// Where the messages of a session come from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SessionKey {
+    agent: String,
+    route: Route,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Route {
+    Main,
+    Group { channel: String, group: String },
+    SubAgent { id: Uuid, depth: u8 },
+}
+
+/// Why a text is not a session key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a session key: {why}")]
+pub struct KeyError {
+    text: String,
+    why: String,
+}
+
+impl SessionKey {
+    /// The direct conversation with an agent.
+    ///
+    /// # Errors
+    /// When the agent's name cannot be part of a key.
+    pub fn main(agent: &str) -> Result<Self, KeyError> {
+        format!("agent:{agent}:main").parse()
+    }
+
+    /// A group of a channel.
+    ///
+    /// # Errors
+    /// When one of the names cannot be part of a key.
+    pub fn group(agent: &str, channel: &str, group: &str) -> Result<Self, KeyError> {
+        format!("agent:{agent}:{channel}:group:{group}").parse()
+    }
+
+    /// A sub-agent; depth 1 is one that the agent itself started.
+    ///
+    /// # Errors
+    /// When the agent's name cannot be part of a key, the id is no UUID, or the depth is 0.
+    pub fn subagent(agent: &str, id: &str, depth: u8) -> Result<Self, KeyError> {
+        match depth {
+            1 => format!("agent:{agent}:subagent:{id}").parse(),
+            depth => format!("agent:{agent}:subagent:{id}:depth:{depth}").parse(),
+        }
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// How many agents are above it: 0 unless it is a sub-agent's.
+    pub fn depth(&self) -> u8 {
+        match self.route {
+            Route::Main | Route::Group { .. } => 0,
+            Route::SubAgent { depth, .. } => depth,
+        }
+    }
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "agent:{}:", self.agent)?;
+        match &self.route {
+            Route::Main => f.write_str("main"),
+            Route::Group { channel, group } => write!(f, "{channel}:group:{group}"),
+            Route::SubAgent { id, depth: 1 } => write!(f, "subagent:{}", id.hyphenated()),
+            Route::SubAgent { id, depth } => write!(f, "subagent:{}:depth:{depth}", id.hyphenated()),
+        }
+    }
+}
+
+impl FromStr for SessionKey {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        parse(text).map_err(|why| KeyError {
+            text: text.chars().take(100).collect(),
+            why,
+        })
+    }
+}
+
+fn parse(text: &str) -> Result<SessionKey, String> {
+    if text.len() > LONGEST {
+        return Err(format!("it is longer than {LONGEST} bytes"));
+    }
+    let rest = text
+        .strip_prefix("agent:")
+        .ok_or("it does not begin with `agent:`")?;
+    let (agent, rest) = rest
+        .split_once(':')
+        .ok_or("after the agent comes `:main`, `:<channel>:group:<group>` or `:subagent:<uuid>`")?;
+    let in_agent = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
+    if agent.is_empty() || !agent.chars().all(in_agent) {
+        return Err("an agent is called by letters, digits, `_`, `-` and `.`".to_owned());
+    }
+    let route = match rest.split_once(':') {
+        None if rest == "main" => Route::Main,
+        None => {
+            return Err(format!(
+                "`{rest}` is neither `main` nor the beginning of a group or sub-agent"
+            ));
+        }
+        Some(("subagent", rest)) => subagent(rest)?,
+        Some((channel, rest)) => group(channel, rest)?,
+    };
+    Ok(SessionKey {
+        agent: agent.to_owned(),
+        route,
+    })
+}
+
+fn group(channel: &str, rest: &str) -> Result<Route, String> {
+    let in_channel =
+        |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '_' | '-');
+    if channel.is_empty() || !channel.chars().all(in_channel) {
+        return Err("a channel is called by small letters, digits, `_` and `-`".to_owned());
+    }
+    let group = rest
+        .strip_prefix("group:")
+        .ok_or("after the channel comes `:group:<group>`")?;
+    if group.is_empty() {
+        return Err("the group has no name".to_owned());
+    }
+    if group.chars().any(char::is_control) {
+        return Err("the group's name has control characters in it".to_owned());
+    }
+    Ok(Route::Group {
+        channel: channel.to_owned(),
+        group: group.to_owned(),
+    })
+}
+
+fn subagent(rest: &str) -> Result<Route, String> {
+    let (id, depth) = match rest.split_once(':') {
+        None => (rest, 1),
+        Some((id, depth)) => (id, deeper(depth)?),
+    };
+    let parsed = Uuid::parse_str(id).map_err(|_| format!("`{id}` is not a UUID"))?;
+    if parsed.hyphenated().to_string() != id {
+        return Err(format!(
+            "`{id}` is not written as a UUID in small letters with hyphens"
+        ));
+    }
+    Ok(Route::SubAgent { id: parsed, depth })
+}
+
+fn deeper(text: &str) -> Result<u8, String> {
+    let number = text
+        .strip_prefix("depth:")
+        .ok_or("after the sub-agent comes nothing or `:depth:<n>`")?;
+    let depth = number.parse::<u8>().ok().filter(|depth| *depth >= 2);
+    depth
+        .filter(|depth| depth.to_string() == number)
+        .ok_or_else(|| format!("`{number}` is not a depth from 2 to 255; 1 is not written"))
+}
+
+#[cfg(test)]
+#[path = "key_tests.rs"]
+mod tests;

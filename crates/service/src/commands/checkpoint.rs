@@ -1,0 +1,265 @@
+//! `/checkpoint`, `/undo` and `/redo`: what turns did to files, taken back and done again.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use windlass_api::{Event, MessageId, SessionEvent};
+use windlass_core::checkpoint::{
+    Changed, Checkpoint, CheckpointError, Checkpoints, FileChange, Force, Restored,
+};
+use windlass_core::log::Entry;
+
+use super::{Desk, Outcome, Said, Stop, Words};
+use crate::past::record;
+use crate::telling::{ago, cut};
+
+/// How much is shown of what the user said.
+const PROMPT: usize = 60;
+/// How many lines of a difference are shown.
+const DIFF_LINES: usize = 200;
+
+const CONVERSATION: &str = "--conversation";
+const FORCE: &str = "--force";
+
+pub(super) async fn checkpoint(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(2, &[CONVERSATION, FORCE])?;
+    match (words.get(0), words.get(1)) {
+        (None | Some("list"), None) => list(desk).await,
+        (Some("show"), Some(number)) => show(desk, number.parse().map_err(|_| Stop::Usage)?).await,
+        (Some("rewind"), Some(number)) => {
+            let number = number.parse().map_err(|_| Stop::Usage)?;
+            desk.wait_for_turn()?;
+            let checkpoints = kept(desk)?;
+            rewind(desk, &*checkpoints, number, words).await
+        }
+        _ => Err(Stop::Usage),
+    }
+}
+
+pub(super) async fn undo(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(0, &[CONVERSATION, FORCE])?;
+    desk.wait_for_turn()?;
+    let checkpoints = kept(desk)?;
+    let all = checkpoints.list().await.map_err(refused)?;
+    let Some(last) = all.iter().rev().find(|checkpoint| !checkpoint.undone) else {
+        return Err(Stop::Failed(
+            "There is nothing to undo: no turn of this session has changed files, or all of it is undone."
+                .to_owned(),
+        ));
+    };
+    rewind(desk, &*checkpoints, last.number, words).await
+}
+
+pub(super) async fn redo(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(0, &[FORCE])?;
+    desk.wait_for_turn()?;
+    let checkpoints = kept(desk)?;
+    let restored = checkpoints.redo(force(words)).await.map_err(refused)?;
+    let mut text = format!("Did again {}.", named(&restored.checkpoints));
+    tell(&mut text, &restored);
+    if let Some(line) = bring_back(desk, &restored).await? {
+        let _ = write!(text, "\n{line}");
+    }
+    Ok(Said::text(text))
+}
+
+fn kept(desk: &Desk<'_>) -> Result<Arc<dyn Checkpoints>, Stop> {
+    desk.live
+        .bench
+        .checkpoints()
+        .ok_or_else(|| Stop::Failed("No checkpoints are kept here.".to_owned()))
+}
+
+fn force(words: &Words<'_>) -> Force {
+    if words.has(FORCE) {
+        Force::Always
+    } else {
+        Force::Never
+    }
+}
+
+fn refused(error: CheckpointError) -> Stop {
+    Stop::Failed(match &error {
+        CheckpointError::Conflict(_) => {
+            format!("Nothing was done, because some files were {error}. {FORCE} takes them back as well.")
+        }
+        _ => error.to_string(),
+    })
+}
+
+async fn list(desk: &mut Desk<'_>) -> Outcome {
+    let all = kept(desk)?.list().await.map_err(refused)?;
+    if all.is_empty() {
+        return Ok(Said::text(
+            "No checkpoints yet: no turn of this session has changed files.",
+        ));
+    }
+    let now = desk.live.inner.clock.now();
+    let line = |checkpoint: &Checkpoint| {
+        format!(
+            "{:>3}  {:>10}  {:<9}  {}  \"{}\"{}",
+            checkpoint.number,
+            ago(now, checkpoint.time),
+            files(checkpoint.files),
+            checkpoint.tools.join(", "),
+            cut(&checkpoint.prompt, PROMPT),
+            if checkpoint.undone { "  (undone)" } else { "" }
+        )
+    };
+    let lines: Vec<String> = all.iter().rev().map(line).collect();
+    Ok(Said::text(lines.join("\n")))
+}
+
+fn files(count: usize) -> String {
+    match count {
+        1 => "1 file".to_owned(),
+        count => format!("{count} files"),
+    }
+}
+
+async fn show(desk: &mut Desk<'_>, number: u64) -> Outcome {
+    let changes = kept(desk)?.show(number).await.map_err(refused)?;
+    if changes.is_empty() {
+        return Ok(Said::text(format!(
+            "The turn of checkpoint {number} changed no files."
+        )));
+    }
+    let mut text = String::new();
+    for change in &changes {
+        let what = match change.what {
+            Changed::Created => "created",
+            Changed::Modified => "modified",
+            Changed::Mode => "permissions changed",
+            Changed::Deleted => "deleted",
+            Changed::Replaced => "replaced",
+        };
+        let _ = writeln!(text, "{}: {what}", change.path);
+        if let Some(diff) = &change.diff {
+            shown(&mut text, diff);
+        }
+    }
+    Ok(Said::text(text.trim_end()))
+}
+
+fn shown(text: &mut String, diff: &str) {
+    for line in diff.lines().take(DIFF_LINES) {
+        let _ = writeln!(text, "    {line}");
+    }
+    let more = diff.lines().count().saturating_sub(DIFF_LINES);
+    if more > 0 {
+        let _ = writeln!(text, "    … {more} more lines");
+    }
+}
+
+/// Takes files back to a checkpoint, and the conversation when that is asked for. What cannot be done is found out first.
+async fn rewind(
+    desk: &mut Desk<'_>,
+    checkpoints: &dyn Checkpoints,
+    number: u64,
+    words: &Words<'_>,
+) -> Outcome {
+    let to = if words.has(CONVERSATION) {
+        Some(before(desk, checkpoints, number).await?)
+    } else {
+        None
+    };
+    let restored = checkpoints.rewind(number, force(words)).await.map_err(refused)?;
+    let mut text = format!("Undid {}.", named(&restored.checkpoints));
+    tell(&mut text, &restored);
+    match to {
+        // The files are back already, so this is told beside it.
+        Some(to) => match desk.live.rewind(to).await {
+            Ok(()) => text.push_str("\nThe conversation goes on from before that."),
+            Err(error) => {
+                let _ = write!(text, "\nThe conversation could not be taken back: {error}");
+            }
+        },
+        None => text.push_str("\nThe conversation stays as it is."),
+    }
+    text.push_str("\n/redo does it again.");
+    Ok(Said::text(text))
+}
+
+/// The number of the last entry before the message of a checkpoint.
+async fn before(desk: &Desk<'_>, checkpoints: &dyn Checkpoints, number: u64) -> Result<u64, Stop> {
+    let all = checkpoints.list().await.map_err(refused)?;
+    let last = all.last().map_or(0, |checkpoint| checkpoint.number);
+    let found = all.iter().find(|checkpoint| checkpoint.number == number);
+    let found = found.ok_or_else(|| refused(CheckpointError::Unknown { number, last }))?;
+    let entries = record(desk.store(), &desk.live.info.id).await?;
+    let said = found
+        .message
+        .as_ref()
+        .and_then(|message| place(&entries, message));
+    said.map(|seq| seq.saturating_sub(1)).ok_or_else(|| {
+        Stop::Failed(format!(
+            "Nothing was done: the message that checkpoint {number} was made for is not in the record, so the \
+             conversation cannot be taken back. Without {CONVERSATION} only files are."
+        ))
+    })
+}
+
+/// The number of the entry in which a message was first told.
+fn place(entries: &[Entry], wanted: &MessageId) -> Option<u64> {
+    let found = entries
+        .iter()
+        .find(|entry| matches!(&entry.event, Event::Message { message } if message.id == *wanted));
+    found.map(|entry| entry.seq)
+}
+
+/// After files were done again: brings the conversation back that was taken back with them. What is told about it.
+async fn bring_back(desk: &mut Desk<'_>, restored: &Restored) -> Result<Option<&'static str>, Stop> {
+    let entries = record(desk.store(), &desk.live.info.id).await?;
+    let first = restored.checkpoints.first();
+    let message = first.and_then(|checkpoint| checkpoint.message.as_ref());
+    let Some(said) = message.and_then(|message| place(&entries, message)) else {
+        return Ok(None);
+    };
+    let is_undo = |entry: &&Entry| matches!(entry.event, Event::Session(SessionEvent::Rewind { to }) if to == said.saturating_sub(1));
+    let Some(undo) = entries.iter().rev().find(is_undo) else {
+        return Ok(None);
+    };
+    // One that was brought back already, by a rewind to just before it.
+    let is_back = |entry: &Entry| {
+        entry.seq > undo.seq
+            && matches!(entry.event, Event::Session(SessionEvent::Rewind { to }) if to == undo.seq.saturating_sub(1))
+    };
+    if entries.iter().any(is_back) {
+        return Ok(None);
+    }
+    let went_on = |entry: &Entry| entry.seq > undo.seq && matches!(entry.event, Event::Message { .. });
+    if entries.iter().any(went_on) {
+        return Ok(Some("The conversation stays as it is: it has gone on since."));
+    }
+    desk.live.rewind(undo.seq.saturating_sub(1)).await?;
+    Ok(Some("The conversation is as it was before it was undone."))
+}
+
+/// Checkpoints in a few words.
+fn named(checkpoints: &[Checkpoint]) -> String {
+    match checkpoints {
+        [] => "nothing".to_owned(),
+        [one] => format!("checkpoint {} (\"{}\")", one.number, cut(&one.prompt, PROMPT)),
+        [first, .., last] => format!("checkpoints {} to {}", first.number, last.number),
+    }
+}
+
+/// What was done to each path, and what could not be covered.
+fn tell(text: &mut String, restored: &Restored) {
+    for FileChange { path, what, .. } in &restored.changes {
+        let what = match what {
+            Changed::Created => "brought back",
+            Changed::Modified => "restored",
+            Changed::Mode => "permissions restored",
+            Changed::Deleted => "removed",
+            Changed::Replaced => "replaced",
+        };
+        let _ = write!(text, "\n  {path}: {what}");
+    }
+    if restored.changes.is_empty() {
+        text.push_str("\n  No file had to be changed.");
+    }
+    for line in &restored.uncovered {
+        let _ = write!(text, "\n  Not covered: {line}");
+    }
+}

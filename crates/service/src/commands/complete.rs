@@ -1,0 +1,81 @@
+//! What a line may become.
+
+use windlass_core::log::SessionQuery;
+
+use super::{Desk, find};
+use crate::telling::short;
+
+/// How many sessions are offered.
+const SESSIONS: usize = 20;
+
+/// What the first argument of a command may be.
+pub(super) enum Complete {
+    Nothing,
+    Words(&'static [&'static str]),
+    Commands,
+    Providers,
+    /// A verb, and for some verbs a session after it.
+    Session,
+}
+
+/// The verbs of `/session`.
+const VERBS: &[&str] = &[
+    "show", "list", "new", "resume", "name", "fork", "delete", "export", "search",
+];
+
+impl Desk<'_> {
+    /// The whole lines that a line may become.
+    pub(super) async fn complete(&mut self, line: &str) -> Vec<String> {
+        let Some(typed) = line.strip_prefix('/') else {
+            return Vec::new();
+        };
+        let Some((name, arguments)) = typed.split_once(char::is_whitespace) else {
+            return self.names(typed, "/");
+        };
+        let Some(command) = find(name) else {
+            return Vec::new();
+        };
+        let (before, last) = match arguments.rsplit_once(char::is_whitespace) {
+            Some((before, last)) => (before.trim(), last),
+            None => ("", arguments),
+        };
+        let head = match before {
+            "" => format!("/{name} "),
+            before => format!("/{name} {before} "),
+        };
+        let words: Vec<String> = match (&command.complete, before) {
+            (Complete::Words(words), "") => words.iter().map(|word| (*word).to_owned()).collect(),
+            (Complete::Commands, "") => return self.names(last, &head),
+            (Complete::Providers, "") => {
+                let providers = self.live.bench.models().list();
+                providers.into_iter().map(|choice| choice.provider).collect()
+            }
+            (Complete::Session, "") => VERBS.iter().map(|verb| (*verb).to_owned()).collect(),
+            (Complete::Session, "resume" | "delete" | "show") => self.sessions().await,
+            _ => Vec::new(),
+        };
+        let fits = words
+            .into_iter()
+            .filter(|word| word.starts_with(last) && word != last);
+        fits.map(|word| format!("{head}{word}")).collect()
+    }
+
+    fn names(&mut self, typed: &str, head: &str) -> Vec<String> {
+        let all = self.catalog().into_iter();
+        let names = all.flat_map(|info| std::iter::once(info.name).chain(info.aliases));
+        let fits = names.filter(|name| name.starts_with(typed) && name != typed);
+        fits.map(|name| format!("{head}{name}")).collect()
+    }
+
+    /// Sessions of this folder, by name where they have one.
+    async fn sessions(&self) -> Vec<String> {
+        let query = SessionQuery {
+            place: Some(self.live.info.place.clone()),
+            limit: SESSIONS,
+            ..SessionQuery::default()
+        };
+        let found = self.store().list(&query).await.unwrap_or_default();
+        let name = |info: &windlass_api::SessionInfo| info.label.name.clone().unwrap_or_else(|| short(info));
+        found.iter().map(name).collect()
+    }
+}

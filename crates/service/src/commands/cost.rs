@@ -1,0 +1,49 @@
+//! `/cost`.
+
+use windlass_core::id::SessionId;
+use windlass_core::log::{Spent, SpentBy};
+
+use super::{Desk, Outcome, Said, Stop, Words};
+use crate::telling::{called, cut, short, spent_table};
+
+/// How wide the first column may be.
+const NAME: usize = 60;
+
+pub(super) async fn cost(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(1, &["--all"])?;
+    let by = match words.get(0) {
+        None | Some("model") => SpentBy::Model,
+        Some("session") => SpentBy::Session,
+        Some("cause") => SpentBy::Cause,
+        Some("day") => SpentBy::Day,
+        Some(_) => return Err(Stop::Usage),
+    };
+    // By session, the other ones are of interest.
+    let is_all = words.has("--all") || by == SpentBy::Session;
+    let session = (!is_all).then_some(&desk.live.info.id);
+    let rows = desk.store().spent(session, by).await?;
+    if rows.is_empty() {
+        return Ok(Said::text(if is_all {
+            "Nothing was spent yet."
+        } else {
+            "Nothing was spent in this session yet. /cost --all is about all sessions."
+        }));
+    }
+    let mut names = Vec::new();
+    for row in &rows {
+        names.push(name(desk, row, by).await?);
+    }
+    Ok(Said::text(spent_table(&names, &rows)))
+}
+
+/// What a row is called. A session that was deleted has cost what it cost.
+async fn name(desk: &Desk<'_>, row: &Spent, by: SpentBy) -> Result<String, Stop> {
+    if by != SpentBy::Session {
+        return Ok(cut(&row.of, NAME));
+    }
+    let id = SessionId::from(row.of.as_str());
+    Ok(match desk.store().get(&id).await? {
+        Some(info) => cut(&format!("{}  {}", short(&info), called(&info)), NAME),
+        None => cut(&format!("{} (deleted)", row.of), NAME),
+    })
+}

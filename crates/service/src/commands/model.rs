@@ -1,0 +1,117 @@
+//! `/provider` and `/model`: who is asked from the next turn on.
+
+use std::fmt::Write;
+
+use super::{Desk, Outcome, Said, Stop, Words};
+use crate::workshop::{ChooseError, Chosen, ModelChoice};
+
+pub(super) async fn provider(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(1, &[])?;
+    let models = desk.live.bench.models();
+    match words.get(0) {
+        None => {
+            let active = models.active();
+            let name = active.as_ref().map_or("", |(provider, _)| provider);
+            let mut text = listed(&models.list(), name);
+            if let Err(why) = &active {
+                let _ = write!(text, "\n{why}");
+            }
+            Ok(Said::text(text))
+        }
+        Some("status") => match models.active() {
+            Ok((provider, model)) => Ok(Said::text(format!("Provider: {provider}\nModel: {model}"))),
+            Err(why) => Ok(Said::text(why)),
+        },
+        Some(name) => switch(desk, name).await,
+    }
+}
+
+fn listed(all: &[ModelChoice], active: &str) -> String {
+    if all.is_empty() {
+        return "No providers are configured, and no key was found in the environment.".to_owned();
+    }
+    let mut text = "Configured providers:".to_owned();
+    for (number, choice) in all.iter().enumerate() {
+        let model = match choice.model.as_str() {
+            "" => "to be named",
+            model => model,
+        };
+        let mark = if choice.provider == active {
+            " (active)"
+        } else {
+            ""
+        };
+        let _ = write!(
+            text,
+            "\n  {}. {} [{}] model={model}{mark}",
+            number + 1,
+            choice.provider,
+            choice.kind
+        );
+    }
+    text
+}
+
+async fn switch(desk: &mut Desk<'_>, name: &str) -> Outcome {
+    desk.wait_for_turn()?;
+    let models = desk.live.bench.models();
+    let all = models.list();
+    let known = all
+        .iter()
+        .find(|choice| choice.provider.eq_ignore_ascii_case(name));
+    let provider = known.map_or(name, |choice| choice.provider.as_str());
+    if models.active().is_ok_and(|(active, _)| active == provider) {
+        return Ok(Said::text(format!("Provider '{provider}' is already active.")));
+    }
+    match models.choose(Some(provider), None).await {
+        Ok(chosen) => Ok(told(
+            format!(
+                "Switched to provider: {} (model: {})",
+                chosen.provider, chosen.model
+            ),
+            &chosen,
+        )),
+        Err(error) => Err(refused(error, provider, &all)),
+    }
+}
+
+fn told(mut text: String, chosen: &Chosen) -> Said {
+    for notice in &chosen.notices {
+        let _ = write!(text, "\n{notice}");
+    }
+    Said::text(text)
+}
+
+fn refused(error: ChooseError, name: &str, all: &[ModelChoice]) -> Stop {
+    Stop::Failed(match error {
+        ChooseError::Unknown => {
+            let names: Vec<&str> = all.iter().map(|choice| choice.provider.as_str()).collect();
+            format!("Unknown provider '{name}'. Available: {}", names.join(", "))
+        }
+        ChooseError::Failed(why) => format!("Failed to switch to '{name}': {why}"),
+    })
+}
+
+pub(super) async fn model(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(1, &[])?;
+    let models = desk.live.bench.models();
+    let Some(name) = words.get(0) else {
+        return Ok(Said::text(match models.active() {
+            Ok((provider, model)) => format!("{model} (provider: {provider})"),
+            Err(why) => why,
+        }));
+    };
+    desk.wait_for_turn()?;
+    let models = desk.live.bench.models();
+    let all = models.list();
+    match models.choose(None, Some(name)).await {
+        Ok(chosen) => Ok(told(
+            format!(
+                "Switched to model: {} (provider: {})",
+                chosen.model, chosen.provider
+            ),
+            &chosen,
+        )),
+        Err(error) => Err(refused(error, name, &all)),
+    }
+}

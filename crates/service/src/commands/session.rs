@@ -1,0 +1,291 @@
+//! `/session`, `/clear` and `/rename`: sessions found, begun, named, copied, given away and removed.
+
+use std::fmt::Write;
+
+use windlass_api::{Begin, Client, Label, SessionId, SessionInfo};
+use windlass_core::log::SessionQuery;
+
+use super::{Desk, Outcome, Said, Stop, Then, Words};
+use crate::past::{self, Exported, Stood, markdown, record};
+use crate::telling::{ago, called, cut, date, dollars, one_line, short, short_id, standing};
+
+/// How many sessions are listed unless it is said, and how many places are found.
+const LISTED: usize = 20;
+/// How many sessions an error names.
+const NAMED: usize = 5;
+/// How much is shown of a title, and of what was said last.
+const TITLE: usize = 60;
+const PREVIEW: usize = 140;
+
+pub(super) async fn session(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    let Some(verb) = words.get(0) else {
+        words.check(0, &[])?;
+        let info = desk.info().await?;
+        return Ok(Said::text(format!("Current session: {}", whole_name(&info))));
+    };
+    match verb {
+        "show" => show(desk, words).await,
+        "list" => list(desk, words).await,
+        "new" => {
+            words.check(usize::MAX, &[])?;
+            new(desk, &words.rest(1)).await
+        }
+        "resume" => resume(desk, words).await,
+        "name" => name(desk, &words.rest(1)).await,
+        "fork" => fork(desk, words).await,
+        "delete" => delete(desk, words).await,
+        "export" => export(desk, words).await,
+        "search" => search(desk, words).await,
+        _ => Err(Stop::Usage),
+    }
+}
+
+pub(super) async fn clear(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(0, &[])?;
+    new(desk, "").await
+}
+
+pub(super) async fn rename(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    name(desk, &words.rest(0)).await
+}
+
+fn whole_name(info: &SessionInfo) -> String {
+    format!("{} [{}] (id={})", called(info), short(info), info.id)
+}
+
+async fn show(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(2, &[])?;
+    let info = match words.get(1) {
+        Some(called) => find(desk, called).await?,
+        None => desk.info().await?,
+    };
+    let mut text = whole_name(&info);
+    summary(desk, &info, &mut text).await?;
+    Ok(Said::text(text))
+}
+
+/// Where a session stood.
+async fn summary(desk: &Desk<'_>, info: &SessionInfo, text: &mut String) -> Result<(), Stop> {
+    let entries = record(desk.store(), &info.id).await?;
+    let stood = Stood::of(info, &entries, None);
+    let now = desk.live.inner.clock.now();
+    let mut row = |what: &str, value: &str| {
+        let _ = write!(text, "\n  {what:<9} {}", one_line(value));
+    };
+    row("folder", &info.place);
+    if let Some((provider, model)) = &info.model {
+        row("model", &format!("{model} ({provider})"));
+    }
+    row(
+        "standing",
+        &format!("{}, {} messages", standing(info.standing), info.totals.messages),
+    );
+    row("cost", &dollars(info.totals.cost_usd));
+    row("created", &date(info.created_at));
+    row(
+        "updated",
+        &format!("{} ({})", date(info.updated_at), ago(now, info.updated_at)),
+    );
+    for (what, said) in [("asked", &stood.asked), ("answered", &stood.answered)] {
+        if let Some(said) = said {
+            row(what, &cut(said, PREVIEW));
+        }
+    }
+    if let Some(note) = &stood.note {
+        row("note", note);
+    }
+    Ok(())
+}
+
+async fn list(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(2, &["--all"])?;
+    let limit = match words.get(1) {
+        None => LISTED,
+        Some(number) => number.parse().map_err(|_| Stop::Usage)?,
+    };
+    let query = SessionQuery {
+        place: (!words.has("--all")).then(|| desk.live.info.place.clone()),
+        limit,
+        ..SessionQuery::default()
+    };
+    let own = &desk.live.info.id;
+    let mut found = desk.store().list(&query).await?;
+    // One that was only begun to look around is not worth a line.
+    found.retain(|info| info.id != *own || info.last_seq > 0);
+    if found.is_empty() {
+        return Ok(Said::text("No sessions found."));
+    }
+    let now = desk.live.inner.clock.now();
+    let line = |info: &SessionInfo| {
+        format!(
+            "{} {}  {:>10}  {:>4} messages  {:<8}  {:>8}  {}",
+            if info.id == *own { "*" } else { " " },
+            short(info),
+            ago(now, info.updated_at),
+            info.totals.messages,
+            standing(info.standing),
+            dollars(info.totals.cost_usd),
+            cut(&called(info), TITLE)
+        )
+    };
+    let lines: Vec<String> = found.iter().map(line).collect();
+    Ok(Said::text(lines.join("\n")))
+}
+
+async fn new(desk: &mut Desk<'_>, name: &str) -> Outcome {
+    if !name.is_empty() {
+        allow_name(desk, None, name).await?;
+    }
+    let begin = Begin::New {
+        id: None,
+        place: desk.live.info.place.clone(),
+        label: Label {
+            name: Some(name.to_owned()).filter(|name| !name.is_empty()),
+            ..Label::default()
+        },
+        parent: None,
+    };
+    let info = desk.service().begin(begin).await?;
+    let old = short(&desk.live.info);
+    Ok(Said {
+        text: format!(
+            "Started new session: {} (id={}). The one before stays: /session resume {old}",
+            short(&info),
+            info.id
+        ),
+        then: Then::Session(Box::new(info)),
+    })
+}
+
+async fn resume(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(usize::MAX, &[])?;
+    let wanted = words.rest(1);
+    if wanted.is_empty() {
+        return Err(Stop::Usage);
+    }
+    let found = find(desk, &wanted).await?;
+    if found.id == desk.live.info.id {
+        return Ok(Said::text("This is the current session."));
+    }
+    let info = desk.service().begin(Begin::Resume(found.id)).await?;
+    let mut text = format!("Resumed session {}", whole_name(&info));
+    summary(desk, &info, &mut text).await?;
+    Ok(Said {
+        text,
+        then: Then::Session(Box::new(info)),
+    })
+}
+
+async fn name(desk: &mut Desk<'_>, name: &str) -> Outcome {
+    if name.is_empty() {
+        return Err(Stop::Usage);
+    }
+    let id = desk.live.info.id.clone();
+    allow_name(desk, Some(&id), name).await?;
+    let label = Label {
+        name: Some(name.to_owned()),
+        ..Label::default()
+    };
+    desk.store().label(&id, &label).await?;
+    desk.live.info.label.name = Some(name.to_owned());
+    Ok(Said::text(format!("Session named: {name}")))
+}
+
+async fn allow_name(desk: &Desk<'_>, own: Option<&SessionId>, name: &str) -> Result<(), Stop> {
+    match past::name_problem(desk.store(), own, name).await? {
+        Some(why) => Err(Stop::Failed(why)),
+        None => Ok(()),
+    }
+}
+
+async fn fork(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(1, &[])?;
+    let begin = Begin::Fork {
+        of: desk.live.info.id.clone(),
+        after: None,
+        id: None,
+    };
+    let info = desk.service().begin(begin).await?;
+    Ok(Said {
+        text: format!("Forked session {} -> {}", desk.live.info.id, info.id),
+        then: Then::Session(Box::new(info)),
+    })
+}
+
+async fn delete(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(usize::MAX, &["--yes"])?;
+    let wanted = words.rest(1);
+    if wanted.is_empty() {
+        return Err(Stop::Usage);
+    }
+    let found = find(desk, &wanted).await?;
+    let what = format!("{} ({} messages)", whole_name(&found), found.totals.messages);
+    if found.id == desk.live.info.id {
+        let text = "Not deleted: this is the current session. Go to another one first, as with /clear.";
+        return Err(Stop::Failed(text.to_owned()));
+    }
+    if !words.has("--yes") {
+        return Err(Stop::Failed(format!(
+            "Not deleted: {what}. It would be gone for good; /session delete {} --yes deletes it.",
+            short(&found)
+        )));
+    }
+    desk.store().delete(&found.id).await?;
+    desk.live.inner.workshop.forget(&found.id).await;
+    Ok(Said::text(format!("Deleted session: {what}")))
+}
+
+async fn export(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(2, &[])?;
+    let info = desk.info().await?;
+    let entries = record(desk.store(), &info.id).await?;
+    let text = match words.get(1) {
+        None | Some("markdown") => markdown(&info, &entries),
+        Some("json") => serde_json::to_string_pretty(&Exported::new(info, entries))
+            .map_err(|error| Stop::Failed(error.to_string()))?,
+        Some(_) => return Err(Stop::Usage),
+    };
+    Ok(Said::text(text))
+}
+
+async fn search(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    let wanted = words.rest(1);
+    if wanted.is_empty() {
+        return Err(Stop::Usage);
+    }
+    let found = desk.store().search(&wanted, LISTED).await?;
+    if found.is_empty() {
+        return Ok(Said::text(format!("Nobody said that: {wanted}")));
+    }
+    let lines = found.iter().map(|place| {
+        let title = match place.title.as_str() {
+            "" => "untitled".to_owned(),
+            title => cut(title, TITLE),
+        };
+        format!(
+            "{}  {title}\n    {}",
+            short_id(&place.session),
+            one_line(&place.snippet)
+        )
+    });
+    Ok(Said::text(lines.collect::<Vec<_>>().join("\n")))
+}
+
+/// The one session that is meant.
+async fn find(desk: &Desk<'_>, wanted: &str) -> Result<SessionInfo, Stop> {
+    let mut found = past::find(desk.store(), wanted).await?;
+    match found.len() {
+        0 => Err(Stop::Failed(format!(
+            "Session not found: {wanted}. /session list shows those of this folder."
+        ))),
+        1 => Ok(found.swap_remove(0)),
+        count => {
+            let ids: Vec<&str> = found.iter().take(NAMED).map(|info| info.id.as_str()).collect();
+            Err(Stop::Failed(format!(
+                "Session '{wanted}' is ambiguous ({count} matches: {}{})",
+                ids.join(", "),
+                if count > NAMED { ", …" } else { "" }
+            )))
+        }
+    }
+}

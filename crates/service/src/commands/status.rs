@@ -1,0 +1,136 @@
+//! `/status`, `/tools`, `/permissions`, `/mode` and `/plan`: how the session stands and what it may do.
+
+use std::fmt::Write;
+
+use windlass_core::permission::{Mode, Policy, Rule};
+
+use super::{Desk, Outcome, Said, Stop, Words};
+use crate::telling::{called, dollars, one_line, standing};
+
+/// The modes, as they are written.
+const MODES: &[(&str, Mode)] = &[
+    ("plan", Mode::Plan),
+    ("default", Mode::Default),
+    ("accept-edits", Mode::AcceptEdits),
+    ("unattended", Mode::Unattended),
+    ("full", Mode::Full),
+];
+
+pub(super) async fn status(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(0, &[])?;
+    let info = desk.info().await?;
+    let queue = desk.live.queue.len();
+    let state = if desk.is_busy { "a turn runs" } else { "free" };
+    let mut rows = vec![
+        ("session", format!("{}  {}", info.id, called(&info))),
+        ("folder", info.place.clone()),
+        ("standing", format!("{}, {state}", standing(info.standing))),
+    ];
+    let bench = &mut desk.live.bench;
+    match bench.models().active() {
+        Ok((provider, model)) => {
+            rows.push(("provider", provider));
+            rows.push(("model", model));
+        }
+        Err(why) => rows.push(("model", why.lines().next().unwrap_or_default().to_owned())),
+    }
+    rows.push(("mode", name(bench.access().policy().mode).to_owned()));
+    let totals = &info.totals;
+    rows.push(("messages", totals.messages.to_string()));
+    rows.push(("context", format!("{} tokens", totals.context_tokens)));
+    let (read, wrote) = (totals.prompt_tokens, totals.completion_tokens);
+    rows.push(("tokens", format!("{read} in, {wrote} out")));
+    rows.push(("cost", dollars(totals.cost_usd)));
+    rows.push(("queue", format!("{queue} waiting")));
+    if let Some(checkpoints) = bench.checkpoints() {
+        let count = match checkpoints.list().await {
+            Ok(all) => all.len().to_string(),
+            Err(error) => error.to_string(),
+        };
+        rows.push(("checkpoints", count));
+    }
+    let lines = rows
+        .iter()
+        .map(|(what, text)| format!("{what:<11} {}", one_line(text)));
+    Ok(Said::text(lines.collect::<Vec<_>>().join("\n")))
+}
+
+pub(super) async fn tools(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(0, &[])?;
+    let tools = desk.live.bench.access().tools();
+    let lines = tools.iter().map(|tool| {
+        let description = one_line(&tool.description);
+        let first = description.split_inclusive(". ").next().unwrap_or_default();
+        format!("{:<22} {:<9} {}", tool.name, tool.source, first.trim())
+    });
+    Ok(Said::text(lines.collect::<Vec<_>>().join("\n")))
+}
+
+pub(super) async fn permissions(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(0, &[])?;
+    let access = desk.live.bench.access();
+    let Policy {
+        rules,
+        mode,
+        ask_for_writes,
+    } = access.policy();
+    let mut text = format!("mode   {}: {}", name(mode), meaning(mode));
+    if ask_for_writes {
+        text.push_str("\nwrites ask first, whatever the mode says");
+    }
+    for (word, rules) in [
+        ("deny", &rules.deny),
+        ("ask", &rules.ask),
+        ("allow", &rules.allow),
+    ] {
+        for rule in rules {
+            let rule: &Rule = rule;
+            let _ = write!(text, "\n{word:<6} {rule}");
+        }
+    }
+    for granted in access.granted() {
+        let _ = write!(text, "\nalways {granted}");
+    }
+    Ok(Said::text(text))
+}
+
+pub(super) async fn mode(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(1, &[])?;
+    let Some(word) = words.get(0) else {
+        let mode = desk.live.bench.access().policy().mode;
+        return Ok(Said::text(format!("{}: {}", name(mode), meaning(mode))));
+    };
+    let found = MODES.iter().find(|(name, _)| *name == word);
+    let (_, mode) = found.ok_or(Stop::Usage)?;
+    set(desk, *mode)
+}
+
+pub(super) async fn plan(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(0, &[])?;
+    set(desk, Mode::Plan)
+}
+
+fn set(desk: &mut Desk<'_>, mode: Mode) -> Outcome {
+    desk.wait_for_turn()?;
+    desk.live.bench.access().set_mode(mode);
+    Ok(Said::text(format!(
+        "Mode: {}, from the next turn on and until the session is left: {}",
+        name(mode),
+        meaning(mode)
+    )))
+}
+
+fn name(mode: Mode) -> &'static str {
+    let found = MODES.iter().find(|(_, known)| *known == mode);
+    found.map_or("", |(name, _)| name)
+}
+
+fn meaning(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Plan => "only reading runs",
+        Mode::Default => "reading and writing run, what destroys or reaches outside asks",
+        Mode::AcceptEdits => "reading and file edits run, everything else asks",
+        Mode::Unattended => "reading runs, everything else only when a rule allows it",
+        Mode::Full => "everything runs but what a rule denies or asks about",
+    }
+}

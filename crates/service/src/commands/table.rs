@@ -1,0 +1,154 @@
+//! The built-in commands, in the order of the help.
+
+use super::complete::Complete;
+use super::{Command, Said, Then, checkpoint, cost, help, model, session, status};
+
+/// The modes as they are typed.
+const MODES: Complete = Complete::Words(&["plan", "default", "accept-edits", "unattended", "full"]);
+
+#[rustfmt::skip]
+pub(super) static COMMANDS: &[Command] = &[
+    Command {
+        name: "help",
+        aliases: &[],
+        arguments: "[command]",
+        help: "List the commands, or say how one is written",
+        complete: Complete::Commands,
+        run: |desk, words| Box::pin(help::help(desk, words)),
+    },
+    Command {
+        name: "status",
+        aliases: &[],
+        arguments: "",
+        help: "Say how this session stands: model, mode, folder, context, cost, queue, checkpoints",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(status::status(desk, words)),
+    },
+    Command {
+        name: "session",
+        aliases: &["sessions"],
+        arguments: "[show [S] | list [N] | new [name] | resume S | name NAME | fork | delete S --yes | export [markdown|json] | search WORDS]",
+        help: "Look at sessions and go from one to another; S is an id, its beginning, or a name",
+        complete: Complete::Session,
+        run: |desk, words| Box::pin(session::session(desk, words)),
+    },
+    Command {
+        name: "clear",
+        aliases: &["new"],
+        arguments: "",
+        help: "Begin a new session in this folder; this one stays",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(session::clear(desk, words)),
+    },
+    Command {
+        name: "rename",
+        aliases: &[],
+        arguments: "NAME",
+        help: "Give this session a name to call it by",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(session::rename(desk, words)),
+    },
+    Command {
+        name: "compact",
+        aliases: &[],
+        arguments: "",
+        help: "Have the model sum up the conversation so far, and go on from the summary",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(async move {
+            words.check(0, &[])?;
+            desk.wait_for_turn()?;
+            Ok(Said { text: "Making the conversation smaller…".to_owned(), then: Then::Summarize })
+        }),
+    },
+    Command {
+        name: "provider",
+        aliases: &["providers"],
+        arguments: "[NAME|status]",
+        help: "List the providers, or have another one asked from the next turn on",
+        complete: Complete::Providers,
+        run: |desk, words| Box::pin(model::provider(desk, words)),
+    },
+    Command {
+        name: "model",
+        aliases: &[],
+        arguments: "[NAME|PROVIDER/NAME]",
+        help: "Say which model is asked, or have another one asked from the next turn on",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(model::model(desk, words)),
+    },
+    Command {
+        name: "cost",
+        aliases: &["usage"],
+        arguments: "[session|model|cause|day] [--all]",
+        help: "Say what this session has cost, or all sessions, row by row",
+        complete: Complete::Words(&["session", "model", "cause", "day"]),
+        run: |desk, words| Box::pin(cost::cost(desk, words)),
+    },
+    Command {
+        name: "tools",
+        aliases: &[],
+        arguments: "",
+        help: "List what the model can call, and where it comes from",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(status::tools(desk, words)),
+    },
+    Command {
+        name: "permissions",
+        aliases: &[],
+        arguments: "",
+        help: "Say what may run: the mode, the rules, and what you have allowed for good",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(status::permissions(desk, words)),
+    },
+    Command {
+        name: "mode",
+        aliases: &[],
+        arguments: "[plan|default|accept-edits|unattended|full]",
+        help: "Say how far the agent may go, or change that for this session",
+        complete: MODES,
+        run: |desk, words| Box::pin(status::mode(desk, words)),
+    },
+    Command {
+        name: "plan",
+        aliases: &[],
+        arguments: "",
+        help: "Let the agent only read, as /mode plan",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(status::plan(desk, words)),
+    },
+    Command {
+        name: "checkpoint",
+        aliases: &["checkpoints"],
+        arguments: "[list | show N | rewind N [--conversation] [--force]]",
+        help: "See what turns did to files, and take files back to how they were before one",
+        complete: Complete::Words(&["list", "show", "rewind"]),
+        run: |desk, words| Box::pin(checkpoint::checkpoint(desk, words)),
+    },
+    Command {
+        name: "undo",
+        aliases: &[],
+        arguments: "[--conversation] [--force]",
+        help: "Take back what the last turn did to files, and with --conversation what was said",
+        complete: Complete::Words(&["--conversation", "--force"]),
+        run: |desk, words| Box::pin(checkpoint::undo(desk, words)),
+    },
+    Command {
+        name: "redo",
+        aliases: &[],
+        arguments: "[--force]",
+        help: "Do again what was undone last",
+        complete: Complete::Words(&["--force"]),
+        run: |desk, words| Box::pin(checkpoint::redo(desk, words)),
+    },
+    Command {
+        name: "exit",
+        aliases: &["quit"],
+        arguments: "",
+        help: "Leave; the session is kept",
+        complete: Complete::Nothing,
+        run: |_, words| Box::pin(async move {
+            words.check(0, &[])?;
+            Ok(Said { text: String::new(), then: Then::Leave })
+        }),
+    },
+];

@@ -1,0 +1,159 @@
+//! Reading sessions without working in them: all of one, where it stood, as a text, as a file for another machine.
+
+mod markdown;
+mod stood;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use windlass_api::{Event, Message, MessageId, Part, SessionId, SessionInfo};
+use windlass_core::clock::Timestamp;
+use windlass_core::log::{Entry, LogError, SessionLog, SessionQuery, Sessions};
+
+pub use self::markdown::markdown;
+pub use self::stood::Stood;
+
+/// How many entries are read at a time.
+const PAGE: usize = 1000;
+
+/// The longest name of a session, in characters.
+const LONGEST_NAME: usize = 100;
+
+/// The version of an exported session. It changes when a reader of the old form would misread the new one.
+pub const EXPORT_VERSION: u32 = 1;
+
+/// A session with everything in it, as it is written to a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Exported {
+    /// [`EXPORT_VERSION`].
+    pub windlass: u32,
+    /// What is known about it.
+    pub session: SessionInfo,
+    /// Everything that happened.
+    pub entries: Vec<Stored>,
+}
+
+/// One entry of an exported session: the event with its number and its time.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Stored {
+    /// Its number.
+    pub seq: u64,
+    /// When it was stored.
+    pub time: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+impl Exported {
+    /// A session as it is written.
+    pub fn new(session: SessionInfo, entries: Vec<Entry>) -> Self {
+        let stored = |entry: Entry| Stored {
+            seq: entry.seq,
+            time: entry.time,
+            event: entry.event,
+        };
+        Self {
+            windlass: EXPORT_VERSION,
+            session,
+            entries: entries.into_iter().map(stored).collect(),
+        }
+    }
+}
+
+/// Everything that happened in a session.
+///
+/// # Errors
+/// When it cannot be read.
+pub async fn record(store: &(impl SessionLog + ?Sized), session: &SessionId) -> Result<Vec<Entry>, LogError> {
+    let mut all: Vec<Entry> = Vec::new();
+    loop {
+        let after = all.last().map_or(0, |entry| entry.seq);
+        let page = store.entries(session, after, PAGE).await?;
+        let is_last = page.len() < PAGE;
+        all.extend(page);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
+/// All messages in the order they were first told, each as it was told last; also those a summary stands for.
+pub fn messages<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Arc<Message>> {
+    let mut messages: Vec<Arc<Message>> = Vec::new();
+    let mut places: HashMap<MessageId, usize> = HashMap::new();
+    for event in events {
+        let Event::Message { message } = event else {
+            continue;
+        };
+        let place = *places.entry(message.id.clone()).or_insert(messages.len());
+        match messages.get_mut(place) {
+            Some(known) => *known = Arc::clone(message),
+            None => messages.push(Arc::clone(message)),
+        }
+    }
+    messages
+}
+
+/// What a user wrote, without what a front end put before it.
+pub fn said(message: &Message) -> String {
+    let texts = message.parts.iter().filter_map(|part| match part {
+        Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The sessions that somebody may mean: the one of this id, else those of this name or key, else those whose id begins so.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn find(store: &(impl Sessions + ?Sized), called: &str) -> Result<Vec<SessionInfo>, LogError> {
+    if let Some(whole) = store.get(&called.into()).await? {
+        return Ok(vec![whole]);
+    }
+    // Every id begins with nothing.
+    if called.is_empty() {
+        return Ok(Vec::new());
+    }
+    let query = SessionQuery {
+        called: Some(called.to_owned()),
+        children: true,
+        ..SessionQuery::default()
+    };
+    let mut found = store.list(&query).await?;
+    // A whole name is meant before the beginning of an id.
+    if found.iter().any(|info| is_called(info, called)) {
+        found.retain(|info| is_called(info, called));
+    }
+    Ok(found)
+}
+
+/// Whether this is the name or the key of a session.
+pub fn is_called(info: &SessionInfo, name: &str) -> bool {
+    [&info.label.name, &info.label.key]
+        .into_iter()
+        .any(|own| own.as_deref() == Some(name))
+}
+
+/// Why a session cannot have this name, if it cannot. `own` is the session that would have it.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn name_problem(
+    store: &(impl Sessions + ?Sized),
+    own: Option<&SessionId>,
+    name: &str,
+) -> Result<Option<String>, LogError> {
+    if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+        return Ok(Some(format!(
+            "a name is one line of at most {LONGEST_NAME} characters"
+        )));
+    }
+    let found = find(store, name).await?;
+    let other = found
+        .iter()
+        .find(|info| is_called(info, name) && Some(&info.id) != own);
+    Ok(other.map(|other| format!("another session has this name already: {}", other.id)))
+}

@@ -1,0 +1,277 @@
+//! OBS-2: drives a recorded session again, offline: the loop runs as it did, the model's answers come from the recording
+//! and the results of tools from the log. What it sends must be what was sent, byte for byte, and what it comes to must be
+//! what is in the log.
+
+mod past;
+mod reel;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass_api::{Event, Message, Part, Role, SessionId};
+use windlass_core::clock::Clock;
+use windlass_core::compact::Compactor;
+use windlass_core::dispatch::{Dispatch, Execution};
+use windlass_core::log::{Entry, Exchange, Frame, History};
+use windlass_core::middleware::Middleware;
+use windlass_core::permission::{Mode, Policy};
+use windlass_core::provider::{Provider, ToolChoice};
+use windlass_core::run::{Deps, run};
+use windlass_core::tool::ExecutionContext;
+use windlass_core::turn::{Limits, TurnInput};
+
+use self::past::{Past, nobody};
+pub use self::reel::{Difference, Reel};
+
+/// What a session is driven again with.
+pub struct Replay {
+    /// The session.
+    pub session: SessionId,
+    /// Its whole record.
+    pub entries: Vec<Entry>,
+    /// The recorded exchanges.
+    pub reel: Arc<Reel>,
+    /// The caps of its turns.
+    pub limits: Limits,
+    /// Steps around every iteration.
+    pub middleware: Vec<Arc<dyn Middleware>>,
+    /// Makes the history smaller.
+    pub compactor: Option<Arc<dyn Compactor>>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Makes the providers of a replay: like those of the session, but they ask the recording.
+#[async_trait]
+pub trait Players: Send + Sync {
+    /// The provider of this configured name, with this model.
+    ///
+    /// # Errors
+    /// Says why there is none.
+    async fn provider(&self, name: &str, model: &str) -> Result<Arc<dyn Provider>, String>;
+
+    /// What stood before the messages of an exchange.
+    ///
+    /// # Errors
+    /// Says why it is not known.
+    async fn frame(&self, exchange: &Exchange) -> Result<Frame, String>;
+}
+
+/// What became of one turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnAgain {
+    /// What the user said, in a line.
+    pub prompt: String,
+    /// How many requests were sent again.
+    pub requests: usize,
+    /// The outcome.
+    pub verdict: Verdict,
+}
+
+/// Whether a turn came to the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// All of it.
+    Same,
+    /// It was not recorded.
+    NotRecorded,
+    /// The replay ended before or in this turn, as it was asked to.
+    Stopped,
+    /// It went another way.
+    Different(String),
+}
+
+/// One turn in the log.
+struct Turn<'a> {
+    /// Where it begins among the entries.
+    begin: usize,
+    messages: Vec<&'a Arc<Message>>,
+    end: Option<&'a Event>,
+}
+
+impl Replay {
+    /// Drives every turn again, until one goes another way.
+    pub async fn run(&self, players: &dyn Players) -> Result<Vec<TurnAgain>, String> {
+        let mut told = Vec::new();
+        for turn in turns(&self.entries) {
+            let again = self.turn(&turn, players).await?;
+            let goes_on = matches!(again.verdict, Verdict::Same | Verdict::NotRecorded);
+            told.push(again);
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(told)
+    }
+
+    async fn turn(&self, turn: &Turn<'_>, players: &dyn Players) -> Result<TurnAgain, String> {
+        let prompt = turn
+            .messages
+            .first()
+            .map(|message| said(message))
+            .unwrap_or_default();
+        let ids: Vec<_> = turn.messages.iter().map(|message| &message.id).collect();
+        let first = self
+            .reel
+            .exchanges()
+            .iter()
+            .find(|exchange| exchange.last.as_ref().is_some_and(|last| ids.contains(&last)));
+        let told = |requests, verdict| TurnAgain {
+            prompt: prompt.clone(),
+            requests,
+            verdict,
+        };
+        let Some(first) = first else {
+            return Ok(told(0, Verdict::NotRecorded));
+        };
+        if self.reel.is_over() {
+            return Ok(told(0, Verdict::Stopped));
+        }
+        let provider = players.provider(&first.provider, &first.model).await?;
+        let frame = players.frame(first).await?;
+        let past = Arc::new(Past::new(&turn.messages, turn.end));
+        let mut history = History::read(&self.entries[..turn.begin]).into_messages();
+        history.extend(turn.messages.first().map(|message| Arc::clone(message)));
+        let before = self.reel.played();
+        self.drive(&*provider, &frame, &past, history).await;
+        let requests = self.reel.played() - before;
+        if self.reel.is_over() {
+            return Ok(told(requests, Verdict::Stopped));
+        }
+        let has_answer = matches!(turn.end, Some(Event::Final { .. }));
+        Ok(told(requests, self.verdict(&turn.messages, &past, has_answer)))
+    }
+
+    async fn drive(
+        &self,
+        provider: &dyn Provider,
+        frame: &Frame,
+        past: &Arc<Past>,
+        history: Vec<Arc<Message>>,
+    ) {
+        let cancel = CancellationToken::new();
+        self.reel.stop_with(cancel.clone());
+        let tools = past.tools(&frame.tools);
+        let policy = Policy {
+            mode: Mode::Full,
+            ..Policy::default()
+        };
+        let deps = Deps {
+            provider,
+            prefix: Arc::new(frame.prefix()),
+            tool_choice: ToolChoice::Auto,
+            max_output: frame.max_output,
+            dispatch: Dispatch {
+                tools: &tools,
+                hook: None,
+                policy: &policy,
+                approver: nobody(),
+                execution: Arc::new(ExecutionContext::default()),
+                execution_mode: Execution::Sequential,
+                timeout: Duration::from_secs(60),
+                max_result_chars: None,
+                outputs: None,
+                retry_transient: false,
+                tasks: TaskTracker::new(),
+            },
+            middleware: &self.middleware,
+            incomplete: Some(&**past),
+            compactor: self.compactor.as_deref(),
+            inbox: &**past,
+            clock: Arc::clone(&self.clock),
+            events: Arc::clone(past) as _,
+            cancel,
+        };
+        let input = TurnInput {
+            session: self.session.clone(),
+            history,
+            limits: self.limits.clone(),
+            price: provider.model().price,
+            provider: provider.name().to_owned(),
+            model: provider.model().id.clone(),
+        };
+        run(input, &deps).await;
+    }
+
+    /// Compares what the turn came to with the log. One that was stopped half way is compared as far as it got.
+    fn verdict(&self, messages: &[&Arc<Message>], past: &Past, has_answer: bool) -> Verdict {
+        if has_answer && let Some(difference) = self.reel.difference() {
+            return Verdict::Different(difference.to_string());
+        }
+        let again = past.messages();
+        let logged = messages.iter().skip(1);
+        for (number, (was, is)) in logged.clone().zip(&again).enumerate() {
+            if essence(was) != essence(is) {
+                let number = number + 2;
+                return Verdict::Different(format!(
+                    "message {number} of the turn is another one than in the log ({:?})",
+                    is.role
+                ));
+            }
+        }
+        let (was, is) = (logged.count(), again.len());
+        if has_answer && was != is {
+            return Verdict::Different(format!(
+                "the turn has {} messages, and {} in the log",
+                is + 1,
+                was + 1
+            ));
+        }
+        Verdict::Same
+    }
+}
+
+/// The turns of a record, in order.
+fn turns(entries: &[Entry]) -> Vec<Turn<'_>> {
+    let mut turns: Vec<Turn<'_>> = Vec::new();
+    let mut is_open = false;
+    for (begin, entry) in entries.iter().enumerate() {
+        match &entry.event {
+            Event::Message { message } if !is_open && message.role == Role::User => {
+                is_open = true;
+                turns.push(Turn {
+                    begin,
+                    messages: vec![message],
+                    end: None,
+                });
+            }
+            Event::Message { message } if is_open => {
+                let Some(turn) = turns.last_mut() else { continue };
+                match turn.messages.iter_mut().find(|known| known.id == message.id) {
+                    Some(known) => *known = message,
+                    None => turn.messages.push(message),
+                }
+            }
+            event if event.is_terminal() && is_open => {
+                is_open = false;
+                if let Some(turn) = turns.last_mut() {
+                    turn.end = Some(event);
+                }
+            }
+            _ => {}
+        }
+    }
+    turns
+}
+
+/// What of a message must be the same: all but ids, times and why it ended.
+fn essence(message: &Message) -> (Role, Vec<serde_json::Value>) {
+    let parts = message
+        .parts
+        .iter()
+        .filter(|part| !matches!(part, Part::Finish(_)))
+        .filter_map(|part| serde_json::to_value(part).ok());
+    (message.role, parts.collect())
+}
+
+fn said(message: &Message) -> String {
+    let text = message.parts.iter().find_map(|part| match part {
+        Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
+        _ => None,
+    });
+    let line = text.unwrap_or_default().lines().next().unwrap_or_default();
+    line.chars().take(60).collect()
+}

@@ -1,0 +1,167 @@
+//! What happened in a turn beside the model: results, and what the user and the program said.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use windlass_api::{CallId, Event, Message, Part, Role};
+use windlass_core::event::{EventSink, SinkError};
+use windlass_core::message::ToolResult;
+use windlass_core::permission::{Approver, NobodyToAsk};
+use windlass_core::run::{Inbox, IncompleteWork};
+use windlass_core::tool::{
+    AnyTool, Category, Prepared, ToolError, ToolOutput, ToolSet, ToolSpec, ToolTraits, raw_arguments,
+};
+
+/// A turn of the log, as the surroundings of a turn that is driven again.
+pub(super) struct Past {
+    /// What came after the first message.
+    logged: Vec<Arc<Message>>,
+    results: Mutex<HashMap<CallId, VecDeque<ToolResult>>>,
+    /// What the turn ended with, when that was an answer.
+    answer: Option<String>,
+    again: Mutex<Vec<Arc<Message>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Past {
+    pub(super) fn new(messages: &[&Arc<Message>], end: Option<&Event>) -> Self {
+        let mut results: HashMap<CallId, VecDeque<ToolResult>> = HashMap::new();
+        for part in messages.iter().flat_map(|message| &message.parts) {
+            if let Part::ToolResult(result) = part {
+                results
+                    .entry(result.call_id.clone())
+                    .or_default()
+                    .push_back(result.clone());
+            }
+        }
+        Self {
+            logged: messages
+                .iter()
+                .skip(1)
+                .map(|message| Arc::clone(message))
+                .collect(),
+            results: Mutex::new(results),
+            answer: match end {
+                Some(Event::Final { content, .. }) => Some(content.clone()),
+                _ => None,
+            },
+            again: Mutex::default(),
+        }
+    }
+
+    /// What the turn came to this time, without its first message.
+    pub(super) fn messages(&self) -> Vec<Arc<Message>> {
+        lock(&self.again).clone()
+    }
+
+    /// The tools of the turn, whose results are those of the log.
+    pub(super) fn tools(self: &Arc<Self>, specs: &[ToolSpec]) -> ToolSet {
+        let mut tools = ToolSet::new();
+        for spec in specs {
+            tools.insert(Arc::new(PastTool {
+                spec: spec.clone(),
+                past: Arc::clone(self),
+            }));
+        }
+        tools
+    }
+
+    fn result(&self, call: &CallId) -> Option<ToolResult> {
+        lock(&self.results).get_mut(call).and_then(VecDeque::pop_front)
+    }
+
+    /// The messages of the log from where the turn stands now.
+    fn ahead(&self) -> &[Arc<Message>] {
+        let here = lock(&self.again).len();
+        self.logged.get(here..).unwrap_or_default()
+    }
+}
+
+#[async_trait]
+impl EventSink for Past {
+    fn live(&self, _: Event) {}
+
+    async fn record(&self, event: Event) -> Result<(), SinkError> {
+        if let Event::Message { message } = event {
+            let mut again = lock(&self.again);
+            match again.iter_mut().rev().find(|known| known.id == message.id) {
+                Some(known) => *known = message,
+                None => again.push(message),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the user said meanwhile, at the same place again.
+#[async_trait]
+impl Inbox for Past {
+    async fn take(&self) -> Vec<Message> {
+        // After an answer, it is the program that asks for more.
+        let has_answer = lock(&self.again)
+            .last()
+            .is_some_and(|last| last.role == Role::Assistant);
+        let said = self.ahead().iter().take_while(|next| next.role == Role::User);
+        if has_answer {
+            return Vec::new();
+        }
+        said.map(|message| (**message).clone()).collect()
+    }
+}
+
+#[async_trait]
+impl IncompleteWork for Past {
+    async fn prompt(&self, _: &str) -> Option<String> {
+        let next = self.ahead().first().filter(|next| next.role == Role::User)?;
+        next.parts.iter().find_map(|part| match part {
+            Part::Text(text) => Some(text.text.clone()),
+            _ => None,
+        })
+    }
+}
+
+struct PastTool {
+    spec: ToolSpec,
+    past: Arc<Past>,
+}
+
+impl AnyTool for PastTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn traits(&self) -> ToolTraits {
+        ToolTraits::default()
+    }
+
+    fn prepare(self: Arc<Self>, arguments: &str) -> Result<Prepared, ToolError> {
+        let arguments = raw_arguments(arguments);
+        Ok(Prepared::new(Category::Read, arguments, move |cx| {
+            Box::pin(async move {
+                let Some(result) = self.past.result(&cx.call_id) else {
+                    return Err(ToolError::Permanent(
+                        "the log has no result of this call".to_owned(),
+                    ));
+                };
+                let ends = self.spec.name == "done" && !result.is_error;
+                Ok(ToolOutput {
+                    content: result.content,
+                    details: result.metadata,
+                    images: result.images,
+                    failed: result.is_error,
+                    ends_turn: self.past.answer.clone().filter(|_| ends),
+                    kept: None,
+                })
+            })
+        }))
+    }
+}
+
+/// Nobody is asked: everything that was decided is in the log.
+pub(super) fn nobody() -> Arc<dyn Approver> {
+    Arc::new(NobodyToAsk)
+}

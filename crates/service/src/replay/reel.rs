@@ -1,0 +1,148 @@
+//! The recorded exchanges of a session, found by what was asked.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+use windlass_core::log::Exchange;
+
+/// Recorded exchanges that are being asked for again.
+pub struct Reel {
+    exchanges: Vec<Exchange>,
+    /// The most of them that are played.
+    most: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// By the digest of the request, those that were not played yet.
+    left: HashMap<String, VecDeque<usize>>,
+    is_played: Vec<bool>,
+    /// A request that is not in the recording.
+    unknown: Option<Bytes>,
+    /// Fires when there is nothing more to play.
+    cancel: CancellationToken,
+    is_over: bool,
+}
+
+/// Where a request is another one than what was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The number of the request, from 1.
+    pub request: usize,
+    /// The first byte that differs.
+    pub byte: usize,
+    /// What was sent around there.
+    pub was: String,
+    /// What would be sent.
+    pub is: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "request {} differs from byte {} on: it was `{}`, and is `{}`",
+            self.request, self.byte, self.was, self.is
+        )
+    }
+}
+
+impl Reel {
+    /// The exchanges of a session, of which at most `most` are played.
+    pub fn new(exchanges: Vec<Exchange>, most: Option<usize>) -> Self {
+        let mut left: HashMap<String, VecDeque<usize>> = HashMap::new();
+        for (number, exchange) in exchanges.iter().enumerate() {
+            left.entry(exchange.digest.clone()).or_default().push_back(number);
+        }
+        Self {
+            state: Mutex::new(State {
+                left,
+                is_played: vec![false; exchanges.len()],
+                unknown: None,
+                cancel: CancellationToken::new(),
+                is_over: false,
+            }),
+            most: most.unwrap_or(usize::MAX),
+            exchanges,
+        }
+    }
+
+    /// All of them.
+    pub fn exchanges(&self) -> &[Exchange] {
+        &self.exchanges
+    }
+
+    /// The exchange for a request. A request that is not in the recording ends the turn.
+    pub fn play(&self, request: &Bytes) -> Option<&Exchange> {
+        let digest = blake3::hash(request).to_hex().to_string();
+        let mut state = self.lock();
+        if state.is_played.iter().filter(|played| **played).count() >= self.most {
+            state.is_over = true;
+            state.cancel.cancel();
+            return None;
+        }
+        let found = state.left.get_mut(&digest).and_then(VecDeque::pop_front);
+        match found {
+            Some(number) => {
+                if let Some(played) = state.is_played.get_mut(number) {
+                    *played = true;
+                }
+                self.exchanges.get(number)
+            }
+            None => {
+                state.unknown.get_or_insert_with(|| request.clone());
+                state.cancel.cancel();
+                None
+            }
+        }
+    }
+
+    /// How many were played.
+    pub fn played(&self) -> usize {
+        self.lock().is_played.iter().filter(|played| **played).count()
+    }
+
+    /// The first request that was not in the recording, beside the one that should have been sent.
+    pub fn difference(&self) -> Option<Difference> {
+        let state = self.lock();
+        let is = state.unknown.as_ref()?;
+        let number = state.is_played.iter().position(|played| !played)?;
+        let was = &self.exchanges.get(number)?.request;
+        let same = was.iter().zip(is.iter()).take_while(|(was, is)| was == is);
+        let byte = same.count();
+        Some(Difference {
+            request: number + 1,
+            byte,
+            was: around(was, byte),
+            is: around(is, byte),
+        })
+    }
+
+    pub(super) fn stop_with(&self, cancel: CancellationToken) {
+        self.lock().cancel = cancel;
+    }
+
+    /// Whether as many were played as were asked for, and more were to come.
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().is_over
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn around(bytes: &[u8], byte: usize) -> String {
+    let from = byte.saturating_sub(20);
+    let piece: Vec<u8> = bytes.iter().skip(from).take(60).copied().collect();
+    let text = String::from_utf8_lossy(&piece).into_owned();
+    if text.is_empty() {
+        "nothing".to_owned()
+    } else {
+        text
+    }
+}

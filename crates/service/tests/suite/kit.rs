@@ -1,0 +1,164 @@
+//! What a bench offers beside a model and tools, for tests to set and to look at.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use windlass_core::checkpoint::{
+    Changed, Checkpoint, CheckpointError, Checkpoints, FileChange, Force, Restored,
+};
+use windlass_core::clock::Timestamp;
+use windlass_core::permission::Mode;
+use windlass_core::provider::Provider;
+use windlass_service::{Defined, NotReady, Titles, TurnStart};
+
+/// Shared by all benches of a bed.
+pub(crate) struct Kit {
+    /// What the turns began with.
+    pub(crate) starts: Mutex<Vec<TurnStart>>,
+    /// Why the next turn cannot be, if it cannot.
+    pub(crate) not_ready: Mutex<Option<NotReady>>,
+    pub(crate) checkpoints: Mutex<Option<Arc<FakeCheckpoints>>>,
+    pub(crate) defined: Mutex<Defined>,
+    pub(crate) active: Mutex<(String, String)>,
+    pub(crate) mode: Mutex<Mode>,
+    pub(crate) title_model: Mutex<Option<Arc<dyn Provider>>>,
+}
+
+impl Default for Kit {
+    fn default() -> Self {
+        Self {
+            starts: Mutex::default(),
+            not_ready: Mutex::default(),
+            checkpoints: Mutex::default(),
+            defined: Mutex::default(),
+            active: Mutex::new(("first".to_owned(), "first-1".to_owned())),
+            mode: Mutex::default(),
+            title_model: Mutex::default(),
+        }
+    }
+}
+
+impl Kit {
+    /// Notes a turn; when checkpoints are kept, one is made for it.
+    pub(crate) fn begin(&self, turn: &TurnStart) -> Result<(), NotReady> {
+        if let Some(why) = self.not_ready.lock().unwrap().take() {
+            return Err(why);
+        }
+        self.starts.lock().unwrap().push(turn.clone());
+        if let Some(checkpoints) = &*self.checkpoints.lock().unwrap() {
+            checkpoints.add(turn);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn keep_checkpoints(&self) -> Arc<FakeCheckpoints> {
+        let kept = Arc::new(FakeCheckpoints::default());
+        *self.checkpoints.lock().unwrap() = Some(Arc::clone(&kept));
+        kept
+    }
+
+    pub(crate) fn titles(&self) -> Option<Arc<dyn Titles>> {
+        let provider = self.title_model.lock().unwrap().clone()?;
+        Some(Arc::new(TitleModel(provider)))
+    }
+}
+
+struct TitleModel(Arc<dyn Provider>);
+
+#[async_trait]
+impl Titles for TitleModel {
+    async fn provider(&self) -> Option<Arc<dyn Provider>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+/// Checkpoints of files that are not there: one per turn, each with one file.
+#[derive(Default)]
+pub(crate) struct FakeCheckpoints {
+    all: Mutex<Vec<Checkpoint>>,
+    /// The checkpoints of each undo that can be done again.
+    undone: Mutex<Vec<Vec<u64>>>,
+    /// Files that somebody else changed.
+    pub(crate) conflict: Mutex<Vec<String>>,
+}
+
+impl FakeCheckpoints {
+    fn add(&self, turn: &TurnStart) {
+        let mut all = self.all.lock().unwrap();
+        let number = all.len() as u64 + 1;
+        all.push(Checkpoint {
+            number,
+            time: Timestamp(1),
+            message: turn.message.clone(),
+            prompt: turn.prompt.clone(),
+            tools: vec!["write_file".to_owned()],
+            files: 1,
+            undone: false,
+        });
+    }
+
+    fn allowed(&self, force: Force) -> Result<(), CheckpointError> {
+        let conflict = self.conflict.lock().unwrap().clone();
+        if force == Force::Never && !conflict.is_empty() {
+            return Err(CheckpointError::Conflict(conflict));
+        }
+        Ok(())
+    }
+
+    /// Marks checkpoints and says what was done.
+    fn set(&self, numbers: &[u64], undone: bool) -> Restored {
+        let mut all = self.all.lock().unwrap();
+        let mut restored = Restored {
+            uncovered: vec!["big.bin is larger than is kept".to_owned()],
+            ..Restored::default()
+        };
+        for checkpoint in all.iter_mut().filter(|each| numbers.contains(&each.number)) {
+            checkpoint.undone = undone;
+            restored.checkpoints.push(checkpoint.clone());
+            restored.changes.push(change(checkpoint.number));
+        }
+        restored
+    }
+}
+
+fn change(number: u64) -> FileChange {
+    FileChange {
+        path: format!("file{number}.txt"),
+        what: Changed::Modified,
+        diff: Some("-old\n+new".to_owned()),
+    }
+}
+
+#[async_trait]
+impl Checkpoints for FakeCheckpoints {
+    async fn list(&self) -> Result<Vec<Checkpoint>, CheckpointError> {
+        Ok(self.all.lock().unwrap().clone())
+    }
+
+    async fn show(&self, number: u64) -> Result<Vec<FileChange>, CheckpointError> {
+        let last = self.all.lock().unwrap().len() as u64;
+        if number == 0 || number > last {
+            return Err(CheckpointError::Unknown { number, last });
+        }
+        Ok(vec![change(number)])
+    }
+
+    async fn rewind(&self, number: u64, force: Force) -> Result<Restored, CheckpointError> {
+        self.show(number).await?;
+        self.allowed(force)?;
+        let all = self.list().await?;
+        let from = all.iter().filter(|each| each.number >= number && !each.undone);
+        let numbers: Vec<u64> = from.map(|each| each.number).collect();
+        let restored = self.set(&numbers, true);
+        self.undone.lock().unwrap().push(numbers);
+        Ok(restored)
+    }
+
+    async fn redo(&self, force: Force) -> Result<Restored, CheckpointError> {
+        self.allowed(force)?;
+        let last = self.undone.lock().unwrap().pop();
+        let numbers =
+            last.ok_or_else(|| CheckpointError::Nothing("there is nothing to do again".to_owned()))?;
+        Ok(self.set(&numbers, false))
+    }
+}

@@ -1,0 +1,159 @@
+//! `/undo`, `/redo` and `/checkpoint` over checkpoints that are not real.
+
+use windlass_api::{Commands, SessionId};
+use windlass_core::script::Scene;
+use windlass_service::Service;
+
+use super::bed::{Bed, answer, new_session};
+
+async fn told(service: &Service, session: &SessionId, line: &str) -> String {
+    match service.command(session, line).await {
+        Ok(reply) => reply.text,
+        Err(error) => format!("error: {error}"),
+    }
+}
+
+fn bed() -> Bed {
+    let bed = Bed::new((0..10).map(|number| Scene::text(&format!("answer {number}"))));
+    bed.kit.keep_checkpoints();
+    bed
+}
+
+/// What the model saw last, without the answers.
+fn asked(bed: &Bed) -> Vec<String> {
+    let seen = bed.provider.seen().last().cloned().unwrap_or_default();
+    let lines = seen.lines().filter_map(|line| line.strip_prefix("user: "));
+    lines.map(str::to_owned).collect()
+}
+
+/// SES-11: undoing files says for each path what was done, what is not covered and how to do it again; the conversation
+/// stays.
+#[tokio::test]
+async fn files_are_undone() {
+    let bed = bed();
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let none = told(&service, &session, "/undo").await;
+    assert!(none.contains("nothing to undo"), "{none}");
+    for prompt in ["one", "two", "three"] {
+        answer(&service, &session, prompt).await;
+    }
+    let listed = told(&service, &session, "/checkpoint").await;
+    assert!(
+        listed.lines().count() == 3 && listed.lines().next().unwrap().contains("\"three\""),
+        "{listed}"
+    );
+    let shown = told(&service, &session, "/checkpoint show 2").await;
+    assert!(
+        shown.contains("file2.txt: modified") && shown.contains("    +new"),
+        "{shown}"
+    );
+    let unknown = told(&service, &session, "/checkpoint show 9").await;
+    assert!(unknown.contains("there are checkpoints 1 to 3"), "{unknown}");
+
+    let undone = told(&service, &session, "/undo").await;
+    assert_eq!(
+        undone,
+        "Undid checkpoint 3 (\"three\").\n  file3.txt: restored\n  Not covered: big.bin is larger than is kept\n\
+         The conversation stays as it is.\n/redo does it again."
+    );
+    assert!(
+        told(&service, &session, "/checkpoint list")
+            .await
+            .contains("(undone)")
+    );
+    let redone = told(&service, &session, "/redo").await;
+    assert!(
+        redone.starts_with("Did again checkpoint 3") && !redone.contains("conversation"),
+        "{redone}"
+    );
+    assert!(
+        told(&service, &session, "/redo")
+            .await
+            .contains("nothing to do again")
+    );
+    let rewound = told(&service, &session, "/checkpoint rewind 2").await;
+    assert!(rewound.starts_with("Undid checkpoints 2 to 3."), "{rewound}");
+    answer(&service, &session, "four").await;
+    assert_eq!(asked(&bed), ["one", "two", "three", "four"]);
+}
+
+/// SES-11: files that somebody else changed are left alone unless that is wished.
+#[tokio::test]
+async fn conflicts_are_told() {
+    let bed = bed();
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    answer(&service, &session, "one").await;
+    let kept = bed.kit.checkpoints.lock().unwrap().clone().unwrap();
+    *kept.conflict.lock().unwrap() = vec!["mine.txt".to_owned()];
+    let refused = told(&service, &session, "/undo").await;
+    assert!(
+        refused.contains("Nothing was done") && refused.contains("mine.txt"),
+        "{refused}"
+    );
+    assert!(refused.contains("--force"), "{refused}");
+    assert!(
+        told(&service, &session, "/undo --force")
+            .await
+            .starts_with("Undid checkpoint 1")
+    );
+}
+
+/// SES-11: the conversation goes back with the files when that is asked for, comes back with `/redo`, and both hold when
+/// the session is opened again.
+#[tokio::test]
+async fn the_conversation_is_undone() {
+    let bed = bed();
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    for prompt in ["one", "two", "three"] {
+        answer(&service, &session, prompt).await;
+    }
+    let first = told(&service, &session, "/undo --conversation").await;
+    assert!(
+        first.contains("The conversation goes on from before that."),
+        "{first}"
+    );
+    told(&service, &session, "/undo --conversation").await;
+    // Forward again, step by step.
+    let redone = told(&service, &session, "/redo").await;
+    assert!(redone.contains("The conversation is as it was"), "{redone}");
+    service.close().await;
+    let service = bed.service();
+    answer(&service, &session, "instead").await;
+    assert_eq!(asked(&bed), ["one", "two", "instead"]);
+    // The conversation went on, so that only files can be done again.
+    let redone = told(&service, &session, "/redo").await;
+    assert!(
+        redone.contains("Did again checkpoint 3") && redone.contains("it has gone on since"),
+        "{redone}"
+    );
+    answer(&service, &session, "more").await;
+    assert_eq!(asked(&bed), ["one", "two", "instead", "more"]);
+}
+
+/// SES-11: undo and redo of the whole conversation, back and forth, lose nothing.
+#[tokio::test]
+async fn back_and_forth_loses_nothing() {
+    let bed = bed();
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    for prompt in ["one", "two", "three"] {
+        answer(&service, &session, prompt).await;
+    }
+    for _ in 0..2 {
+        told(&service, &session, "/checkpoint rewind 1 --conversation").await;
+        let redone = told(&service, &session, "/redo").await;
+        assert!(redone.contains("The conversation is as it was"), "{redone}");
+    }
+    told(&service, &session, "/undo --conversation").await;
+    told(&service, &session, "/undo").await;
+    // This one took only files back.
+    let files = told(&service, &session, "/redo").await;
+    assert!(!files.contains("onversation"), "{files}");
+    let both = told(&service, &session, "/redo").await;
+    assert!(both.contains("The conversation is as it was"), "{both}");
+    answer(&service, &session, "four").await;
+    assert_eq!(asked(&bed), ["one", "two", "three", "four"]);
+}

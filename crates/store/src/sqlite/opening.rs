@@ -1,0 +1,109 @@
+//! Opening a session: what a turn needs of it, and nothing else of what may be a very long record.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use windlass_core::event::{Event, SessionEvent};
+use windlass_core::id::SessionId;
+use windlass_core::log::{Entry, Lease, LogError, Opened};
+
+use super::entries::{entry, raw};
+use super::failure::told;
+use super::find;
+
+/// What a turn needs of a session whose lease was taken.
+pub(super) fn opened(connection: &Connection, id: &SessionId, lease: Lease) -> Result<Opened, LogError> {
+    let info = find::get(connection, id)?.ok_or_else(|| LogError::Unknown(id.clone()))?;
+    let base: i64 = connection
+        .query_row(
+            "SELECT base_seq FROM session WHERE id = ?1",
+            [id.as_str()],
+            |row| row.get(0),
+        )
+        .map_err(told)?;
+    let draft: Option<String> = connection
+        .query_row(
+            "SELECT payload FROM draft WHERE session = ?1",
+            [id.as_str()],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(told)?;
+    let draft = draft.map(|text| serde_json::from_str(&text)).transpose();
+    Ok(Opened {
+        lease,
+        info,
+        entries: history(connection, id, base)?,
+        // Half a reply that cannot be read is worth less than the session.
+        draft: draft.unwrap_or_default(),
+    })
+}
+
+/// What a history is read from: messages that count, and everything of the turn that did not end.
+fn history(connection: &Connection, id: &SessionId, base: i64) -> Result<Vec<Entry>, LogError> {
+    let since = since(connection, id, base)?;
+    let mut entries = match since.first() {
+        Some(first) => before(connection, id, base, &first.event)?,
+        None => Vec::new(),
+    };
+    entries.extend(since);
+    Ok(entries)
+}
+
+/// What counts from an entry on. Results are in messages once a turn has ended.
+fn since(connection: &Connection, id: &SessionId, base: i64) -> Result<Vec<Entry>, LogError> {
+    let mut select = connection
+        .prepare_cached(
+            "SELECT seq, time, payload FROM entry WHERE session = ?1 AND seq >= ?2 \
+             AND kind IN ('message', 'compaction', 'rewind', 'queue', 'tool_result', 'final', 'canceled', 'failed') \
+             AND (kind <> 'tool_result' OR seq > coalesce((SELECT seq FROM entry WHERE session = ?1 \
+             AND kind IN ('final', 'canceled', 'failed') ORDER BY seq DESC LIMIT 1), 0)) ORDER BY seq",
+        )
+        .map_err(told)?;
+    let rows = select.query_map(params![id.as_str(), base], raw).map_err(told)?;
+    rows.map(|row| row.map_err(told).and_then(|raw| entry(id, raw)))
+        .collect()
+}
+
+/// What counts of everything before a compaction: the messages it lists, the very first one among them, and what waited
+/// for its turn then. Nothing where the history does not begin with a compaction.
+fn before(connection: &Connection, id: &SessionId, base: i64, first: &Event) -> Result<Vec<Entry>, LogError> {
+    let Event::Session(SessionEvent::Compaction { history, .. }) = first else {
+        return Ok(Vec::new());
+    };
+    // All versions of a message are of one turn, which a rewind takes back as a whole: the last one counts.
+    let mut select = connection
+        .prepare_cached(
+            "SELECT seq, time, payload FROM entry INDEXED BY entry_message WHERE session = ?1 AND message = ?2 \
+             AND seq < ?3",
+        )
+        .map_err(told)?;
+    let mut entries = Vec::with_capacity(history.len() + 1);
+    for message in history {
+        let rows = select
+            .query_map(params![id.as_str(), message.as_str(), base], raw)
+            .map_err(told)?;
+        for row in rows {
+            entries.push(entry(id, row.map_err(told)?)?);
+        }
+    }
+    entries.extend(queue(connection, id, base)?);
+    entries.sort_by_key(|entry| entry.seq);
+    Ok(entries)
+}
+
+/// What waited when a compaction was made. Every turn begins with telling that anew, so it is looked for in its turn only.
+fn queue(connection: &Connection, id: &SessionId, base: i64) -> Result<Option<Entry>, LogError> {
+    let found = connection
+        .prepare_cached(
+            "SELECT seq, time, payload, kind FROM entry WHERE session = ?1 AND seq < ?2 \
+             AND kind IN ('queue', 'final', 'canceled', 'failed') ORDER BY seq DESC LIMIT 1",
+        )
+        .and_then(|mut select| {
+            let kind = |row: &rusqlite::Row<'_>| Ok((raw(row)?, row.get::<_, String>(3)?));
+            select.query_row(params![id.as_str(), base], kind).optional()
+        })
+        .map_err(told)?;
+    match found {
+        Some((raw, kind)) if kind == "queue" => entry(id, raw).map(Some),
+        _ => Ok(None),
+    }
+}

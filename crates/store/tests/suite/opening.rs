@@ -1,0 +1,94 @@
+//! Opening a session with a long past.
+
+use windlass_core::event::{Event, SessionEvent, Waiting};
+use windlass_core::id::MessageId;
+use windlass_core::log::{History, Opened, SessionLog, Sessions};
+use windlass_core::message::Role;
+use windlass_store::SqliteStore;
+
+use super::bed::{Bed, append, said, the_end};
+
+fn id(event: &Event) -> MessageId {
+    match event {
+        Event::Message { message } => message.id.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn compaction(history: &[&Event]) -> Event {
+    Event::Session(SessionEvent::Compaction {
+        before: 9,
+        after: 1,
+        history: history.iter().map(|event| id(event)).collect(),
+    })
+}
+
+/// Releases and opens again; what a model would see.
+async fn reopened(bed: &Bed, opened: &Opened) -> (Opened, Vec<String>) {
+    bed.store.release(&opened.lease).await.unwrap();
+    let session = &opened.info.id;
+    let again = bed.store.open(session, &SqliteStore::owner()).await.unwrap();
+    let history = History::read(&again.entries).into_messages();
+    let seen = history.iter().map(|message| message.text()).collect();
+    // Whoever reads everything sees the same.
+    let all = bed.store.entries(session, 0, usize::MAX).await.unwrap();
+    let whole = History::read(&all).into_messages();
+    let whole: Vec<String> = whole.iter().map(|message| message.text()).collect();
+    assert_eq!(seen, whole);
+    (again, seen)
+}
+
+/// Two turns of which the second begins with a summary of the first, as the summarizing strategy makes it.
+async fn summarized(bed: &Bed) -> Opened {
+    let opened = bed.session("one").await;
+    let first = said(Role::User, "first");
+    let mut events = vec![first.clone()];
+    events.extend((0..100).map(|number| said(Role::Assistant, &format!("answer {number}"))));
+    events.push(the_end("answer"));
+    let (asked, summary) = (said(Role::User, "second"), said(Role::User, "summary"));
+    let waiting = Event::Waiting(Waiting::Queue { messages: Vec::new() });
+    let kept = compaction(&[&first, &summary, &asked]);
+    events.extend([asked, waiting, summary, kept]);
+    events.extend([said(Role::Assistant, "well"), the_end("well")]);
+    append(&bed.store, &opened.lease, 1, events).await;
+    opened
+}
+
+/// SES-7, CTX-5: a summary keeps the first message of all. What lies between them is not read.
+#[tokio::test]
+async fn the_first_message_does_not_bring_the_others() {
+    let bed = Bed::new();
+    let opened = summarized(&bed).await;
+    let (again, seen) = reopened(&bed, &opened).await;
+    assert_eq!(seen, ["first", "summary", "second", "well"]);
+    let numbers: Vec<u64> = again.entries.iter().map(|entry| entry.seq).collect();
+    // What waited when the summary was made is there, too.
+    assert_eq!(numbers, [1, 103, 104, 105, 106, 107, 108]);
+}
+
+/// SES-7: going back within what was said since a summary reads no more than that; going back behind it reads everything.
+#[tokio::test]
+async fn rewinds_bring_back_what_they_need() {
+    let bed = Bed::new();
+    let opened = summarized(&bed).await;
+    let rewind = |to| vec![Event::Session(SessionEvent::Rewind { to })];
+    append(&bed.store, &opened.lease, 109, vec![said(Role::User, "third")]).await;
+    append(&bed.store, &opened.lease, 110, rewind(108)).await;
+    let (again, seen) = reopened(&bed, &opened).await;
+    assert_eq!(seen, ["first", "summary", "second", "well"]);
+    assert_eq!(again.entries.len(), 9);
+    let info = bed.store.get(&"one".into()).await.unwrap().unwrap();
+    assert!(info.summary.is_some());
+    append(&bed.store, &again.lease, 111, rewind(102)).await;
+    let (again, seen) = reopened(&bed, &again).await;
+    assert_eq!(seen.len(), 101);
+    append(&bed.store, &again.lease, 112, rewind(109)).await;
+    let (again, seen) = reopened(&bed, &again).await;
+    assert_eq!(seen, ["first", "summary", "second", "well", "third"]);
+    let last = said(Role::User, "summary of all");
+    let kept = compaction(&[&last]);
+    append(&bed.store, &again.lease, 113, vec![last, kept]).await;
+    let (again, seen) = reopened(&bed, &again).await;
+    assert_eq!(seen, ["summary of all"]);
+    assert_eq!(again.entries.len(), 2);
+}
