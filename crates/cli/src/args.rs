@@ -8,9 +8,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::kept::{
     BackOptions, CheckpointCommand, CostBy, DbCommand, ExportFormat, ExportOptions, ImportFrom,
-    ImportOptions, ListOptions, OfSession, SessionsCommand,
+    ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
 };
-use self::kept::{CHECKPOINT_HELP, DB_HELP, SESSIONS_HELP};
+use self::kept::{CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SESSIONS_HELP};
 use crate::exit::EXIT_CODES;
 
 /// An agent runtime: a model, tools, and a loop that turns.
@@ -77,6 +77,9 @@ pub(crate) enum Command {
         #[command(flatten)]
         of: OfSession,
     },
+    /// Drive a session again without a model, to see that it comes out the same, or go on from the middle of it
+    #[command(after_help = REPLAY_SESSION_HELP)]
+    Replay(ReplaySessionOptions),
     /// Look after the database of sessions
     #[command(after_help = DB_HELP)]
     Db {

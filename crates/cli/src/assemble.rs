@@ -1,35 +1,26 @@
 //! From settings to everything a turn needs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use windlass_api::SessionInfo;
-use windlass_core::checkpoint::Checkpoints;
-use windlass_core::compact::{AutoCompact, Compactor, Summarize};
-use windlass_core::dispatch::Execution;
 use windlass_core::id::SessionId;
-use windlass_core::middleware::Middleware;
-use windlass_core::permission::{Asker, Granting, Mode, Policy, Rule, Rules};
-use windlass_core::run::IncompleteWork;
+use windlass_core::permission::{Asker, Mode, Policy, Rule, Rules};
 use windlass_core::tool::ExecutionContext;
-use windlass_core::turn::{Limits, OnMaxIterations};
-use windlass_service::{
-    Access, Bench, CallSettings, Defined, Models, NotReady, Setup, Titles, ToolInfo, TurnStart, Workshop,
-};
+use windlass_service::{Bench, Recorder, Workshop};
 use windlass_tools::declared::hex_digest;
-use windlass_tools::{FetchConfig, OutputStore, TodoList, ToolsConfig, builtin, child_environment};
+use windlass_tools::{FetchConfig, Ground, OutputStore, TodoList, ToolsConfig, builtin, child_environment};
 
-use crate::command_files::CommandFiles;
 use crate::environment;
 use crate::exit::Problem;
 use crate::folders::Folders;
-use crate::grants::{GrantFile, NobodyNow, grant_line};
-use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
 use crate::reach::Reach;
-use crate::reload::{ToolFiles, Workbench, source};
+use crate::reload::{ToolFiles, Workbench};
 use crate::roster::Roster;
-use crate::settings::{self, PermissionMode, Settings, ToolExecution};
+use crate::session_bench::SessionBench;
+use crate::settings::{PermissionMode, Settings};
+use crate::settings_again::Given;
 
 /// What the run is about, beside its settings.
 #[derive(Clone)]
@@ -39,10 +30,37 @@ pub(crate) struct Purpose {
     pub(crate) require_done: bool,
     /// Whether somebody answers questions.
     pub(crate) interactive: bool,
+    /// What the command line says of settings, for reading them again.
+    pub(crate) given: Given,
+    /// Keeps what goes over the wire.
+    pub(crate) recorder: Option<Arc<Recorder>>,
+}
+
+impl Purpose {
+    /// Only to look at tools and rules.
+    pub(crate) fn looking(cwd: &Path, session: &str) -> Self {
+        Self {
+            cwd: cwd.to_owned(),
+            session: session.into(),
+            require_done: true,
+            interactive: true,
+            given: Given::default(),
+            recorder: None,
+        }
+    }
 }
 
 /// The tools of a session, and the list that `todo` keeps.
 pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(Workbench, TodoList), Problem> {
+    let (workbench, todos, _) = grounded(settings, purpose)?;
+    Ok((workbench, todos))
+}
+
+/// The same, with where they work.
+pub(crate) fn grounded(
+    settings: &Settings,
+    purpose: &Purpose,
+) -> Result<(Workbench, TodoList, Ground), Problem> {
     let todos = TodoList::new();
     let reach = Reach::new(&settings.security, &purpose.cwd)?;
     let ground = reach.ground()?;
@@ -57,11 +75,12 @@ pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(Workbench
         walls: reach.walls(&ground),
         fetch: settings.security.network.then(FetchConfig::default),
         outputs: Some(Arc::new(outputs(&folders, &purpose.session))),
-        ground,
+        ground: ground.clone(),
     };
     let files = ToolFiles::new(folders, &purpose.cwd);
     let execution = execution_context(purpose);
-    Ok((Workbench::new(builtin(&config), config, files, execution)?, todos))
+    let workbench = Workbench::new(builtin(&config), config, files, execution)?;
+    Ok((workbench, todos, ground))
 }
 
 /// CTX-11: where a session's long outputs are kept. Commands cannot go there, `tool_output` reads it for them.
@@ -88,152 +107,6 @@ fn execution_context(purpose: &Purpose) -> Arc<ExecutionContext> {
     })
 }
 
-/// What a session works with.
-pub(crate) struct SessionBench {
-    roster: Roster,
-    titles: Option<Arc<dyn Titles>>,
-    checkpoints: Option<Arc<dyn Checkpoints>>,
-    commands: CommandFiles,
-    workbench: Workbench,
-    limits: Limits,
-    max_output: Option<u64>,
-    calls: CallSettings,
-    middleware: Vec<Arc<dyn Middleware>>,
-    compactor: Option<Arc<dyn Compactor>>,
-    incomplete: Arc<OpenWork>,
-    /// Keeps lasting answers, where somebody is asked.
-    grants: Option<GrantFile>,
-}
-
-/// Puts a session's parts together.
-pub(crate) fn assemble(
-    settings: &Settings,
-    roster: Roster,
-    purpose: &Purpose,
-) -> Result<SessionBench, Problem> {
-    let (mut workbench, todos) = tools(settings, purpose)?;
-    let mut system = settings
-        .agent
-        .system_prompt
-        .clone()
-        .unwrap_or_else(|| SYSTEM_PROMPT.to_owned());
-    if purpose.require_done {
-        system.push_str(REQUIRE_DONE);
-    }
-    workbench.set_system_prompt(system);
-    let context = &settings.context;
-    let middleware: Vec<Arc<dyn Middleware>> = if context.auto_compact {
-        vec![Arc::new(AutoCompact {
-            threshold: context.hard_threshold,
-        })]
-    } else {
-        Vec::new()
-    };
-    let compactor: Option<Arc<dyn Compactor>> = context.auto_compact.then(|| {
-        Arc::new(Summarize {
-            keep_recent: context.keep_recent_messages,
-        }) as _
-    });
-    let grants = || -> Result<GrantFile, Problem> { Ok(GrantFile::new(&environment::folders()?.data)) };
-    Ok(SessionBench {
-        titles: roster.titles(),
-        roster,
-        // Whoever keeps what calls change is put here, and around the tools.
-        checkpoints: None,
-        commands: CommandFiles::new(environment::folders()?, &purpose.cwd),
-        limits: limits(settings),
-        max_output: settings.agent.max_output_tokens,
-        calls: CallSettings {
-            execution: workbench.execution(),
-            // Whoever is asked is known when the session is.
-            approver: Arc::new(NobodyNow(grants()?)),
-            mode: execution(settings.tools.execution),
-            timeout: settings.tools.timeout,
-            max_result_chars: settings.tools.max_tool_result_chars,
-            outputs: workbench.outputs().map(|store| store as _),
-            retry_transient: settings.tools.retry_transient,
-            policy: policy(settings),
-        },
-        workbench,
-        middleware,
-        compactor,
-        incomplete: Arc::new(OpenWork {
-            todos,
-            require_done: purpose.require_done,
-        }),
-        grants: purpose.interactive.then(grants).transpose()?,
-    })
-}
-
-#[async_trait]
-impl Bench for SessionBench {
-    async fn setup(&mut self, _turn: &TurnStart) -> Result<Setup, NotReady> {
-        let line = self.roster.ready().await?;
-        let (offer, mut notices) = self.workbench.refresh();
-        notices.extend(line.take_notices());
-        Ok(Setup {
-            provider: Arc::clone(&line.provider),
-            tools: offer.tools,
-            prefix: offer.prefix,
-            limits: self.limits.clone(),
-            max_output: self.max_output,
-            calls: CallSettings {
-                execution: offer.execution,
-                ..self.calls.clone()
-            },
-            middleware: self.middleware.clone(),
-            compactor: self.compactor.clone(),
-            incomplete: Some(Arc::clone(&self.incomplete) as _),
-            titles: self.titles.clone(),
-            notices,
-        })
-    }
-
-    fn checkpoints(&self) -> Option<Arc<dyn Checkpoints>> {
-        self.checkpoints.clone()
-    }
-
-    fn models(&mut self) -> &mut dyn Models {
-        &mut self.roster
-    }
-
-    fn access(&mut self) -> &mut dyn Access {
-        self
-    }
-
-    fn defined(&mut self) -> Defined {
-        self.commands.read()
-    }
-}
-
-impl Access for SessionBench {
-    fn tools(&mut self) -> Vec<ToolInfo> {
-        let specs = self.workbench.tools().specs().into_iter();
-        let tool = |spec: windlass_core::tool::ToolSpec| ToolInfo {
-            source: source(self.workbench.declared(), &spec.name).to_owned(),
-            name: spec.name,
-            description: spec.description,
-        };
-        specs.map(tool).collect()
-    }
-
-    fn policy(&self) -> Policy {
-        self.calls.policy.clone()
-    }
-
-    fn set_mode(&mut self, mode: Mode) {
-        self.calls.policy.mode = mode;
-    }
-
-    fn granted(&self) -> Vec<String> {
-        let read = environment::folders().and_then(|folders| GrantFile::new(&folders.data).read());
-        match read {
-            Ok(grants) => grants.iter().map(grant_line).collect(),
-            Err(problem) => vec![problem.to_string()],
-        }
-    }
-}
-
 /// The workshop of a run: one folder, one set of settings, one choice of a model for all its sessions.
 pub(crate) struct RunWorkshop {
     settings: Arc<Settings>,
@@ -245,7 +118,7 @@ pub(crate) struct RunWorkshop {
 
 impl RunWorkshop {
     pub(crate) fn new(settings: &Arc<Settings>, roster: &Roster, purpose: Purpose) -> Result<Self, Problem> {
-        let first = assemble(settings, roster.clone(), &purpose)?;
+        let first = SessionBench::new(settings, roster.clone(), &purpose)?;
         Ok(Self {
             settings: Arc::clone(settings),
             roster: roster.clone(),
@@ -270,13 +143,11 @@ impl Workshop for RunWorkshop {
                     session: session.id.clone(),
                     ..self.purpose.clone()
                 };
-                let made = assemble(&self.settings, self.roster.clone(), &purpose);
+                let made = SessionBench::new(&self.settings, self.roster.clone(), &purpose);
                 made.map_err(|problem| problem.to_string())?
             }
         };
-        if let Some(grants) = bench.grants.take() {
-            bench.calls.approver = Arc::new(Granting::new(asker, Box::new(grants)));
-        }
+        bench.ask(asker);
         Ok(Box::new(bench))
     }
 
@@ -285,20 +156,6 @@ impl Workshop for RunWorkshop {
             // They are of no use without the session.
             let _ = std::fs::remove_dir_all(outputs_folder(&folders, session));
         }
-    }
-}
-
-fn limits(settings: &Settings) -> Limits {
-    let agent = &settings.agent;
-    Limits {
-        max_iterations: agent.max_iterations,
-        on_max_iterations: match agent.on_max_iterations {
-            settings::OnMaxIterations::Summary => OnMaxIterations::Summary,
-            settings::OnMaxIterations::Message => OnMaxIterations::Message,
-        },
-        max_cost_usd: agent.max_cost_usd,
-        max_incomplete_prompts: agent.max_incomplete_prompts,
-        ..Limits::default()
     }
 }
 
@@ -326,38 +183,5 @@ pub(crate) fn policy(settings: &Settings) -> Policy {
             PermissionMode::Full => Mode::Full,
         },
         ask_for_writes: !security.auto_approve_writes,
-    }
-}
-
-fn execution(mode: ToolExecution) -> Execution {
-    match mode {
-        ToolExecution::Auto => Execution::Auto,
-        ToolExecution::Parallel => Execution::Parallel,
-        ToolExecution::Sequential => Execution::Sequential,
-    }
-}
-
-/// Knows of open todos, and of a `done` that was not called.
-struct OpenWork {
-    todos: TodoList,
-    require_done: bool,
-}
-
-#[async_trait]
-impl IncompleteWork for OpenWork {
-    async fn prompt(&self, _answer: &str) -> Option<String> {
-        let open = self.todos.open();
-        if !open.is_empty() {
-            let list: Vec<_> = open.iter().map(|item| format!("- {item}")).collect();
-            return Some(format!(
-                "These items of your todo list are still open:\n{}\nFinish them, or update the list if they no longer apply.",
-                list.join("\n")
-            ));
-        }
-        self.require_done.then(|| {
-            "You answered without calling the done tool. If the work is finished and verified, call done with your \
-             final answer; otherwise go on."
-                .to_owned()
-        })
     }
 }

@@ -5,6 +5,7 @@ mod key;
 use std::sync::Arc;
 
 use windlass_core::clock::SystemClock;
+use windlass_core::log::SharedTape;
 use windlass_core::model::{Model, Price};
 use windlass_core::provider::Provider;
 use windlass_providers::preset::{Preset, preset, presets};
@@ -35,7 +36,11 @@ pub(crate) struct Connection {
 pub(crate) type Env<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 
 /// Makes the provider that the settings ask for, or the first one whose key is in the environment.
-pub(crate) async fn connect(settings: &Settings, env: Env<'_>) -> Result<Connection, Problem> {
+pub(crate) async fn connect(
+    settings: &Settings,
+    env: Env<'_>,
+    tape: Option<&SharedTape>,
+) -> Result<Connection, Problem> {
     let choice = choose(settings, env)?;
     let sim = if choice.name == SIM && choice.base_url.is_empty() {
         Some(start_sim(Brain::rules()).await?)
@@ -45,7 +50,7 @@ pub(crate) async fn connect(settings: &Settings, env: Env<'_>) -> Result<Connect
     let base_url = sim
         .as_ref()
         .map_or_else(|| choice.base_url.clone(), SimHandle::url);
-    connect_to(settings, env, choice, base_url, sim).await
+    connect_to(settings, env, choice, base_url, sim, tape).await
 }
 
 /// Makes a provider for a simulated model that runs already.
@@ -59,7 +64,37 @@ pub(crate) async fn connect_sim(
         ..Choice::of(SIM, settings, &|_| None)?
     };
     let base_url = sim.url();
-    connect_to(settings, &|_| None, choice, base_url, Some(sim)).await
+    connect_to(settings, &|_| None, choice, base_url, Some(sim), None).await
+}
+
+/// Makes a provider like the one of a recorded session that asks somebody else: the same requests, and no key.
+pub(crate) async fn connect_recorded(
+    settings: &Settings,
+    name: &str,
+    model: &str,
+    base_url: String,
+) -> Result<Arc<dyn Provider>, Problem> {
+    let mut settings = settings.clone();
+    settings.retry.max_delay = std::time::Duration::ZERO;
+    if let Some(entry) = settings.providers.get_mut(name) {
+        entry.key_command = None;
+    }
+    let env = &crate::environment::var;
+    let choice = || -> Result<Choice<'_>, Problem> {
+        Ok(Choice {
+            model: model.to_owned(),
+            ..Choice::of(name, &settings, env)?
+        })
+    };
+    // Which variable has the key can matter; without any, something must stand for it.
+    let made = match connect_to(&settings, env, choice()?, base_url.clone(), None, None).await {
+        Err(problem) if problem.exit == Exit::Provider => {
+            let key = |_: &str| Some("recorded".to_owned());
+            connect_to(&settings, &key, choice()?, base_url, None, None).await?
+        }
+        other => other?,
+    };
+    Ok(made.provider)
 }
 
 /// Starts the simulated model on a free port.
@@ -79,6 +114,7 @@ async fn connect_to(
     choice: Choice<'_>,
     base_url: String,
     sim: Option<SimHandle>,
+    tape: Option<&SharedTape>,
 ) -> Result<Connection, Problem> {
     let mut notices = Vec::new();
     if choice.name == SIM {
@@ -121,6 +157,10 @@ async fn connect_to(
     };
     let provider = HttpProvider::new(config, Transport::new(), Arc::new(SystemClock::default()))
         .map_err(|error| Problem::new(Exit::Config, error.to_string()))?;
+    let provider = match tape {
+        Some(tape) => provider.recorded(Arc::clone(tape)),
+        None => provider,
+    };
     Ok(Connection {
         provider: Arc::new(provider),
         notices,

@@ -15,6 +15,7 @@ use crate::exit::{Exit, Problem};
 use crate::keeping::{Keeper, Which};
 use crate::output::Style;
 use crate::roster::Roster;
+use crate::settings_again::Given;
 use crate::terminal::say;
 
 const PROMPT: &str = "The test in this folder fails. Find out why, fix it, and show that the test passes.";
@@ -53,6 +54,8 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
         interactive: false,
         which: Which::Ephemeral,
         fork: false,
+        given: Given::default(),
+        recorder: None,
     };
     let result = run(
         &settings,

@@ -15,7 +15,8 @@ use windlass_api::{
     Waiting, command_line,
 };
 use windlass_core::clock::SystemClock;
-use windlass_service::{Options, Service};
+use windlass_core::log::SharedTape;
+use windlass_service::{Options, Recorder, Service};
 use windlass_store::SqliteStore;
 use windlass_tools::process;
 
@@ -29,6 +30,7 @@ use crate::output::{Printer, RunResult, Style, Totals, Trouble, printer};
 use crate::remembered::Remembered;
 use crate::roster::Roster;
 use crate::settings::Settings;
+use crate::settings_again::Given;
 use crate::signals::Signals;
 use crate::{environment, prompt};
 
@@ -60,7 +62,12 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         Which::Ephemeral => None,
         _ => Remembered::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd),
     };
-    let roster = Roster::new(&settings, remembered);
+    let recorder = match which {
+        Which::Ephemeral => None,
+        _ => recorder(&settings, &keeper),
+    };
+    let tape = recorder.clone().map(|recorder| recorder as SharedTape);
+    let roster = Roster::new(&settings, remembered).recorded(tape);
     roster.restore().await;
     // What is piped in is data, and not typed by anybody.
     let is_command = command_line(&words.join(" ")).is_some();
@@ -78,8 +85,22 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         interactive: options.output_format == OutputFormat::Text && asking::somebody_is_there(),
         which,
         fork,
+        given: Given {
+            options: options.settings.clone(),
+            flags: flags(options),
+        },
+        recorder,
     };
     Ok(run(&settings, &roster, cwd, job, keeper).await?.exit)
+}
+
+/// OBS-2: keeps what goes over the wire, unless that is off.
+fn recorder(settings: &Settings, keeper: &Keeper) -> Option<Arc<Recorder>> {
+    let session = &settings.agent.session;
+    let limit = session.record_max_mb.saturating_mul(1 << 20);
+    session
+        .record
+        .then(|| Recorder::new(Arc::clone(&keeper.store) as _, limit))
 }
 
 /// Carries out a command on a session that is kept: this one, or the last one of this folder. Its own folder counts.
@@ -109,6 +130,8 @@ pub(crate) async fn kept(line: String, session: Option<String>) -> Result<Exit, 
         interactive: false,
         which,
         fork: false,
+        given: Given::default(),
+        recorder: None,
     };
     let roster = Roster::new(&settings, None);
     Ok(run(&settings, &roster, cwd, job, keeper).await?.exit)
@@ -137,6 +160,10 @@ pub(crate) struct Job {
     pub(crate) which: Which,
     /// Whether that is copied first.
     pub(crate) fork: bool,
+    /// What the command line says of settings.
+    pub(crate) given: Given,
+    /// Keeps what goes over the wire.
+    pub(crate) recorder: Option<Arc<Recorder>>,
 }
 
 /// Runs a job to its end, output included, and leaves no process behind.
@@ -154,6 +181,8 @@ pub(crate) async fn run(
         session: session.clone(),
         require_done: job.require_done,
         interactive: job.interactive,
+        given: job.given.clone(),
+        recorder: job.recorder.clone(),
     };
     let service = Service::new(
         Arc::clone(&keeper.store) as _,
@@ -183,6 +212,9 @@ pub(crate) async fn run(
     };
     let ended = ending.map(|ending| runner.finish(ending, begun));
     service.close().await;
+    if let Some(recorder) = &job.recorder {
+        recorder.close().await;
+    }
     if past.is_none() && job.is_command {
         keeping::drop_unused(&keeper.store, &runner.session).await;
     }
@@ -432,7 +464,7 @@ impl Runner<'_> {
 }
 
 /// What a session that could not be used says, with its exit code.
-fn not_begun(error: ClientError) -> Problem {
+pub(crate) fn not_begun(error: ClientError) -> Problem {
     let exit = match &error {
         ClientError::Busy(_) | ClientError::QueueFull(_) | ClientError::CommandBusy { .. } => Exit::Busy,
         ClientError::Empty | ClientError::Unknown(_) | ClientError::CommandUsage(_) => Exit::Usage,

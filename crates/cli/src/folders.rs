@@ -97,6 +97,11 @@ impl Folders {
         self.data.join("trust.json")
     }
 
+    /// What is kept of workspaces so that files can be taken back.
+    pub(crate) fn checkpoints(&self) -> PathBuf {
+        self.data.join("checkpoints")
+    }
+
     /// The long outputs of all sessions, each in a folder of its own.
     pub(crate) fn outputs(&self) -> PathBuf {
         self.state.join("outputs")

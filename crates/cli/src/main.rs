@@ -16,6 +16,7 @@ mod exec;
 mod exit;
 mod folders;
 mod grants;
+mod instructions;
 mod keeping;
 mod output;
 mod permissions;
@@ -23,10 +24,13 @@ mod prompt;
 mod reach;
 mod reload;
 mod remembered;
+mod replay;
 mod roster;
 mod sandbox;
+mod session_bench;
 mod sessions;
 mod settings;
+mod settings_again;
 mod signals;
 mod sim;
 mod terminal;
@@ -108,6 +112,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
             let line = if force { "/redo --force" } else { "/redo" };
             exec::kept(line.to_owned(), of.session).await
         }
+        Command::Replay(options) => replay::replay(&options).await,
         Command::Db { command } => db::command(&command),
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,

@@ -104,12 +104,7 @@ struct Bench {
 
 impl Bench {
     fn new(settings: &Settings, cwd: &Path) -> Result<Self, Problem> {
-        let purpose = Purpose {
-            cwd: cwd.to_owned(),
-            session: "permissions".into(),
-            require_done: true,
-            interactive: true,
-        };
+        let purpose = Purpose::looking(cwd, "permissions");
         Ok(Self {
             tools: tools(settings, &purpose)?.0.tools().clone(),
             policy: policy(settings),

@@ -76,6 +76,11 @@ impl Workbench {
         });
     }
 
+    /// The next turn tells the user this, too.
+    pub(crate) fn notify(&mut self, notices: Vec<String>) {
+        self.notices.extend(notices);
+    }
+
     /// Looks at the files again. The second value is what the user should know.
     pub(crate) fn refresh(&mut self) -> (Offer, Vec<String>) {
         let news = self.files.refresh();

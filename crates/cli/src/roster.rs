@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use windlass_api::FailureKind;
 use windlass_core::clock::{Clock, SystemClock};
+use windlass_core::log::SharedTape;
 use windlass_core::provider::{Provider, ProviderErrorKind};
 use windlass_providers::preset::{Preset, presets};
 use windlass_service::{ChooseError, Chosen, ModelChoice, Models, NotReady, Titles};
@@ -22,6 +23,8 @@ pub(crate) struct Roster {
     settings: Arc<Settings>,
     now: Arc<Mutex<Now>>,
     remembered: Option<Remembered>,
+    /// Keeps what goes over the wire.
+    tape: Option<SharedTape>,
     clock: Arc<dyn Clock>,
 }
 
@@ -56,8 +59,14 @@ impl Roster {
             settings: Arc::clone(settings),
             now: Arc::default(),
             remembered,
+            tape: None,
             clock: Arc::new(SystemClock::default()),
         }
+    }
+
+    /// The same with everything kept that goes over the wire. Before a line is open.
+    pub(crate) fn recorded(self, tape: Option<SharedTape>) -> Self {
+        Self { tape, ..self }
     }
 
     /// The same with a line that is open already.
@@ -109,7 +118,7 @@ impl Roster {
     }
 
     async fn open(&self, settings: &Settings) -> Result<Arc<Line>, Problem> {
-        let connection = connect(settings, &environment::var).await?;
+        let connection = connect(settings, &environment::var, self.tape.as_ref()).await?;
         check_cost_limit(settings, &connection)?;
         Ok(self.line(connection))
     }
@@ -299,7 +308,9 @@ impl TitleModel {
             }
         }
         settings.agent.reasoning = Reasoning::Off;
-        connect(&settings, &environment::var).await.ok()
+        connect(&settings, &environment::var, self.roster.tape.as_ref())
+            .await
+            .ok()
     }
 }
 

@@ -3,6 +3,7 @@
 mod cost;
 mod delete;
 mod export;
+mod fixture;
 mod import;
 mod list;
 mod show;

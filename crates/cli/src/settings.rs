@@ -151,6 +151,26 @@ fn read_project(folders: &Folders, project: &Project, user_file: &Path, layers: 
     }
 }
 
+/// The keys whose value is another one, each with its new assignment.
+pub(crate) fn changes(before: &Settings, after: &Settings) -> Vec<(String, String)> {
+    let old = |key: &str| before.origins.iter().find(|entry| entry.key == key);
+    let mut changes: Vec<(String, String)> = after
+        .origins
+        .iter()
+        .filter(|entry| old(&entry.key).is_none_or(|old| old.value != entry.value))
+        .map(|entry| (entry.key.clone(), show::assignment(entry)))
+        .collect();
+    let is_gone = |entry: &&Effective| !after.origins.iter().any(|new| new.key == entry.key);
+    changes.extend(
+        before
+            .origins
+            .iter()
+            .filter(is_gone)
+            .map(|entry| (entry.key.clone(), format!("{} is gone", entry.key))),
+    );
+    changes
+}
+
 /// What a project's file would set.
 pub(crate) struct Preview {
     /// Lines of TOML.

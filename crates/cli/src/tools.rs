@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use windlass_core::id::{CallId, SessionId};
+use windlass_core::id::CallId;
 use windlass_core::tool::{Person, Progress, ToolContext};
 use windlass_tools::declared::{Declarations, Paths, Source};
 
@@ -31,12 +31,7 @@ pub(crate) async fn command(command: ToolsCommand) -> Result<Exit, Problem> {
 }
 
 fn purpose() -> Result<Purpose, Problem> {
-    Ok(Purpose {
-        cwd: working_directory(None)?,
-        session: SessionId::from("tools"),
-        require_done: true,
-        interactive: true,
-    })
+    Ok(Purpose::looking(&working_directory(None)?, "tools"))
 }
 
 /// The tools here. What is wrong with files, or not in effect, is told.

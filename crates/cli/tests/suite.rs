@@ -18,6 +18,7 @@ mod suite {
     mod mishaps;
     mod outputs;
     mod permissions;
+    mod replay;
     mod scenarios;
     mod sessions;
     mod slash;
@@ -27,4 +28,5 @@ mod suite {
     mod terminal;
     mod trust;
     mod turn;
+    mod undo;
 }

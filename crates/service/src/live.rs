@@ -8,6 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use windlass_api::{ClientError, Event, OnBusy, SessionEvent, SessionInfo, Submission};
+use windlass_core::compact::estimate_tokens;
+use windlass_core::context::trim;
 use windlass_core::event::{FailureKind, Waiting};
 use windlass_core::id::MessageId;
 use windlass_core::log::{Durability, History, Lease, LogError, Opened, recover};
@@ -215,11 +217,15 @@ impl Live {
             Ok(work) => work,
             Err(why) => return self.end(not_ready(why)).await,
         };
+        let mut work = work;
         for message in work.setup.notices.clone() {
             let _ = self
                 .sink
                 .store(vec![Event::Warning { message }], Durability::Process)
                 .await;
+        }
+        if let Err(error) = self.trim(&mut work).await {
+            return self.end(not_stored(&error.to_string())).await;
         }
         let running = Running {
             cancel: work.cancel.clone(),
@@ -246,6 +252,32 @@ impl Live {
             steering: Steering::default(),
             cancel: CancellationToken::new(),
         })
+    }
+
+    /// SES-13: drops the oldest exchanges of a conversation that is longer than it may be.
+    async fn trim(&mut self, work: &mut Work) -> Result<(), LogError> {
+        let most = work.setup.limits.max_conversation_messages;
+        let Some(begin) = trim(&self.history, most) else {
+            return Ok(());
+        };
+        let kept = self.history.split_off(begin);
+        let before = estimate_tokens(&self.history) + estimate_tokens(&kept);
+        let events = vec![
+            Event::Warning {
+                message: format!(
+                    "the conversation has more than {most} messages: the oldest {begin} are no longer sent; they stay in \
+                     the record"
+                ),
+            },
+            Event::Session(SessionEvent::Compaction {
+                before,
+                after: estimate_tokens(&kept),
+                history: kept.iter().map(|message| message.id.clone()).collect(),
+            }),
+        ];
+        self.history = kept;
+        work.history = self.history.clone();
+        self.sink.store(events, Durability::Process).await
     }
 
     /// Goes back, or forward again, to how the conversation stood after an entry.

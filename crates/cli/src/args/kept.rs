@@ -117,6 +117,9 @@ pub(crate) struct ExportOptions {
     /// Replace the file
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
+    /// Make a test of it in this new folder: a script for the simulated model, and `run.sh` that runs the session again
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["format", "output"])]
+    pub(crate) fixture: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -250,4 +253,34 @@ impl BackOptions {
         let force = if self.force { " --force" } else { "" };
         (format!("{command}{conversation}{force}"), self.of.session)
     }
+}
+
+/// What the help of `windlass replay` adds.
+pub(crate) const REPLAY_SESSION_HELP: &str = "\
+The loop runs again as it did: a recording answers in place of the model, and tools are not run, their results come from
+the log. Every request must be what was sent, byte for byte, and the conversation must come out the same. Nothing leaves
+this machine, and nothing is changed.
+
+Requests are numbered from 1, as `windlass sessions show` counts model calls.
+
+Exit codes:
+  0    everything is the same
+  1    something is different: the first difference is named
+  2    no such session or request, or nothing was recorded of it";
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplaySessionOptions {
+    /// The session: its id, the beginning of it, or its name
+    pub(crate) session: String,
+    /// Stop after this request
+    #[arg(long, value_name = "N", conflicts_with = "fork_at")]
+    pub(crate) to: Option<usize>,
+    /// Do not replay, but begin a new session from where this request was sent
+    #[arg(long, value_name = "N")]
+    pub(crate) fork_at: Option<usize>,
+    /// Go on there with another input: this text, or what you write in your editor
+    #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "", requires = "fork_at")]
+    pub(crate) edit: Option<String>,
+    #[command(flatten)]
+    pub(crate) settings: super::SettingsOptions,
 }

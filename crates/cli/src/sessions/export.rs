@@ -11,6 +11,7 @@ use windlass_core::log::{Entry, Sessions, recover};
 use windlass_service::past::{Exported, markdown, record};
 use windlass_store::SqliteStore;
 
+use super::fixture;
 use crate::args::{ExportFormat, ExportOptions};
 use crate::exit::{Exit, Problem};
 use crate::keeping::{find, problem};
@@ -21,6 +22,14 @@ use crate::terminal::{plain, tell};
 pub(super) async fn export(store: &SqliteStore, options: &ExportOptions) -> Result<Exit, Problem> {
     let info = find(store, &options.session).await?;
     let mut entries = record(store, &info.id).await.map_err(problem)?;
+    if let Some(folder) = &options.fixture {
+        let turns = fixture::write(folder, &info, &entries)?;
+        tell!(
+            "wrote a test of {turns} turns to {0}; run it with {0}/run.sh",
+            folder.display()
+        );
+        return Ok(Exit::Ok);
+    }
     let text = match options.format {
         ExportFormat::Json => json(info, entries)?,
         ExportFormat::Markdown => {

@@ -3,6 +3,7 @@
 //! Adding a key means adding an entry; everything else follows from it.
 
 mod agent;
+mod checkpoints;
 mod context;
 mod models;
 mod providers;
@@ -53,6 +54,7 @@ pub(crate) static SECTIONS: &[&Section] = &[
     &context::SECTION,
     &security::SECTION,
     &session::SECTION,
+    &checkpoints::SECTION,
     &providers::SECTION,
     &models::SECTION,
 ];

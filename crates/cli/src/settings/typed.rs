@@ -69,6 +69,27 @@ pub(crate) struct SessionSettings {
     pub(crate) provider_persistence: bool,
     /// SES-6: the model that makes titles.
     pub(crate) title_model: Option<String>,
+    /// OBS-2: whether what goes over the wire is kept.
+    pub(crate) record: bool,
+    /// OBS-2: how much of it, in megabytes per session.
+    pub(crate) record_max_mb: u64,
+    /// SES-13: the most messages of a conversation; 0 for no limit.
+    pub(crate) max_conversation_messages: usize,
+    /// What is kept for taking files back.
+    pub(crate) checkpoints: CheckpointSettings,
+}
+
+/// SES-11: what is kept for taking files back.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct CheckpointSettings {
+    /// Whether anything is.
+    pub(crate) enabled: bool,
+    /// Megabytes of one file.
+    pub(crate) max_file_mb: u64,
+    /// Megabytes of what version control ignores.
+    pub(crate) max_ignored_mb: u64,
+    /// Megabytes of a workspace.
+    pub(crate) max_total_mb: u64,
 }
 
 /// When and how far history is compacted.

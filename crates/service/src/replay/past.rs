@@ -105,7 +105,13 @@ impl Inbox for Past {
         let has_answer = lock(&self.again)
             .last()
             .is_some_and(|last| last.role == Role::Assistant);
-        let said = self.ahead().iter().take_while(|next| next.role == Role::User);
+        // A summary speaks as the user, and is made again by itself.
+        let is_summary = |message: &Message| {
+            let mut parts = message.parts.iter();
+            parts.any(|part| matches!(part, Part::Compaction(_)))
+        };
+        let ahead = self.ahead().iter();
+        let said = ahead.take_while(|next| next.role == Role::User && !is_summary(next));
         if has_answer {
             return Vec::new();
         }

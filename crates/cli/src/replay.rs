@@ -1,0 +1,300 @@
+//! `windlass replay`: drives a session again without a model, or goes on from the middle of it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use windlass_api::{Begin, Client, Event, Message, Part, Role, SessionId, SessionInfo};
+use windlass_core::clock::SystemClock;
+use windlass_core::log::{Entry, Exchange, Exchanges, Frame, SessionLog};
+use windlass_core::provider::Provider;
+use windlass_service::replay::{Players, Reel, Replay, TurnAgain, Verdict};
+use windlass_service::{Options, Service};
+use windlass_sim::{Brain, Recorded, SimHandle};
+use windlass_store::SqliteStore;
+
+use crate::args::{ExecOptions, ReplaySessionOptions, SessionOptions, SettingsOptions};
+use crate::assemble::{Purpose, RunWorkshop};
+use crate::connect::{connect_recorded, start_sim};
+use crate::exit::{Exit, Problem};
+use crate::keeping;
+use crate::roster::Roster;
+use crate::session_bench::around;
+use crate::settings::Settings;
+use crate::{environment, exec};
+
+/// Runs the command.
+pub(crate) async fn replay(options: &ReplaySessionOptions) -> Result<Exit, Problem> {
+    let store = Arc::new(keeping::store()?);
+    let info = keeping::find(&store, &options.session).await?;
+    let exchanges = store.exchanges(&info.id).await.map_err(keeping::problem)?;
+    if exchanges.is_empty() {
+        return Err(Problem::usage(format!(
+            "nothing was recorded of session {}: it was imported or copied, or `session.record` is off",
+            info.id
+        )));
+    }
+    if let Some(number) = options.to.or(options.fork_at)
+        && (number == 0 || number > exchanges.len())
+    {
+        return Err(Problem::usage(format!(
+            "there is no request {number}: {} were recorded of this session",
+            exchanges.len()
+        )));
+    }
+    let entries = store
+        .entries(&info.id, 0, usize::MAX)
+        .await
+        .map_err(keeping::problem)?;
+    match options.fork_at {
+        Some(number) => {
+            let exchange = exchanges.get(number - 1);
+            fork(store, &info, &entries, exchange, options).await
+        }
+        None => again(&store, &info, entries, exchanges, options).await,
+    }
+}
+
+/// Drives the session again and tells what came of it.
+async fn again(
+    store: &Arc<SqliteStore>,
+    info: &SessionInfo,
+    entries: Vec<Entry>,
+    exchanges: Vec<Exchange>,
+    options: &ReplaySessionOptions,
+) -> Result<Exit, Problem> {
+    let place = PathBuf::from(&info.place);
+    let settings = environment::settings(&options.settings, &place, Vec::new())?;
+    let reel = Arc::new(Reel::new(exchanges, options.to));
+    let players = Recording {
+        sim: start_sim(brain(Arc::clone(&reel))).await?,
+        store: Arc::clone(store),
+        settings: &settings,
+    };
+    let parts = around(&settings);
+    let replay = Replay {
+        session: info.id.clone(),
+        entries,
+        reel: Arc::clone(&reel),
+        limits: parts.limits,
+        middleware: parts.middleware,
+        compactor: parts.compactor,
+        clock: Arc::new(SystemClock::default()),
+    };
+    let turns = replay
+        .run(&players)
+        .await
+        .map_err(|why| Problem::new(Exit::Failed, why))?;
+    tell(&turns, &reel).map_err(|error| Problem::new(Exit::BrokenPipe, error.to_string()))
+}
+
+/// The simulated model, answering from the recording.
+fn brain(reel: Arc<Reel>) -> Brain {
+    Brain::recording(move |request| {
+        let exchange = reel.play(&Bytes::copy_from_slice(request))?;
+        let answer = &exchange.answer;
+        Some(Recorded {
+            status: answer.status.unwrap_or(502),
+            form: answer.form.clone(),
+            body: answer.body.clone(),
+            is_cut: answer.cut.is_some(),
+        })
+    })
+}
+
+struct Recording<'a> {
+    sim: SimHandle,
+    store: Arc<SqliteStore>,
+    settings: &'a Settings,
+}
+
+#[async_trait]
+impl Players for Recording<'_> {
+    async fn provider(&self, name: &str, model: &str) -> Result<Arc<dyn Provider>, String> {
+        connect_recorded(self.settings, name, model, self.sim.url())
+            .await
+            .map_err(|problem| problem.to_string())
+    }
+
+    async fn frame(&self, exchange: &Exchange) -> Result<Frame, String> {
+        let digest = exchange.frame.as_deref();
+        let digest = digest.ok_or("the system prompt and the tools of this turn were not recorded")?;
+        let found = self
+            .store
+            .frame(digest)
+            .await
+            .map_err(|error| error.to_string())?;
+        found.ok_or_else(|| "the system prompt and the tools of this turn are gone from the store".to_owned())
+    }
+}
+
+fn tell(turns: &[TurnAgain], reel: &Reel) -> std::io::Result<Exit> {
+    let mut out = std::io::stdout().lock();
+    let mut exit = Exit::Ok;
+    for (number, turn) in turns.iter().enumerate() {
+        let verdict = match &turn.verdict {
+            Verdict::Same => "the same".to_owned(),
+            Verdict::NotRecorded => "not recorded".to_owned(),
+            Verdict::Stopped => "stopped here".to_owned(),
+            Verdict::Different(why) => {
+                exit = Exit::Failed;
+                format!("different: {why}")
+            }
+        };
+        let requests = match turn.requests {
+            1 => "1 request".to_owned(),
+            many => format!("{many} requests"),
+        };
+        writeln!(
+            out,
+            "turn {:<3} {requests:<13} {verdict}   {}",
+            number + 1,
+            turn.prompt
+        )?;
+    }
+    let (played, all) = (reel.played(), reel.exchanges().len());
+    let is_whole = turns.iter().all(|turn| turn.verdict == Verdict::Same);
+    match exit {
+        Exit::Ok if !is_whole => writeln!(
+            out,
+            "{played} of {all} recorded requests were sent again, byte for byte the same"
+        )?,
+        Exit::Ok => writeln!(
+            out,
+            "{played} of {all} recorded requests were sent again, byte for byte the same; the history is the same"
+        )?,
+        _ => writeln!(out, "{played} of {all} recorded requests were the same")?,
+    }
+    Ok(exit)
+}
+
+/// A new session that begins with everything before a request; with another input, if one is given.
+async fn fork(
+    store: Arc<SqliteStore>,
+    info: &SessionInfo,
+    entries: &[Entry],
+    exchange: Option<&Exchange>,
+    options: &ReplaySessionOptions,
+) -> Result<Exit, Problem> {
+    let last = exchange.and_then(|exchange| exchange.last.as_ref());
+    let message = |entry: &Entry| match &entry.event {
+        Event::Message { message } => Some(Arc::clone(message)),
+        _ => None,
+    };
+    let Some(place) = entries
+        .iter()
+        .position(|entry| message(entry).is_some_and(|message| Some(&message.id) == last))
+    else {
+        let why = "this request was about no message of the log, such as a summary; take the one before or after it";
+        return Err(Problem::usage(why));
+    };
+    let before = entries.get(..=place).unwrap_or_default();
+    let input = before.iter().rev().find_map(|entry| {
+        message(entry)
+            .filter(|message| message.role == Role::User)
+            .map(|message| (entry.seq, message))
+    });
+    let (after, text) = match (&options.edit, input) {
+        (None, _) => (before.last().map_or(0, |entry| entry.seq), None),
+        (Some(text), Some((seq, old))) => (seq.saturating_sub(1), Some(edited(text, &old).await?)),
+        (Some(_), None) => return Err(Problem::usage("there is no input before this request to edit")),
+    };
+    let settings = environment::settings(&options.settings, Path::new(&info.place), Vec::new())?;
+    let id = copy(store, info, after, settings).await?;
+    match text {
+        None => {
+            let mut out = std::io::stdout().lock();
+            let told = writeln!(
+                out,
+                "{id}\nA new session begins where request {} was sent; go on with\n  windlass exec --resume {id} \"…\"",
+                options.fork_at.unwrap_or_default()
+            );
+            told.map_err(|error| Problem::new(Exit::BrokenPipe, error.to_string()))?;
+            Ok(Exit::Ok)
+        }
+        Some(text) => {
+            // Whoever was asked then is asked again.
+            let asked = exchange.map(|exchange| (exchange.provider.clone(), exchange.model.clone()));
+            let (provider, model) = asked.unzip();
+            let options = ExecOptions {
+                settings: SettingsOptions {
+                    provider: options.settings.provider.clone().or(provider),
+                    model: options.settings.model.clone().or(model),
+                    ..options.settings.clone()
+                },
+                cd: Some(PathBuf::from(&info.place)),
+                session: SessionOptions {
+                    resume: Some(id.to_string()),
+                    ..SessionOptions::default()
+                },
+                ..ExecOptions::default()
+            };
+            Box::pin(exec::exec(&[text], &options)).await
+        }
+    }
+}
+
+async fn copy(
+    store: Arc<SqliteStore>,
+    info: &SessionInfo,
+    after: u64,
+    settings: Settings,
+) -> Result<SessionId, Problem> {
+    let id = SessionId::generate();
+    let settings = Arc::new(settings);
+    let purpose = Purpose::looking(Path::new(&info.place), id.as_str());
+    let workshop = RunWorkshop::new(&settings, &Roster::new(&settings, None), purpose)?;
+    let service = Service::new(
+        store as _,
+        Arc::new(workshop),
+        Arc::new(SystemClock::default()),
+        SqliteStore::owner(),
+        Options::default(),
+    );
+    let begin = Begin::Fork {
+        of: info.id.clone(),
+        after: Some(after),
+        id: Some(id),
+    };
+    let made = service.begin(begin).await.map_err(exec::not_begun);
+    service.close().await;
+    Ok(made?.id)
+}
+
+/// The new text: as given, or from an editor that is shown the old one.
+async fn edited(text: &str, old: &Message) -> Result<String, Problem> {
+    if !text.is_empty() {
+        return Ok(text.to_owned());
+    }
+    let old = old.parts.iter().find_map(|part| match part {
+        Part::Text(text) if !text.is_surroundings() => Some(text.text.clone()),
+        _ => None,
+    });
+    let editor = ["VISUAL", "EDITOR"].into_iter().find_map(environment::var);
+    let Some(editor) = editor else {
+        return Err(Problem::usage(
+            "--edit: give the new text, or set VISUAL or EDITOR to be shown the old one",
+        ));
+    };
+    let failed = |error: std::io::Error| Problem::new(Exit::Failed, format!("{editor}: {error}"));
+    let file = tempfile::Builder::new()
+        .suffix(".md")
+        .tempfile()
+        .map_err(failed)?;
+    std::fs::write(file.path(), old.unwrap_or_default()).map_err(failed)?;
+    let status = tokio::process::Command::new("sh")
+        .arg("-c")
+        .arg(format!("{editor} \"$1\""))
+        .arg("sh")
+        .arg(file.path())
+        .status()
+        .await
+        .map_err(failed)?;
+    let text = std::fs::read_to_string(file.path()).map_err(failed)?;
+    if !status.success() || text.trim().is_empty() {
+        return Err(Problem::usage("nothing was written, so nothing was done"));
+    }
+    Ok(text)
+}

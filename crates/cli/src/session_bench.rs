@@ -1,0 +1,351 @@
+//! What one session works with, looked at again before every turn.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use windlass_core::checkpoint::Checkpoints;
+use windlass_core::clock::SystemClock;
+use windlass_core::compact::{AutoCompact, Compactor, Summarize};
+use windlass_core::dispatch::Execution;
+use windlass_core::id::SessionId;
+use windlass_core::middleware::Middleware;
+use windlass_core::permission::{Asker, Granting, Mode, Policy};
+use windlass_core::run::IncompleteWork;
+use windlass_core::turn::{Limits, OnMaxIterations};
+use windlass_service::{
+    Access, Bench, CallSettings, Defined, Models, NotReady, Recorder, Setup, Titles, ToolInfo, TurnStart,
+};
+use windlass_tools::{CheckpointLimits, Ground, TodoList, Tracker};
+
+use crate::assemble::{Purpose, grounded, policy};
+use crate::command_files::CommandFiles;
+use crate::environment;
+use crate::exit::Problem;
+use crate::grants::{GrantFile, NobodyNow, grant_line};
+use crate::instructions::Instructions;
+use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
+use crate::reload::{Workbench, source};
+use crate::roster::Roster;
+use crate::settings::{self, Settings, ToolExecution};
+use crate::settings_again::SettingsAgain;
+
+/// What a session works with.
+pub(crate) struct SessionBench {
+    session: SessionId,
+    roster: Roster,
+    titles: Option<Arc<dyn Titles>>,
+    tracker: Option<Tracker>,
+    commands: CommandFiles,
+    workbench: Workbench,
+    around: Around,
+    calls: CallSettings,
+    incomplete: Arc<OpenWork>,
+    reading: Reading,
+    /// Keeps lasting answers, where somebody is asked.
+    grants: Option<GrantFile>,
+    recorder: Option<Arc<Recorder>>,
+}
+
+/// What is around the iterations of a turn.
+#[derive(Clone)]
+pub(crate) struct Around {
+    pub(crate) limits: Limits,
+    pub(crate) max_output: Option<u64>,
+    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
+    pub(crate) compactor: Option<Arc<dyn Compactor>>,
+}
+
+/// CFG-2: what is read again before every turn.
+struct Reading {
+    settings: SettingsAgain,
+    instructions: Instructions,
+    /// The system prompt without instructions.
+    system: String,
+    require_done: bool,
+    /// The mode was set by hand, and stays.
+    has_mode: bool,
+}
+
+impl SessionBench {
+    /// Puts a session's parts together.
+    pub(crate) fn new(settings: &Arc<Settings>, roster: Roster, purpose: &Purpose) -> Result<Self, Problem> {
+        let (mut workbench, todos, ground) = grounded(settings, purpose)?;
+        let folders = environment::folders()?;
+        let mut instructions = Instructions::new(&folders, &purpose.cwd);
+        // That they are there is nothing new; that some are cut is.
+        let (_, cut) = instructions.refresh();
+        let system = system_prompt(settings, purpose.require_done);
+        workbench.set_system_prompt(format!("{system}{}", instructions.text()));
+        workbench.notify(cut);
+        let again = SettingsAgain::new(
+            purpose.given.clone(),
+            folders.clone(),
+            &purpose.cwd,
+            Arc::clone(settings),
+        );
+        let grants = || -> Result<GrantFile, Problem> { Ok(GrantFile::new(&folders.data)) };
+        Ok(Self {
+            session: purpose.session.clone(),
+            titles: roster.titles(),
+            roster,
+            tracker: tracker(settings, &ground, purpose)?,
+            commands: CommandFiles::new(folders.clone(), &purpose.cwd),
+            around: around(settings),
+            calls: CallSettings {
+                execution: workbench.execution(),
+                // Whoever is asked is known when the session is.
+                approver: Arc::new(NobodyNow(grants()?)),
+                mode: execution(settings.tools.execution),
+                timeout: settings.tools.timeout,
+                max_result_chars: settings.tools.max_tool_result_chars,
+                outputs: workbench.outputs().map(|store| store as _),
+                retry_transient: settings.tools.retry_transient,
+                policy: policy(settings),
+            },
+            workbench,
+            incomplete: Arc::new(OpenWork {
+                todos,
+                require_done: purpose.require_done,
+            }),
+            reading: Reading {
+                settings: again,
+                instructions,
+                system,
+                require_done: purpose.require_done,
+                has_mode: false,
+            },
+            grants: purpose.interactive.then(grants).transpose()?,
+            recorder: purpose.recorder.clone(),
+        })
+    }
+
+    /// Somebody is there who can be asked.
+    pub(crate) fn ask(&mut self, asker: Arc<dyn Asker>) {
+        if let Some(grants) = self.grants.take() {
+            self.calls.approver = Arc::new(Granting::new(asker, Box::new(grants)));
+        }
+    }
+
+    /// Reads again what changed. What the user should know.
+    fn reread(&mut self) -> Vec<String> {
+        let (settings, mut notices) = self.reading.settings.refresh();
+        let (changed, more) = self.reading.instructions.refresh();
+        if let Some(settings) = &settings {
+            self.around = around(settings);
+            let policy = policy(settings);
+            let mode = if self.reading.has_mode {
+                self.calls.policy.mode
+            } else {
+                policy.mode
+            };
+            self.calls = CallSettings {
+                policy: Policy { mode, ..policy },
+                mode: execution(settings.tools.execution),
+                timeout: settings.tools.timeout,
+                max_result_chars: settings.tools.max_tool_result_chars,
+                retry_transient: settings.tools.retry_transient,
+                ..self.calls.clone()
+            };
+            self.reading.system = system_prompt(settings, self.reading.require_done);
+        }
+        if !changed.is_empty() {
+            notices.push(format!("instructions read anew: {}", changed.join(", ")));
+        }
+        notices.extend(more);
+        if settings.is_some() || !changed.is_empty() {
+            let instructions = self.reading.instructions.text();
+            self.workbench
+                .set_system_prompt(format!("{}{instructions}", self.reading.system));
+        }
+        notices
+    }
+}
+
+#[async_trait]
+impl Bench for SessionBench {
+    async fn setup(&mut self, turn: &TurnStart) -> Result<Setup, NotReady> {
+        let line = self.roster.ready().await?;
+        let mut notices = self.reread();
+        let (offer, more) = self.workbench.refresh();
+        notices.extend(more);
+        notices.extend(line.take_notices());
+        let mut tools = offer.tools;
+        if let (Some(tracker), Some(message)) = (&self.tracker, &turn.message) {
+            notices.extend(tracker.begin_turn(message.clone(), turn.prompt.clone()).await);
+            tools = tracker.wrap(&tools);
+        }
+        if let Some(recorder) = &self.recorder {
+            recorder.frame(&self.session, &offer.prefix, self.around.max_output);
+        }
+        let around = self.around.clone();
+        Ok(Setup {
+            provider: Arc::clone(&line.provider),
+            tools,
+            prefix: offer.prefix,
+            limits: around.limits,
+            max_output: around.max_output,
+            calls: CallSettings {
+                execution: offer.execution,
+                ..self.calls.clone()
+            },
+            middleware: around.middleware,
+            compactor: around.compactor,
+            incomplete: Some(Arc::clone(&self.incomplete) as _),
+            titles: self.titles.clone(),
+            notices,
+        })
+    }
+
+    fn checkpoints(&self) -> Option<Arc<dyn Checkpoints>> {
+        let tracker = self.tracker.clone()?;
+        Some(Arc::new(tracker))
+    }
+
+    fn models(&mut self) -> &mut dyn Models {
+        &mut self.roster
+    }
+
+    fn access(&mut self) -> &mut dyn Access {
+        self
+    }
+
+    fn defined(&mut self) -> Defined {
+        self.commands.read()
+    }
+}
+
+impl Access for SessionBench {
+    fn tools(&mut self) -> Vec<ToolInfo> {
+        let specs = self.workbench.tools().specs().into_iter();
+        let tool = |spec: windlass_core::tool::ToolSpec| ToolInfo {
+            source: source(self.workbench.declared(), &spec.name).to_owned(),
+            name: spec.name,
+            description: spec.description,
+        };
+        specs.map(tool).collect()
+    }
+
+    fn policy(&self) -> Policy {
+        self.calls.policy.clone()
+    }
+
+    fn set_mode(&mut self, mode: Mode) {
+        self.calls.policy.mode = mode;
+        self.reading.has_mode = true;
+    }
+
+    fn granted(&self) -> Vec<String> {
+        let read = environment::folders().and_then(|folders| GrantFile::new(&folders.data).read());
+        match read {
+            Ok(grants) => grants.iter().map(grant_line).collect(),
+            Err(problem) => vec![problem.to_string()],
+        }
+    }
+}
+
+fn system_prompt(settings: &Settings, require_done: bool) -> String {
+    let mut system = settings
+        .agent
+        .system_prompt
+        .clone()
+        .unwrap_or_else(|| SYSTEM_PROMPT.to_owned());
+    if require_done {
+        system.push_str(REQUIRE_DONE);
+    }
+    system
+}
+
+/// SES-11: who follows what calls change; nobody when that is off.
+fn tracker(settings: &Settings, ground: &Ground, purpose: &Purpose) -> Result<Option<Tracker>, Problem> {
+    let wanted = &settings.agent.session.checkpoints;
+    if !wanted.enabled {
+        return Ok(None);
+    }
+    let bytes = |megabytes: u64| megabytes.saturating_mul(1 << 20);
+    let limits = CheckpointLimits {
+        file: bytes(wanted.max_file_mb),
+        ignored: bytes(wanted.max_ignored_mb),
+        total: bytes(wanted.max_total_mb),
+        ..CheckpointLimits::default()
+    };
+    let folder = environment::folders()?.checkpoints();
+    let clock = Arc::new(SystemClock::default());
+    Ok(Some(Tracker::new(
+        ground,
+        &folder,
+        &purpose.session,
+        clock,
+        limits,
+    )))
+}
+
+/// What the settings put around the iterations of a turn.
+pub(crate) fn around(settings: &Settings) -> Around {
+    let context = &settings.context;
+    let middleware: Vec<Arc<dyn Middleware>> = if context.auto_compact {
+        vec![Arc::new(AutoCompact {
+            threshold: context.hard_threshold,
+        })]
+    } else {
+        Vec::new()
+    };
+    let compactor: Option<Arc<dyn Compactor>> = context.auto_compact.then(|| {
+        Arc::new(Summarize {
+            keep_recent: context.keep_recent_messages,
+        }) as _
+    });
+    Around {
+        limits: limits(settings),
+        max_output: settings.agent.max_output_tokens,
+        middleware,
+        compactor,
+    }
+}
+
+fn limits(settings: &Settings) -> Limits {
+    let agent = &settings.agent;
+    Limits {
+        max_iterations: agent.max_iterations,
+        on_max_iterations: match agent.on_max_iterations {
+            settings::OnMaxIterations::Summary => OnMaxIterations::Summary,
+            settings::OnMaxIterations::Message => OnMaxIterations::Message,
+        },
+        max_cost_usd: agent.max_cost_usd,
+        max_incomplete_prompts: agent.max_incomplete_prompts,
+        max_conversation_messages: agent.session.max_conversation_messages,
+        ..Limits::default()
+    }
+}
+
+fn execution(mode: ToolExecution) -> Execution {
+    match mode {
+        ToolExecution::Auto => Execution::Auto,
+        ToolExecution::Parallel => Execution::Parallel,
+        ToolExecution::Sequential => Execution::Sequential,
+    }
+}
+
+/// Knows of open todos, and of a `done` that was not called.
+struct OpenWork {
+    todos: TodoList,
+    require_done: bool,
+}
+
+#[async_trait]
+impl IncompleteWork for OpenWork {
+    async fn prompt(&self, _answer: &str) -> Option<String> {
+        let open = self.todos.open();
+        if !open.is_empty() {
+            let list: Vec<_> = open.iter().map(|item| format!("- {item}")).collect();
+            return Some(format!(
+                "These items of your todo list are still open:\n{}\nFinish them, or update the list if they no longer apply.",
+                list.join("\n")
+            ));
+        }
+        self.require_done.then(|| {
+            "You answered without calling the done tool. If the work is finished and verified, call done with your \
+             final answer; otherwise go on."
+                .to_owned()
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! CFG-2: the settings of a session, read again between turns when a file of theirs changed.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::args::SettingsOptions;
+use crate::environment;
+use crate::exit::Problem;
+use crate::folders::Folders;
+use crate::settings::{Settings, changes};
+
+/// Settings that something is made from when a session begins: tools, walls, connections.
+const LATER: [&str; 12] = [
+    "provider",
+    "model",
+    "providers.",
+    "models.",
+    "retry.",
+    "timeouts.",
+    "session.",
+    "checkpoints.",
+    "security.network",
+    "security.allowed_paths",
+    "security.denied_paths",
+    "security.blocked_commands",
+];
+
+/// What the command line says of settings.
+#[derive(Clone, Default)]
+pub(crate) struct Given {
+    pub(crate) options: SettingsOptions,
+    pub(crate) flags: Vec<(&'static str, &'static str, String)>,
+}
+
+/// Reads settings again when their files changed.
+pub(crate) struct SettingsAgain {
+    given: Given,
+    folders: Folders,
+    cwd: PathBuf,
+    stamps: Vec<Stamp>,
+    now: Arc<Settings>,
+}
+
+/// A file and what tells one state of it from another; `None` when it is not there.
+type Stamp = (PathBuf, Option<(u64, i64, i64, u64)>);
+
+impl SettingsAgain {
+    /// The settings as they were just read.
+    pub(crate) fn new(given: Given, folders: Folders, cwd: &Path, now: Arc<Settings>) -> Self {
+        let mut again = Self {
+            given,
+            folders,
+            cwd: cwd.to_owned(),
+            stamps: Vec::new(),
+            now,
+        };
+        again.stamps = again.look();
+        again
+    }
+
+    /// The new settings, if there are some, and what the user should know. A file with a mistake changes nothing.
+    pub(crate) fn refresh(&mut self) -> (Option<Arc<Settings>>, Vec<String>) {
+        let stamps = self.look();
+        if stamps == self.stamps {
+            return (None, Vec::new());
+        }
+        self.stamps = stamps;
+        let read: Result<Settings, Problem> =
+            environment::settings(&self.given.options, &self.cwd, self.given.flags.clone());
+        let new = match read {
+            Ok(new) => new,
+            Err(problem) => {
+                let text = format!("{problem}\nthe settings stay as they last were right");
+                return (None, vec![text]);
+            }
+        };
+        let changed = changes(&self.now, &new);
+        if changed.is_empty() {
+            return (None, Vec::new());
+        }
+        let is_later = |key: &str| {
+            LATER
+                .iter()
+                .any(|name| key == *name || (name.ends_with('.') && key.starts_with(name)))
+        };
+        let (later, at_once): (Vec<_>, Vec<_>) = changed.into_iter().partition(|(key, _)| is_later(key));
+        let list = |changed: &[(String, String)]| {
+            let lines: Vec<&str> = changed.iter().map(|(_, line)| line.as_str()).collect();
+            lines.join(", ")
+        };
+        let mut notices = Vec::new();
+        if !at_once.is_empty() {
+            notices.push(format!("settings changed: {}", list(&at_once)));
+        }
+        if !later.is_empty() {
+            notices.push(format!(
+                "settings changed, from the next start on: {}",
+                list(&later)
+            ));
+        }
+        self.now = Arc::new(new);
+        (Some(Arc::clone(&self.now)), notices)
+    }
+
+    fn look(&self) -> Vec<Stamp> {
+        let user = self.given.options.config.clone();
+        let mut files = vec![
+            user.unwrap_or_else(|| self.folders.user_file()),
+            self.folders.trust_file(),
+        ];
+        files.extend(
+            self.folders
+                .project(&self.cwd)
+                .map(|project| project.config_file()),
+        );
+        let stamp = |path: PathBuf| {
+            let data = fs::metadata(&path).ok();
+            let data = data.map(|data| (data.size(), data.mtime(), data.mtime_nsec(), data.ino()));
+            (path, data)
+        };
+        files.into_iter().map(stamp).collect()
+    }
+}

@@ -1,0 +1,182 @@
+//! Files are taken back through the binary, also when it is killed in the middle.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_sim::{Reply, Wire};
+use windlass_testkit::{Output, Signal, Workspace, eventually};
+
+use super::support::{Dice, with_replies};
+
+fn run(workspace: &Workspace, args: &[&str]) -> Output {
+    workspace.run(args).output()
+}
+
+/// Everything below a folder: kinds, modes, contents.
+fn state(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let mut all = BTreeMap::new();
+    collect(folder, &mut all);
+    all
+}
+
+fn collect(folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let data = fs::symlink_metadata(&path).unwrap();
+        let mode = data.permissions().mode() & 0o7777;
+        let text = if data.is_symlink() {
+            format!("link {}", fs::read_link(&path).unwrap().display())
+        } else if data.is_dir() {
+            collect(&path, all);
+            format!("folder {mode:o}")
+        } else {
+            format!("file {mode:o} {}", String::from_utf8_lossy(&fs::read(&path).unwrap()))
+        };
+        all.insert(path, text);
+    }
+}
+
+const DEEDS: &str = "rm gone.txt; mv old.txt new.txt; echo more >> kept.txt; chmod 755 kept.txt; ln -s kept.txt link; \
+                     mkdir -p a/b; echo x > a/b/c; rm -r folder; echo file > folder";
+
+/// SES-11: what file tools and commands did in a turn is undone and done again exactly, turn by turn; what a turn did can
+/// be looked at; the conversation goes back with it when that is wished.
+#[test]
+fn turns_are_undone_and_done_again() {
+    let replies = [
+        Reply::call("write_file", json!({"path": "kept.txt", "content": "one\n"}))
+            .and_call("write_file", json!({"path": "deep/er/file.txt", "content": "deep\n"})),
+        Reply::text("wrote"),
+        Reply::call("bash", json!({"command": DEEDS})),
+        Reply::text("did"),
+        Reply::text("went on").forever(),
+    ];
+    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let root = workspace.path();
+    workspace.write("gone.txt", "gone\n");
+    workspace.write("old.txt", "old\n");
+    workspace.write("folder/inner.txt", "inner\n");
+    let first = state(&root);
+    run(&workspace, &["exec", "first"]).assert_code(0);
+    let second = state(&root);
+    run(&workspace, &["exec", "--continue", "--mode", "full", "second"]).assert_code(0);
+    let third = state(&root);
+    assert!(third.contains_key(&root.join("a/b/c")) && !third.contains_key(&root.join("gone.txt")));
+
+    let listed = run(&workspace, &["checkpoint", "list"]);
+    let lines: Vec<&str> = listed.assert_code(0).stdout.lines().collect();
+    assert_eq!(lines.len(), 2, "{listed}");
+    assert!(lines[0].contains("bash") && lines[0].contains("\"second\""), "{listed}");
+    let shown = run(&workspace, &["checkpoint", "show", "2"]);
+    for text in ["gone.txt: deleted", "kept.txt: modified", "+more", "folder: replaced"] {
+        assert!(shown.stdout.contains(text), "{text}: {shown}");
+    }
+
+    run(&workspace, &["undo"]).assert_code(0);
+    assert_eq!(state(&root), second);
+    run(&workspace, &["undo", "--conversation"]).assert_code(0);
+    assert_eq!(state(&root), first);
+    run(&workspace, &["undo"]).assert_code(1);
+    run(&workspace, &["redo"]).assert_code(0);
+    assert_eq!(state(&root), second);
+    run(&workspace, &["redo"]).assert_code(0);
+    assert_eq!(state(&root), third);
+    run(&workspace, &["redo"]).assert_code(1).assert_says("nothing was undone");
+    run(&workspace, &["checkpoint", "rewind", "1", "--conversation"]).assert_code(0);
+    assert_eq!(state(&root), first);
+    run(&workspace, &["exec", "--continue", "third"]).assert_code(0);
+    let outlines = sim.outlines();
+    let last = outlines.last().unwrap();
+    assert!(last.contains("third") && !last.contains("second") && !last.contains("wrote"), "{last}");
+    sim.assert_valid();
+    run(&workspace, &["checkpoint", "rewind", "9"]).assert_code(1).assert_says("there is no checkpoint 9");
+}
+
+/// SES-11: a file that somebody changed since is not overwritten, unless that is wished; then it can be brought back.
+#[test]
+fn somebody_elses_changes_are_not_lost() {
+    let replies = [
+        Reply::call("bash", json!({"command": "echo agent > a.txt; echo agent > b.txt"})),
+        Reply::text("done"),
+    ];
+    let (_sim, workspace) = with_replies(Wire::Chat, replies);
+    workspace.write("a.txt", "before\n");
+    run(&workspace, &["exec", "go"]).assert_code(0);
+    workspace.write("a.txt", "mine\n");
+    let refused = run(&workspace, &["undo"]);
+    refused.assert_code(1).assert_says("a.txt").assert_says("--force");
+    assert_eq!(workspace.read("a.txt"), "mine\n");
+    assert!(workspace.has("b.txt"), "nothing was done");
+    run(&workspace, &["undo", "--force"]).assert_code(0);
+    assert_eq!(workspace.read("a.txt"), "before\n");
+    assert!(!workspace.has("b.txt"));
+    run(&workspace, &["redo"]).assert_code(0);
+    assert_eq!(workspace.read("a.txt"), "mine\n");
+}
+
+/// SES-11: what is not covered is said, and nothing is kept when that is off.
+#[test]
+fn limits_are_said() {
+    let big = "head -c 2000000 /dev/zero | tr '\\\\0' x > big.txt; echo small > small.txt";
+    let replies = [
+        Reply::call("bash", json!({"command": big})),
+        Reply::text("done"),
+        Reply::call("bash", json!({"command": "echo x > off.txt"})),
+        Reply::text("done"),
+    ];
+    let (_sim, workspace) = with_replies(Wire::Responses, replies);
+    run(&workspace, &["exec", "-c", "checkpoints.max_file_mb=1", "go"]).assert_code(0);
+    let undone = run(&workspace, &["undo"]);
+    undone.assert_code(0);
+    assert!(undone.stdout.contains("big.txt: larger than the limit for one file"), "{undone}");
+    assert!(workspace.has("big.txt") && !workspace.has("small.txt"));
+    run(&workspace, &["exec", "-c", "checkpoints.enabled=false", "off"]).assert_code(0);
+    let none = run(&workspace, &["undo"]);
+    none.assert_code(1).assert_says("There is nothing to undo");
+    assert!(workspace.has("off.txt"));
+}
+
+/// SES-11: a process that is killed in the middle of an undo leaves nothing half done once the session is looked at again.
+#[test]
+fn a_killed_undo_is_finished() {
+    let replies = [
+        Reply::call(
+            "bash",
+            json!({"command": "for n in $(seq 400); do echo $n > new$n.txt; rm -f old$n.txt; done"}),
+        ),
+        Reply::text("done"),
+    ];
+    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    for number in 1..=400 {
+        workspace.write(&format!("old{number}.txt"), &format!("old {number}\n"));
+    }
+    let before = state(&workspace.path());
+    run(&workspace, &["exec", "--mode", "full", "go"]).assert_code(0);
+    let after = state(&workspace.path());
+    assert_eq!(after.len(), 400);
+    let mut dice = Dice::new(11);
+    let mut halves = 0;
+    for _ in 0..14 {
+        let undo = workspace.run(&["undo"]).start();
+        eventually(Duration::from_millis(4 + dice.roll(60)), || false);
+        undo.signal(Signal::KILL);
+        drop(undo.output());
+        let now = state(&workspace.path());
+        halves += u32::from(now != before && now != after);
+        // Whoever looks at the checkpoints finishes what was begun.
+        let listed = run(&workspace, &["checkpoint", "list"]);
+        let is_undone = listed.assert_code(0).stdout.contains("undone");
+        let now = state(&workspace.path());
+        assert_eq!(now == before, is_undone, "{listed}");
+        assert!(now == before || now == after, "{listed}");
+        if is_undone {
+            run(&workspace, &["redo"]).assert_code(0);
+            assert_eq!(state(&workspace.path()), after);
+        }
+    }
+    assert!(halves < 14, "every undo was cut in two");
+}
