@@ -17,7 +17,9 @@ mod suite {
     mod limits;
     mod mishaps;
     mod outputs;
+    mod paths;
     mod permissions;
+    mod reload;
     mod replay;
     mod scenarios;
     mod sessions;

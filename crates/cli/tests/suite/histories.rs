@@ -310,7 +310,7 @@ fn origin(wire: Wire, text: &str, calls: &[(CallId, &str)]) -> Origin {
     }
 }
 
-fn history() -> impl Strategy<Value = Vec<Message>> {
+pub(super) fn history() -> impl Strategy<Value = Vec<Message>> {
     let piece = prop_oneof![
         any_message().prop_map(|message| vec![message]),
         exchange(),

@@ -49,14 +49,19 @@ fn a_session_comes_out_the_same() {
         let text = &replayed.assert_code(0).stdout;
         assert_eq!(text.matches("the same   ").count(), 2, "{wire:?}: {replayed}");
         assert!(
-            text.contains(&format!("{asked} of {asked} recorded requests were sent again, byte for byte the same")),
+            text.contains(&format!(
+                "{asked} of {asked} recorded requests were sent again, byte for byte the same"
+            )),
             "{wire:?}: {replayed}"
         );
         assert_eq!(sim.count(), asked, "nobody was asked");
         assert!(!workspace.has("a.txt"), "nothing was run");
         let part = run(&workspace, &["replay", &session(&workspace), "--to", "2"]);
         part.assert_code(0);
-        assert!(part.stdout.contains("stopped here") && part.stdout.contains("2 of "), "{part}");
+        assert!(
+            part.stdout.contains("stopped here") && part.stdout.contains("2 of "),
+            "{part}"
+        );
     }
 }
 
@@ -65,13 +70,25 @@ fn a_session_comes_out_the_same() {
 fn compaction_is_driven_again() {
     let long = "word ".repeat(3_000);
     let calls = (0..6).map(|number| {
-        Reply::call("write_file", json!({"path": format!("{number}.txt"), "content": long}))
+        Reply::call(
+            "write_file",
+            json!({"path": format!("{number}.txt"), "content": long}),
+        )
     });
     let (_sim, workspace) = with_replies(Wire::Anthropic, calls.chain([Reply::text("an answer").forever()]));
     let window = ["-c", "models.sim-1.context_window=16000"];
-    let first = run(&workspace, &[&["exec", "-o", "stream-json"], &window[..], &["go"]].concat());
-    assert!(!first.assert_code(0).events_of("compaction").is_empty(), "{first}");
-    let replayed = run(&workspace, &[&["replay"], &window[..], &[&session(&workspace)]].concat());
+    let first = run(
+        &workspace,
+        &[&["exec", "-o", "stream-json"], &window[..], &["go"]].concat(),
+    );
+    assert!(
+        !first.assert_code(0).events_of("compaction").is_empty(),
+        "{first}"
+    );
+    let replayed = run(
+        &workspace,
+        &[&["replay"], &window[..], &[&session(&workspace)]].concat(),
+    );
     replayed.assert_code(0);
     assert!(replayed.stdout.contains("the history is the same"), "{replayed}");
 }
@@ -107,13 +124,22 @@ fn what_is_kept_is_private() {
     let (sim, workspace) = with_replies(Wire::Anthropic, replies);
     workspace.use_sim_with(&sim, Wire::Anthropic, "key_env = \"TEST_KEY\"\n");
     let exec = |args: &[&str]| {
-        let run = workspace.run(args).env("TEST_KEY", "sk-very-secret-key-1234567890");
+        let run = workspace
+            .run(args)
+            .env("TEST_KEY", "sk-very-secret-key-1234567890");
         run.output()
     };
     exec(&["exec", "my key is sk-very-secret-key-1234567890, is it good?"]).assert_code(0);
     let replayed = exec(&["replay", &session(&workspace)]);
     replayed.assert_code(0);
-    exec(&["exec", "--continue", "-c", "session.record_max_mb=1", &"long ".repeat(20_000)]).assert_code(0);
+    exec(&[
+        "exec",
+        "--continue",
+        "-c",
+        "session.record_max_mb=1",
+        &"long ".repeat(20_000),
+    ])
+    .assert_code(0);
     exec(&["exec", "-c", "session.record=false", "not kept"]).assert_code(0);
     let none = exec(&["replay", &session(&workspace)]);
     none.assert_code(2).assert_says("nothing was recorded");
@@ -137,14 +163,25 @@ fn a_session_goes_on_from_its_middle() {
     let forked = run(&workspace, &["replay", &id, "--fork-at", "3"]);
     let new = forked.assert_code(0).stdout.lines().next().unwrap().to_owned();
     let exported = run(&workspace, &["sessions", "export", &new]);
-    assert!(exported.stdout.contains("second") && !exported.stdout.contains("second answer"), "{exported}");
-    let edited = run(&workspace, &["replay", &id, "--fork-at", "3", "--edit", "something else"]);
+    assert!(
+        exported.stdout.contains("second") && !exported.stdout.contains("second answer"),
+        "{exported}"
+    );
+    let edited = run(
+        &workspace,
+        &["replay", &id, "--fork-at", "3", "--edit", "something else"],
+    );
     assert_eq!(edited.assert_code(0).stdout.trim(), "another answer");
     let outlines = sim.outlines();
     let last = outlines.last().unwrap();
-    assert!(last.contains("something else") && !last.contains("user second"), "{last}");
+    assert!(
+        last.contains("something else") && !last.contains("user second"),
+        "{last}"
+    );
     sim.assert_valid();
-    run(&workspace, &["replay", &id, "--fork-at", "9"]).assert_code(2).assert_says("there is no request 9");
+    run(&workspace, &["replay", &id, "--fork-at", "9"])
+        .assert_code(2)
+        .assert_says("there is no request 9");
     run(&workspace, &["replay", &id, "--edit", "x"]).assert_code(2);
 }
 
@@ -180,7 +217,15 @@ fn a_session_becomes_a_test() {
 fn recording_does_not_change_exports() {
     let (_sim, workspace) = with_replies(Wire::Chat, [Reply::text("yes")]);
     run(&workspace, &["exec", "first"]).assert_code(0);
-    let exported = run(&workspace, &["sessions", "export", "--format", "json", &session(&workspace)]);
+    let exported = run(
+        &workspace,
+        &["sessions", "export", "--format", "json", &session(&workspace)],
+    );
     let object: Value = exported.assert_code(0).json();
-    assert!(object["entries"].as_array().is_some_and(|entries| entries.len() >= 4), "{object}");
+    assert!(
+        object["entries"]
+            .as_array()
+            .is_some_and(|entries| entries.len() >= 4),
+        "{object}"
+    );
 }

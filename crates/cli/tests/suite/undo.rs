@@ -34,7 +34,10 @@ fn collect(folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
             collect(&path, all);
             format!("folder {mode:o}")
         } else {
-            format!("file {mode:o} {}", String::from_utf8_lossy(&fs::read(&path).unwrap()))
+            format!(
+                "file {mode:o} {}",
+                String::from_utf8_lossy(&fs::read(&path).unwrap())
+            )
         };
         all.insert(path, text);
     }
@@ -43,13 +46,18 @@ fn collect(folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
 const DEEDS: &str = "rm gone.txt; mv old.txt new.txt; echo more >> kept.txt; chmod 755 kept.txt; ln -s kept.txt link; \
                      mkdir -p a/b; echo x > a/b/c; rm -r folder; echo file > folder";
 
+/// Commands that remove files are blocked otherwise.
+const OPEN: &str = "security.blocked_commands=[]";
+
 /// SES-11: what file tools and commands did in a turn is undone and done again exactly, turn by turn; what a turn did can
 /// be looked at; the conversation goes back with it when that is wished.
 #[test]
 fn turns_are_undone_and_done_again() {
     let replies = [
-        Reply::call("write_file", json!({"path": "kept.txt", "content": "one\n"}))
-            .and_call("write_file", json!({"path": "deep/er/file.txt", "content": "deep\n"})),
+        Reply::call("write_file", json!({"path": "kept.txt", "content": "one\n"})).and_call(
+            "write_file",
+            json!({"path": "deep/er/file.txt", "content": "deep\n"}),
+        ),
         Reply::text("wrote"),
         Reply::call("bash", json!({"command": DEEDS})),
         Reply::text("did"),
@@ -63,16 +71,28 @@ fn turns_are_undone_and_done_again() {
     let first = state(&root);
     run(&workspace, &["exec", "first"]).assert_code(0);
     let second = state(&root);
-    run(&workspace, &["exec", "--continue", "--mode", "full", "second"]).assert_code(0);
+    run(
+        &workspace,
+        &["exec", "--continue", "--mode", "full", "-c", OPEN, "second"],
+    )
+    .assert_code(0);
     let third = state(&root);
     assert!(third.contains_key(&root.join("a/b/c")) && !third.contains_key(&root.join("gone.txt")));
 
     let listed = run(&workspace, &["checkpoint", "list"]);
     let lines: Vec<&str> = listed.assert_code(0).stdout.lines().collect();
     assert_eq!(lines.len(), 2, "{listed}");
-    assert!(lines[0].contains("bash") && lines[0].contains("\"second\""), "{listed}");
+    assert!(
+        lines[0].contains("bash") && lines[0].contains("\"second\""),
+        "{listed}"
+    );
     let shown = run(&workspace, &["checkpoint", "show", "2"]);
-    for text in ["gone.txt: deleted", "kept.txt: modified", "+more", "folder: replaced"] {
+    for text in [
+        "gone.txt: deleted",
+        "kept.txt: modified",
+        "+more",
+        "folder: replaced",
+    ] {
         assert!(shown.stdout.contains(text), "{text}: {shown}");
     }
 
@@ -85,22 +105,32 @@ fn turns_are_undone_and_done_again() {
     assert_eq!(state(&root), second);
     run(&workspace, &["redo"]).assert_code(0);
     assert_eq!(state(&root), third);
-    run(&workspace, &["redo"]).assert_code(1).assert_says("nothing was undone");
+    run(&workspace, &["redo"])
+        .assert_code(1)
+        .assert_says("nothing was undone");
     run(&workspace, &["checkpoint", "rewind", "1", "--conversation"]).assert_code(0);
     assert_eq!(state(&root), first);
     run(&workspace, &["exec", "--continue", "third"]).assert_code(0);
     let outlines = sim.outlines();
     let last = outlines.last().unwrap();
-    assert!(last.contains("third") && !last.contains("second") && !last.contains("wrote"), "{last}");
+    assert!(
+        last.contains("third") && !last.contains("second") && !last.contains("wrote"),
+        "{last}"
+    );
     sim.assert_valid();
-    run(&workspace, &["checkpoint", "rewind", "9"]).assert_code(1).assert_says("there is no checkpoint 9");
+    run(&workspace, &["checkpoint", "rewind", "9"])
+        .assert_code(1)
+        .assert_says("there is no checkpoint 9");
 }
 
 /// SES-11: a file that somebody changed since is not overwritten, unless that is wished; then it can be brought back.
 #[test]
 fn somebody_elses_changes_are_not_lost() {
     let replies = [
-        Reply::call("bash", json!({"command": "echo agent > a.txt; echo agent > b.txt"})),
+        Reply::call(
+            "bash",
+            json!({"command": "echo agent > a.txt; echo agent > b.txt"}),
+        ),
         Reply::text("done"),
     ];
     let (_sim, workspace) = with_replies(Wire::Chat, replies);
@@ -132,7 +162,12 @@ fn limits_are_said() {
     run(&workspace, &["exec", "-c", "checkpoints.max_file_mb=1", "go"]).assert_code(0);
     let undone = run(&workspace, &["undo"]);
     undone.assert_code(0);
-    assert!(undone.stdout.contains("big.txt: larger than the limit for one file"), "{undone}");
+    assert!(
+        undone
+            .stdout
+            .contains("big.txt: larger than the limit for one file"),
+        "{undone}"
+    );
     assert!(workspace.has("big.txt") && !workspace.has("small.txt"));
     run(&workspace, &["exec", "-c", "checkpoints.enabled=false", "off"]).assert_code(0);
     let none = run(&workspace, &["undo"]);
@@ -155,7 +190,7 @@ fn a_killed_undo_is_finished() {
         workspace.write(&format!("old{number}.txt"), &format!("old {number}\n"));
     }
     let before = state(&workspace.path());
-    run(&workspace, &["exec", "--mode", "full", "go"]).assert_code(0);
+    run(&workspace, &["exec", "--mode", "full", "-c", OPEN, "go"]).assert_code(0);
     let after = state(&workspace.path());
     assert_eq!(after.len(), 400);
     let mut dice = Dice::new(11);

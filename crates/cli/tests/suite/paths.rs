@@ -1,0 +1,207 @@
+//! Whatever is in the store, and by whatever path a session is gone on with, the next request is valid.
+
+use std::sync::{Arc, LazyLock};
+
+use proptest::prelude::*;
+use windlass_core::clock::Timestamp;
+use windlass_core::event::{Event, SessionEvent};
+use windlass_core::log::{Batch, NewSession, SessionLog};
+use windlass_core::message::{FinishReason, Message, Role};
+use windlass_sim::{Reply, Wire};
+use windlass_store::SqliteStore;
+use windlass_testkit::{WIRES, Workspace};
+
+use super::histories::history;
+use super::support::with_replies;
+
+static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| tokio::runtime::Runtime::new().unwrap());
+
+/// How a session is gone on with.
+#[derive(Debug, Clone, Copy)]
+enum Path {
+    /// As it was left, in the middle of a turn or after it.
+    Load,
+    /// In a copy.
+    Fork,
+    /// From how it stood earlier.
+    Rewind(u64),
+    /// With its oldest exchanges dropped.
+    Trim(u64),
+    /// After a summary was made.
+    Compact,
+    /// With another provider than before.
+    Switch(Wire),
+    /// After it was written to a file and read back.
+    Import,
+}
+
+fn paths() -> impl Strategy<Value = Path> {
+    prop_oneof![
+        Just(Path::Load),
+        Just(Path::Fork),
+        (0_u64..20).prop_map(Path::Rewind),
+        (1_u64..6).prop_map(Path::Trim),
+        Just(Path::Compact),
+        prop::sample::select(WIRES.to_vec()).prop_map(Path::Switch),
+        Just(Path::Import),
+    ]
+}
+
+/// Writes a session with these messages; some of them end a turn.
+async fn plant(workspace: &Workspace, messages: &[Message], path: Path) {
+    let file = workspace.home().join("data/windlass.db");
+    let store = SqliteStore::open(&file).unwrap();
+    let new = NewSession {
+        id: Some("planted".into()),
+        place: workspace.path().canonicalize().unwrap().display().to_string(),
+        time: Timestamp(1),
+        ..NewSession::default()
+    };
+    let opened = store.create(new, &SqliteStore::owner()).await.unwrap();
+    let mut events = Vec::new();
+    for (number, message) in messages.iter().enumerate() {
+        let message = Message {
+            session_id: "planted".into(),
+            ..message.clone()
+        };
+        let is_last_of_turn = message.role == Role::Assistant && number % 3 == 2;
+        events.push(Event::Message {
+            message: Arc::new(message),
+        });
+        if is_last_of_turn {
+            events.push(Event::Final {
+                content: "so".to_owned(),
+                finish: FinishReason::EndTurn,
+            });
+        }
+    }
+    if let Path::Rewind(to) = path {
+        let to = to.min(events.len() as u64);
+        events.push(Event::Session(SessionEvent::Rewind { to }));
+    }
+    let batch = Batch {
+        first_seq: 1,
+        events,
+        time: Timestamp(2),
+        ..Batch::default()
+    };
+    store.append(&opened.lease, batch).await.unwrap();
+    store.release(&opened.lease).await.unwrap();
+}
+
+fn live_through(messages: &[Message], wire: Wire, path: Path) -> Result<(), String> {
+    let (sim, workspace) = with_replies(wire, [Reply::text("an answer").forever()]);
+    RUNTIME.block_on(plant(&workspace, messages, path));
+    let most = match path {
+        Path::Trim(most) => format!("session.max_conversation_messages={most}"),
+        _ => "session.max_conversation_messages=0".to_owned(),
+    };
+    let mut session = "planted".to_owned();
+    let mut args = vec!["exec", "-c", &most, "-c", "agent.reasoning=off"];
+    match path {
+        Path::Fork => args.push("--fork"),
+        Path::Compact => {
+            // Whether there was anything to summarize does not matter here.
+            drop(
+                workspace
+                    .run(&["exec", "--resume", "planted", "/compact"])
+                    .output(),
+            );
+        }
+        Path::Switch(other) => workspace.use_sim(&sim, other),
+        Path::Import => {
+            let file = workspace.path().join("session.json").display().to_string();
+            let out = workspace
+                .run(&["sessions", "export", "planted", "--format", "json", "-o", &file])
+                .output();
+            out.assert_code(0);
+            let read = workspace.run(&["sessions", "import", &file]).output();
+            read.assert_code(0);
+            let listed = workspace
+                .run(&["sessions", "list", "--all", "--json"])
+                .output()
+                .json();
+            let ids = listed
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|info| info["id"].as_str().unwrap());
+            session = ids
+                .clone()
+                .find(|id| *id != "planted")
+                .unwrap_or("planted")
+                .to_owned();
+        }
+        _ => {}
+    }
+    args.extend(["--resume", &session, "and now?"]);
+    let output = workspace.run(&args).output();
+    if output.code != Some(0) || output.stdout != "an answer\n" {
+        return Err(format!("{path:?}: {output}"));
+    }
+    if let Some(violation) = sim
+        .requests()
+        .iter()
+        .find_map(|request| request.violation.clone())
+    {
+        let outlines = sim.outlines();
+        return Err(format!(
+            "{path:?}: {violation}\n{}",
+            outlines.last().cloned().unwrap_or_default()
+        ));
+    }
+    let asked = sim.outlines().pop().unwrap_or_default();
+    if asked.contains("and now?") {
+        Ok(())
+    } else {
+        Err(format!("{path:?}: the question is missing\n{asked}"))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, max_shrink_iters: 60, ..ProptestConfig::default() })]
+
+    /// CTX-6, LOOP-16, SES-13: whatever a store holds — calls without results, results without calls, half turns, foreign
+    /// parts — and by whatever path a session is gone on with — loaded, copied, rewound, trimmed, summarized, imported,
+    /// asked of another provider — what leaves is accepted by the strict validator, and the turn ends with an answer.
+    #[test]
+    fn every_path_leads_to_a_valid_request(
+        messages in history(),
+        wire in prop::sample::select(WIRES.to_vec()),
+        path in paths(),
+    ) {
+        let lived = live_through(&messages, wire, path);
+        prop_assert!(lived.is_ok(), "{}", lived.unwrap_err());
+    }
+}
+
+/// SES-13: over the limit the oldest exchanges go as a whole, that is said, and they stay in the record.
+#[test]
+fn the_oldest_exchanges_go_first() {
+    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("an answer").forever()]);
+    workspace.run(&["exec", "alpha"]).output().assert_code(0);
+    for prompt in ["beta", "gamma"] {
+        workspace
+            .run(&["exec", "--continue", prompt])
+            .output()
+            .assert_code(0);
+    }
+    let limit = "session.max_conversation_messages=4";
+    let trimmed = workspace
+        .run(&["exec", "--continue", "-c", limit, "delta"])
+        .output();
+    trimmed
+        .assert_code(0)
+        .assert_says("more than 4 messages: the oldest 4 are no longer sent");
+    let asked = sim.outlines().pop().unwrap();
+    assert!(asked.contains("gamma") && asked.contains("delta"), "{asked}");
+    assert!(!asked.contains("alpha") && !asked.contains("beta"), "{asked}");
+    let again = workspace.run(&["exec", "--continue", "epsilon"]).output();
+    again.assert_code(0);
+    assert!(
+        !sim.outlines().pop().unwrap().contains("alpha"),
+        "what went stays away"
+    );
+    let exported = workspace.run(&["sessions", "search", "alpha"]).output();
+    assert!(exported.assert_code(0).stdout.contains("[alpha]"), "{exported}");
+}
