@@ -245,6 +245,7 @@ fn the_keys_open_to_a_project_are_these() {
         "context.auto_compact",
         "context.hard_threshold",
         "context.keep_recent_messages",
+        "session.max_conversation_messages",
     ];
     assert_eq!(open, expected);
 }
