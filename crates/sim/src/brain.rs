@@ -25,7 +25,9 @@ enum Kind {
 
 /// What a recorded answer is served from: the bytes of a request give the answer that was recorded for them.
 #[derive(Clone)]
-pub struct Recording(Arc<dyn Fn(&[u8]) -> Option<Recorded> + Send + Sync>);
+pub struct Recording(Find);
+
+type Find = Arc<dyn Fn(&[u8]) -> Option<Recorded> + Send + Sync>;
 
 impl std::fmt::Debug for Recording {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

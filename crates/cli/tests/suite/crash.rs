@@ -14,7 +14,7 @@ use windlass_testkit::{Output, Running, Signal, SimServer, WIRES, Workspace, eve
 
 use super::support::{Dice, workspace};
 
-const RUNS: u64 = 60;
+const RUNS: u64 = 200;
 const SEED: u64 = 20_261_115;
 const THREADS: usize = 4;
 
