@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use windlass_api::SessionInfo;
 use windlass_core::id::SessionId;
+use windlass_core::log::Store;
 use windlass_core::permission::{Asker, Mode, Policy, Rule, Rules};
 use windlass_core::tool::ExecutionContext;
-use windlass_service::{Bench, Recorder, Workshop};
+use windlass_service::{Bench, Recorder, Workshop, recall_tool};
 use windlass_tools::declared::hex_digest;
 use windlass_tools::{FetchConfig, Ground, OutputStore, TodoList, ToolsConfig, builtin, child_environment};
 
@@ -34,6 +35,8 @@ pub(crate) struct Purpose {
     pub(crate) given: Given,
     /// Keeps what goes over the wire.
     pub(crate) recorder: Option<Arc<Recorder>>,
+    /// Where the session is kept, for reading back what is no longer sent.
+    pub(crate) store: Option<Arc<dyn Store>>,
 }
 
 impl Purpose {
@@ -46,6 +49,7 @@ impl Purpose {
             interactive: true,
             given: Given::default(),
             recorder: None,
+            store: None,
         }
     }
 }
@@ -79,7 +83,11 @@ pub(crate) fn grounded(
     };
     let files = ToolFiles::new(folders, &purpose.cwd);
     let execution = execution_context(purpose);
-    let workbench = Workbench::new(builtin(&config), config, files, execution)?;
+    let mut tools = builtin(&config);
+    if let Some(store) = &purpose.store {
+        tools.insert(recall_tool(Arc::clone(store), &purpose.session));
+    }
+    let workbench = Workbench::new(tools, config, files, execution)?;
     Ok((workbench, todos, ground))
 }
 

@@ -183,6 +183,7 @@ pub(crate) async fn run(
         interactive: job.interactive,
         given: job.given.clone(),
         recorder: job.recorder.clone(),
+        store: Some(Arc::clone(&keeper.store) as _),
     };
     let service = Service::new(
         Arc::clone(&keeper.store) as _,

@@ -15,6 +15,7 @@ mod fork;
 mod keyed;
 mod live;
 pub mod past;
+mod recall;
 mod recorder;
 pub mod replay;
 mod replies;
@@ -43,6 +44,7 @@ use self::commands::{Asked, Then};
 use self::feed::Feed;
 use self::keyed::Routed;
 use self::live::{Live, Order};
+pub use self::recall::recall_tool;
 pub use self::recorder::Recorder;
 use self::replies::Replies;
 pub use self::workshop::{

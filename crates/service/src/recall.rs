@@ -1,0 +1,211 @@
+//! CTX-15: `recall`, the tool that reads back, word for word, what a compaction took out of a conversation.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use windlass_api::{Event, Message, MessageId, Part, Role, SessionEvent, SessionId};
+use windlass_core::log::{Entry, History, LogError, Store};
+use windlass_core::tool::{AnyTool, Category, Tool, ToolContext, ToolError, ToolOutput, erase};
+
+use crate::past::record;
+
+/// How many lines are shown when the call does not say.
+const LINES: usize = 500;
+/// The most characters of an answer, so that it is not cut a second time.
+const MOST: usize = 30_000;
+
+/// Reads back what was left out of this conversation, word for word: by the ref of a note or a summary. Give `grep` to see
+/// only lines with a text.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecallInput {
+    /// What a note names as its ref.
+    #[serde(rename = "ref", alias = "reference", alias = "id")]
+    reference: String,
+    /// The first line, from 1.
+    #[serde(default)]
+    offset: Option<usize>,
+    /// How many lines; 500 by default.
+    #[serde(default)]
+    limit: Option<usize>,
+    /// Only lines with this text, whatever its case, with their numbers.
+    #[serde(default)]
+    grep: Option<String>,
+}
+
+struct Recall {
+    store: Arc<dyn Store>,
+    session: SessionId,
+}
+
+/// The tool for one session.
+pub fn recall_tool(store: Arc<dyn Store>, session: &SessionId) -> Arc<dyn AnyTool> {
+    erase(Recall {
+        store,
+        session: session.clone(),
+    })
+}
+
+impl Tool for Recall {
+    type Input = RecallInput;
+    const NAME: &'static str = "recall";
+
+    fn category(&self, _: &RecallInput) -> Category {
+        Category::Read
+    }
+
+    async fn run(&self, input: RecallInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let entries = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Err(ToolError::Canceled(String::new())),
+            entries = record(&*self.store, &self.session) => entries,
+        };
+        let entries = entries.map_err(|error: LogError| ToolError::Permanent(error.to_string()))?;
+        let Some(text) = find(&entries, input.reference.trim()) else {
+            return Err(ToolError::Invalid(format!(
+                "`ref`: nothing was left out under `{}`; notes and summaries in the conversation name theirs.",
+                input.reference
+            )));
+        };
+        page(&text, &input)
+    }
+}
+
+/// What a reference stands for, word for word.
+pub(crate) fn find(entries: &[Entry], reference: &str) -> Option<String> {
+    result(entries, reference).or_else(|| {
+        let place = entries.iter().position(|entry| is_message(entry, reference))?;
+        span(entries, place).or_else(|| match &entries.get(place)?.event {
+            Event::Message { message } => Some(written(std::slice::from_ref(message))),
+            _ => None,
+        })
+    })
+}
+
+fn is_message(entry: &Entry, reference: &str) -> bool {
+    matches!(&entry.event, Event::Message { message } if message.id.as_str() == reference)
+}
+
+/// The output of a call as it first was. An id can be used again: the last call counts.
+fn result(entries: &[Entry], call: &str) -> Option<String> {
+    let mut seen: HashSet<&MessageId> = HashSet::new();
+    let mut found = None;
+    for entry in entries {
+        let Event::Message { message } = &entry.event else {
+            continue;
+        };
+        // A later version of the same message may have a note in its place.
+        if message.role != Role::Tool || !seen.insert(&message.id) {
+            continue;
+        }
+        let own = message.results().find(|result| result.call_id.as_str() == call);
+        found = own.map(|result| result.content.clone()).or(found);
+    }
+    found
+}
+
+/// The messages that a summary stands for.
+fn span(entries: &[Entry], summary: usize) -> Option<String> {
+    let is_compaction =
+        |entry: &&Entry| matches!(entry.event, Event::Session(SessionEvent::Compaction { .. }));
+    let after = entries.get(summary..)?.iter().find(is_compaction)?;
+    let Event::Session(SessionEvent::Compaction { history, .. }) = &after.event else {
+        return None;
+    };
+    let before = History::read(entries.get(..summary)?).into_messages();
+    let kept: HashSet<&MessageId> = history.iter().collect();
+    // As they first were: a note may have taken the place of an output since.
+    let mut first: HashMap<&MessageId, &Arc<Message>> = HashMap::new();
+    for entry in entries {
+        if let Event::Message { message } = &entry.event {
+            first.entry(&message.id).or_insert(message);
+        }
+    }
+    let gone = before.iter().filter(|message| !kept.contains(&message.id));
+    let gone: Vec<Arc<Message>> = gone
+        .filter_map(|message| first.get(&message.id).map(|first| Arc::clone(first)))
+        .collect();
+    (!gone.is_empty()).then(|| written(&gone))
+}
+
+/// Messages as text, each under a heading, nothing cut.
+fn written(messages: &[Arc<Message>]) -> String {
+    let mut text = String::new();
+    for message in messages {
+        for part in &message.parts {
+            let (heading, content) = match part {
+                Part::Text(said) => (role(message.role).to_owned(), said.text.clone()),
+                Part::ToolCall(call) => (format!("call {} {}", call.id, call.name), call.input.clone()),
+                Part::ToolResult(result) => (
+                    format!("result {} {}", result.call_id, result.name),
+                    result.content.clone(),
+                ),
+                Part::Compaction(compaction) => ("earlier summary".to_owned(), compaction.summary.clone()),
+                Part::Compressed(compressed) => ("compressed".to_owned(), compressed.text.clone()),
+                Part::Binary(file) => ("file".to_owned(), format!("{} ({})", file.path, file.mime)),
+                Part::ImageUrl(image) => ("image".to_owned(), image.url.clone()),
+                Part::Reasoning(_) | Part::Finish(_) | Part::Unknown(_) => continue,
+            };
+            // Writing to a string cannot fail.
+            let _ = write!(text, "--- {heading} ---\n{content}\n");
+        }
+    }
+    text
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+        Role::System => "system",
+    }
+}
+
+fn page(text: &str, input: &RecallInput) -> Result<ToolOutput, ToolError> {
+    let lines: Vec<&str> = text.lines().collect();
+    let total = lines.len();
+    let wanted = input.grep.as_ref().map(|wanted| wanted.to_lowercase());
+    let fits = |line: &str| {
+        wanted
+            .as_ref()
+            .is_none_or(|wanted| line.to_lowercase().contains(wanted))
+    };
+    let first = input.offset.unwrap_or(1).max(1);
+    let limit = input.limit.unwrap_or(LINES).max(1);
+    if wanted.is_none() && first == 1 && total <= limit && text.len() <= MOST {
+        return Ok(ToolOutput::text(text));
+    }
+    let numbered = lines.iter().enumerate().map(|(index, line)| (index + 1, *line));
+    let mut shown = String::new();
+    let (mut count, mut last) = (0, first.saturating_sub(1));
+    for (number, line) in numbered.skip(first - 1).filter(|(_, line)| fits(line)) {
+        if count == limit || shown.len() + line.len() > MOST {
+            break;
+        }
+        let _ = writeln!(shown, "{number}\t{line}");
+        (count, last) = (count + 1, number);
+    }
+    if count == 0 {
+        let nothing = match &input.grep {
+            Some(wanted) => format!("No line from {first} on has `{wanted}`; there are {total} lines."),
+            None => format!("There are {total} lines; `offset` is beyond them."),
+        };
+        return Ok(ToolOutput::text(nothing));
+    }
+    if last < total {
+        let _ = write!(
+            shown,
+            "[{count} of {total} lines; go on with offset {}]",
+            last + 1
+        );
+    }
+    Ok(ToolOutput::text(shown))
+}
+
+#[cfg(test)]
+#[path = "recall_tests.rs"]
+mod tests;
