@@ -5,8 +5,8 @@ mod endpoint;
 mod taping;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -119,7 +119,14 @@ struct Shared {
     /// Whether the server ever answered.
     reached: AtomicBool,
     /// Keeps what goes over the wire.
-    tape: Option<SharedTape>,
+    tape: Option<Recording>,
+}
+
+/// A tape, and what was told to it last.
+struct Recording {
+    tape: SharedTape,
+    /// The digest of the last body.
+    last: Mutex<Option<String>>,
 }
 
 impl fmt::Debug for Shared {
@@ -175,7 +182,10 @@ impl HttpProvider {
     #[must_use]
     pub fn recorded(mut self, tape: SharedTape) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.0) {
-            shared.tape = Some(tape);
+            shared.tape = Some(Recording {
+                tape,
+                last: Mutex::default(),
+            });
         }
         self
     }
@@ -204,7 +214,7 @@ impl Provider for HttpProvider {
     }
 
     fn stream(&self, request: Request) -> BoxStream<'static, ProviderEvent> {
-        let body = self.request_body(&request);
+        let (body, same) = self.0.encoder.continued(&request);
         let shared = Arc::clone(&self.0);
         let Request {
             messages,
@@ -212,7 +222,7 @@ impl Provider for HttpProvider {
             session,
             ..
         } = request;
-        let taping = Taping::new(&shared, session, &body, messages.last());
+        let taping = Taping::new(&shared, session, (&body, same), messages.last());
         let messages = Arc::new(messages);
         let parts = Retrying {
             policy: shared.retry,

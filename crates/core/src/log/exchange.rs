@@ -25,6 +25,9 @@ pub struct Exchange {
     pub request: Bytes,
     /// The digest of the body as it was sent.
     pub digest: String,
+    /// A body that was sent before, by its digest, and how many bytes this one begins with as that one did. For whoever
+    /// stores both; a stored exchange has none.
+    pub before: Option<(String, u64)>,
     /// The last message of the conversation in it.
     pub last: Option<MessageId>,
     /// What came back.

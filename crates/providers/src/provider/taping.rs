@@ -1,6 +1,6 @@
 //! Keeps one try at a request as it went over the wire.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use windlass_core::clock::Clock;
@@ -31,12 +31,18 @@ impl Taping {
     pub(super) fn new(
         shared: &Shared,
         session: SessionId,
-        body: &Bytes,
+        (body, same): (&Bytes, usize),
         last: Option<&Arc<Message>>,
     ) -> Option<Self> {
-        let tape = Arc::clone(shared.tape.as_ref()?);
+        let recording = shared.tape.as_ref()?;
+        let digest = blake3::hash(body).to_hex().to_string();
+        let before = {
+            let mut last = recording.last.lock().unwrap_or_else(PoisonError::into_inner);
+            last.replace(digest.clone())
+        };
+        let request = without(body, &shared.secrets);
         Some(Self {
-            tape,
+            tape: Arc::clone(&recording.tape),
             clock: Arc::clone(&shared.clock),
             session,
             secrets: Arc::clone(&shared.secrets),
@@ -44,8 +50,12 @@ impl Taping {
                 time: shared.clock.now(),
                 provider: shared.name.clone(),
                 model: shared.model.id.clone(),
-                request: without(body, &shared.secrets),
-                digest: blake3::hash(body).to_hex().to_string(),
+                // Where a key was taken out, places have moved.
+                before: before
+                    .filter(|_| request == *body)
+                    .map(|digest| (digest, same as u64)),
+                request,
+                digest,
                 last: last.map(|message| message.id.clone()),
                 answer: Answer::default(),
                 frame: None,

@@ -76,15 +76,18 @@ impl Body {
     }
 
     /// The whole body. With `markers`, cache breakpoints stand where they help most, and a reply in last place loses
-    /// its trailing blanks; both belong to this request alone, so the next body goes on from before them.
-    pub(crate) fn assemble(&mut self, markers: bool) -> Bytes {
+    /// its trailing blanks; both belong to this request alone, so the next body goes on from before them. The second value
+    /// is how many bytes stand in it as they stood in the body before.
+    pub(crate) fn assemble(&mut self, markers: bool) -> (Bytes, usize) {
         let (marked, trimmed) = if markers {
             let trimmed = self.pieces.last().and_then(anthropic::without_trailing_blank);
             (anthropic::breakpoints(&self.pieces), trimmed)
         } else {
             (Vec::new(), None)
         };
+        let is_first = self.bytes.is_empty();
         let mut bytes = self.settled_bytes();
+        let shared = if is_first { 0 } else { bytes.len() };
         self.starts.truncate(self.settled);
         let last = self.pieces.len().saturating_sub(1);
         for (index, piece) in self.pieces.iter().enumerate().skip(self.settled) {
@@ -106,7 +109,7 @@ impl Body {
         };
         self.settled = marked.first().copied().unwrap_or(lasting).min(lasting);
         self.bytes = bytes.freeze();
-        self.bytes.clone()
+        (self.bytes.clone(), shared)
     }
 
     /// The last body up to where it changes; its memory is used again unless somebody still holds it.

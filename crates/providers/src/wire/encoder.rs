@@ -63,6 +63,11 @@ impl Encoder {
 
     /// The body of a request.
     pub fn body(&self, request: &Request) -> Bytes {
+        self.continued(request).0
+    }
+
+    /// The body of a request, and how many bytes of it are those of the body before.
+    pub(crate) fn continued(&self, request: &Request) -> (Bytes, usize) {
         let head = match self.wire {
             Wire::Anthropic => anthropic::head(self, request),
             Wire::Chat => chat::head(self, request),

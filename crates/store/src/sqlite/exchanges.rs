@@ -106,6 +106,7 @@ fn one(row: &rusqlite::Row<'_>) -> rusqlite::Result<(Exchange, u64, i64)> {
         last: row.get::<_, Option<String>>(4)?.map(Into::into),
         request: Bytes::from(row.get::<_, Vec<u8>>(6)?),
         digest: row.get(7)?,
+        before: None,
         answer: Answer {
             status: row.get(8)?,
             form: row.get(9)?,

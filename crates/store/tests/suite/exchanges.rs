@@ -16,6 +16,7 @@ fn exchange(request: &'static str, answer: &'static str) -> Exchange {
         model: "m".into(),
         request: Bytes::from_static(request.as_bytes()),
         digest: format!("d-{request}"),
+        before: None,
         last: Some("message".into()),
         answer: Answer {
             status: Some(200),

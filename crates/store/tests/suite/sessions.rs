@@ -76,6 +76,8 @@ async fn words_are_found() {
         ],
     )
     .await;
+    // Words are made findable behind what was appended, and nobody waits for that.
+    bed.store.sync().await.unwrap();
     let search = async |words: &str| bed.store.search(words, 10).await.unwrap();
     for words in [
         "ring buffer",
