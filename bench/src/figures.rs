@@ -3,6 +3,7 @@
 mod deltas;
 mod iterations;
 mod prefix;
+mod sessions;
 mod start;
 mod tools;
 mod undo;
@@ -30,10 +31,12 @@ pub(crate) enum Group {
     Tools,
     /// What is kept for taking files back.
     Undo,
+    /// Sessions that are kept: what that costs, a big one, many at once.
+    Sessions,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
@@ -41,6 +44,7 @@ impl Group {
         Self::Prefix,
         Self::Tools,
         Self::Undo,
+        Self::Sessions,
     ];
 
     pub(crate) fn measure(self, lab: &Lab) -> Result<Vec<Figure>> {
@@ -52,6 +56,7 @@ impl Group {
             Self::Prefix => prefix::measure(lab),
             Self::Tools => tools::measure(lab),
             Self::Undo => undo::measure(lab),
+            Self::Sessions => sessions::measure(lab),
         }
     }
 }

@@ -61,6 +61,7 @@ impl Lab {
         command.args(["serve", "--wire", options.wire.name()]);
         command.arg("--calls").arg(options.calls.to_string());
         command.arg("--deltas").arg(options.deltas.to_string());
+        command.arg("--delay-ms").arg(options.delay_ms.to_string());
         if options.burst {
             command.arg("--burst");
         }
@@ -116,6 +117,13 @@ impl Lab {
     /// The floor: recorded requests, and commands behind the same wall.
     pub(crate) fn floor(&self, server: &Server, requests: &Path) -> Command {
         let mut command = self.client("floor", server, requests);
+        command.arg("--helper").arg(&self.windlass);
+        command
+    }
+
+    /// The loop as a library that keeps nothing, with the same prompt, and commands behind the same wall.
+    pub(crate) fn alone(&self, server: &Server, requests: &Path) -> Command {
+        let mut command = self.client("alone", server, requests);
         command.arg("--helper").arg(&self.windlass);
         command
     }
@@ -181,11 +189,8 @@ impl Lab {
         let path = self.folder.path().join(format!("{}-{calls}", wire.name()));
         if !path.exists() {
             let options = ServeOptions {
-                wire,
-                calls,
-                deltas: 1,
-                burst: false,
                 record: Some(path.clone()),
+                ..ServeOptions::new(wire, calls)
             };
             let (_, log) = self.measure(&options, Memory::Ignored, |server| {
                 self.agent(server, wire, "text")
@@ -214,7 +219,8 @@ impl Lab {
 pub(crate) struct Server {
     child: Child,
     output: BufReader<ChildStdout>,
-    port: u16,
+    /// Where it listens.
+    pub(crate) port: u16,
 }
 
 impl Server {

@@ -2,12 +2,16 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod alone;
 mod bare;
 mod clock;
+mod crowd;
 mod figures;
+mod fill;
 mod floor;
 mod lab;
 mod launch;
+mod parts;
 mod process;
 mod record;
 mod report;
@@ -22,7 +26,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+use crate::alone::AloneOptions;
+use crate::crowd::CrowdOptions;
 use crate::figures::Group;
+use crate::fill::FillOptions;
 use crate::floor::ClientOptions;
 use crate::lab::Lab;
 use crate::launch::LaunchOptions;
@@ -62,6 +69,12 @@ enum Part {
     Launch(LaunchOptions),
     /// Look at a workspace.
     Survey(SurveyOptions),
+    /// Be the loop as a library, which keeps nothing.
+    Alone(AloneOptions),
+    /// Make a big session.
+    Fill(FillOptions),
+    /// Have many sessions stream at once.
+    Crowd(CrowdOptions),
 }
 
 fn main() -> ExitCode {
@@ -73,6 +86,9 @@ fn main() -> ExitCode {
         Some(Part::Bare(client)) => bare::send_once(client).map(|()| true),
         Some(Part::Launch(launch)) => launch::launch(launch).map(|()| true),
         Some(Part::Survey(options)) => survey::survey(options).map(|()| true),
+        Some(Part::Alone(options)) => alone::alone(options).map(|()| true),
+        Some(Part::Fill(options)) => fill::fill(options).map(|()| true),
+        Some(Part::Crowd(options)) => crowd::crowd(options).map(|()| true),
         None => measure(&options),
     };
     match done {

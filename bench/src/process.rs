@@ -83,9 +83,19 @@ fn watch(pid: u32, over: &AtomicBool) -> u64 {
     peak
 }
 
-fn peak_memory(pid: u32) -> Option<u64> {
+/// The most memory a process has held so far, in kilobytes.
+pub(crate) fn peak_memory(pid: u32) -> Option<u64> {
+    status(pid, "VmHWM:")
+}
+
+/// The memory a process holds now, in kilobytes.
+pub(crate) fn memory(pid: u32) -> Option<u64> {
+    status(pid, "VmRSS:")
+}
+
+fn status(pid: u32, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 

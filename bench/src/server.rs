@@ -9,6 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -32,9 +33,26 @@ pub(crate) struct ServeOptions {
     /// Send a reply in one write instead of one per event.
     #[arg(long)]
     pub(crate) burst: bool,
+    /// How long to wait after each event, in milliseconds.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) delay_ms: u64,
     /// Keep the requests here.
     #[arg(long)]
     pub(crate) record: Option<PathBuf>,
+}
+
+impl ServeOptions {
+    /// So many calls, then one word, as fast as can be.
+    pub(crate) fn new(wire: Wire, calls: usize) -> Self {
+        Self {
+            wire,
+            calls,
+            deltas: 1,
+            burst: false,
+            delay_ms: 0,
+            record: None,
+        }
+    }
 }
 
 const HEAD: &[u8] =
@@ -127,6 +145,9 @@ impl Shared {
         } else {
             for chunk in chunks {
                 stream.write_all(chunk)?;
+                if self.options.delay_ms > 0 {
+                    thread::sleep(Duration::from_millis(self.options.delay_ms));
+                }
             }
         }
         Ok(())

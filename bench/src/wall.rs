@@ -7,6 +7,11 @@ use windlass_tools::sandbox::{Policy, Wall};
 
 /// The wall of a session in the current folder with no settings, put up by `helper`.
 pub(crate) fn usual(helper: &Path) -> Result<Wall> {
+    Ok(Wall::with_helper(policy()?, helper)?)
+}
+
+/// What commands of such a session may reach.
+pub(crate) fn policy() -> Result<Policy> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let (home, own) = (folder("HOME"), folder("WINDLASS_HOME"));
     let (home, own) = (
@@ -16,10 +21,9 @@ pub(crate) fn usual(helper: &Path) -> Result<Wall> {
     let mut denied: Vec<PathBuf> = vec!["/etc/shadow".into(), "/etc/passwd".into()];
     denied.extend([".ssh", ".gnupg"].map(|name| home.join(name)));
     denied.extend(["config", "data", "state"].map(|name| own.join(name)));
-    let policy = Policy::for_workspace(
+    Ok(Policy::for_workspace(
         &std::env::current_dir()?,
         &folder("TMPDIR").context("there is no TMPDIR")?,
         &denied,
-    );
-    Ok(Wall::with_helper(policy, helper)?)
+    ))
 }

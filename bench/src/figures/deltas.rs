@@ -19,11 +19,9 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
         (true, "in one gulp", Target::None),
     ] {
         let options = ServeOptions {
-            wire: Wire::Anthropic,
-            calls: 0,
             deltas: DELTAS,
             burst,
-            record: None,
+            ..ServeOptions::new(Wire::Anthropic, 0)
         };
         figures.extend(compare(lab, &options, rounds, name, target)?);
     }

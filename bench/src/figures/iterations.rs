@@ -89,13 +89,7 @@ pub(super) fn measure_long(lab: &Lab) -> Result<Vec<Figure>> {
 fn run(lab: &Lab, calls: usize, rounds: usize, memory: Memory) -> Result<Vec<Pair>> {
     let wire = Wire::Anthropic;
     let requests = lab.record(wire, calls)?;
-    let options = ServeOptions {
-        wire,
-        calls,
-        deltas: 1,
-        burst: false,
-        record: None,
-    };
+    let options = ServeOptions::new(wire, calls);
     let round = |_| {
         let floor = lab.measure(&options, memory, |server| lab.floor(server, &requests))?;
         let agent = lab.measure(&options, memory, |server| lab.agent(server, wire, "text"))?;
@@ -109,7 +103,7 @@ fn iterations(log: &Log) -> f64 {
 }
 
 /// Milliseconds from one request's arrival to the next one's.
-fn per_iteration(log: &Log) -> f64 {
+pub(super) fn per_iteration(log: &Log) -> f64 {
     match (log.arrivals.first(), log.arrivals.last()) {
         (Some(first), Some(last)) => milliseconds(*first, *last) / iterations(log),
         _ => 0.0,

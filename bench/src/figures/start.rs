@@ -12,14 +12,7 @@ use crate::wire::Wire;
 pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
     let samples = if lab.quick { 10 } else { 41 };
     let requests = lab.record(Wire::Anthropic, 0)?;
-    let options = ServeOptions {
-        wire: Wire::Anthropic,
-        calls: 0,
-        deltas: 1,
-        burst: false,
-        record: None,
-    };
-    let server = lab.serve(&options)?;
+    let server = lab.serve(&ServeOptions::new(Wire::Anthropic, 0))?;
     let mut begun = Vec::new();
     for _ in 0..samples {
         begun.push(process::run(&mut lab.client("bare", &server, &requests), Memory::Ignored)?.begun);

@@ -69,21 +69,29 @@ fn before(connection: &Connection, id: &SessionId, base: i64, first: &Event) -> 
     let Event::Session(SessionEvent::Compaction { history, .. }) = first else {
         return Ok(Vec::new());
     };
-    // All versions of a message are of one turn, which a rewind takes back as a whole: the last one counts.
-    let mut select = connection
+    let mut versions = connection
         .prepare_cached(
             "SELECT seq, time, payload FROM entry INDEXED BY entry_message WHERE session = ?1 AND message = ?2 \
              AND seq < ?3",
         )
         .map_err(told)?;
-    let mut entries = Vec::with_capacity(history.len() + 1);
+    let mut entries = Vec::with_capacity(history.len());
     for message in history {
-        let rows = select
-            .query_map(params![id.as_str(), message.as_str(), base], raw)
-            .map_err(told)?;
-        for row in rows {
+        let key = params![id.as_str(), message.as_str(), base];
+        for row in versions.query_map(key, raw).map_err(told)? {
             entries.push(entry(id, row.map_err(told)?)?);
         }
+    }
+    // They tell which version of a message counts.
+    let mut rewinds = connection
+        .prepare_cached(
+            "SELECT seq, time, payload FROM entry INDEXED BY entry_rewind WHERE session = ?1 AND kind = 'rewind' \
+             AND seq < ?2",
+        )
+        .map_err(told)?;
+    let key = params![id.as_str(), base];
+    for row in rewinds.query_map(key, raw).map_err(told)? {
+        entries.push(entry(id, row.map_err(told)?)?);
     }
     entries.extend(queue(connection, id, base)?);
     entries.sort_by_key(|entry| entry.seq);

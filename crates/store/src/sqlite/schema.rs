@@ -115,6 +115,9 @@ ALTER TABLE session ADD COLUMN exchanges INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE session ADD COLUMN exchange_bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE session ADD COLUMN exchanges_full INTEGER NOT NULL DEFAULT 0;
 ",
+    "
+CREATE INDEX entry_rewind ON entry (session, seq) WHERE kind = 'rewind';
+",
 ];
 
 /// Brings a database up to date. A new one gets everything; one that is not ours or is newer is left alone.

@@ -109,6 +109,7 @@ async fn opening_reads_from_the_last_summary() {
         before: 9,
         after: 1,
         history: kept.clone(),
+        fidelity: None,
     }));
     append(&bed.store, &opened.lease, 1, events).await;
     bed.store.release(&opened.lease).await.unwrap();

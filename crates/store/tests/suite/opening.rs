@@ -3,7 +3,7 @@
 use windlass_core::event::{Event, SessionEvent, Waiting};
 use windlass_core::id::MessageId;
 use windlass_core::log::{History, Opened, SessionLog, Sessions};
-use windlass_core::message::Role;
+use windlass_core::message::{Part, Role};
 use windlass_store::SqliteStore;
 
 use super::bed::{Bed, append, said, the_end};
@@ -20,6 +20,7 @@ fn compaction(history: &[&Event]) -> Event {
         before: 9,
         after: 1,
         history: history.iter().map(|event| id(event)).collect(),
+        fidelity: None,
     })
 }
 
@@ -90,5 +91,40 @@ async fn rewinds_bring_back_what_they_need() {
     append(&bed.store, &again.lease, 113, vec![last, kept]).await;
     let (again, seen) = reopened(&bed, &again).await;
     assert_eq!(seen, ["summary of all"]);
-    assert_eq!(again.entries.len(), 2);
+    assert_eq!(again.entries.len(), 2 + 3, "the rewinds, too");
+}
+
+/// SES-7: a version of a message that was left behind does not come back with the next summary.
+#[tokio::test]
+async fn versions_left_behind_stay_there() {
+    let bed = Bed::new();
+    let opened = bed.session("one").await;
+    let first = said(Role::User, "whole");
+    let Event::Message { message } = &first else {
+        panic!()
+    };
+    let mut shorter = (**message).clone();
+    shorter.parts = vec![Part::text("cut")];
+    let shorter = Event::Message {
+        message: shorter.into(),
+    };
+    let (second, third) = (said(Role::User, "second"), said(Role::User, "third"));
+    let events = vec![
+        first.clone(),
+        the_end("1"),
+        second,
+        shorter,
+        compaction(&[&first]),
+    ];
+    append(&bed.store, &opened.lease, 1, events).await;
+    let (again, seen) = reopened(&bed, &opened).await;
+    assert_eq!(seen, ["cut"]);
+    let rewind = Event::Session(SessionEvent::Rewind { to: 2 });
+    let kept = compaction(&[&first, &third]);
+    append(&bed.store, &again.lease, 6, vec![rewind, third, kept]).await;
+    let (again, seen) = reopened(&bed, &again).await;
+    assert_eq!(seen, ["whole", "third"]);
+    let rewind = Event::Session(SessionEvent::Rewind { to: 5 });
+    append(&bed.store, &again.lease, 9, vec![rewind]).await;
+    assert_eq!(reopened(&bed, &again).await.1, ["cut"]);
 }

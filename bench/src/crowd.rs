@@ -1,0 +1,149 @@
+//! Many live sessions in one process, all of which stream at once: what each of them takes in memory.
+
+mod bench;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use futures_util::StreamExt;
+use windlass_api::{Begin, Client, Event, EventStream, Label, SessionId, Submission};
+use windlass_core::clock::SystemClock;
+use windlass_service::{Options, Service};
+use windlass_store::SqliteStore;
+
+use self::bench::CrowdWorkshop;
+use crate::process::{memory, peak_memory};
+
+/// How many sessions, and whom they ask.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CrowdOptions {
+    /// Where the server listens. It should stream slowly.
+    #[arg(long)]
+    pub(crate) port: u16,
+    /// How many sessions.
+    #[arg(long)]
+    pub(crate) sessions: usize,
+    /// Where they are kept.
+    #[arg(long)]
+    pub(crate) data: PathBuf,
+    /// What puts up the wall that commands run behind.
+    #[arg(long)]
+    pub(crate) helper: PathBuf,
+}
+
+/// What every session is asked.
+const PROMPT: &str = "Tell a long story.";
+/// How long all of them are watched while they stream.
+const WATCHED: Duration = Duration::from_secs(4);
+/// How long it may take until all of them do.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often the memory is looked at.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// How far the sessions are.
+#[derive(Default)]
+struct Progress {
+    /// How many have begun to stream.
+    streaming: AtomicUsize,
+    /// How many have ended.
+    ended: AtomicUsize,
+    /// How many bytes of replies have come.
+    bytes: AtomicUsize,
+}
+
+/// Prints three numbers in kilobytes: the memory before the sessions, the most while all of them stream, and how much of
+/// that is what was said.
+pub(crate) fn crowd(options: &CrowdOptions) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let done = runtime.block_on(run(options));
+    runtime.shutdown_background();
+    done
+}
+
+async fn run(options: &CrowdOptions) -> Result<()> {
+    let workshop = CrowdWorkshop::new(options.port, options.helper.clone(), options.data.join("outputs"))?;
+    let service = Service::new(
+        Arc::new(SqliteStore::open(&options.data.join("windlass.db"))?),
+        Arc::new(workshop),
+        Arc::new(SystemClock::default()),
+        SqliteStore::owner(),
+        Options::default(),
+    );
+    warm_up(&service).await?;
+    let before = own(memory)?;
+    let progress = Arc::new(Progress::default());
+    for _ in 0..options.sessions {
+        let (_, events) = begin(&service).await?;
+        tokio::spawn(follow(events, Arc::clone(&progress)));
+    }
+    let peak = watch(&progress, options.sessions).await?;
+    let said = progress.bytes.load(Ordering::Relaxed) + options.sessions * PROMPT.len();
+    println!("{before} {peak} {}", said / 1_024);
+    Ok(())
+}
+
+/// One session to its first words: connection, threads and statements are there from then on.
+async fn warm_up(service: &Service) -> Result<()> {
+    let (session, mut events) = begin(service).await?;
+    while let Some(envelope) = events.next().await {
+        match envelope.event {
+            Event::Delta { .. } => drop(service.cancel(&session).await),
+            Event::Failed { message, .. } => bail!("the first session failed: {message}"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+async fn begin(service: &Service) -> Result<(SessionId, EventStream)> {
+    let begin = Begin::New {
+        id: None,
+        place: std::env::current_dir()?.display().to_string(),
+        label: Label::default(),
+        parent: None,
+    };
+    let session = service.begin(begin).await?.id;
+    let events = service.submit(Submission::text(session.clone(), PROMPT)).await?;
+    Ok((session, events))
+}
+
+/// Reads what a session says, as a front end does, and keeps nothing of it.
+async fn follow(mut events: EventStream, progress: Arc<Progress>) {
+    let mut is_streaming = false;
+    while let Some(envelope) = events.next().await {
+        if let Event::Delta { text, .. } = &envelope.event {
+            progress.bytes.fetch_add(text.len(), Ordering::Relaxed);
+            if !is_streaming {
+                is_streaming = true;
+                progress.streaming.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+    progress.ended.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The most memory in use while all sessions stream.
+async fn watch(progress: &Progress, sessions: usize) -> Result<u64> {
+    let begun = Instant::now();
+    while progress.streaming.load(Ordering::Relaxed) < sessions {
+        if begun.elapsed() > PATIENCE {
+            let count = progress.streaming.load(Ordering::Relaxed);
+            bail!("only {count} of {sessions} sessions stream");
+        }
+        tokio::time::sleep(PERIOD).await;
+    }
+    tokio::time::sleep(WATCHED).await;
+    if progress.ended.load(Ordering::Relaxed) > 0 {
+        bail!("sessions ended before all of them streamed");
+    }
+    // The peak is the kernel's: also what was used while they began.
+    own(peak_memory)
+}
+
+fn own(figure: fn(u32) -> Option<u64>) -> Result<u64> {
+    figure(std::process::id()).context("the system does not tell how much memory is used")
+}

@@ -1,0 +1,150 @@
+//! What the sessions of the crowd work with: what `windlass exec` gives a session that has no settings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use async_trait::async_trait;
+use windlass_api::SessionInfo;
+use windlass_core::checkpoint::Checkpoints;
+use windlass_core::compact::{Pressure, Summarize};
+use windlass_core::dispatch::Execution;
+use windlass_core::permission::{Asker, Mode, NobodyToAsk, Policy};
+use windlass_core::provider::{Prefix, Provider};
+use windlass_core::tool::{ExecutionContext, Outputs, ToolSet};
+use windlass_core::turn::Limits;
+use windlass_service::{
+    Access, Bench, CallSettings, ChooseError, Chosen, Defined, ModelChoice, Models, NotReady, Setup,
+    ToolInfo, TurnStart, Workshop,
+};
+use windlass_tools::builtin;
+
+use crate::parts;
+
+/// As long as the system prompt of Windlass.
+const SYSTEM: usize = 1_400;
+
+/// Makes benches that share one line to the model, and nothing else.
+pub(super) struct CrowdWorkshop {
+    provider: Arc<dyn Provider>,
+    helper: PathBuf,
+    outputs: PathBuf,
+}
+
+impl CrowdWorkshop {
+    pub(super) fn new(port: u16, helper: PathBuf, outputs: PathBuf) -> Result<Self> {
+        Ok(Self {
+            provider: Arc::new(parts::provider(port)?),
+            helper,
+            outputs,
+        })
+    }
+
+    fn make(&self, session: &SessionInfo) -> Result<CrowdBench> {
+        let config = parts::tools(&self.helper, self.outputs.join(session.id.as_str()))?;
+        let tools = builtin(&config);
+        Ok(CrowdBench {
+            provider: Arc::clone(&self.provider),
+            prefix: Arc::new(Prefix {
+                system: "Work. ".repeat(SYSTEM / 6),
+                tools: tools.specs(),
+                ..Prefix::default()
+            }),
+            tools,
+            execution: Arc::new(parts::execution(session.id.as_str())?),
+            outputs: config.outputs.map(|outputs| outputs as _),
+        })
+    }
+}
+
+#[async_trait]
+impl Workshop for CrowdWorkshop {
+    async fn bench(&self, session: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String> {
+        let bench = self.make(session).map_err(|error| error.to_string())?;
+        Ok(Box::new(bench))
+    }
+}
+
+struct CrowdBench {
+    provider: Arc<dyn Provider>,
+    prefix: Arc<Prefix>,
+    tools: ToolSet,
+    execution: Arc<ExecutionContext>,
+    outputs: Option<Arc<dyn Outputs>>,
+}
+
+#[async_trait]
+impl Bench for CrowdBench {
+    async fn setup(&mut self, _: &TurnStart) -> Result<Setup, NotReady> {
+        Ok(Setup {
+            provider: Arc::clone(&self.provider),
+            tools: self.tools.clone(),
+            prefix: Arc::clone(&self.prefix),
+            limits: Limits::default(),
+            max_output: None,
+            calls: CallSettings {
+                execution: Arc::clone(&self.execution),
+                policy: Policy::default(),
+                approver: Arc::new(NobodyToAsk),
+                mode: Execution::Auto,
+                timeout: Duration::from_secs(120),
+                max_result_chars: 40_000,
+                outputs: self.outputs.clone(),
+                retry_transient: true,
+            },
+            middleware: vec![Arc::new(Pressure::default())],
+            compactor: Some(Arc::new(Summarize::default())),
+            incomplete: None,
+            titles: None,
+            notices: Vec::new(),
+        })
+    }
+
+    fn checkpoints(&self) -> Option<Arc<dyn Checkpoints>> {
+        None
+    }
+
+    fn models(&mut self) -> &mut dyn Models {
+        self
+    }
+
+    fn access(&mut self) -> &mut dyn Access {
+        self
+    }
+
+    fn defined(&mut self) -> Defined {
+        Defined::default()
+    }
+}
+
+#[async_trait]
+impl Models for CrowdBench {
+    fn list(&self) -> Vec<ModelChoice> {
+        Vec::new()
+    }
+
+    fn active(&self) -> Result<(String, String), String> {
+        Ok((self.provider.name().to_owned(), self.provider.model().id.clone()))
+    }
+
+    async fn choose(&mut self, _: Option<&str>, _: Option<&str>) -> Result<Chosen, ChooseError> {
+        Err(ChooseError::Unknown)
+    }
+}
+
+impl Access for CrowdBench {
+    fn tools(&mut self) -> Vec<ToolInfo> {
+        Vec::new()
+    }
+
+    fn policy(&self) -> Policy {
+        Policy::default()
+    }
+
+    fn set_mode(&mut self, _: Mode) {}
+
+    fn granted(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

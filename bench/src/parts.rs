@@ -1,0 +1,90 @@
+//! What a session of Windlass is made of, for whoever runs sessions or the loop in this process.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use windlass_core::clock::SystemClock;
+use windlass_core::tool::ExecutionContext;
+use windlass_providers::key::Secret;
+use windlass_providers::preset::preset;
+use windlass_providers::{HttpProvider, ProviderConfig, Transport, install_tls, registry};
+use windlass_tools::{Ground, OutputStore, ToolsConfig, Walls, child_environment};
+
+use crate::record;
+use crate::wall;
+
+/// A provider that asks the server at `port`.
+pub(crate) fn provider(port: u16) -> Result<HttpProvider> {
+    install_tls();
+    let vendor = preset("anthropic").context("there is no such preset")?;
+    let config = ProviderConfig {
+        name: vendor.name.clone(),
+        wire: vendor.wire,
+        base_url: format!("http://127.0.0.1:{port}"),
+        key: Some(Secret::new("bench")),
+        key_hint: vendor.key_hint(),
+        headers: Vec::new(),
+        quirks: vendor.quirks,
+        model: registry::lookup(&vendor.default_model, &[]),
+        reasoning: None,
+        limits: Default::default(),
+        retry: Default::default(),
+    };
+    Ok(HttpProvider::new(
+        config,
+        Transport::new(),
+        Arc::new(SystemClock::default()),
+    )?)
+}
+
+/// The tools of a session in the current folder with no settings. `helper` puts the walls up, `outputs` keeps what is
+/// too long.
+pub(crate) fn tools(helper: &Path, outputs: PathBuf) -> Result<ToolsConfig> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let ground = Ground::new(&std::env::current_dir()?, home.as_deref());
+    Ok(ToolsConfig {
+        walls: Arc::new(Walls::with_helper(wall::policy()?, helper).hiding(&ground)),
+        outputs: Some(Arc::new(OutputStore::new(outputs))),
+        ground,
+        ..ToolsConfig::default()
+    })
+}
+
+/// Where the calls of a session run.
+pub(crate) fn execution(session: &str) -> Result<ExecutionContext> {
+    let cwd = std::env::current_dir()?;
+    Ok(ExecutionContext {
+        env: child_environment(std::env::vars(), &cwd, session),
+        session: Some(session.into()),
+        cwd,
+    })
+}
+
+/// What Windlass tells a model first: its system prompt, and what the user said.
+pub(crate) struct Told {
+    pub(crate) system: String,
+    pub(crate) prompt: String,
+}
+
+impl Told {
+    /// Reads it from the first of the recorded requests.
+    pub(crate) fn read(requests: &Path) -> Result<Self> {
+        let requests = record::read(&std::fs::read(requests)?)?;
+        let request = requests.first().context("nothing was recorded")?;
+        let body: serde_json::Value = serde_json::from_slice(&request.fresh)?;
+        let texts = |place: &str| -> Result<String> {
+            let blocks = body.pointer(place).and_then(|blocks| blocks.as_array());
+            let blocks = blocks.with_context(|| format!("the request has no {place}"))?;
+            let texts: Vec<&str> = blocks
+                .iter()
+                .filter_map(|block| block.get("text")?.as_str())
+                .collect();
+            Ok(texts.join("\n"))
+        };
+        Ok(Self {
+            system: texts("/system")?,
+            prompt: texts("/messages/0/content")?,
+        })
+    }
+}
