@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::SystemClock;
-use windlass_core::compact::{AutoCompact, Compactor, Summarize};
+use windlass_core::compact::{Compactor, Parts, Pressure, Strategy};
 use windlass_core::dispatch::Execution;
 use windlass_core::id::SessionId;
 use windlass_core::middleware::Middleware;
@@ -282,18 +282,25 @@ fn tracker(settings: &Settings, ground: &Ground, purpose: &Purpose) -> Result<Op
 /// What the settings put around the iterations of a turn.
 pub(crate) fn around(settings: &Settings) -> Around {
     let context = &settings.context;
+    let parts = Parts {
+        keep_recent: context.keep_recent_messages,
+        ..Parts::default()
+    };
     let middleware: Vec<Arc<dyn Middleware>> = if context.auto_compact {
-        vec![Arc::new(AutoCompact {
-            threshold: context.hard_threshold,
+        vec![Arc::new(Pressure {
+            hard: context.hard_threshold,
+            gauge: Arc::clone(&parts.gauge),
+            ..Pressure::default()
         })]
     } else {
         Vec::new()
     };
-    let compactor: Option<Arc<dyn Compactor>> = context.auto_compact.then(|| {
-        Arc::new(Summarize {
-            keep_recent: context.keep_recent_messages,
-        }) as _
-    });
+    let strategy = if context.auto_compact {
+        Strategy::Summarize
+    } else {
+        Strategy::None
+    };
+    let compactor = strategy.compactor(parts);
     Around {
         limits: limits(settings),
         max_output: settings.agent.max_output_tokens,

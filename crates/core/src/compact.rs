@@ -1,18 +1,47 @@
-//! Making the history smaller: the port, the summarizing strategy, and the middleware that asks for it.
+//! Making the history smaller: the port, what is recorded of it, and the strategies.
+//!
+//! [`Strategy`] names them and makes them; each has a module that says where it comes from and what it never does.
+//! [`Pressure`] asks for them when the context fills up.
 
+mod deferred;
+mod evict;
+mod extract;
+mod fidelity;
+mod fit;
+mod focus;
+mod mask;
+mod pressure;
+pub mod score;
+mod sidequest;
+mod strategy;
+pub mod subgoal;
+mod summarize;
+
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Timestamp;
+pub use self::deferred::{Deferred, PairSummaries, UsageReport};
+pub use self::evict::Evict;
+pub use self::extract::{Subgoals, extract};
+pub use self::fidelity::{Fidelity, fidelity};
+pub use self::focus::{CompleteFocus, Focus, FocusConfig, FocusState, StartFocus};
+pub use self::mask::Mask;
+pub use self::pressure::Pressure;
+pub use self::sidequest::{Sidequest, SidequestTurns};
+pub use self::strategy::{InvalidStrategy, Parts, Strategy, validate};
+pub use self::summarize::{NothingOpen, Standing, Summarize};
+use crate::clock::{Clock, Timestamp};
 use crate::event::{Event, SessionEvent};
-use crate::id::SessionId;
-use crate::message::{Binary, Compaction, Message, Part, Role};
-use crate::middleware::{IterationView, Middleware, Verdict};
+use crate::message::{Message, Role};
+use crate::middleware::{Depth, Shrink};
 use crate::model::Usage;
-use crate::provider::{Prefix, Provider, Request, ToolChoice};
+use crate::provider::Provider;
 use crate::run::Deps;
+use crate::tokens::{Estimate, Gauge, of_message};
 
 /// What a compactor works on.
 pub struct Job<'a> {
@@ -24,9 +53,31 @@ pub struct Job<'a> {
     pub cancel: CancellationToken,
     /// When it is.
     pub now: Timestamp,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// How far to go.
+    pub depth: Depth,
+    /// The tokens to get under.
+    pub target: u64,
 }
 
-/// Makes a history smaller. Must keep calls and results together and must not lose an earlier summary.
+impl Job<'_> {
+    /// The same job on another history.
+    fn on<'b>(&'b self, history: &'b [Arc<Message>]) -> Job<'b> {
+        Job {
+            history,
+            provider: self.provider,
+            cancel: self.cancel.clone(),
+            now: self.now,
+            clock: Arc::clone(&self.clock),
+            depth: self.depth,
+            target: self.target,
+        }
+    }
+}
+
+/// Makes a history smaller. Must keep calls and results together, must not lose an earlier summary, and must not change
+/// what a provider returned: whole messages go, or stay as they are.
 #[async_trait]
 pub trait Compactor: Send + Sync {
     /// The smaller history.
@@ -34,15 +85,56 @@ pub trait Compactor: Send + Sync {
     /// # Errors
     /// Says, in a form people can read, why nothing was done.
     async fn compact(&self, job: Job<'_>) -> Result<Compacted, CompactError>;
+
+    /// What it counts with; `None` for an estimate.
+    fn gauge(&self) -> Option<&Gauge> {
+        None
+    }
 }
 
 /// A smaller history, and what making it used.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Compacted {
     /// The smaller history.
     pub history: Vec<Arc<Message>>,
-    /// Tokens of the model call that summarized, if there was one.
+    /// Tokens of the model calls for it, if there were any.
     pub usage: Option<Usage>,
+    /// What the user should know about how it was made.
+    pub notice: Option<String>,
+    /// What became of the messages. [`compact`] fills it in.
+    pub fidelity: Option<Fidelity>,
+    /// When it was made. [`compact`] fills it in.
+    pub at: Timestamp,
+}
+
+impl Compacted {
+    /// A history that took no model call to make.
+    pub fn new(history: Vec<Arc<Message>>) -> Self {
+        Self {
+            history,
+            ..Self::default()
+        }
+    }
+
+    /// The same after `later`, which went on from it.
+    fn then(self, later: Self) -> Self {
+        let usage = match (self.usage, later.usage) {
+            (Some(mut first), Some(second)) => {
+                first.add(&second);
+                Some(first)
+            }
+            (first, second) => first.or(second),
+        };
+        let notice = match (self.notice, later.notice) {
+            (Some(first), Some(second)) => Some(format!("{first}; {second}")),
+            (first, second) => first.or(second),
+        };
+        Self {
+            usage,
+            notice,
+            ..later
+        }
+    }
 }
 
 /// Why nothing was made smaller.
@@ -59,56 +151,91 @@ pub enum CompactError {
     NoSummary(String),
 }
 
-/// Runs the configured compactor and tells what it did.
+/// Runs the configured compactor for at most `limit` and tells what it did.
 ///
 /// # Errors
-/// Says, in a form people can read, why nothing was done.
-pub async fn compact(deps: &Deps<'_>, history: &[Arc<Message>]) -> Result<Compacted, String> {
+/// Says, in a form people can read, why nothing was done. The history then stays as it is.
+pub async fn compact(
+    deps: &Deps<'_>,
+    history: &[Arc<Message>],
+    shrink: Shrink,
+    limit: Duration,
+) -> Result<Compacted, String> {
     let compactor = deps.compactor.ok_or_else(|| "compaction is off".to_owned())?;
-    let before = estimate_tokens(history);
-    deps.events.live(Event::Status {
-        text: format!("Compacting: {before} tokens"),
-    });
+    let estimate = Gauge::default();
+    let gauge = compactor.gauge().unwrap_or(&estimate);
+    gauge.meant_for(deps.provider.model());
+    let before = gauge.tokens(history);
+    if shrink.depth == Depth::Hard {
+        show(deps, "Compacting context…".to_owned());
+    }
     let job = Job {
         history,
         provider: deps.provider,
         cancel: deps.cancel.child_token(),
         now: deps.clock.now(),
+        clock: Arc::clone(&deps.clock),
+        depth: shrink.depth,
+        target: shrink
+            .target
+            .unwrap_or_else(|| sensible_target(before, deps.provider.model().context_window)),
     };
     let smaller = tokio::select! {
         biased;
         // The history stays as it is; the next question notices the cancellation and ends the turn as canceled.
-        () = deps.cancel.cancelled() => return Ok(Compacted { history: history.to_vec(), usage: None }),
+        () = deps.cancel.cancelled() => return Ok(Compacted::new(history.to_vec())),
         result = compactor.compact(job) => result.map_err(|error| error.to_string())?,
+        () = deps.clock.sleep(limit) => return Err(format!("it took longer than {} s", limit.as_secs())),
     };
-    let after = estimate_tokens(&smaller.history);
+    let after = gauge.tokens(&smaller.history);
     if after >= before {
         return Err(CompactError::NoGain.to_string());
     }
-    tell(deps, history, &smaller.history, before, after).await?;
+    gauge.forget();
+    let report = Fidelity {
+        tokens_before: before,
+        tokens_after: after,
+        ..fidelity(history, &smaller.history)
+    };
+    let smaller = Compacted {
+        fidelity: Some(report),
+        at: deps.clock.now(),
+        ..smaller
+    };
+    tell(deps, history, &smaller, report).await?;
+    show(deps, format!("Compacting: {before}→{after} tokens"));
     Ok(smaller)
 }
 
-/// Records what is new in the smaller history, and which messages it is made of from here on.
+/// Where nobody said how far: to half of what is there, or to what leaves room in the window.
+fn sensible_target(tokens: u64, window: u64) -> u64 {
+    let half = tokens / 2;
+    match window {
+        0 => half,
+        window => half.min(window / 10 * 6),
+    }
+}
+
+fn show(deps: &Deps<'_>, text: String) {
+    deps.events.live(Event::Status { text });
+}
+
+/// Records what is new or changed in the smaller history, and which messages it is made of from here on.
 async fn tell(
     deps: &Deps<'_>,
     old: &[Arc<Message>],
-    new: &[Arc<Message>],
-    before: u64,
-    after: u64,
+    smaller: &Compacted,
+    report: Fidelity,
 ) -> Result<(), String> {
-    let is_new = |message: &&Arc<Message>| !old.iter().any(|known| known.id == message.id);
-    let mut events: Vec<Event> = new
-        .iter()
-        .filter(is_new)
-        .map(|message| Event::Message {
-            message: Arc::clone(message),
-        })
-        .collect();
+    let mut events = changed(old, &smaller.history);
     events.push(Event::Session(SessionEvent::Compaction {
-        before,
-        after,
-        history: new.iter().map(|message| message.id.clone()).collect(),
+        before: report.tokens_before,
+        after: report.tokens_after,
+        history: smaller.history.iter().map(|message| message.id.clone()).collect(),
+        fidelity: Some(report),
+    }));
+    events.extend(smaller.notice.iter().map(|notice| Event::Warning {
+        message: format!("Compaction: {notice}."),
     }));
     for event in events {
         deps.events
@@ -119,211 +246,48 @@ async fn tell(
     Ok(())
 }
 
-/// Replaces the middle of the conversation by a summary; the first message and a recent tail stay.
-#[derive(Debug, Clone, Copy)]
-pub struct Summarize {
-    /// How many of the newest messages stay as they are, at least.
-    pub keep_recent: usize,
-}
-
-impl Default for Summarize {
-    fn default() -> Self {
-        Self { keep_recent: 6 }
-    }
-}
-
-const SUMMARY_SYSTEM: &str = "You condense the record of a working session so that the work can go on without it. \
-Keep: what the user asked for and how success is judged, decisions and their reasons, names, paths, commands, \
-numbers and error texts that are still needed, what is done, what is open, and the next step. \
-Leave out raw tool output. Answer with the summary alone.";
-const LONGEST_PIECE: usize = 2_000;
-const LONGEST_INPUT: usize = 100_000;
-
-#[async_trait]
-impl Compactor for Summarize {
-    async fn compact(&self, job: Job<'_>) -> Result<Compacted, CompactError> {
-        let cut = tail_start(job.history, self.keep_recent);
-        let (Some((first, rest)), true) = (job.history.split_first(), cut > 2) else {
-            return Err(CompactError::NothingToDo);
-        };
-        let (middle, tail) = rest.split_at(cut - 1);
-        let session = first.session_id.clone();
-        let (summary, usage) = summarize(&job, &session, middle).await?;
-        let tokens_before = estimate_tokens(job.history);
-        let mut message = Message::new(&session, Role::User, Vec::new(), job.now);
-        let mut part = Compaction {
-            summary,
-            tokens_before,
-            tokens_after: 0,
-        };
-        part.tokens_after = estimate_tokens(tail) + (part.summary.len() as u64) / 4;
-        message.parts.push(Part::Compaction(part));
-        let mut history = vec![Arc::clone(first), Arc::new(message)];
-        history.extend(tail.iter().cloned());
-        Ok(Compacted {
-            history,
-            usage: Some(usage),
-        })
-    }
+/// The messages of the new history that are not in the old one as they are.
+fn changed(old: &[Arc<Message>], new: &[Arc<Message>]) -> Vec<Event> {
+    let known: HashSet<_> = old.iter().map(Arc::as_ptr).collect();
+    let changed = new
+        .iter()
+        .filter(|message| !known.contains(&Arc::as_ptr(message)));
+    let event = |message: &Arc<Message>| Event::Message {
+        message: Arc::clone(message),
+    };
+    changed.map(event).collect()
 }
 
 /// Where the kept tail starts: never between a call and its result.
 fn tail_start(history: &[Arc<Message>], keep_recent: usize) -> usize {
-    let mut start = history.len().saturating_sub(keep_recent);
-    while start > 0
-        && history
-            .get(start)
+    whole(history, history.len().saturating_sub(keep_recent))
+}
+
+/// The place, or the one before it where a call is whose result stands at the place.
+fn whole(history: &[Arc<Message>], mut place: usize) -> usize {
+    let is_result = |place: usize| {
+        history
+            .get(place)
             .is_some_and(|message| message.role == Role::Tool)
-    {
-        start -= 1;
-    }
-    start
-}
-
-async fn summarize(
-    job: &Job<'_>,
-    session: &SessionId,
-    middle: &[Arc<Message>],
-) -> Result<(String, Usage), CompactError> {
-    let text: String = middle
-        .iter()
-        .flat_map(|message| outline(message))
-        .collect::<Vec<_>>()
-        .join("\n");
-    let prompt = format!(
-        "Summarize this part of the session:\n\n{}",
-        clip(&text, LONGEST_INPUT)
-    );
-    let request = Request {
-        prefix: Arc::new(Prefix {
-            system: SUMMARY_SYSTEM.to_owned(),
-            ..Prefix::default()
-        }),
-        messages: vec![Arc::new(Message::user(session, prompt, job.now))],
-        tool_choice: ToolChoice::None,
-        max_output: Some(4_096),
-        session: session.clone(),
-        cancel: job.cancel.clone(),
     };
-    let completion = job
-        .provider
-        .send(request)
-        .await
-        .map_err(|error| CompactError::NoSummary(error.message))?;
-    let reply = Message::new(session, Role::Assistant, completion.parts, job.now);
-    match reply.text().trim() {
-        "" => Err(CompactError::NoSummary("the reply was empty".to_owned())),
-        summary => Ok((summary.to_owned(), completion.usage)),
+    while place > 0 && is_result(place) {
+        place -= 1;
     }
-}
-
-/// The message as flat lines for the summarizer. An earlier summary goes in whole.
-fn outline(message: &Message) -> Vec<String> {
-    let role = match message.role {
-        Role::User => "User",
-        Role::Assistant => "Assistant",
-        Role::Tool => "Tool result",
-        Role::System => "System",
-    };
-    let lines = message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(format!("[{role}]: {}", clip(&text.text, LONGEST_PIECE))),
-        Part::ToolCall(call) => Some(format!("[Tool call]: {}({})", call.name, clip(&call.input, 400))),
-        Part::ToolResult(result) => Some(format!("[{role}]: {}", clip(&result.content, 700))),
-        Part::Compaction(compaction) => Some(format!("[Earlier summary]: {}", compaction.summary)),
-        Part::Compressed(compressed) => Some(format!("[{role}]: {}", clip(&compressed.text, LONGEST_PIECE))),
-        _ => None,
-    });
-    lines.collect()
-}
-
-/// The first and last characters of a text that is too long.
-fn clip(text: &str, most: usize) -> String {
-    let count = text.chars().count();
-    if count <= most {
-        return text.to_owned();
-    }
-    let head: String = text.chars().take(most / 2).collect();
-    let tail: String = text.chars().skip(count - most / 2).collect();
-    format!("{head} … {tail}")
+    place
 }
 
 /// A quick estimate, four bytes to a token.
 pub fn estimate_tokens(messages: &[Arc<Message>]) -> u64 {
-    messages.iter().map(|message| estimate_message(message)).sum()
-}
-
-fn estimate_message(message: &Message) -> u64 {
-    let bytes: usize = message.parts.iter().map(part_bytes).sum();
-    (bytes / 4) as u64 + 4
-}
-
-fn part_bytes(part: &Part) -> usize {
-    match part {
-        Part::Text(text) => text.text.len(),
-        Part::Reasoning(reasoning) => reasoning.text.len(),
-        Part::ToolCall(call) => call.name.len() + call.input.len(),
-        Part::ToolResult(result) => {
-            result.content.len() + result.images.iter().map(image_bytes).sum::<usize>()
-        }
-        Part::Compaction(compaction) => compaction.summary.len(),
-        Part::Compressed(compressed) => compressed.text.len(),
-        Part::Binary(binary) => image_bytes(binary),
-        Part::ImageUrl(_) => 4_000,
-        Part::Finish(_) | Part::Unknown(_) => 0,
-    }
-}
-
-/// A picture costs by its size on the screen, and providers shrink what is large.
-fn image_bytes(image: &Binary) -> usize {
-    const MOST: usize = 8_000;
-    (image.data.len() / 8).min(MOST)
-}
-
-/// Asks for compaction when the context fills up.
-#[derive(Debug, Clone, Copy)]
-pub struct AutoCompact {
-    /// The share of the model's window above which it asks.
-    pub threshold: f64,
-}
-
-impl Default for AutoCompact {
-    fn default() -> Self {
-        Self { threshold: 0.90 }
-    }
-}
-
-#[async_trait]
-impl Middleware for AutoCompact {
-    async fn before_turn(&self, view: IterationView<'_>) -> Verdict {
-        let used = pressure(view);
-        #[allow(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss
-        )]
-        let limit = (view.model.context_window as f64 * self.threshold) as u64;
-        if limit == 0 || used < limit {
-            return Verdict::proceed();
-        }
-        let mut verdict = Verdict::compact(format!("the context holds {used} of {limit} tokens"));
-        verdict.metadata.insert("old_tokens".to_owned(), used.into());
-        verdict
-    }
-}
-
-/// The size of the next request: what the provider reported last, plus an estimate of what came since.
-fn pressure(view: IterationView<'_>) -> u64 {
-    let Some(usage) = view.last_usage else {
-        return if view.iteration <= 1 {
-            estimate_tokens(view.history)
-        } else {
-            0
-        };
-    };
-    let new = view
-        .history
+    messages
         .iter()
-        .rev()
-        .take_while(|message| message.role != Role::Assistant);
-    usage.total_input() + usage.output + new.map(|message| estimate_message(message)).sum::<u64>()
+        .map(|message| of_message(&Estimate, message))
+        .sum()
 }
+
+#[cfg(test)]
+#[path = "compact/bed_tests.rs"]
+mod bed;
+
+#[cfg(test)]
+#[path = "compact_tests.rs"]
+mod tests;

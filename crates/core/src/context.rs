@@ -40,9 +40,15 @@ struct Group {
     source: usize,
     ready: usize,
     ids: Vec<CallId>,
+    repairs: u64,
 }
 
 impl Context {
+    /// CTX-6: how many places of the last history had to be repaired.
+    pub fn repairs(&self) -> u64 {
+        self.groups.iter().map(|group| group.repairs).sum()
+    }
+
     /// The history as it may be sent.
     pub fn prepare(&mut self, history: &[Arc<Message>]) -> &[Arc<Message>] {
         let same = self
@@ -61,6 +67,7 @@ impl Context {
                 source: place,
                 ready: self.ready.len(),
                 ids: Vec::new(),
+                repairs: 0,
             });
             self.take(message, tools);
             place += 1 + results;
@@ -98,17 +105,28 @@ impl Context {
             Role::Tool | Role::System => false,
         };
         if !fits || !has_content(message) {
+            self.repaired(1 + tools.len());
             return;
         }
-        let message = &without_strays(message);
-        if message.role == Role::User || message.calls().next().is_none() {
-            self.ready.push(Arc::clone(message));
+        let clean = &without_strays(message);
+        self.repaired(usize::from(!Arc::ptr_eq(clean, message)));
+        if clean.role == Role::User || clean.calls().next().is_none() {
+            self.repaired(tools.len());
+            self.ready.push(Arc::clone(clean));
             return;
         }
-        let message = self.with_unique_ids(message);
+        let message = self.with_unique_ids(clean);
         let answered = answer_calls(&message, tools);
+        let is_whole = tools.first().is_some_and(|tool| Arc::ptr_eq(tool, &answered));
+        self.repaired(usize::from(!Arc::ptr_eq(clean, &message)) + usize::from(!is_whole));
         self.ready.push(message);
         self.ready.push(answered);
+    }
+
+    fn repaired(&mut self, places: usize) {
+        if let Some(group) = self.groups.last_mut() {
+            group.repairs += places as u64;
+        }
     }
 
     fn with_unique_ids(&mut self, message: &Arc<Message>) -> Arc<Message> {

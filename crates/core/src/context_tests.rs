@@ -162,6 +162,26 @@ fn repairs() {
     }
 }
 
+/// CTX-6: repairs are counted, those of the last history only.
+#[test]
+fn repairs_are_counted() {
+    let mut context = Context::default();
+    let mut history = vec![user("a"), calls(&["1"]), results(&["1"])];
+    context.prepare(&history);
+    assert_eq!(context.repairs(), 0);
+    history.push(calls(&["2"]));
+    for _ in 0..3 {
+        context.prepare(&history);
+        assert_eq!(context.repairs(), 1, "a call without its result");
+    }
+    history.push(results(&["2"]));
+    context.prepare(&history);
+    assert_eq!(context.repairs(), 0);
+    history.extend([user(""), results(&["9"])]);
+    context.prepare(&history);
+    assert_eq!(context.repairs(), 2, "an empty message and a result of nothing");
+}
+
 /// LOOP-16: what is right is passed on as it is, so that it is not encoded again.
 #[test]
 fn whole_messages_are_shared() {

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::compact::Fidelity;
 use crate::id::{CallId, MessageId, SessionId};
 use crate::message::{FinishReason, Message};
 use crate::model::Usage;
@@ -206,6 +207,9 @@ pub enum SessionEvent {
         /// The messages of the conversation from here on, in order; the others are still in the record.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         history: Vec<MessageId>,
+        /// What became of the messages.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fidelity: Option<Fidelity>,
     },
     /// The conversation goes on from how it stood before a message. What came after is still in the record.
     Rewind {

@@ -77,6 +77,7 @@ fn samples() -> Vec<Event> {
             before: 9,
             after: 3,
             history: vec!["m".into()],
+            fidelity: Some(crate::compact::Fidelity::default()),
         }),
         Event::Session(SessionEvent::Rewind { to: 4 }),
         Event::Session(SessionEvent::Title { title: "t".into() }),

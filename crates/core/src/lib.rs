@@ -69,5 +69,6 @@ pub mod provider;
 mod reply;
 pub mod run;
 pub mod script;
+pub mod tokens;
 pub mod tool;
 pub mod turn;

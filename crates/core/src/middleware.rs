@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::message::Message;
 use crate::model::{Model, Usage};
+use crate::provider::Prefix;
 
 /// What a middleware sees of the turn.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +22,35 @@ pub struct IterationView<'a> {
     pub cost_usd: f64,
     /// The model.
     pub model: &'a Model,
+    /// System prompt and tools.
+    pub prefix: &'a Prefix,
+}
+
+/// How far the context is made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// By what costs nothing and is ready. Nothing is said when there is nothing.
+    Soft,
+    /// By whatever it takes.
+    Hard,
+}
+
+/// A wish for a smaller context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shrink {
+    /// How far.
+    pub depth: Depth,
+    /// The tokens of the conversation to get under, without the system prompt and the tools; `None` leaves the choice to
+    /// the compactor.
+    pub target: Option<u64>,
+}
+
+impl Shrink {
+    /// By whatever it takes, to whatever is sensible.
+    pub const HARD: Self = Self {
+        depth: Depth::Hard,
+        target: None,
+    };
 }
 
 /// What should happen next.
@@ -30,7 +60,7 @@ pub enum Flow {
     #[default]
     Continue,
     /// Make the context smaller, then go on.
-    Compact,
+    Compact(Shrink),
     /// End the turn.
     Stop,
 }
@@ -52,10 +82,15 @@ impl Verdict {
         Self::default()
     }
 
-    /// Make the context smaller.
+    /// Make the context smaller, by whatever it takes.
     pub fn compact(reason: impl Into<String>) -> Self {
+        Self::shrink(reason, Shrink::HARD)
+    }
+
+    /// Make the context smaller, so far.
+    pub fn shrink(reason: impl Into<String>, shrink: Shrink) -> Self {
         Self {
-            flow: Flow::Compact,
+            flow: Flow::Compact(shrink),
             reason: reason.into(),
             metadata: Map::new(),
         }

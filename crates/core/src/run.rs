@@ -1,6 +1,8 @@
 //! The loop.
 
+use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +13,7 @@ use crate::context::Context;
 use crate::dispatch::{Dispatch, dispatch};
 use crate::event::{Event, EventSink, SinkError};
 use crate::message::Message;
-use crate::middleware::{Middleware, run_pipeline};
+use crate::middleware::{Middleware, Verdict, run_pipeline};
 use crate::provider::{Prefix, Provider, ToolChoice};
 use crate::reply::reply;
 use crate::turn::{Action, Turn, TurnInput, TurnReport};
@@ -74,6 +76,7 @@ impl Inbox for EmptyInbox {
 /// Holds no state between calls and owns no session, storage or terminal. Every state event is
 /// recorded before the next action, so what is acted on is what the record says.
 pub async fn run(input: TurnInput, deps: &Deps<'_>) -> TurnReport {
+    let limit = input.limits.context_prep_timeout;
     let mut turn = Turn::new(input);
     let mut context = Context::default();
     loop {
@@ -83,15 +86,33 @@ pub async fn run(input: TurnInput, deps: &Deps<'_>) -> TurnReport {
         match turn.advance() {
             Action::Listen => turn.heard(deps.inbox.take().await),
             Action::Consult(stage) => {
-                let verdict = run_pipeline(deps.middleware, stage, turn.view(deps.provider.model())).await;
-                turn.consulted(verdict);
+                let view = turn.view(deps.provider.model(), &deps.prefix);
+                let verdict = within(deps, limit, run_pipeline(deps.middleware, stage, view)).await;
+                turn.consulted(verdict.unwrap_or_else(Verdict::proceed));
             }
             Action::Ask(ask) => turn.answered(reply(deps, &mut context, turn.history(), ask).await),
             Action::Call(calls) => turn.settled(dispatch(deps, calls).await),
-            Action::Shrink => turn.shrunk(compact(deps, turn.history()).await),
+            Action::Shrink(shrink) => {
+                let smaller = compact(deps, turn.history(), shrink, limit).await;
+                turn.shrunk(smaller);
+            }
             Action::Review(answer) => turn.reviewed(review(deps, &answer).await),
-            Action::Done(outcome) => return turn.report(outcome),
+            Action::Done(outcome) => {
+                let mut report = turn.report(outcome);
+                report.context.context_max_tokens = deps.provider.model().context_window;
+                report.context.repairs = context.repairs();
+                return report;
+            }
         }
+    }
+}
+
+/// CTX-12: what comes of `work`, unless it takes too long.
+async fn within<T>(deps: &Deps<'_>, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = deps.clock.sleep(limit) => None,
     }
 }
 

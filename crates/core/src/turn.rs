@@ -10,22 +10,21 @@ mod outcome;
 mod reading;
 mod repeat;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(crate) use self::answer::refused;
 pub use self::answer::{Answer, Planned, Settled, SettledEnd};
 pub use self::limits::{Limits, OnMaxIterations};
-pub use self::outcome::{Answered, Failure, Outcome, TurnReport};
+pub use self::outcome::{Answered, ContextMetrics, Failure, Outcome, TurnReport};
 use self::repeat::Repeats;
 use crate::clock::Timestamp;
 use crate::compact::Compacted;
 use crate::event::{Event, FailureKind, SinkError};
 use crate::id::SessionId;
 use crate::message::{FinishReason, Message, Part, Role};
-use crate::middleware::{Flow, IterationView, Stage, Verdict};
+use crate::middleware::{Depth, Flow, IterationView, Shrink, Stage, Verdict};
 use crate::model::{Model, Price, Usage};
-use crate::provider::ProviderError;
+use crate::provider::{Prefix, ProviderError};
 
 /// What the driver must do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +38,7 @@ pub enum Action {
     /// Run these calls, then call [`Turn::settled`].
     Call(Vec<Planned>),
     /// Make the history smaller, then call [`Turn::shrunk`].
-    Shrink,
+    Shrink(Shrink),
     /// Ask the incomplete-work hook about this answer, then call [`Turn::reviewed`].
     Review(String),
     /// Nothing: the turn is over.
@@ -109,12 +108,15 @@ struct Streaks {
     incomplete: u32,
     overflow: u32,
     compacted: u32,
+    /// A compaction freed nothing: another one would not either, before the next turn.
+    exhausted: bool,
 }
 
 #[derive(Debug, Default)]
 struct Spent {
     usage: Usage,
     cost_usd: f64,
+    context: ContextMetrics,
 }
 
 #[derive(Debug)]
@@ -127,6 +129,7 @@ enum State {
     Waiting(Ask),
     Calling(Vec<Planned>),
     Shrinking {
+        shrink: Shrink,
         next: Next,
         overflow: Option<ProviderError>,
     },
@@ -175,7 +178,7 @@ impl Turn {
             State::Consulting { stage, .. } => Action::Consult(*stage),
             State::Waiting(ask) => Action::Ask(*ask),
             State::Calling(calls) => Action::Call(calls.clone()),
-            State::Shrinking { .. } => Action::Shrink,
+            State::Shrinking { shrink, .. } => Action::Shrink(*shrink),
             State::Reviewing(text) => Action::Review(text.clone()),
             State::Over(outcome) => Action::Done(outcome.clone()),
         }
@@ -192,13 +195,14 @@ impl Turn {
     }
 
     /// What middleware sees.
-    pub fn view<'a>(&'a self, model: &'a Model) -> IterationView<'a> {
+    pub fn view<'a>(&'a self, model: &'a Model, prefix: &'a Prefix) -> IterationView<'a> {
         IterationView {
             history: &self.history,
             iteration: self.iteration,
             last_usage: self.last_usage,
             cost_usd: self.spent.cost_usd,
             model,
+            prefix,
         }
     }
 
@@ -228,10 +232,18 @@ impl Turn {
                 self.go(next);
             }
             // A context that stays full however often it is compacted is not compacted for ever.
-            Flow::Compact if self.streaks.compacted >= self.limits.max_compactions => self.go(next),
-            Flow::Compact => {
-                self.streaks.compacted += 1;
-                self.state = State::Shrinking { next, overflow: None };
+            Flow::Compact(Shrink {
+                depth: Depth::Hard, ..
+            }) if self.streaks.exhausted || self.streaks.compacted >= self.limits.max_compactions => {
+                self.go(next);
+            }
+            Flow::Compact(shrink) => {
+                self.streaks.compacted += u32::from(shrink.depth == Depth::Hard);
+                self.state = State::Shrinking {
+                    shrink,
+                    next,
+                    overflow: None,
+                };
             }
             // An answer that is already there is worth more than the wish to stop.
             Flow::Stop if matches!(next, Next::End(_)) => self.go(next),
@@ -303,7 +315,12 @@ impl Turn {
 
     /// The compactor made the history smaller, or says why it could not.
     pub fn shrunk(&mut self, result: Result<Compacted, String>) {
-        let State::Shrinking { next, overflow } = std::mem::replace(&mut self.state, State::Listening) else {
+        let State::Shrinking {
+            shrink,
+            next,
+            overflow,
+        } = std::mem::replace(&mut self.state, State::Listening)
+        else {
             return;
         };
         match (result, overflow) {
@@ -311,7 +328,9 @@ impl Turn {
                 self.adopt(compacted);
                 self.go(next);
             }
+            (Err(_), None) if shrink.depth == Depth::Soft => self.go(next),
             (Err(reason), None) => {
+                self.streaks.exhausted = true;
                 self.news.push(Event::Warning {
                     message: format!("Compaction had no effect: {reason}"),
                 });
@@ -362,22 +381,20 @@ impl Turn {
             usage: self.spent.usage,
             cost_usd: self.price.map(|_| self.spent.cost_usd),
             iterations: self.iteration,
+            context: self.spent.context,
         }
     }
 
-    /// Goes on with a smaller history. Messages that are new in it are news.
+    /// Goes on with a smaller history. Whoever made it has recorded what is new in it.
     fn adopt(&mut self, compacted: Compacted) {
         if let Some(usage) = compacted.usage {
             self.book(usage, "compaction");
         }
-        let known: HashSet<_> = self.history.iter().map(Arc::as_ptr).collect();
-        let new = compacted
-            .history
-            .iter()
-            .filter(|message| !known.contains(&Arc::as_ptr(message)));
-        self.news.extend(new.map(|message| Event::Message {
-            message: Arc::clone(message),
-        }));
+        if let Some(fidelity) = compacted.fidelity {
+            self.spent.context.compaction_last_before = fidelity.tokens_before;
+            self.spent.context.compaction_last_after = fidelity.tokens_after;
+            self.spent.context.compaction_last_at_ms = compacted.at.0;
+        }
         self.history = compacted.history;
         // What the provider reported last was about the longer history.
         self.last_usage = None;

@@ -411,13 +411,13 @@ fn overflow_compacts_and_retries_once() {
     let mut turn = turn();
     to_question(&mut turn);
     turn.answered(overflow());
-    assert_eq!(turn.advance(), Action::Shrink);
+    assert_eq!(turn.advance(), Action::Shrink(Shrink::HARD));
     turn.shrunk(Ok(Compacted {
-        history: vec![Arc::new(Message::user(&session(), "short", NOW))],
         usage: Some(Usage {
             input: 7,
             ..Usage::default()
         }),
+        ..Compacted::new(vec![Arc::new(Message::user(&session(), "short", NOW))])
     }));
     let cause = |event: &Event| matches!(event, Event::Usage { cause, .. } if cause == "compaction");
     assert!(turn.news().iter().any(cause), "the summary's tokens are booked");
@@ -450,7 +450,7 @@ fn middleware_verdicts() {
     let mut compacted = turn();
     compacted.heard(Vec::new());
     compacted.consulted(Verdict::compact("full"));
-    assert_eq!(compacted.advance(), Action::Shrink);
+    assert_eq!(compacted.advance(), Action::Shrink(Shrink::HARD));
     compacted.shrunk(Err("no".to_owned()));
     assert_eq!(
         compacted.advance(),
@@ -475,9 +475,9 @@ fn compactions_are_capped() {
                 Action::Listen => turn.heard(Vec::new()),
                 Action::Consult(Stage::Before) => turn.consulted(Verdict::compact("full")),
                 Action::Consult(Stage::After) => turn.consulted(Verdict::proceed()),
-                Action::Shrink => {
+                Action::Shrink(_) => {
                     compactions += 1;
-                    turn.shrunk(Err("no gain".to_owned()));
+                    turn.shrunk(Ok(Compacted::new(turn.history().to_vec())));
                 }
                 Action::Ask(_) => break,
                 action => panic!("unexpected {action:?}"),
@@ -487,6 +487,46 @@ fn compactions_are_capped() {
         settle(&mut turn, &format!("{round}"));
     }
     assert_eq!(compactions, 3);
+}
+
+/// CTX-5: a compaction that frees nothing says so and is not tried again in the turn; a soft one without work is silent.
+#[test]
+fn a_compaction_without_effect_is_not_repeated() {
+    let soft = Shrink {
+        depth: Depth::Soft,
+        target: Some(7),
+    };
+    let mut turn = turn();
+    let (mut hard, mut warnings) = (0, Vec::new());
+    for round in 0..6 {
+        loop {
+            warnings.extend(turn.news().into_iter().filter_map(|event| match event {
+                Event::Warning { message } => Some(message),
+                _ => None,
+            }));
+            match turn.advance() {
+                Action::Listen => turn.heard(Vec::new()),
+                Action::Consult(Stage::Before) if round % 2 == 0 => {
+                    turn.consulted(Verdict::shrink("x", soft));
+                }
+                Action::Consult(Stage::Before) => turn.consulted(Verdict::compact("full")),
+                Action::Consult(Stage::After) => turn.consulted(Verdict::proceed()),
+                Action::Shrink(shrink) => {
+                    hard += u32::from(shrink.depth == Depth::Hard);
+                    turn.shrunk(Err("there is nothing to summarize yet".to_owned()));
+                }
+                Action::Ask(_) => break,
+                action => panic!("unexpected {action:?}"),
+            }
+        }
+        turn.answered(calls(&["ls"]));
+        settle(&mut turn, &format!("{round}"));
+    }
+    assert_eq!(hard, 1);
+    assert_eq!(
+        warnings,
+        ["Compaction had no effect: there is nothing to summarize yet"]
+    );
 }
 
 /// LOOP-8: a canceled reply is kept as far as it came, marked `canceled`, and the history stays whole.
@@ -616,7 +656,7 @@ fn every_turn_ends() {
                 Action::Consult(_) => turn.consulted(if shrink && steps % 3 == 0 { Verdict::compact("x") } else { Verdict::proceed() }),
                 Action::Ask(_) => turn.answered(replies.next().cloned().unwrap_or_else(|| text("x"))),
                 Action::Call(_) => settle(&mut turn, if seed % 2 == 0 { "same" } else { "x" }),
-                Action::Shrink => turn.shrunk(if seed % 3 == 0 { Err("no".to_owned()) } else { Ok(Compacted { history: turn.history().to_vec(), usage: None }) }),
+                Action::Shrink(_) => turn.shrunk(if seed % 3 == 0 { Err("no".to_owned()) } else { Ok(Compacted::new(turn.history().to_vec())) }),
                 Action::Review(_) => turn.reviewed(nag.then(|| "more".to_owned())),
                 Action::Done(_) => break,
             }

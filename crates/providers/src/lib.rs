@@ -55,6 +55,7 @@ mod provider;
 pub mod registry;
 pub mod retry;
 pub mod sse;
+pub mod tokens;
 pub mod transport;
 pub mod wire;
 

@@ -273,6 +273,7 @@ impl Live {
                 before,
                 after: estimate_tokens(&kept),
                 history: kept.iter().map(|message| message.id.clone()).collect(),
+                fidelity: None,
             }),
         ];
         self.history = kept;

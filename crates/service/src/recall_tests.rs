@@ -73,6 +73,7 @@ fn everything_comes_back() {
         before: 9,
         after: 1,
         history: vec!["m1".into(), "m4".into()],
+        fidelity: None,
     }));
     let all = entries(events.clone());
     assert_eq!(find(&all, "c1").as_deref(), Some(long.as_str()));

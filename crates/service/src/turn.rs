@@ -10,6 +10,7 @@ use windlass_core::compact::compact;
 use windlass_core::dispatch::Dispatch;
 use windlass_core::id::SessionId;
 use windlass_core::message::Message;
+use windlass_core::middleware::Shrink;
 use windlass_core::provider::ToolChoice;
 use windlass_core::run::{Deps, Inbox, run};
 use windlass_core::turn::{TurnInput, TurnReport};
@@ -46,7 +47,7 @@ impl Work {
 
     /// Makes the history smaller instead, and records that. The new history.
     pub(crate) async fn shrink(self) -> Result<Vec<Arc<Message>>, String> {
-        let smaller = compact(&self.deps(), &self.history).await?;
+        let smaller = compact(&self.deps(), &self.history, Shrink::HARD, self.setup.limits.context_prep_timeout).await?;
         Ok(smaller.history)
     }
 

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{Agent, Choices, Guards, Shared, UsageSummary};
 use crate::clock::{Clock, SystemClock};
-use crate::compact::{AutoCompact, Compactor, Summarize};
+use crate::compact::{Compactor, Parts, Pressure, Strategy, Summarize};
 use crate::dispatch::Execution;
 use crate::id::SessionId;
 use crate::message::Message;
@@ -34,7 +34,7 @@ pub struct CompactionConfig {
 impl Default for CompactionConfig {
     fn default() -> Self {
         Self {
-            threshold: AutoCompact::default().threshold,
+            threshold: Pressure::default().hard,
             keep_recent: Summarize::default().keep_recent,
         }
     }
@@ -256,14 +256,19 @@ impl AgentBuilder {
     /// The agent.
     pub fn build(mut self) -> Agent {
         if let Some(config) = self.compaction {
-            self.guards.compactor.get_or_insert_with(|| {
-                Arc::new(Summarize {
-                    keep_recent: config.keep_recent,
-                })
-            });
-            self.guards.middleware.push(Arc::new(AutoCompact {
-                threshold: config.threshold,
-            }));
+            let parts = Parts {
+                keep_recent: config.keep_recent,
+                ..Parts::default()
+            };
+            let pressure = Pressure {
+                hard: config.threshold,
+                gauge: Arc::clone(&parts.gauge),
+                ..Pressure::default()
+            };
+            if self.guards.compactor.is_none() {
+                self.guards.compactor = Strategy::Summarize.compactor(parts);
+            }
+            self.guards.middleware.push(Arc::new(pressure));
         } else {
             self.guards.compactor = None;
         }

@@ -1,30 +1,40 @@
-//! Wire bytes kept beside the value they encode.
+//! Wire bytes and counts kept beside the value they are of.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// Remembers the encoded form of an immutable value, one per wire.
+/// Remembers the encoded form of an immutable value, one per wire, and its size, one per counter.
 ///
 /// This is what makes the cost of a request grow with what is new: a message that was sent before is
 /// bytes, not work. A clone starts empty, because a clone is made in order to be changed.
 #[derive(Default)]
-pub struct Memo(Mutex<Vec<(Arc<str>, Bytes)>>);
+pub struct Memo {
+    encoded: Mutex<Vec<(Arc<str>, Bytes)>>,
+    counted: Mutex<Vec<(Arc<str>, u64)>>,
+}
 
 impl Memo {
     /// The bytes under `key`, made by `encode` the first time.
     pub fn get_or_encode(&self, key: &Arc<str>, encode: impl FnOnce() -> Bytes) -> Bytes {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, bytes)) = kept
-            .iter()
-            .find(|(known, _)| Arc::ptr_eq(known, key) || known == key)
-        {
-            return bytes.clone();
-        }
-        let bytes = encode();
-        kept.push((Arc::clone(key), bytes.clone()));
-        bytes
+        kept(&self.encoded, key, encode)
     }
+
+    /// The count under `key`, made by `count` the first time.
+    pub fn get_or_count(&self, key: &Arc<str>, count: impl FnOnce() -> u64) -> u64 {
+        kept(&self.counted, key, count)
+    }
+}
+
+fn kept<T: Clone>(all: &Mutex<Vec<(Arc<str>, T)>>, key: &Arc<str>, make: impl FnOnce() -> T) -> T {
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_same = |(known, _): &&(Arc<str>, T)| Arc::ptr_eq(known, key) || known == key;
+    if let Some((_, value)) = all.iter().find(is_same) {
+        return value.clone();
+    }
+    let value = make();
+    all.push((Arc::clone(key), value.clone()));
+    value
 }
 
 impl Clone for Memo {

@@ -5,6 +5,9 @@ use crate::id::CallId;
 /// The tool that reads what [`Outputs`] keeps. Its own results are never kept.
 pub const TOOL_OUTPUT: &str = "tool_output";
 
+/// The tool that reads back, word for word, what a compaction took out of a conversation.
+pub const RECALL: &str = "recall";
+
 /// Keeps whole outputs, so that what a model is shown may be short.
 pub trait Outputs: Send + Sync {
     /// Keeps `content` and gives the short reference that [`TOOL_OUTPUT`] takes. `None` when it cannot be kept: a disk

@@ -1,5 +1,7 @@
 //! Every cap of a turn in one place.
 
+use std::time::Duration;
+
 /// The caps of a turn. Each has a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
@@ -26,6 +28,8 @@ pub struct Limits {
     /// SES-13: the most messages of a conversation when a turn begins; 0 for no limit. Whoever keeps the conversation looks
     /// at it.
     pub max_conversation_messages: usize,
+    /// CTX-12: how long preparing the context may take. After that the turn goes on with the context as it is.
+    pub context_prep_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -42,6 +46,7 @@ impl Default for Limits {
             repeat_note: 3,
             repeat_stop: 5,
             max_conversation_messages: 0,
+            context_prep_timeout: Duration::from_secs(30),
         }
     }
 }

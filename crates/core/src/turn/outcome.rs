@@ -54,6 +54,23 @@ pub struct TurnReport {
     pub cost_usd: Option<f64>,
     /// Iterations begun.
     pub iterations: u32,
+    /// How full the context was, and what was done about it.
+    pub context: ContextMetrics,
+}
+
+/// CTX-13: figures about the context of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ContextMetrics {
+    /// The model's window.
+    pub context_max_tokens: u64,
+    /// Tokens of the conversation before the last compaction; 0 when there was none.
+    pub compaction_last_before: u64,
+    /// Tokens of the conversation after it.
+    pub compaction_last_after: u64,
+    /// When it was, in milliseconds since the Unix epoch; 0 when there was none.
+    pub compaction_last_at_ms: u64,
+    /// CTX-6: how many places of the history were repaired for the last request.
+    pub repairs: u64,
 }
 
 impl Outcome {

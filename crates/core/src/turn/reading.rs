@@ -3,6 +3,7 @@
 use super::{Answered, Ask, CONTINUE_PROMPT, CUT_CALL_TEXT, LIMIT_TEXT, Next, Planned, State, Turn, refused};
 use crate::event::{Event, FailureKind};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall};
+use crate::middleware::Shrink;
 use crate::provider::{ProviderError, Remedy, StopReason};
 use crate::turn::Outcome;
 
@@ -135,6 +136,7 @@ impl Turn {
         if error.remedy() == Remedy::Compact && self.streaks.overflow < self.limits.max_overflow_compactions {
             self.streaks.overflow += 1;
             self.state = State::Shrinking {
+                shrink: Shrink::HARD,
                 next: Next::Ask,
                 overflow: Some(error),
             };

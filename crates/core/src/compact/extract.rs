@@ -1,0 +1,129 @@
+//! CTX-7: finds out between turns what the agent works on now.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Job;
+use super::subgoal::{Extracted, Registry};
+use super::summarize::{Question, outline};
+use crate::clock::Clock;
+use crate::message::{Message, Role};
+use crate::middleware::Depth;
+use crate::model::Usage;
+use crate::provider::Provider;
+
+/// The subgoals of a session, shared by whoever finds them and whoever goes by them.
+#[derive(Debug, Default)]
+pub struct Subgoals(Mutex<Tracked>);
+
+#[derive(Debug, Default)]
+struct Tracked {
+    registry: Registry,
+    /// The user's words that were asked about last.
+    asked: String,
+    is_running: bool,
+}
+
+impl Subgoals {
+    /// What is worked on, for people.
+    pub fn active(&self) -> Option<String> {
+        self.tracked().registry.active().map(|goal| goal.text.clone())
+    }
+
+    /// The registry as it is now, for a dump.
+    pub fn registry(&self) -> Registry {
+        self.tracked().registry.clone()
+    }
+
+    /// The registry for a history of this length.
+    pub(super) fn at(&self, length: usize) -> Registry {
+        let mut tracked = self.tracked();
+        tracked.registry.resize(length);
+        tracked.registry.clone()
+    }
+
+    /// The first message stays, those up to `cut` were replaced by one.
+    pub(super) fn folded(&self, cut: usize) {
+        self.tracked().registry.rebuild(1..cut, 1);
+    }
+
+    /// The user's last words, when nobody was asked about them and nobody is being asked.
+    fn begin(&self, history: &[Arc<Message>]) -> bool {
+        let last = history.iter().rev().find(|message| message.role == Role::User);
+        let said = last.map(|message| message.text()).unwrap_or_default();
+        let mut tracked = self.tracked();
+        tracked.registry.resize(history.len());
+        if said.is_empty() || tracked.is_running || tracked.asked == said {
+            return false;
+        }
+        tracked.asked = said;
+        tracked.is_running = true;
+        true
+    }
+
+    fn tracked(&self) -> MutexGuard<'_, Tracked> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks what is worked on now, by the last six messages; nothing when the user said nothing new or an answer is awaited.
+/// To be called after a turn, in the background: no turn waits for it. What it used.
+pub async fn extract(
+    subgoals: &Subgoals,
+    history: &[Arc<Message>],
+    provider: &dyn Provider,
+    clock: Arc<dyn Clock>,
+    cancel: CancellationToken,
+) -> Option<Usage> {
+    const SYSTEM: &str = "You follow a working session. Say what the assistant works on right now, in one sentence, and \
+        whether what it worked on before is done. Answer in exactly two lines:\nCURRENT: the present subgoal, or NONE\n\
+        COMPLETED: the subgoal that was just finished, or NONE";
+    const SEEN: usize = 6;
+    if !subgoals.begin(history) {
+        return None;
+    }
+    let end = Running(subgoals);
+    let visible = history
+        .iter()
+        .rev()
+        .filter(|message| message.role != Role::Tool)
+        .take(SEEN);
+    let mut lines: Vec<Vec<String>> = visible.map(|message| outline(message)).collect();
+    lines.reverse();
+    let question = Question {
+        system: SYSTEM,
+        prompt: lines.concat().join("\n"),
+        max_output: 300,
+        limit: Duration::from_secs(30),
+    };
+    let job = Job {
+        history,
+        provider,
+        cancel,
+        now: clock.now(),
+        clock,
+        depth: Depth::Soft,
+        target: 0,
+    };
+    let answer = question.ask(&job).await.ok()?;
+    if !answer.has_calls {
+        subgoals.tracked().registry.update(Extracted::read(&answer.text));
+    }
+    drop(end);
+    Some(answer.usage)
+}
+
+/// Says that the work is over, also when it ends in a way nobody thought of.
+struct Running<'a>(&'a Subgoals);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.tracked().is_running = false;
+    }
+}
+
+#[cfg(test)]
+#[path = "extract_tests.rs"]
+mod tests;

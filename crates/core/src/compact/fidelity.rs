@@ -1,0 +1,80 @@
+//! CTX-15: what a compaction kept, and what it did not, found by comparing the two histories: no strategy reports on
+//! itself.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::mask::is_short;
+use super::summarize::{is_reference, is_structure};
+use crate::id::MessageId;
+use crate::message::{Message, Part, Role};
+
+/// What became of the messages of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Fidelity {
+    /// Tokens of the history before.
+    pub tokens_before: u64,
+    /// Tokens of the history after.
+    pub tokens_after: u64,
+    /// Messages that are as they were.
+    pub kept: u64,
+    /// Messages that a summary stands for.
+    pub summarized: u64,
+    /// Outputs of tools that a note or a summary stands for, those of earlier compactions included.
+    pub masked: u64,
+    /// Texts of the user.
+    pub said: u64,
+    /// Texts of the user that are still there word for word.
+    pub said_kept: u64,
+    /// References by which what went can be read back.
+    pub references: u64,
+}
+
+/// Compares a history with what a compaction made of it. Tokens are left at 0.
+pub fn fidelity(old: &[Arc<Message>], new: &[Arc<Message>]) -> Fidelity {
+    let by_id: HashMap<&MessageId, &Arc<Message>> =
+        new.iter().map(|message| (&message.id, message)).collect();
+    let mut report = Fidelity::default();
+    for message in old {
+        match by_id.get(&message.id) {
+            Some(same) if Arc::ptr_eq(same, message) => report.kept += 1,
+            Some(_) => {}
+            None => report.summarized += 1,
+        }
+    }
+    let results = || new.iter().flat_map(|message| message.results());
+    report.masked = results().filter(|result| is_short(result)).count() as u64;
+    report.references = report.masked + references(new);
+    let after: HashSet<&str> = said(new).collect();
+    for text in said(old).filter(|text| !text.trim().is_empty()) {
+        report.said += 1;
+        report.said_kept += u64::from(after.contains(text));
+    }
+    report
+}
+
+/// The texts that are the user's.
+fn said(history: &[Arc<Message>]) -> impl Iterator<Item = &str> {
+    let users = history.iter().filter(|message| message.role == Role::User);
+    users.flat_map(|message| {
+        message.parts.iter().filter_map(move |part| match part {
+            Part::Text(text) if !is_structure(message, &text.text) => Some(inner(&text.text)),
+            _ => None,
+        })
+    })
+}
+
+fn inner(text: &str) -> &str {
+    super::summarize::unwrapped(text).unwrap_or(text)
+}
+
+fn references(history: &[Arc<Message>]) -> u64 {
+    let parts = history.iter().flat_map(|message| &message.parts);
+    parts
+        .filter(|part| matches!(part, Part::Text(text) if is_reference(&text.text)))
+        .count() as u64
+}

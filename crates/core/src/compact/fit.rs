@@ -1,0 +1,161 @@
+//! The steps of every compaction: what is ready first, then the strategy, then whatever it takes.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::mask::{Place, cut, outputs, with_results};
+use super::{CompactError, Compacted, Compactor, Deferred, Job, Sidequest, Subgoals, Summarize};
+use crate::message::Message;
+use crate::middleware::Depth;
+use crate::tokens::Gauge;
+
+/// A strategy with what comes before and after it.
+///
+/// Invariants: summaries that are ready are applied before a model is asked; where the strategy leaves more than fits,
+/// outputs that fill it by themselves are shown by their ends, the newest included, then the plain summary is made. So one
+/// output that is larger than the window, or a strategy that protects too much, ends in a smaller context and not in a loop.
+pub(super) struct Stepwise {
+    pub(super) strategy: Arc<dyn Compactor>,
+    pub(super) deferred: Option<Arc<Deferred>>,
+    pub(super) subgoals: Arc<Subgoals>,
+    /// What is done now and then, whatever the strategy.
+    pub(super) side: Sidequest,
+    pub(super) last_resort: Summarize,
+}
+
+/// Results are never cut below this many characters.
+const SHORTEST: usize = 1_000;
+
+#[async_trait]
+impl Compactor for Stepwise {
+    async fn compact(&self, job: Job<'_>) -> Result<Compacted, CompactError> {
+        let mut made = Made::new(&job, &self.last_resort.gauge);
+        let ready = self
+            .deferred
+            .as_ref()
+            .and_then(|deferred| deferred.apply(job.history));
+        made.take(ready.map(Compacted::new));
+        let problem = if job.depth == Depth::Soft {
+            self.step(&self.side, &mut made).await
+        } else if made.is_done_below(job.target) {
+            None
+        } else {
+            let problem = self.step(&*self.strategy, &mut made).await;
+            self.squeeze(&mut made).await;
+            problem
+        };
+        made.done.ok_or(problem.unwrap_or(CompactError::NothingToDo))
+    }
+
+    fn gauge(&self) -> Option<&Gauge> {
+        Some(&self.last_resort.gauge)
+    }
+}
+
+impl Stepwise {
+    async fn step(&self, compactor: &dyn Compactor, made: &mut Made<'_>) -> Option<CompactError> {
+        let history = made.history().to_vec();
+        match compactor.compact(made.job.on(&history)).await {
+            Ok(smaller) => {
+                made.take(Some(smaller));
+                None
+            }
+            Err(error) => Some(error),
+        }
+    }
+
+    /// Whatever it takes: outputs that fill the room by themselves, then a summary, then all long outputs.
+    async fn squeeze(&self, made: &mut Made<'_>) {
+        let most = made.job.target.saturating_add(made.job.target / 2);
+        made.shorten(most, usize::try_from(most).unwrap_or(usize::MAX));
+        if made.tokens() > most {
+            let history = made.history().to_vec();
+            if let Ok(smaller) = self.last_resort.compact(made.job.on(&history)).await
+                && made.gauge.tokens(&smaller.history) < made.tokens()
+            {
+                // The first message and the summary stay in place of those that went.
+                self.subgoals.folded(history.len() + 2 - smaller.history.len());
+                made.take(Some(smaller));
+            }
+        }
+        made.shorten(most, SHORTEST);
+    }
+}
+
+/// What has been made so far.
+struct Made<'a> {
+    job: &'a Job<'a>,
+    gauge: &'a Gauge,
+    done: Option<Compacted>,
+}
+
+impl<'a> Made<'a> {
+    fn new(job: &'a Job<'a>, gauge: &'a Gauge) -> Self {
+        Self {
+            job,
+            gauge,
+            done: None,
+        }
+    }
+
+    fn history(&self) -> &[Arc<Message>] {
+        self.done.as_ref().map_or(self.job.history, |done| &done.history)
+    }
+
+    fn tokens(&self) -> u64 {
+        self.gauge.tokens(self.history())
+    }
+
+    fn is_done_below(&self, target: u64) -> bool {
+        self.done.is_some() && self.tokens() <= target
+    }
+
+    fn take(&mut self, next: Option<Compacted>) {
+        let Some(next) = next else { return };
+        self.done = Some(match self.done.take() {
+            Some(before) => before.then(next),
+            None => next,
+        });
+    }
+
+    /// Shows outputs by their ends, down to so many characters, as long as it is too much.
+    fn shorten(&mut self, most: u64, fewest: usize) {
+        if self.tokens() <= most {
+            return;
+        }
+        let fewest = fewest.max(SHORTEST);
+        let notice = "long outputs are shown by their ends, because nothing else could go";
+        let shorter = shortened(self.history(), most, fewest, self.gauge).map(|history| Compacted {
+            notice: Some(notice.to_owned()),
+            ..Compacted::new(history)
+        });
+        self.take(shorter);
+    }
+}
+
+/// The history with its longest outputs shown by their ends, so far that it fits; `None` when none is long.
+fn shortened(history: &[Arc<Message>], most: u64, fewest: usize, gauge: &Gauge) -> Option<Vec<Arc<Message>>> {
+    let all = || outputs(history, 0..history.len());
+    let mut characters = all().map(|(_, result)| result.content.len()).max()? / 2;
+    let mut made = None;
+    while characters >= fewest {
+        let long = all().filter(|(_, result)| result.content.len() > characters + 300);
+        let places: HashSet<Place> = long.map(|(place, _)| place).collect();
+        let shorter = with_results(history, &places, |_, result| cut(result, characters));
+        let fits = gauge.tokens(&shorter) <= most;
+        if !places.is_empty() {
+            made = Some(shorter);
+        }
+        if fits {
+            break;
+        }
+        characters /= 2;
+    }
+    made
+}
+
+#[cfg(test)]
+#[path = "fit_tests.rs"]
+mod tests;

@@ -1,0 +1,81 @@
+//! Whatever does not fit ends in something that does, or in a plain word.
+
+use super::super::bed::*;
+use super::super::{Parts, Strategy};
+use super::*;
+
+fn stepwise(strategy: Strategy, deferred: Option<Arc<Deferred>>) -> Arc<dyn Compactor> {
+    let parts = Parts {
+        keep_recent: 4,
+        deferred,
+        ..Parts::default()
+    };
+    strategy.compactor(parts).expect("one that does something")
+}
+
+fn tokens(history: &[Arc<Message>]) -> u64 {
+    Gauge::default().tokens(history)
+}
+
+/// CTX-15: one result larger than the window is shown by its ends, though it is the newest, and that is said.
+#[tokio::test]
+async fn a_result_larger_than_the_window() {
+    let provider = Rule::saying("a fine summary").with_window(8_000);
+    for strategy in Strategy::ALL.into_iter().skip(1) {
+        let mut history = vec![user("read it")];
+        history.extend(pair("big", &"all of it ".repeat(20_000)));
+        let made = stepwise(strategy, None)
+            .compact(job(&history, &provider, 4_000))
+            .await
+            .expect("smaller");
+        assert!(
+            tokens(&made.history) <= 6_000,
+            "{strategy}: {}",
+            tokens(&made.history)
+        );
+        let result = made.history[2].results().next().expect("result");
+        assert!(
+            result.content.starts_with("[shortened: 200000 bytes"),
+            "{strategy}"
+        );
+        assert!(result.content.contains("recall {\"ref\": \"big\"}"), "{strategy}");
+        assert!(
+            made.notice.expect("said").contains("shown by their ends"),
+            "{strategy}"
+        );
+    }
+}
+
+/// CTX-15: when nothing can be made smaller, that is an error in words, and the history is not touched.
+#[tokio::test]
+async fn nothing_to_make_smaller() {
+    let provider = Rule::saying("a fine summary").with_window(100);
+    for strategy in Strategy::ALL.into_iter().skip(1) {
+        let history = vec![user(&"words ".repeat(2_000))];
+        let made = stepwise(strategy, None)
+            .compact(job(&history, &provider, 0))
+            .await;
+        assert_eq!(made, Err(CompactError::NothingToDo), "{strategy}");
+        let made = stepwise(strategy, None).compact(job(&[], &provider, 0)).await;
+        assert_eq!(made, Err(CompactError::NothingToDo), "{strategy}");
+    }
+}
+
+/// CTX-4: a strategy that frees too little is followed by the plain summary.
+#[tokio::test]
+async fn the_last_resort_is_a_summary() {
+    let provider = Rule::saying("a fine summary");
+    let mut history = vec![user("go")];
+    history.extend((0..40).flat_map(|n| {
+        [
+            assistant(&format!("{n} {}", "thinking aloud ".repeat(40))),
+            user("on"),
+        ]
+    }));
+    let made = stepwise(Strategy::Mask, None)
+        .compact(job(&history, &provider, 1_000))
+        .await
+        .expect("smaller");
+    assert_eq!(made.history.len(), 6);
+    assert_eq!(provider.seen().len(), 1);
+}

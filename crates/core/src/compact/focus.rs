@@ -1,0 +1,255 @@
+//! CTX-9: the agent says itself what it looks into and what came out, and the way there can go.
+//!
+//! After "Active Context Compression" (arXiv 2601.07190): `start_focus` and `complete_focus` mark a stretch of work; its
+//! messages are then worth no more than the summary the agent wrote. What was learned is a pinned block of knowledge.
+
+mod knowledge;
+mod tools;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tokio_util::task::TaskTracker;
+
+pub(super) use self::knowledge::Knowledge;
+pub use self::tools::{CompleteFocus, StartFocus};
+use super::strategy::InvalidStrategy;
+use super::{CompactError, Compacted, Compactor, Job, Standing, Summarize, tail_start, whole};
+use crate::id::CallId;
+use crate::message::Message;
+use crate::middleware::Depth;
+use crate::tokens::Gauge;
+
+/// How focus behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FocusConfig {
+    /// How many turns pass before like pieces of knowledge are put together.
+    pub auto_consolidate_min_window: u32,
+}
+
+impl Default for FocusConfig {
+    fn default() -> Self {
+        Self {
+            auto_consolidate_min_window: 4,
+        }
+    }
+}
+
+impl FocusConfig {
+    /// Whether it can be used.
+    ///
+    /// # Errors
+    /// When the window is 0: everything would be compared with everything all the time.
+    pub fn validate(&self) -> Result<(), InvalidStrategy> {
+        match self.auto_consolidate_min_window {
+            0 => Err(InvalidStrategy::NoWindow),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the agent looks into, and what it has learned. One per session.
+#[derive(Debug, Default)]
+pub struct FocusState {
+    config: FocusConfig,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    open: Option<Open>,
+    /// Stretches of work that are over and still in the history.
+    over: Vec<Stretch>,
+    knowledge: Knowledge,
+    turns: u32,
+}
+
+#[derive(Debug, Clone)]
+struct Open {
+    scope: String,
+    call: CallId,
+}
+
+/// A stretch of work, from the call that began it to the call that ended it.
+#[derive(Debug, Clone)]
+struct Stretch {
+    from: CallId,
+    to: CallId,
+    summary: String,
+}
+
+impl FocusState {
+    /// Nothing is looked into yet.
+    pub fn new(config: FocusConfig) -> Self {
+        Self {
+            config,
+            inner: Mutex::default(),
+        }
+    }
+
+    /// Takes up the knowledge that the last summary of a history carries.
+    pub fn restore(&self, history: &[Arc<Message>]) {
+        if let Some(knowledge) = Knowledge::read(history) {
+            self.inner().knowledge = knowledge;
+        }
+    }
+
+    /// What is looked into, for people.
+    pub fn scope(&self) -> Option<String> {
+        self.inner().open.as_ref().map(|open| open.scope.clone())
+    }
+
+    /// A turn ended. Must be told, because knowledge is put together every few turns.
+    pub fn turn_ended(&self) {
+        self.inner().turns += 1;
+    }
+
+    /// Whether enough turns have passed since pieces of knowledge were put together.
+    pub fn should_auto_consolidate(&self) -> bool {
+        let inner = self.inner();
+        inner.turns >= self.config.auto_consolidate_min_window.max(1) && inner.knowledge.pieces() > 1
+    }
+
+    /// Puts like pieces of knowledge together, off the async threads, if it is time for that. Nobody waits for it.
+    pub fn consolidate_in(self: &Arc<Self>, tasks: &TaskTracker) {
+        if self.should_auto_consolidate() {
+            let state = Arc::clone(self);
+            tasks.spawn(async move { state.consolidate().await });
+        }
+    }
+
+    /// Puts like pieces of knowledge together now. How many went.
+    pub async fn consolidate(&self) -> usize {
+        let before = {
+            let mut inner = self.inner();
+            inner.turns = 0;
+            inner.knowledge.clone()
+        };
+        let work = before.clone();
+        let Ok(after) = tokio::task::spawn_blocking(move || work.consolidated()).await else {
+            return 0;
+        };
+        let mut inner = self.inner();
+        // What was learned meanwhile is not to be lost.
+        if inner.knowledge != before {
+            return 0;
+        }
+        let gone = before.pieces() - after.pieces();
+        inner.knowledge = after;
+        gone
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was learned is pinned: every summary carries it.
+impl Standing for FocusState {
+    fn facts(&self) -> Vec<(String, String)> {
+        self.inner().knowledge.fact().into_iter().collect()
+    }
+}
+
+/// Two who know what stands open.
+struct Both(Arc<dyn Standing>, Arc<FocusState>);
+
+impl Standing for Both {
+    fn facts(&self) -> Vec<(String, String)> {
+        let mut facts = self.1.facts();
+        facts.extend(self.0.facts());
+        facts
+    }
+}
+
+/// Replaces stretches of work that are over by what the agent itself said of them, without a model; then summarizes.
+///
+/// Invariants: an open stretch is not touched by the first step; whole exchanges go; the user's words in them stay; the
+/// knowledge is in every summary word for word.
+#[derive(Clone)]
+pub struct Focus {
+    /// What is looked into.
+    pub state: Arc<FocusState>,
+    /// Makes the summary, and has the knowledge in it.
+    pub(super) summarize: Summarize,
+}
+
+impl Focus {
+    /// The strategy over a state. `summarize` makes what no agent has said itself.
+    pub fn new(state: Arc<FocusState>, summarize: Summarize) -> Self {
+        let standing = Arc::new(Both(Arc::clone(&summarize.standing), Arc::clone(&state)));
+        Self {
+            state,
+            summarize: Summarize {
+                standing,
+                ..summarize
+            },
+        }
+    }
+
+    /// The history with one message for each stretch that is over.
+    fn consolidated(&self, job: &Job<'_>) -> Option<Compacted> {
+        let over = std::mem::take(&mut self.state.inner().over);
+        let mut made: Option<Compacted> = None;
+        for stretch in over.iter().rev() {
+            let now = made.as_ref().map_or(job.history, |made| made.history.as_slice());
+            let Some(range) = stretch.range(now) else { continue };
+            let folded = self
+                .summarize
+                .folded(&job.on(now), range, stretch.summary.clone(), &[]);
+            if let Ok(folded) = folded
+                && self.summarize.gauge.tokens(&folded.history) < self.summarize.gauge.tokens(now)
+            {
+                made = Some(folded);
+            }
+        }
+        made
+    }
+}
+
+impl Stretch {
+    /// Where it is: from the message that began it to the result of the one that ended it.
+    fn range(&self, history: &[Arc<Message>]) -> Option<std::ops::Range<usize>> {
+        let end = history
+            .iter()
+            .rposition(|message| message.results().any(|result| result.call_id == self.to))?;
+        let before = history.get(..end)?;
+        let start = before
+            .iter()
+            .rposition(|message| message.calls().any(|call| call.id == self.from))?;
+        let start = whole(history, start.max(1));
+        (start > 0 && end > start).then_some(start..end + 1)
+    }
+}
+
+#[async_trait]
+impl Compactor for Focus {
+    async fn compact(&self, job: Job<'_>) -> Result<Compacted, CompactError> {
+        if job.depth == Depth::Soft {
+            return Err(CompactError::NothingToDo);
+        }
+        let gauge = &self.summarize.gauge;
+        if self.state.should_auto_consolidate() {
+            self.state.consolidate().await;
+        }
+        let made = self.consolidated(&job);
+        let now = made.as_ref().map_or(job.history, |made| made.history.as_slice());
+        if made.is_some() && gauge.tokens(now) <= job.target {
+            return made.ok_or(CompactError::NothingToDo);
+        }
+        let cut = tail_start(now, self.summarize.keep_recent);
+        match (self.summarize.fold(&job.on(now), 1..cut).await, made) {
+            (Ok(rest), made) => Ok(made.unwrap_or_default().then(rest)),
+            (Err(_), Some(made)) => Ok(made),
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    fn gauge(&self) -> Option<&Gauge> {
+        Some(&self.summarize.gauge)
+    }
+}
+
+#[cfg(test)]
+#[path = "focus_tests.rs"]
+mod tests;

@@ -1,0 +1,140 @@
+//! What was learned, as a block that is never summarized.
+
+use std::sync::Arc;
+
+use crate::compact::score::{Block, Words, marginal_gain};
+use crate::compact::summarize::clip;
+use crate::message::{Message, Part};
+
+/// Pieces of knowledge, the oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::compact) struct Knowledge {
+    pieces: Vec<String>,
+    /// How many there ever were.
+    count: usize,
+}
+
+/// The heading of the block in a summary.
+const HEADING: &str = "knowledge";
+const BEGIN: &str = "<standing what=\"knowledge\">\n[knowledge]\n";
+const END: &str = "\n</standing>";
+const PIECE: &str = "## Focus summary ";
+/// Characters of all of it: 4,096 tokens.
+const LONGEST: usize = 4_096 * 4;
+
+impl Knowledge {
+    /// Takes in what was learned about something. The oldest pieces go when there is too much, but never the last one. What
+    /// stands for it elsewhere.
+    pub(super) fn learn(&mut self, scope: &str, summary: &str) -> String {
+        self.count += 1;
+        let text = harmless(&format!("{PIECE}{}: {scope}\n{}", self.count, summary.trim()));
+        let text = clip(&text, LONGEST - 100);
+        self.pieces.push(text.clone());
+        self.limit();
+        text
+    }
+
+    pub(super) fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The block, with its heading.
+    pub(super) fn fact(&self) -> Option<(String, String)> {
+        let block = format!("[knowledge]\n{}", self.pieces.join("\n"));
+        (!self.pieces.is_empty()).then(|| (HEADING.to_owned(), block))
+    }
+
+    /// The block of the last summary in a history.
+    pub(super) fn read(history: &[Arc<Message>]) -> Option<Self> {
+        let parts = history
+            .iter()
+            .rev()
+            .flat_map(|message| message.parts.iter().rev());
+        let block = parts.into_iter().find_map(|part| match part {
+            Part::Text(text) => text.text.strip_prefix(BEGIN)?.strip_suffix(END),
+            _ => None,
+        })?;
+        let mut pieces: Vec<String> = Vec::new();
+        for line in block.lines() {
+            match pieces.last_mut().filter(|_| !line.starts_with(PIECE)) {
+                Some(piece) => {
+                    piece.push('\n');
+                    piece.push_str(line);
+                }
+                None => pieces.push(line.to_owned()),
+            }
+        }
+        let number = |piece: &String| piece.strip_prefix(PIECE)?.split(':').next()?.parse().ok();
+        let count = pieces.iter().filter_map(number).max().unwrap_or(pieces.len());
+        Some(Self { pieces, count })
+    }
+
+    /// The same with pieces that say nothing new put into those that say it better: the newer counts for more.
+    #[allow(clippy::cast_precision_loss)]
+    pub(super) fn consolidated(mut self) -> Self {
+        let words: Vec<Words> = self.pieces.iter().map(|piece| Words::of(piece)).collect();
+        let count = self.pieces.len().max(1) as f64;
+        let block = |(place, words)| Block {
+            words,
+            relevance: (place + 1) as f64 / count * 0.5,
+            is_protected: false,
+        };
+        let blocks: Vec<Block<'_>> = words.iter().enumerate().map(block).collect();
+        let gains = marginal_gain(&blocks);
+        let mut left: Vec<Option<String>> = self.pieces.into_iter().map(Some).collect();
+        for (place, gain) in gains.into_iter().enumerate() {
+            let Some(own) = words.get(place).filter(|_| gain <= 0.0) else {
+                continue;
+            };
+            let newer = words.iter().enumerate().skip(place + 1);
+            let nearest = newer.max_by(|a, b| own.similarity(a.1).total_cmp(&own.similarity(b.1)));
+            let (Some((nearest, _)), Some(piece)) = (nearest, left.get_mut(place).and_then(Option::take))
+            else {
+                continue;
+            };
+            if let Some(Some(other)) = left.get_mut(nearest) {
+                add_lines(other, &piece);
+            }
+        }
+        self.pieces = left.into_iter().flatten().collect();
+        self.limit();
+        self
+    }
+
+    fn limit(&mut self) {
+        while self.pieces.len() > 1
+            && self.pieces.iter().map(|piece| piece.len() + 1).sum::<usize>() > LONGEST
+        {
+            self.pieces.remove(0);
+        }
+    }
+}
+
+/// Adds what `to` does not say yet, without the heading.
+fn add_lines(to: &mut String, from: &str) {
+    for line in from.lines().skip(1) {
+        if !line.trim().is_empty() && !to.lines().any(|known| known.trim() == line.trim()) {
+            to.push('\n');
+            to.push_str(line);
+        }
+    }
+}
+
+/// A text that cannot pass for a piece of the frame around it.
+fn harmless(text: &str) -> String {
+    let mut text: String = text
+        .chars()
+        .filter(|sign| !sign.is_control() || *sign == '\n' || *sign == '\t')
+        .collect();
+    for mark in [
+        "<standing",
+        "</standing",
+        "<left_out",
+        "</left_out",
+        "<said_by",
+        "</said_by",
+    ] {
+        text = text.replace(mark, &mark.replace('<', "< "));
+    }
+    text
+}

@@ -1,0 +1,157 @@
+//! When the context is full, and how full.
+
+use super::super::bed::*;
+use super::*;
+use crate::message::Message;
+use crate::middleware::Flow;
+use crate::model::{Model, Usage};
+use crate::provider::{Prefix, Provider};
+
+fn model(window: u64) -> Model {
+    Rule::failing().with_window(window).model().clone()
+}
+
+async fn look(pressure: &Pressure, history: &[Arc<Message>], used: Option<u64>, window: u64) -> Verdict {
+    let (model, prefix) = (model(window), Prefix::default());
+    let usage = used.map(|input| Usage {
+        input,
+        ..Usage::default()
+    });
+    pressure
+        .before_turn(IterationView {
+            history,
+            iteration: 2,
+            last_usage: usage,
+            cost_usd: 0.0,
+            model: &model,
+            prefix: &prefix,
+        })
+        .await
+}
+
+fn flow(depth: Depth, target: u64) -> Flow {
+    Flow::Compact(Shrink {
+        depth,
+        target: Some(target),
+    })
+}
+
+/// CTX-2: above the hard share everything is done to get below the soft one; above the soft share only what is ready.
+#[tokio::test]
+async fn two_shares_of_the_window() {
+    let history = vec![user("go"), assistant("yes")];
+    for (used, has_ready, expected) in [
+        (599, true, Flow::Continue),
+        (600, true, Flow::Continue),
+        (601, true, flow(Depth::Soft, 600 - (601 - 10))),
+        (601, false, Flow::Continue),
+        (900, false, Flow::Continue),
+        (901, false, flow(Depth::Hard, 0)),
+        (901, true, flow(Depth::Hard, 0)),
+    ] {
+        let deferred = Arc::new(Deferred::default());
+        if has_ready {
+            deferred.put_for_test("m", "c", "short");
+        }
+        let pressure = Pressure {
+            deferred: Some(deferred),
+            ..Pressure::default()
+        };
+        let verdict = look(&pressure, &history, Some(used), 1_000).await;
+        assert_eq!(verdict.flow, expected, "{used} {has_ready}");
+    }
+}
+
+/// CTX-2: what is not the conversation is not counted into its target; a window of 0 is not known.
+#[tokio::test]
+async fn the_target_leaves_room_for_the_rest() {
+    let history = vec![user(&"x".repeat(3_600)), assistant("yes")];
+    // 905 and 5 tokens of conversation; 90 are something else.
+    let verdict = look(&Pressure::default(), &history, Some(1_000), 1_000).await;
+    assert_eq!(verdict.flow, flow(Depth::Hard, 600 - 91));
+    assert_eq!(verdict.metadata["old_tokens"], 1_000);
+    assert_eq!(
+        look(&Pressure::default(), &history, Some(1_000), 0).await.flow,
+        Flow::Continue
+    );
+}
+
+/// CTX-1: without a report the whole is counted, with one only what came since; after another model's report as well.
+#[tokio::test]
+async fn new_things_add_to_what_was_reported() {
+    let pressure = Pressure::default();
+    let mut history = vec![user("go"), assistant("yes")];
+    assert_eq!(
+        look(&pressure, &history, Some(880), 1_000).await.flow,
+        Flow::Continue
+    );
+    history.push(user(&"x".repeat(100)));
+    let verdict = look(&pressure, &history, None, 1_000).await;
+    assert_eq!(
+        verdict.metadata["old_tokens"],
+        880 + 29,
+        "what was reported in an earlier turn still holds"
+    );
+    assert_eq!(
+        look(&Pressure::default(), &history, None, 1_000).await.flow,
+        Flow::Continue
+    );
+}
+
+/// CTX-2: instructions that do not fit the window at all end the turn with a word about it, and no request is made.
+#[tokio::test]
+async fn instructions_larger_than_the_window() {
+    let mut model = model(1_000);
+    let prefix = Prefix {
+        system: "obey ".repeat(2_000),
+        ..Prefix::default()
+    };
+    let history = vec![user("go")];
+    let pressure = Pressure::default();
+    for (known, expected) in [(true, Flow::Stop), (false, flow(Depth::Hard, 0))] {
+        model.known = known;
+        let view = IterationView {
+            history: &history,
+            iteration: 1,
+            last_usage: None,
+            cost_usd: 0.0,
+            model: &model,
+            prefix: &prefix,
+        };
+        let verdict = pressure.before_turn(view).await;
+        assert_eq!(verdict.flow, expected);
+        if known {
+            assert_eq!(
+                verdict.reason,
+                "Stopped: the system prompt and the tools are 2500 tokens, more than the 1000 that scripted reads at all."
+            );
+        }
+    }
+}
+
+/// CTX-1: far below the shares no tokenizer is needed, however it is asked.
+#[tokio::test]
+async fn nothing_is_counted_when_there_is_room() {
+    struct Never(Arc<str>);
+    impl crate::tokens::TokenCounter for Never {
+        fn key(&self) -> &Arc<str> {
+            &self.0
+        }
+        fn count(&self, _: &str) -> u64 {
+            panic!("counted")
+        }
+    }
+    let pressure = Pressure {
+        gauge: Arc::new(Gauge::new(|_| Arc::new(Never(Arc::from("never"))))),
+        ..Pressure::default()
+    };
+    let history = exchange("one", 3, 1_000);
+    assert_eq!(
+        look(&pressure, &history, None, 100_000).await.flow,
+        Flow::Continue
+    );
+    assert_eq!(
+        look(&pressure, &history, Some(10_000), 100_000).await.flow,
+        Flow::Continue
+    );
+}

@@ -1,0 +1,207 @@
+//! Replaces the middle of a conversation by a summary, with guarantees.
+//!
+//! CTX-15: whatever the summarizer does — also when it drops everything, says nothing or fails — what the user said stays
+//! word for word, what stands open is said as it is now, and every span that went can be read back by its reference.
+
+mod ask;
+mod keep;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use self::ask::outlined;
+pub(super) use self::ask::{Question, clip, outline};
+pub(super) use self::keep::{is_reference, is_structure, unwrapped};
+use super::{CompactError, Compacted, Compactor, Job, tail_start};
+use crate::message::{Compaction, Message, Part, Role};
+use crate::middleware::Depth;
+use crate::model::Usage;
+use crate::tokens::Gauge;
+
+/// What stands open outside of the conversation: todos, processes, children. Must not wait.
+pub trait Standing: Send + Sync {
+    /// Each with a heading.
+    fn facts(&self) -> Vec<(String, String)>;
+}
+
+/// Nothing stands open.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NothingOpen;
+
+impl Standing for NothingOpen {
+    fn facts(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}
+
+/// Replaces the middle of the conversation by a summary; the first message and a recent tail stay.
+///
+/// Invariants: the first message stays, calls and results stay together, an earlier summary goes into the next one, the
+/// user's words and the references of an earlier summary go over verbatim. Only where the user's words alone would fill
+/// half of the room are the longest of them shown by their ends, and that is said.
+#[derive(Clone)]
+pub struct Summarize {
+    /// How many of the newest messages stay as they are, at least.
+    pub keep_recent: usize,
+    /// How long the summarizer may take before an outline is made without it.
+    pub limit: Duration,
+    /// What stands open.
+    pub standing: Arc<dyn Standing>,
+    /// What it counts with.
+    pub gauge: Arc<Gauge>,
+}
+
+impl Default for Summarize {
+    fn default() -> Self {
+        Self {
+            keep_recent: 6,
+            limit: Duration::from_secs(25),
+            standing: Arc::new(NothingOpen),
+            gauge: Arc::default(),
+        }
+    }
+}
+
+const SYSTEM: &str = "You condense the record of a working session so that the work can go on without it. \
+Keep: what the user asked for and how success is judged, decisions and their reasons, names, paths, commands, \
+numbers and error texts that are still needed, what is done, what is open, and the next step. \
+Leave out raw tool output. Answer with the summary alone.";
+/// Tokens of a summary, at most.
+const LONGEST_SUMMARY: u64 = 4_096;
+
+#[async_trait]
+impl Compactor for Summarize {
+    async fn compact(&self, job: Job<'_>) -> Result<Compacted, CompactError> {
+        if job.depth == Depth::Soft {
+            return Err(CompactError::NothingToDo);
+        }
+        let cut = tail_start(job.history, self.keep_recent);
+        self.fold(&job, 1..cut).await
+    }
+
+    fn gauge(&self) -> Option<&Gauge> {
+        Some(&self.gauge)
+    }
+}
+
+impl Summarize {
+    /// The history with one message in place of these.
+    pub(super) async fn fold(&self, job: &Job<'_>, range: Range<usize>) -> Result<Compacted, CompactError> {
+        let middle = job.history.get(range.clone()).unwrap_or_default();
+        if middle.len() < 2 {
+            return Err(CompactError::NothingToDo);
+        }
+        let (summary, usage, notice) = match self.summary(job, middle).await {
+            Ok((summary, usage)) => (summary, Some(usage), None),
+            Err((why, usage)) => {
+                let notice = format!("the summary is an outline that no model made, because {why}");
+                (outlined(middle), usage, Some(notice))
+            }
+        };
+        let facts = self.standing.facts();
+        let made = self.folded(job, range.clone(), summary, &facts)?;
+        if self.gauge.tokens(&made.history) < self.gauge.tokens(job.history) {
+            return Ok(Compacted {
+                usage,
+                notice,
+                ..Compacted::default()
+            }
+            .then(made));
+        }
+        // A summary that is longer than what it stands for is none.
+        let shorter = self.folded(
+            job,
+            range,
+            "(See what was said, and the reference.)".to_owned(),
+            &facts,
+        )?;
+        let notice = Some("the summary was longer than what it stands for and is left out".to_owned());
+        Ok(Compacted {
+            usage,
+            notice,
+            ..Compacted::default()
+        }
+        .then(shorter))
+    }
+
+    /// The same with a summary that is there already.
+    pub(super) fn folded(
+        &self,
+        job: &Job<'_>,
+        range: Range<usize>,
+        summary: String,
+        facts: &[(String, String)],
+    ) -> Result<Compacted, CompactError> {
+        let part = |range: Range<usize>| job.history.get(range).ok_or(CompactError::NothingToDo);
+        let (head, middle) = (part(0..range.start)?, part(range.clone())?);
+        let (tail, first) = (part(range.end..job.history.len())?, middle.first());
+        let first = first.ok_or(CompactError::NothingToDo)?;
+        let mut message = Message::new(&first.session_id, Role::User, Vec::new(), job.now);
+        message.id = keep::name(job.history.len(), &range, middle);
+        let kept = keep::kept(middle, &message.id, job.target / 2, &self.gauge);
+        let facts = facts.iter().map(|(heading, text)| keep::standing(heading, text));
+        let mut part = Compaction {
+            summary,
+            tokens_before: self.gauge.tokens(job.history),
+            tokens_after: 0,
+        };
+        message.parts.push(Part::Compaction(part.clone()));
+        message.parts.extend(kept.parts);
+        message.parts.extend(facts);
+        let message = Arc::new(message);
+        part.tokens_after = self.gauge.tokens(head.iter().chain([&message]).chain(tail));
+        let mut message = (*message).clone();
+        if let Some(slot) = message.parts.first_mut() {
+            *slot = Part::Compaction(part);
+        }
+        let mut history = head.to_vec();
+        history.push(Arc::new(message));
+        history.extend(tail.iter().cloned());
+        Ok(Compacted {
+            notice: kept.notice,
+            ..Compacted::new(history)
+        })
+    }
+
+    /// A model's summary, or why there is none and what that used all the same.
+    async fn summary(
+        &self,
+        job: &Job<'_>,
+        middle: &[Arc<Message>],
+    ) -> Result<(String, Usage), (String, Option<Usage>)> {
+        let text: Vec<String> = middle.iter().flat_map(|message| outline(message)).collect();
+        // Room is kept for the instructions, the answer, and what a tokenizer makes of odd text.
+        let room = match job.provider.model().context_window {
+            0 => 100_000,
+            window => usize::try_from(window.saturating_sub(LONGEST_SUMMARY + 500))
+                .unwrap_or(usize::MAX)
+                .saturating_mul(3),
+        };
+        if room < 1_000 {
+            return Err(("the model's window is too small to ask for one".to_owned(), None));
+        }
+        let text = clip(&text.join("\n"), room.min(400_000));
+        let question = Question {
+            system: SYSTEM,
+            prompt: format!("Summarize this part of the session:\n\n{text}"),
+            max_output: LONGEST_SUMMARY,
+            limit: self.limit,
+        };
+        let answer = question.ask(job).await.map_err(|why| (why, None))?;
+        match ask::sound(&answer.text) {
+            Ok(summary) => Ok((summary, answer.usage)),
+            Err(_) if answer.has_calls => Err((
+                "it called tools instead of answering".to_owned(),
+                Some(answer.usage),
+            )),
+            Err(why) => Err((why, Some(answer.usage))),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "summarize_tests.rs"]
+mod tests;

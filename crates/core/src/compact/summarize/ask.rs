@@ -1,0 +1,155 @@
+//! Questions to a model on the side, and what it is shown of a conversation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::keep::{is_structure, unwrapped};
+use crate::compact::Job;
+use crate::message::{Message, Part, Role};
+use crate::model::Usage;
+use crate::provider::{Prefix, Request, ToolChoice};
+
+/// One question without tools.
+pub(in crate::compact) struct Question {
+    /// The instructions.
+    pub(in crate::compact) system: &'static str,
+    /// What is asked.
+    pub(in crate::compact) prompt: String,
+    /// Tokens of the answer, at most.
+    pub(in crate::compact) max_output: u64,
+    /// How long it may take.
+    pub(in crate::compact) limit: Duration,
+}
+
+/// What came back.
+pub(in crate::compact) struct Answer {
+    pub(in crate::compact) text: String,
+    pub(in crate::compact) usage: Usage,
+    /// Whether it called tools, although there are none.
+    pub(in crate::compact) has_calls: bool,
+}
+
+impl Question {
+    /// The answer, or why there is none.
+    pub(in crate::compact) async fn ask(self, job: &Job<'_>) -> Result<Answer, String> {
+        let session = job
+            .history
+            .first()
+            .map_or_else(|| "".into(), |message| message.session_id.clone());
+        let cancel = job.cancel.child_token();
+        let request = Request {
+            prefix: Arc::new(Prefix {
+                system: self.system.to_owned(),
+                ..Prefix::default()
+            }),
+            messages: vec![Arc::new(Message::user(&session, self.prompt, job.now))],
+            tool_choice: ToolChoice::None,
+            max_output: Some(self.max_output),
+            session: session.clone(),
+            cancel: cancel.clone(),
+        };
+        let completion = tokio::select! {
+            biased;
+            completion = job.provider.send(request) => completion,
+            () = job.clock.sleep(self.limit) => {
+                cancel.cancel();
+                return Err(format!("there was no answer within {} s", self.limit.as_secs()));
+            }
+        };
+        let completion = completion.map_err(|error| error.message)?;
+        let reply = Message::new(&session, Role::Assistant, completion.parts, job.now);
+        Ok(Answer {
+            text: reply.text(),
+            usage: completion.usage,
+            has_calls: reply.calls().next().is_some(),
+        })
+    }
+}
+
+const LONGEST_PIECE: usize = 2_000;
+/// Characters of a summary that is made without a model.
+const LONGEST_OUTLINE: usize = 6_000;
+
+/// The summary as it can be used, or what is wrong with it.
+pub(super) fn sound(text: &str) -> Result<String, String> {
+    const LONGEST: usize = 24_000;
+    const FEWEST: usize = 8;
+    let is_odd = |sign: &char| (sign.is_control() && !"\n\t\r".contains(*sign)) || *sign == '\u{fffd}';
+    let text = text.trim();
+    if text.is_empty() {
+        return Err("the answer was empty".to_owned());
+    }
+    let all = text.chars().count();
+    let letters = text.chars().filter(|sign| sign.is_alphanumeric()).count();
+    let odd = text.chars().filter(is_odd).count();
+    if letters < FEWEST || letters * 4 < all || odd * 20 > all {
+        return Err("the answer was no text".to_owned());
+    }
+    let clean: String = text.chars().filter(|sign| !is_odd(sign)).collect();
+    Ok(clip(&clean, LONGEST))
+}
+
+/// What happened, in lines, when no model can say it better. The user's words are kept beside it.
+pub(super) fn outlined(middle: &[Arc<Message>]) -> String {
+    let others = middle
+        .iter()
+        .filter(|message| message.role != Role::User || has_summary(message));
+    let lines: Vec<String> = others
+        .flat_map(|message| outline(message))
+        .map(|line| match line.strip_prefix("[Earlier summary]: ") {
+            Some(summary) => clip(summary, LONGEST_OUTLINE / 2),
+            None => clip(line.lines().next().unwrap_or_default(), 200),
+        })
+        .collect();
+    let text = clip(&lines.join("\n"), LONGEST_OUTLINE);
+    if text.is_empty() {
+        "(Nothing but what the user said.)".to_owned()
+    } else {
+        text
+    }
+}
+
+pub(super) fn has_summary(message: &Message) -> bool {
+    message
+        .parts
+        .iter()
+        .any(|part| matches!(part, Part::Compaction(_)))
+}
+
+/// The message as flat lines for the summarizer. An earlier summary goes in whole.
+pub(in crate::compact) fn outline(message: &Message) -> Vec<String> {
+    let role = match message.role {
+        Role::User => "User",
+        Role::Assistant => "Assistant",
+        Role::Tool => "Tool result",
+        Role::System => "System",
+    };
+    let lines = message.parts.iter().filter_map(|part| match part {
+        Part::Text(text) if is_structure(message, &text.text) => None,
+        Part::Text(text) => {
+            let said = unwrapped(&text.text).unwrap_or(&text.text);
+            Some(format!("[{role}]: {}", clip(said, LONGEST_PIECE)))
+        }
+        Part::ToolCall(call) => Some(format!("[Tool call]: {}({})", call.name, clip(&call.input, 400))),
+        Part::ToolResult(result) => Some(format!("[{role}]: {}", clip(&result.content, 700))),
+        Part::Compaction(compaction) => Some(format!("[Earlier summary]: {}", compaction.summary)),
+        Part::Compressed(compressed) => Some(format!("[{role}]: {}", clip(&compressed.text, LONGEST_PIECE))),
+        _ => None,
+    });
+    lines.collect()
+}
+
+/// The first and last characters of a text that is too long.
+pub(in crate::compact) fn clip(text: &str, most: usize) -> String {
+    // No text has more characters than bytes.
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(most / 2).collect();
+    let tail: String = text.chars().skip(count - most / 2).collect();
+    format!("{head} … {tail}")
+}

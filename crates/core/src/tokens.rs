@@ -1,0 +1,297 @@
+//! CTX-1: how many tokens something is, counted once.
+//!
+//! A [`TokenCounter`] counts texts. What it says of a message is remembered beside the message, so that nobody counts a
+//! history twice. A [`Gauge`] corrects the counts by what a provider reports and knows how full the next request is.
+
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::id::MessageId;
+use crate::message::{Binary, Message, Part, Role};
+use crate::model::{Model, Usage};
+use crate::provider::Prefix;
+
+/// Counts the tokens of a text. May be slow the first time; must give the same number for the same text.
+pub trait TokenCounter: Send + Sync {
+    /// What counts are remembered under. Two counters with one key count alike.
+    fn key(&self) -> &Arc<str>;
+
+    /// The tokens of a text.
+    fn count(&self, text: &str) -> u64;
+}
+
+/// Four bytes to a token, for models whose tokenizer is not public.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Estimate;
+
+impl TokenCounter for Estimate {
+    fn key(&self) -> &Arc<str> {
+        static KEY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("bytes/4"));
+        &KEY
+    }
+
+    fn count(&self, text: &str) -> u64 {
+        (text.len() as u64).div_ceil(4)
+    }
+}
+
+/// Which counter is right for a model.
+pub type Counters = fn(&Model) -> Arc<dyn TokenCounter>;
+
+/// What stands around a message on every wire.
+const FRAME: u64 = 4;
+/// A picture costs by its size on the screen, and providers shrink what is large.
+const PICTURE: u64 = 1_000;
+
+/// The tokens of a message, counted the first time.
+pub fn of_message(counter: &dyn TokenCounter, message: &Message) -> u64 {
+    message.memo.get_or_count(counter.key(), || {
+        let parts = message.parts.iter();
+        FRAME
+            + parts
+                .map(|part| of_part(part, |text| counter.count(text)))
+                .sum::<u64>()
+    })
+}
+
+/// The tokens of the system prompt and the tools, counted the first time.
+pub fn of_prefix(counter: &dyn TokenCounter, prefix: &Prefix) -> u64 {
+    prefix
+        .memo
+        .get_or_count(counter.key(), || prefix_with(prefix, |text| counter.count(text)))
+}
+
+fn prefix_with(prefix: &Prefix, count: impl Fn(&str) -> u64) -> u64 {
+    let tools = prefix
+        .tools
+        .iter()
+        .map(|tool| FRAME + count(&tool.name) + count(&tool.description) + count(&tool.schema.to_string()));
+    count(&prefix.system) + tools.sum::<u64>()
+}
+
+fn of_part(part: &Part, count: impl Fn(&str) -> u64) -> u64 {
+    match part {
+        Part::Text(text) => count(&text.text),
+        Part::Reasoning(reasoning) => count(&reasoning.text),
+        Part::ToolCall(call) => FRAME + count(&call.name) + count(&call.input),
+        Part::ToolResult(result) => {
+            FRAME + count(&result.content) + result.images.iter().map(of_picture).sum::<u64>()
+        }
+        Part::Compaction(compaction) => count(&compaction.summary),
+        Part::Compressed(compressed) => count(&compressed.text),
+        Part::Binary(binary) => of_picture(binary),
+        Part::ImageUrl(_) => PICTURE,
+        Part::Finish(_) | Part::Unknown(_) => 0,
+    }
+}
+
+fn of_picture(picture: &Binary) -> u64 {
+    const MOST: u64 = 2_000;
+    (picture.data.len() as u64 / 32).min(MOST)
+}
+
+/// No tokenizer makes more tokens than bytes: a bound that needs no tokenizer.
+fn most(message: &Message) -> u64 {
+    let parts = message.parts.iter();
+    FRAME
+        + parts
+            .map(|part| of_part(part, |text| text.len() as u64))
+            .sum::<u64>()
+}
+
+/// How full a context is. One per session: it learns from what providers report, and starts over with another model.
+pub struct Gauge {
+    counters: Counters,
+    learned: Mutex<Learned>,
+}
+
+struct Learned {
+    model: String,
+    counter: Arc<dyn TokenCounter>,
+    factor: f64,
+    last: Option<Reported>,
+}
+
+/// What a provider said about a request, and where its reply is.
+#[derive(Debug, Clone, PartialEq)]
+struct Reported {
+    reply: MessageId,
+    /// With the reply.
+    total: u64,
+}
+
+impl Default for Gauge {
+    fn default() -> Self {
+        Self::new(|_| Arc::new(Estimate))
+    }
+}
+
+impl Gauge {
+    /// A gauge that counts with what is right for each model.
+    pub fn new(counters: Counters) -> Self {
+        Self {
+            counters,
+            learned: Mutex::new(Learned {
+                model: String::new(),
+                counter: Arc::new(Estimate),
+                factor: 1.0,
+                last: None,
+            }),
+        }
+    }
+
+    /// Counts for this model from here on. What was learned about another one is forgotten.
+    pub fn meant_for(&self, model: &Model) {
+        let mut learned = self.learned();
+        if learned.model != model.id {
+            *learned = Learned {
+                model: model.id.clone(),
+                counter: (self.counters)(model),
+                factor: 1.0,
+                last: None,
+            };
+        }
+    }
+
+    /// What counts are multiplied with to meet what was reported.
+    pub fn factor(&self) -> f64 {
+        self.learned().factor
+    }
+
+    /// The tokens of these messages.
+    pub fn tokens<'a>(&self, messages: impl IntoIterator<Item = &'a Arc<Message>>) -> u64 {
+        let (counter, factor) = self.counter();
+        let counts = messages.into_iter().map(|message| of_message(&*counter, message));
+        times(counts.sum(), factor)
+    }
+
+    /// The tokens of a text.
+    pub fn text(&self, text: &str) -> u64 {
+        let (counter, factor) = self.counter();
+        times(counter.count(text), factor)
+    }
+
+    /// The tokens of the system prompt and the tools.
+    pub fn prefix(&self, prefix: &Prefix) -> u64 {
+        let (counter, factor) = self.counter();
+        times(of_prefix(&*counter, prefix), factor)
+    }
+
+    /// The tokens of the next request: what was reported last and what was added since, or a count of all of it where
+    /// nothing was reported about this history.
+    pub fn request(&self, prefix: &Prefix, history: &[Arc<Message>]) -> u64 {
+        match self.reported(history) {
+            Some((total, since)) => total + self.tokens(since),
+            None => self.prefix(prefix) + self.tokens(history),
+        }
+    }
+
+    /// Whether the next request is below `limit` for certain. Needs no tokenizer, so that one is loaded only when it matters.
+    pub fn is_surely_below(&self, limit: u64, prefix: &Prefix, history: &[Arc<Message>]) -> bool {
+        const LARGEST_FACTOR: u64 = 2;
+        let (base, since) = match self.reported(history) {
+            Some((total, since)) => (total, since),
+            None => (
+                prefix_with(prefix, |text| text.len() as u64) * LARGEST_FACTOR,
+                history,
+            ),
+        };
+        let new: u64 = since.iter().map(|message| most(message)).sum();
+        base.saturating_add(new * LARGEST_FACTOR) < limit
+    }
+
+    /// Takes in what a provider reported about the request whose reply is the last one in this history.
+    pub fn report(&self, history: &[Arc<Message>], usage: Usage) {
+        let input = usage.total_input();
+        let Some(place) = history
+            .iter()
+            .rposition(|message| message.role == Role::Assistant)
+        else {
+            return;
+        };
+        let (Some(reply), true) = (history.get(place), input > 0) else {
+            return;
+        };
+        let mut learned = self.learned();
+        if learned.last.as_ref().is_some_and(|last| last.reply == reply.id) {
+            return;
+        }
+        let before = learned.last.take();
+        if let Some(before) = before
+            && let Some(since) = after(history.get(..place).unwrap_or_default(), &before.reply)
+        {
+            let counter = Arc::clone(&learned.counter);
+            let counted: u64 = since.iter().map(|message| of_message(&*counter, message)).sum();
+            let has_picture = since.iter().any(|message| has_picture(message));
+            if !has_picture {
+                learned.factor = corrected(learned.factor, counted, input.saturating_sub(before.total));
+            }
+        }
+        learned.last = Some(Reported {
+            reply: reply.id.clone(),
+            total: input.saturating_add(usage.output),
+        });
+    }
+
+    /// The history was changed in its middle: what was reported about it is no longer true.
+    pub fn forget(&self) {
+        self.learned().last = None;
+    }
+
+    /// What was reported about the beginning of this history, and the rest of it.
+    fn reported<'a>(&self, history: &'a [Arc<Message>]) -> Option<(u64, &'a [Arc<Message>])> {
+        let learned = self.learned();
+        let last = learned.last.as_ref()?;
+        Some((last.total, after(history, &last.reply)?))
+    }
+
+    fn counter(&self) -> (Arc<dyn TokenCounter>, f64) {
+        let learned = self.learned();
+        (Arc::clone(&learned.counter), learned.factor)
+    }
+
+    fn learned(&self) -> MutexGuard<'_, Learned> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What comes after a message. It is looked for from the end, where it is.
+fn after<'a>(history: &'a [Arc<Message>], id: &MessageId) -> Option<&'a [Arc<Message>]> {
+    let place = history.iter().rposition(|message| message.id == *id)?;
+    history.get(place + 1..)
+}
+
+fn has_picture(message: &Message) -> bool {
+    message.parts.iter().any(|part| match part {
+        Part::Binary(_) | Part::ImageUrl(_) => true,
+        Part::ToolResult(result) => !result.images.is_empty(),
+        _ => false,
+    })
+}
+
+/// The factor after one more observation: a third of the way to it, never far from one.
+#[allow(clippy::cast_precision_loss)]
+fn corrected(factor: f64, counted: u64, reported: u64) -> f64 {
+    const FEWEST: u64 = 50;
+    const WEIGHT: f64 = 0.3;
+    if counted < FEWEST || reported == 0 {
+        return factor;
+    }
+    let seen = (reported as f64 / counted as f64).clamp(0.5, 2.0);
+    (factor + WEIGHT * (seen - factor)).clamp(0.5, 2.0)
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss
+)]
+fn times(tokens: u64, factor: f64) -> u64 {
+    if (factor - 1.0).abs() < f64::EPSILON {
+        return tokens;
+    }
+    (tokens as f64 * factor).ceil() as u64
+}
+
+#[cfg(test)]
+#[path = "tokens_tests.rs"]
+mod tests;
