@@ -198,6 +198,7 @@ pub(crate) async fn run(
         given: job.given.clone(),
         recorder: job.recorder.clone(),
         store: Some(Arc::clone(&keeper.store) as _),
+        prefixes: Arc::default(),
     };
     let service = Service::new(
         Arc::clone(&keeper.store) as _,

@@ -3,7 +3,7 @@
 mod error;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -84,6 +84,25 @@ pub struct Prefix {
     pub tools: Vec<ToolSpec>,
     /// The wire bytes.
     pub memo: Memo,
+}
+
+/// Prefixes that sessions share: the same content is one value, encoded once.
+#[derive(Debug, Default)]
+pub struct Prefixes(Mutex<Vec<Weak<Prefix>>>);
+
+impl Prefixes {
+    /// The prefix that is the same, or this one.
+    pub fn share(&self, prefix: Prefix) -> Arc<Prefix> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|known| known.strong_count() > 0);
+        let same = |known: &Arc<Prefix>| known.system == prefix.system && known.tools == prefix.tools;
+        if let Some(found) = known.iter().filter_map(Weak::upgrade).find(same) {
+            return found;
+        }
+        let shared = Arc::new(prefix);
+        known.push(Arc::downgrade(&shared));
+        shared
+    }
 }
 
 /// A request as it would be sent.

@@ -69,7 +69,7 @@ fn prefix() -> Arc<Prefix> {
     let tool = ToolSpec {
         name: "grep".to_owned(),
         description: "Finds.".to_owned(),
-        schema: serde_json::json!({"type": "object"}),
+        schema: serde_json::json!({"type": "object"}).into(),
     };
     Arc::new(Prefix {
         system: "Be brief.".to_owned(),

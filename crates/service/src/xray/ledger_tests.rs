@@ -29,7 +29,7 @@ fn frame(name: &str) -> Option<Frame> {
     let tool = |name: &str| ToolSpec {
         name: name.to_owned(),
         description: String::new(),
-        schema: serde_json::Value::Null,
+        schema: serde_json::Value::Null.into(),
     };
     Some(Frame {
         system: name.chars().take(1).collect(),
