@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::kept::{
-    BackOptions, CheckpointCommand, CostBy, DbCommand, ExportFormat, ExportOptions, ImportFrom,
-    ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
+    BackOptions, CheckpointCommand, ContextCommand, CostBy, DbCommand, ExportFormat, ExportOptions,
+    ImportFrom, ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
 };
 use self::kept::{CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SESSIONS_HELP};
 use crate::exit::EXIT_CODES;
@@ -76,6 +76,11 @@ pub(crate) enum Command {
         force: bool,
         #[command(flatten)]
         of: OfSession,
+    },
+    /// See what a model is sent: every byte of the next request, and why requests missed the provider's cache
+    Context {
+        #[command(subcommand)]
+        command: ContextCommand,
     },
     /// Drive a session again without a model, to see that it comes out the same, or go on from the middle of it
     #[command(after_help = REPLAY_SESSION_HELP)]

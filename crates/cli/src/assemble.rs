@@ -8,6 +8,7 @@ use windlass_api::SessionInfo;
 use windlass_core::id::SessionId;
 use windlass_core::log::Store;
 use windlass_core::permission::{Asker, Mode, Policy, Rule, Rules};
+use windlass_core::provider::Prefixes;
 use windlass_core::tool::ExecutionContext;
 use windlass_service::{Bench, Recorder, Workshop, recall_tool};
 use windlass_tools::declared::hex_digest;
@@ -37,6 +38,8 @@ pub(crate) struct Purpose {
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// Where the session is kept, for reading back what is no longer sent.
     pub(crate) store: Option<Arc<dyn Store>>,
+    /// What the sessions of a run have in common.
+    pub(crate) prefixes: Arc<Prefixes>,
 }
 
 impl Purpose {
@@ -50,6 +53,7 @@ impl Purpose {
             given: Given::default(),
             recorder: None,
             store: None,
+            prefixes: Arc::default(),
         }
     }
 }
@@ -87,7 +91,8 @@ pub(crate) fn grounded(
     if let Some(store) = &purpose.store {
         tools.insert(recall_tool(Arc::clone(store), &purpose.session));
     }
-    let workbench = Workbench::new(tools, config, files, execution)?;
+    let mut workbench = Workbench::new(tools, config, files, execution)?;
+    workbench.share(Arc::clone(&purpose.prefixes));
     Ok((workbench, todos, ground))
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use windlass_api::FailureKind;
 use windlass_core::clock::Clock;
 use windlass_core::model::Model;
-use windlass_core::provider::{Provider, ProviderError, ProviderErrorKind, ProviderEvent, Request};
+use windlass_core::provider::{Layout, Provider, ProviderError, ProviderErrorKind, ProviderEvent, Request};
 use windlass_core::tool::ToolSpec;
 use windlass_service::NotReady;
 
@@ -92,6 +92,10 @@ impl Provider for Watched {
 
     fn convert_tools(&self, tools: &[ToolSpec]) -> Value {
         self.provider.convert_tools(tools)
+    }
+
+    fn layout(&self, request: &Request) -> Option<Layout> {
+        self.provider.layout(request)
     }
 }
 

@@ -168,6 +168,11 @@ async fn connect_to(
     })
 }
 
+/// What a model costs, as far as settings and registry know.
+pub(crate) fn price_of(settings: &Settings, model: &str) -> Option<Price> {
+    registry::lookup(model, &overrides(settings)).price
+}
+
 fn unknown_model(model: &Model) -> String {
     format!(
         "the model `{}` is not in the registry: assuming a window of {} tokens and no known price \

@@ -104,22 +104,36 @@ fn recorder(settings: &Settings, keeper: &Keeper) -> Option<Arc<Recorder>> {
 }
 
 /// Carries out a command on a session that is kept: this one, or the last one of this folder. Its own folder counts.
-pub(crate) async fn kept(line: String, session: Option<String>) -> Result<Exit, Problem> {
+pub(crate) async fn kept(
+    line: String,
+    session: Option<String>,
+    mut options: SettingsOptions,
+) -> Result<Exit, Problem> {
     let style = Style::detect(false, &environment::var);
     let which = session.map_or(Which::Latest, Which::Called);
     let keeper = Keeper::open(&which)?;
     let mut cwd = working_directory(None)?;
     let found = keeping::found(&keeper.store, &which, &cwd).await?;
-    if let Some(place) = found.map(|info| PathBuf::from(info.place))
-        && place.is_dir()
-    {
-        cwd = place;
+    if let Some(info) = found {
+        let place = PathBuf::from(info.place);
+        if place.is_dir() {
+            cwd = place;
+        }
+        // Whoever was asked last is who would be asked next.
+        if let (None, None, Some((provider, model))) = (&options.provider, &options.model, info.model) {
+            options.provider = Some(provider);
+            options.model = Some(model);
+        }
     }
-    let settings = Arc::new(environment::settings(
-        &SettingsOptions::default(),
-        &cwd,
-        Vec::new(),
-    )?);
+    let settings = match environment::settings(&options, &cwd, Vec::new()) {
+        Ok(settings) => Arc::new(settings),
+        // A provider that is no longer there is no reason not to look.
+        Err(_) => Arc::new(environment::settings(
+            &SettingsOptions::default(),
+            &cwd,
+            Vec::new(),
+        )?),
+    };
     let job = Job {
         prompt: line,
         is_command: true,
@@ -184,6 +198,7 @@ pub(crate) async fn run(
         given: job.given.clone(),
         recorder: job.recorder.clone(),
         store: Some(Arc::clone(&keeper.store) as _),
+        prefixes: Arc::default(),
     };
     let service = Service::new(
         Arc::clone(&keeper.store) as _,

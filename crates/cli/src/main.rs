@@ -42,7 +42,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command, ConfigCommand, PermissionsCommand, SimCommand};
+use crate::args::{Cli, Command, ConfigCommand, PermissionsCommand, SettingsOptions, SimCommand};
 use crate::exit::{Exit, Problem};
 use crate::terminal::tell;
 
@@ -102,15 +102,19 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Sessions { command } => sessions::command(command).await,
         Command::Checkpoint { command } => {
             let (line, session) = command.into_line();
-            exec::kept(line, session).await
+            exec::kept(line, session, SettingsOptions::default()).await
         }
         Command::Undo(options) => {
             let (line, session) = options.into_line("/undo");
-            exec::kept(line, session).await
+            exec::kept(line, session, SettingsOptions::default()).await
         }
         Command::Redo { force, of } => {
             let line = if force { "/redo --force" } else { "/redo" };
-            exec::kept(line.to_owned(), of.session).await
+            exec::kept(line.to_owned(), of.session, SettingsOptions::default()).await
+        }
+        Command::Context { command } => {
+            let (line, session, settings) = command.into_line();
+            exec::kept(line, session, settings).await
         }
         Command::Replay(options) => replay::replay(&options).await,
         Command::Db { command } => db::command(&command),

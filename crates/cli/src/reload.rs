@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use windlass_core::provider::Prefix;
+use windlass_core::provider::{Prefix, Prefixes};
 use windlass_core::tool::{ExecutionContext, ToolSet};
 use windlass_tools::declared::{DeclarationError, Declarations, LastGood, Paths, Refresh, Source};
 use windlass_tools::{OutputStore, ToolsConfig};
@@ -33,6 +33,8 @@ pub(crate) struct Workbench {
     offer: Offer,
     /// What the next turn tells the user.
     notices: Vec<String>,
+    /// Prefixes of other sessions, which may be the same.
+    prefixes: Arc<Prefixes>,
 }
 
 impl Workbench {
@@ -54,6 +56,7 @@ impl Workbench {
             config,
             files,
             notices: Vec::new(),
+            prefixes: Arc::default(),
         };
         let news = bench.files.refresh();
         if let Some(error) = news.error {
@@ -67,9 +70,14 @@ impl Workbench {
         Ok(bench)
     }
 
+    /// Has its prefix in common with others that are the same.
+    pub(crate) fn share(&mut self, prefixes: Arc<Prefixes>) {
+        self.prefixes = prefixes;
+    }
+
     /// Puts the system prompt before the tools.
     pub(crate) fn set_system_prompt(&mut self, system: String) {
-        self.offer.prefix = Arc::new(Prefix {
+        self.offer.prefix = self.prefixes.share(Prefix {
             system,
             tools: self.offer.tools.specs(),
             ..Prefix::default()
@@ -145,7 +153,7 @@ impl Workbench {
         let specs = tools.specs();
         self.offer.tools = tools;
         if self.offer.prefix.tools != specs {
-            self.offer.prefix = Arc::new(Prefix {
+            self.offer.prefix = self.prefixes.share(Prefix {
                 system: self.offer.prefix.system.clone(),
                 tools: specs,
                 ..Prefix::default()

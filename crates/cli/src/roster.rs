@@ -6,12 +6,13 @@ use async_trait::async_trait;
 use windlass_api::FailureKind;
 use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::log::SharedTape;
+use windlass_core::model::Price;
 use windlass_core::provider::{Provider, ProviderErrorKind};
 use windlass_providers::preset::{Preset, presets};
 use windlass_service::{ChooseError, Chosen, ModelChoice, Models, NotReady, Titles};
 
 use crate::backoff::{Backoff, Watched};
-use crate::connect::{Choice, Connection, choose, connect};
+use crate::connect::{Choice, Connection, choose, connect, price_of};
 use crate::environment;
 use crate::exit::{Exit, Problem};
 use crate::remembered::{Named, Remembered};
@@ -226,6 +227,10 @@ impl Models for Roster {
         let settings = self.effective();
         let choice = choose(&settings, &environment::var).map_err(|problem| problem.to_string())?;
         Ok((choice.name, choice.model))
+    }
+
+    fn price(&self, model: &str) -> Option<Price> {
+        price_of(&self.settings, model)
     }
 
     async fn choose(&mut self, provider: Option<&str>, model: Option<&str>) -> Result<Chosen, ChooseError> {

@@ -740,7 +740,7 @@ fn schema_from_the_type() {
         ("look_up", "Looks up a word.\n\nIn two paragraphs.")
     );
     assert_eq!(
-        spec.schema,
+        *spec.schema,
         json!({
             "type": "object",
             "additionalProperties": false,

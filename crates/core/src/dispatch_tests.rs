@@ -69,7 +69,7 @@ fn sleeper(name: &str, category: Category, exclusive: bool, log: &Arc<Mutex<Log>
     let spec = ToolSpec {
         name: name.to_owned(),
         description: String::new(),
-        schema: json!({"type": "object"}),
+        schema: json!({"type": "object"}).into(),
     };
     Arc::new(Sleeper {
         spec,

@@ -2,17 +2,19 @@
 
 mod error;
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub use self::error::{ProviderError, ProviderErrorKind, Remedy};
-use crate::id::SessionId;
+use crate::id::{MessageId, SessionId};
 use crate::message::{Memo, Message, Origin, Part};
 use crate::model::{Model, Usage};
 use crate::tool::ToolSpec;
@@ -33,6 +35,11 @@ pub trait Provider: Send + Sync {
 
     /// The tool list in this provider's own form.
     fn convert_tools(&self, tools: &[ToolSpec]) -> Value;
+
+    /// The request as it would be sent, and what each of its bytes is; `None` for a provider that sends none.
+    fn layout(&self, _request: &Request) -> Option<Layout> {
+        None
+    }
 
     /// Sends without showing the stream, for titles and summaries.
     async fn send(&self, request: Request) -> Result<Completion, ProviderError> {
@@ -77,6 +84,58 @@ pub struct Prefix {
     pub tools: Vec<ToolSpec>,
     /// The wire bytes.
     pub memo: Memo,
+}
+
+/// Prefixes that sessions share: the same content is one value, encoded once.
+#[derive(Debug, Default)]
+pub struct Prefixes(Mutex<Vec<Weak<Prefix>>>);
+
+impl Prefixes {
+    /// The prefix that is the same, or this one.
+    pub fn share(&self, prefix: Prefix) -> Arc<Prefix> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|known| known.strong_count() > 0);
+        let same = |known: &Arc<Prefix>| known.system == prefix.system && known.tools == prefix.tools;
+        if let Some(found) = known.iter().filter_map(Weak::upgrade).find(same) {
+            return found;
+        }
+        let shared = Arc::new(prefix);
+        known.push(Arc::downgrade(&shared));
+        shared
+    }
+}
+
+/// A request as it would be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Its bytes.
+    pub body: Bytes,
+    /// What they are, in order and without a gap.
+    pub spans: Vec<Span>,
+}
+
+/// Some bytes of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// Which.
+    pub range: Range<usize>,
+    /// What they are.
+    pub of: SpanOf,
+}
+
+/// What bytes of a request are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpanOf {
+    /// Model, limits and options.
+    Head,
+    /// The system prompt.
+    System,
+    /// The tools.
+    Tools,
+    /// A message.
+    Message(MessageId),
+    /// What belongs to nothing else: brackets.
+    Frame,
 }
 
 /// Whether the model may, must or must not call tools.

@@ -142,8 +142,8 @@ pub struct ToolSpec {
     pub name: String,
     /// What it does.
     pub description: String,
-    /// JSON Schema of the arguments.
-    pub schema: Value,
+    /// JSON Schema of the arguments, shared by all that offer the tool.
+    pub schema: Arc<Value>,
 }
 
 /// What a call may know of where it runs. Built once at the start of a turn, then fixed.

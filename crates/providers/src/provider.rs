@@ -15,7 +15,7 @@ use serde_json::Value;
 use windlass_core::clock::Clock;
 use windlass_core::log::SharedTape;
 use windlass_core::model::Model;
-use windlass_core::provider::{Provider, ProviderError, ProviderErrorKind, ProviderEvent, Request};
+use windlass_core::provider::{Layout, Provider, ProviderError, ProviderErrorKind, ProviderEvent, Request};
 use windlass_core::tool::ToolSpec;
 
 use self::attempt::attempt;
@@ -244,6 +244,10 @@ impl Provider for HttpProvider {
 
     fn convert_tools(&self, tools: &[ToolSpec]) -> Value {
         self.0.encoder.tools(tools)
+    }
+
+    fn layout(&self, request: &Request) -> Option<Layout> {
+        Some(self.0.encoder.layout(request))
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod checkpoint;
 mod complete;
+mod context;
 mod cost;
 mod defined;
 mod help;

@@ -24,6 +24,7 @@ pub mod telling;
 mod title;
 mod turn;
 mod workshop;
+pub mod xray;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -48,7 +48,7 @@ pub(crate) struct Live {
     pub(crate) inner: Arc<Inner>,
     pub(crate) info: SessionInfo,
     lease: Lease,
-    history: Vec<Arc<Message>>,
+    pub(crate) history: Vec<Arc<Message>>,
     /// Accepted and stored, and not yet asked.
     pub(crate) queue: VecDeque<Arc<Message>>,
     pub(crate) bench: Box<dyn Bench>,

@@ -9,6 +9,7 @@ use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::Compactor;
 use windlass_core::dispatch::Execution;
 use windlass_core::middleware::Middleware;
+use windlass_core::model::Price;
 use windlass_core::permission::{Approver, Asker, Mode, Policy};
 use windlass_core::provider::{Prefix, Provider};
 use windlass_core::run::IncompleteWork;
@@ -84,6 +85,9 @@ pub trait Models: Send + Sync {
     /// # Errors
     /// Says why nobody can be.
     fn active(&self) -> Result<(String, String), String>;
+
+    /// What a model costs, if that is known.
+    fn price(&self, model: &str) -> Option<Price>;
 
     /// Has the next turns asked of another one; `None` leaves the provider, or takes the provider's own model. A model
     /// may be written `provider/model`. When it fails, everything stays as it was.

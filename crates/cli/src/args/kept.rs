@@ -284,3 +284,43 @@ pub(crate) struct ReplaySessionOptions {
     #[command(flatten)]
     pub(crate) settings: super::SettingsOptions,
 }
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ContextCommand {
+    /// What the next request of a session would be, span by span: bytes, tokens, age, cached or not, price
+    Show {
+        /// The session: its id, the beginning of it, or its name; the last one of this folder otherwise
+        session: Option<String>,
+        /// Every span of a long conversation
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        settings: super::SettingsOptions,
+    },
+    /// Every request of a session: where it changed, what came from the provider's cache, and why the rest did not
+    Ledger {
+        /// The session; the last one of this folder otherwise
+        session: Option<String>,
+    },
+}
+
+impl ContextCommand {
+    /// The command as it is typed in a session, whose it is, and the settings for it.
+    pub(crate) fn into_line(self) -> (String, Option<String>, super::SettingsOptions) {
+        match self {
+            Self::Show {
+                session,
+                all,
+                settings,
+            } => {
+                let line = if all {
+                    "/context show --all"
+                } else {
+                    "/context show"
+                };
+                (line.to_owned(), session, settings)
+            }
+            Self::Ledger { session } => ("/context ledger".to_owned(), session, Default::default()),
+        }
+    }
+}

@@ -328,7 +328,7 @@ fn request(messages: &[Message]) -> Request {
     let spec = |name: &str| ToolSpec {
         name: name.to_owned(),
         description: "A tool.".to_owned(),
-        schema: schema.clone(),
+        schema: schema.clone().into(),
     };
     let history: Vec<_> = messages.iter().cloned().map(Arc::new).collect();
     Request {

@@ -34,7 +34,7 @@ impl Scripted {
             spec: ToolSpec {
                 name: name.to_owned(),
                 description: String::new(),
-                schema: json!({"type": "object"}),
+                schema: json!({"type": "object"}).into(),
             },
             category,
             answers: Mutex::new(answers.into()),

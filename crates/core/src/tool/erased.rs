@@ -1,7 +1,9 @@
 //! Typed tools behind one object-safe face. This is the only place where arguments become types.
 
+use std::any::TypeId;
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -192,7 +194,7 @@ impl Prepared {
 /// Erases a tool's argument type and derives its schema, once, at registration.
 pub fn erase<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
     Arc::new(Erased {
-        spec: spec_of::<T>(),
+        spec: known_spec::<T>(),
         tool: Arc::new(tool),
     })
 }
@@ -271,6 +273,16 @@ impl<T: Tool> Erased<T> {
     }
 }
 
+/// What a type of tool looks like to a model. It never changes, so it is made once: a thousand sessions share it.
+fn known_spec<T: Tool>() -> ToolSpec {
+    static KNOWN: Mutex<BTreeMap<TypeId, ToolSpec>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known
+        .entry(TypeId::of::<T>())
+        .or_insert_with(spec_of::<T>)
+        .clone()
+}
+
 /// The schema without what only costs tokens: the meta-schema's address and the type's Rust name.
 fn spec_of<T: Tool>() -> ToolSpec {
     let mut schema = schemars::generate::SchemaSettings::draft2020_12()
@@ -296,7 +308,7 @@ fn spec_of<T: Tool>() -> ToolSpec {
     ToolSpec {
         name: T::NAME.to_owned(),
         description,
-        schema,
+        schema: Arc::new(schema),
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Body {
     messages: Vec<Arc<Message>>,
     pub(crate) naming: Naming,
     pieces: Vec<Bytes>,
+    /// The message of each piece, by its place; `None` for one that belongs to none.
+    owners: Vec<Option<usize>>,
     /// Where each piece, with the comma before it, begins in `bytes`.
     starts: Vec<usize>,
     /// How many pieces stand in `bytes` as they will stand in the next body too.
@@ -61,13 +63,21 @@ impl Body {
 
     /// Adds a message and its piece.
     pub(crate) fn add(&mut self, message: &Arc<Message>, piece: Bytes) {
+        self.owners.push(Some(self.messages.len()));
         self.messages.push(Arc::clone(message));
         self.pieces.push(piece);
     }
 
     /// Adds a piece that belongs to no message.
     pub(crate) fn insert(&mut self, piece: Bytes) {
+        self.owners.push(None);
         self.pieces.push(piece);
+    }
+
+    /// Where each piece begins in the last body, and whose it is.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (usize, Option<&Arc<Message>>)> {
+        let owner = |owner: &Option<usize>| owner.and_then(|owner| self.messages.get(owner));
+        self.starts.iter().copied().zip(self.owners.iter().map(owner))
     }
 
     /// The pieces so far.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use windlass_core::message::{Message, Role};
 use windlass_core::model::Model;
-use windlass_core::provider::{Prefix, Request};
+use windlass_core::provider::{Layout, Prefix, Request, Span, SpanOf};
 use windlass_core::tool::ToolSpec;
 
 use super::body::Body;
@@ -90,6 +90,48 @@ impl Encoder {
             return body.assemble(markers);
         }
         last.assemble(markers)
+    }
+
+    /// The body of a request, and what each of its bytes is.
+    pub(crate) fn layout(&self, request: &Request) -> Layout {
+        let head = match self.wire {
+            Wire::Anthropic => anthropic::head(self, request),
+            Wire::Chat => chat::head(self, request),
+            Wire::Responses => responses::head(self, request),
+        };
+        let prefix = self.prefix(&request.prefix);
+        let (before, behind) = (head.len(), head.len() + prefix.len());
+        let mut body = Body::new(head, prefix.clone());
+        self.extend(&mut body, &request.messages);
+        if body.pieces().is_empty() {
+            body.insert(Bytes::from_static(self.opening()));
+        }
+        let (bytes, _) = body.assemble(self.wire == Wire::Anthropic);
+        let mut spans = vec![Span {
+            range: 0..before,
+            of: SpanOf::Head,
+        }];
+        spans.extend(in_prefix(&prefix, &request.prefix.system, before));
+        let places: Vec<(usize, SpanOf)> = body
+            .places()
+            .map(|(start, owner)| {
+                let of = owner.map_or(SpanOf::Frame, |message| SpanOf::Message(message.id.clone()));
+                (start, of)
+            })
+            .collect();
+        let end = bytes.len().saturating_sub(2);
+        for (index, (start, of)) in places.iter().enumerate() {
+            let next = places.get(index + 1).map_or(end, |(start, _)| *start);
+            spans.push(Span {
+                range: *start..next,
+                of: of.clone(),
+            });
+        }
+        spans.push(Span {
+            range: end.max(behind)..bytes.len(),
+            of: SpanOf::Frame,
+        });
+        Layout { body: bytes, spans }
     }
 
     /// The tool list in the wire's form.
@@ -193,6 +235,30 @@ impl Encoder {
         };
         calls.into_iter()
     }
+}
+
+/// The system prompt in the prefix, and the tools around it.
+fn in_prefix(prefix: &[u8], system: &str, offset: usize) -> Vec<Span> {
+    let written = serde_json::to_string(system).unwrap_or_default();
+    let found = (!system.is_empty())
+        .then(|| memchr::memmem::find(prefix, written.as_bytes()))
+        .flatten();
+    let span = |range: std::ops::Range<usize>, of| Span {
+        range: range.start + offset..range.end + offset,
+        of,
+    };
+    let mut spans = Vec::new();
+    let whole = prefix.len();
+    match found {
+        Some(start) => {
+            spans.push(span(0..start, SpanOf::Tools));
+            spans.push(span(start..start + written.len(), SpanOf::System));
+            spans.push(span(start + written.len()..whole, SpanOf::Tools));
+        }
+        None => spans.push(span(0..whole, SpanOf::Tools)),
+    }
+    spans.retain(|span| !span.range.is_empty());
+    spans
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ fn prefix() -> Arc<Prefix> {
     let tool = ToolSpec {
         name: "grep".to_owned(),
         description: "Finds.".to_owned(),
-        schema: serde_json::json!({"type": "object"}),
+        schema: serde_json::json!({"type": "object"}).into(),
     };
     Arc::new(Prefix {
         system: "Be brief.".to_owned(),
@@ -194,6 +194,41 @@ proptest::proptest! {
             // What was handed out before has not changed underneath its holder.
             for (body, copy) in held {
                 proptest::prop_assert_eq!(&body[..], &copy[..]);
+            }
+        }
+    }
+}
+
+/// CTX-16: every byte of a request belongs to exactly one span, and the body is what would be sent.
+#[test]
+fn a_layout_covers_every_byte() {
+    for wire in Wire::ALL {
+        let prefix = prefix();
+        let mut messages = Vec::new();
+        for number in 0..4 {
+            let layout = encoder(wire).layout(&request(&prefix, &messages));
+            assert_eq!(layout.body, encoder(wire).body(&request(&prefix, &messages)));
+            let mut end = 0;
+            for span in &layout.spans {
+                assert_eq!(span.range.start, end, "{:?}", layout.spans);
+                end = span.range.end;
+            }
+            assert_eq!(end, layout.body.len());
+            let of = |id: &windlass_core::id::MessageId| {
+                layout
+                    .spans
+                    .iter()
+                    .any(|span| span.of == SpanOf::Message(id.clone()))
+            };
+            assert!(
+                messages.iter().all(|message: &Arc<Message>| of(&message.id)),
+                "{:?}",
+                layout.spans
+            );
+            if number == 0 {
+                messages.push(user("go"));
+            } else {
+                messages.extend(step(number));
             }
         }
     }

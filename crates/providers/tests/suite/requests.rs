@@ -49,7 +49,7 @@ fn tools() -> Vec<ToolSpec> {
     let tool = |name: &str| ToolSpec {
         name: name.to_owned(),
         description: format!("Does {name}."),
-        schema: schema.clone(),
+        schema: schema.clone().into(),
     };
     vec![tool("read_file"), tool("grep")]
 }

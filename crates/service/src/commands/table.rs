@@ -1,7 +1,7 @@
 //! The built-in commands, in the order of the help.
 
 use super::complete::Complete;
-use super::{Command, Said, Then, checkpoint, cost, help, model, session, status};
+use super::{Command, Said, Then, checkpoint, context, cost, help, model, session, status};
 
 /// The modes as they are typed.
 const MODES: Complete = Complete::Words(&["plan", "default", "accept-edits", "unattended", "full"]);
@@ -83,6 +83,14 @@ pub(super) static COMMANDS: &[Command] = &[
         help: "Say what this session has cost, or all sessions, row by row",
         complete: Complete::Words(&["session", "model", "cause", "day"]),
         run: |desk, words| Box::pin(cost::cost(desk, words)),
+    },
+    Command {
+        name: "context",
+        aliases: &[],
+        arguments: "[show [--all] | ledger]",
+        help: "Say what is in the next request, byte for byte, or why requests missed the provider's cache",
+        complete: Complete::Words(&["show", "ledger"]),
+        run: |desk, words| Box::pin(context::context(desk, words)),
     },
     Command {
         name: "tools",

@@ -205,6 +205,10 @@ impl Models for TestBench {
         Ok(self.kit.active.lock().unwrap().clone())
     }
 
+    fn price(&self, _: &str) -> Option<windlass_core::model::Price> {
+        None
+    }
+
     async fn choose(&mut self, provider: Option<&str>, model: Option<&str>) -> Result<Chosen, ChooseError> {
         let mut active = self.kit.active.lock().unwrap();
         let provider = provider.unwrap_or(&active.0).to_owned();

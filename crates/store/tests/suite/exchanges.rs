@@ -77,7 +77,7 @@ async fn frames_are_kept_once() {
         tools: vec![ToolSpec {
             name: "t".into(),
             description: "d".into(),
-            schema: serde_json::json!({"type": "object", "b": 1, "a": 2}),
+            schema: serde_json::json!({"type": "object", "b": 1, "a": 2}).into(),
         }],
         max_output: Some(5),
     };

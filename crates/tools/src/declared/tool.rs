@@ -221,7 +221,8 @@ fn spec(definition: &Definition) -> ToolSpec {
             "properties": properties,
             "required": required,
             "additionalProperties": false,
-        }),
+        })
+        .into(),
     }
 }
 

@@ -1,0 +1,88 @@
+//! What a model is sent can be looked at, byte by byte, and every missed cache has its cause.
+
+use serde_json::json;
+use windlass_sim::{Reply, Wire};
+use windlass_testkit::{Output, WIRES, Workspace};
+
+use super::support::with_replies;
+
+fn run(workspace: &Workspace, args: &[&str]) -> Output {
+    workspace.run(args).output()
+}
+
+/// The rows of a table: number, bytes.
+fn bytes(output: &Output) -> Vec<usize> {
+    let row = |line: &str| {
+        let mut words = line.split_whitespace();
+        words.next()?.parse::<usize>().ok()?;
+        words.next()?.parse().ok()
+    };
+    output.stdout.lines().skip(1).filter_map(row).collect()
+}
+
+/// CTX-16: the spans of the next request cover every byte of it, on every wire, and say what they are; what was sent before
+/// counts as cached.
+#[test]
+fn every_byte_of_the_next_request_is_shown() {
+    for wire in WIRES {
+        let replies = [
+            Reply::call("bash", json!({"command": "echo one"})),
+            Reply::text("first answer"),
+            Reply::text("second answer"),
+        ];
+        let (sim, workspace) = with_replies(wire, replies);
+        run(&workspace, &["exec", "first"]).assert_code(0);
+        run(&workspace, &["exec", "--continue", "second"]).assert_code(0);
+        let shown = run(&workspace, &["context", "show"]);
+        let total: usize = shown
+            .assert_code(0)
+            .stdout
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert_eq!(bytes(&shown).iter().sum::<usize>(), total, "{wire:?}: {shown}");
+        for text in [
+            "system prompt",
+            "tools",
+            "you    first",
+            "result bash: one",
+            "second answer",
+            "cached",
+        ] {
+            assert!(shown.stdout.contains(text), "{text}: {shown}");
+        }
+        assert_eq!(sim.count(), 3, "nobody was asked");
+        let typed = run(&workspace, &["exec", "--continue", "/context"]);
+        assert_eq!(bytes(typed.assert_code(0)), bytes(&shown));
+    }
+}
+
+/// CTX-16: the ledger names the first changed byte of every request, the cause of every miss, and what it cost.
+#[test]
+fn every_miss_has_a_cause() {
+    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("an answer").forever()]);
+    let price = "\n[models.sim-1.price]\ninput = 10.0\noutput = 10.0\ncache_read = 1.0\ncache_write = 12.0\n";
+    workspace.use_sim_with(&sim, Wire::Anthropic, price);
+    let long = "word ".repeat(4_000);
+    run(&workspace, &["exec", &long]).assert_code(0);
+    run(&workspace, &["exec", "--continue", "two"]).assert_code(0);
+    workspace.write("AGENTS.md", "Say please.\n");
+    run(&workspace, &["exec", "--continue", "three"]).assert_code(0);
+    let limit = "session.max_conversation_messages=2";
+    run(&workspace, &["exec", "--continue", "-c", limit, "four"]).assert_code(0);
+    let ledger = run(&workspace, &["context", "ledger"]);
+    let lines: Vec<&str> = ledger.assert_code(0).stdout.lines().collect();
+    assert!(lines[1].contains("the first request"), "{ledger}");
+    assert!(lines[2].contains("as good as it can be"), "{ledger}");
+    assert!(
+        lines[3].contains("missed: the system prompt changed, $0."),
+        "{ledger}"
+    );
+    assert!(lines[4].contains("missed: the history was rewritten"), "{ledger}");
+    assert!(
+        lines[5].starts_with("2 of 4 requests missed the cache, which cost $0."),
+        "{ledger}"
+    );
+}

@@ -1,0 +1,108 @@
+//! CTX-16: what is in the next request, span by span, and why requests missed the provider's cache.
+
+mod ledger;
+
+use windlass_api::{Message, Part, Role};
+use windlass_core::clock::Timestamp;
+use windlass_core::log::Exchange;
+use windlass_core::model::Price;
+use windlass_core::provider::{Layout, SpanOf};
+
+pub use self::ledger::{Cause, Line, ledger};
+
+/// How long a provider's cache keeps what it was sent, at least.
+const CACHED_FOR: u64 = 5 * 60 * 1000;
+
+/// Some bytes of the next request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// What they are, in a few words.
+    pub what: String,
+    /// How many.
+    pub bytes: usize,
+    /// About how many tokens they are.
+    pub tokens: u64,
+    /// How old they are, in milliseconds; `None` for what is made anew each time.
+    pub age: Option<u64>,
+    /// Whether the provider has probably cached them.
+    pub is_cached: bool,
+    /// US dollars for sending them; `None` when prices are unknown.
+    pub cost_usd: Option<f64>,
+}
+
+/// The spans of a request as rows, all bytes covered. `last` is the exchange before it.
+pub fn rows(
+    layout: &Layout,
+    messages: &[std::sync::Arc<Message>],
+    last: Option<&Exchange>,
+    price: Option<Price>,
+    now: Timestamp,
+) -> Vec<Row> {
+    let cached = cached_bytes(layout, last, now);
+    let row = |span: &windlass_core::provider::Span| {
+        let message = match &span.of {
+            SpanOf::Message(id) => messages.iter().find(|message| message.id == *id),
+            _ => None,
+        };
+        let bytes = span.range.len();
+        let tokens = (bytes as u64).div_ceil(4);
+        let is_cached = span.range.end <= cached;
+        Row {
+            what: match (&span.of, message) {
+                (_, Some(message)) => told(message),
+                (SpanOf::Head, _) => "model, limits, options".to_owned(),
+                (SpanOf::System, _) => "system prompt".to_owned(),
+                (SpanOf::Tools, _) => "tools".to_owned(),
+                (SpanOf::Message(_) | SpanOf::Frame, _) => "brackets".to_owned(),
+            },
+            bytes,
+            tokens,
+            age: message.map(|message| now.0.saturating_sub(message.created_at.0)),
+            is_cached,
+            cost_usd: price.map(|price| cost(price, tokens, is_cached)),
+        }
+    };
+    layout.spans.iter().map(row).collect()
+}
+
+/// How many bytes from the beginning the provider has seen shortly before.
+fn cached_bytes(layout: &Layout, last: Option<&Exchange>, now: Timestamp) -> usize {
+    let Some(last) =
+        last.filter(|last| last.answer.status == Some(200) && now.0.saturating_sub(last.time.0) < CACHED_FOR)
+    else {
+        return 0;
+    };
+    ledger::common(&last.request, &layout.body)
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn cost(price: Price, tokens: u64, is_cached: bool) -> f64 {
+    let per_million = if is_cached { price.cache_read } else { price.input };
+    per_million * tokens as f64 / 1_000_000.0
+}
+
+/// A message in a few words.
+fn told(message: &Message) -> String {
+    const LONGEST: usize = 48;
+    let first = message.parts.iter().find_map(|part| match part {
+        Part::Compaction(_) => Some("summary of what came before".to_owned()),
+        Part::Text(text) if !text.is_surroundings() => Some(text.text.clone()),
+        Part::ToolCall(call) => Some(format!("calls {}", call.name)),
+        Part::ToolResult(result) => Some(format!("{}: {}", result.name, result.content)),
+        Part::Binary(file) => Some(file.path.clone()),
+        _ => None,
+    });
+    let line: String = first
+        .unwrap_or_default()
+        .chars()
+        .map(|sign| if sign.is_control() { ' ' } else { sign })
+        .take(LONGEST)
+        .collect();
+    let role = match message.role {
+        Role::User => "you",
+        Role::Assistant => "model",
+        Role::Tool => "result",
+        Role::System => "system",
+    };
+    format!("{role:<6} {}", line.trim())
+}
