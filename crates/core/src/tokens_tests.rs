@@ -82,7 +82,7 @@ fn a_request_is_what_was_reported_and_what_is_new() {
         tools: vec![ToolSpec {
             name: "name".to_owned(),
             description: "words".repeat(8),
-            schema: serde_json::json!({}),
+            schema: serde_json::json!({}).into(),
         }],
         ..Prefix::default()
     };
