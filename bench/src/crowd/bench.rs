@@ -10,8 +10,9 @@ use windlass_api::SessionInfo;
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::{Pressure, Summarize};
 use windlass_core::dispatch::Execution;
+use windlass_core::model::Price;
 use windlass_core::permission::{Asker, Mode, NobodyToAsk, Policy};
-use windlass_core::provider::{Prefix, Provider};
+use windlass_core::provider::{Prefix, Prefixes, Provider};
 use windlass_core::tool::{ExecutionContext, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
@@ -25,9 +26,10 @@ use crate::parts;
 /// As long as the system prompt of Windlass.
 const SYSTEM: usize = 1_400;
 
-/// Makes benches that share one line to the model, and nothing else.
+/// Makes benches that share what those of one run share: the line to the model, and a prefix that is the same.
 pub(super) struct CrowdWorkshop {
     provider: Arc<dyn Provider>,
+    prefixes: Prefixes,
     helper: PathBuf,
     outputs: PathBuf,
 }
@@ -36,6 +38,7 @@ impl CrowdWorkshop {
     pub(super) fn new(port: u16, helper: PathBuf, outputs: PathBuf) -> Result<Self> {
         Ok(Self {
             provider: Arc::new(parts::provider(port)?),
+            prefixes: Prefixes::default(),
             helper,
             outputs,
         })
@@ -46,7 +49,7 @@ impl CrowdWorkshop {
         let tools = builtin(&config);
         Ok(CrowdBench {
             provider: Arc::clone(&self.provider),
-            prefix: Arc::new(Prefix {
+            prefix: self.prefixes.share(Prefix {
                 system: "Work. ".repeat(SYSTEM / 6),
                 tools: tools.specs(),
                 ..Prefix::default()
@@ -126,6 +129,10 @@ impl Models for CrowdBench {
 
     fn active(&self) -> Result<(String, String), String> {
         Ok((self.provider.name().to_owned(), self.provider.model().id.clone()))
+    }
+
+    fn price(&self, _: &str) -> Option<Price> {
+        None
     }
 
     async fn choose(&mut self, _: Option<&str>, _: Option<&str>) -> Result<Chosen, ChooseError> {
