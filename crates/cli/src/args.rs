@@ -1,6 +1,7 @@
 //! The command line.
 
 mod kept;
+mod lab;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ pub(crate) use self::kept::{
     ImportFrom, ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
 };
 use self::kept::{CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SESSIONS_HELP};
+pub(crate) use self::lab::{LabCommand, LabContextOptions, LabSummarizer};
 use crate::exit::EXIT_CODES;
 
 /// An agent runtime: a model, tools, and a loop that turns.
@@ -85,6 +87,11 @@ pub(crate) enum Command {
     /// Drive a session again without a model, to see that it comes out the same, or go on from the middle of it
     #[command(after_help = REPLAY_SESSION_HELP)]
     Replay(ReplaySessionOptions),
+    /// Find out what settings would have meant for past sessions, without a model
+    Lab {
+        #[command(subcommand)]
+        command: LabCommand,
+    },
     /// Look after the database of sessions
     #[command(after_help = DB_HELP)]
     Db {

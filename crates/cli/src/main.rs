@@ -18,6 +18,7 @@ mod folders;
 mod grants;
 mod instructions;
 mod keeping;
+mod lab;
 mod output;
 mod permissions;
 mod prompt;
@@ -117,6 +118,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
             exec::kept(line, session, settings).await
         }
         Command::Replay(options) => replay::replay(&options).await,
+        Command::Lab { command } => lab::command(command).await,
         Command::Db { command } => db::command(&command),
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,

@@ -15,6 +15,7 @@ mod suite {
     mod guard;
     mod histories;
     mod imports;
+    mod lab;
     mod limits;
     mod mishaps;
     mod outputs;

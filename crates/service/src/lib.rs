@@ -13,6 +13,7 @@ mod commands;
 mod feed;
 mod fork;
 mod keyed;
+pub mod lab;
 mod live;
 pub mod past;
 mod recall;

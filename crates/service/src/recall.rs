@@ -74,6 +74,18 @@ impl Tool for Recall {
     }
 }
 
+/// What the tool answers about the lines with a text; `None` when the reference is unknown or no line has it.
+pub(crate) fn read_back(entries: &[Entry], reference: &str, grep: &str) -> Option<String> {
+    let input = RecallInput {
+        reference: reference.to_owned(),
+        offset: None,
+        limit: None,
+        grep: Some(grep.to_owned()),
+    };
+    let text = find(entries, reference).filter(|text| text.contains(grep))?;
+    Some(page(&text, &input).ok()?.content)
+}
+
 /// What a reference stands for, word for word.
 pub(crate) fn find(entries: &[Entry], reference: &str) -> Option<String> {
     result(entries, reference).or_else(|| {

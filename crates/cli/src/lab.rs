@@ -1,0 +1,98 @@
+//! CTX-14: `windlass lab context`: what each context strategy would have cost, and what it would have kept.
+
+use std::path::Path;
+
+use windlass_core::log::Exchanges;
+use windlass_core::provider::Prefix;
+use windlass_providers::{registry, tokens};
+use windlass_service::lab::{Report, Session, Setup, Summarizer, plot, recorded, synthetic};
+use windlass_service::past;
+use windlass_store::SqliteStore;
+
+use crate::args::{LabCommand, LabContextOptions, LabSummarizer};
+use crate::exit::{Exit, Problem};
+use crate::{keeping, print_text};
+
+/// Runs the command.
+pub(crate) async fn command(command: LabCommand) -> Result<Exit, Problem> {
+    match command {
+        LabCommand::Context(options) => context(&options).await,
+    }
+}
+
+async fn context(options: &LabContextOptions) -> Result<Exit, Problem> {
+    let sessions = sessions(options).await?;
+    let mut model = registry::lookup(&options.model, &[]);
+    if !model.known {
+        let near = registry::similar(&options.model);
+        let hint = match near.as_slice() {
+            [] => String::new(),
+            near => format!("; perhaps {}", near.join(", ")),
+        };
+        return Err(Problem::usage(format!(
+            "no prices are known of {}{hint}",
+            options.model
+        )));
+    }
+    model.context_window = options.window;
+    let setup = Setup {
+        model,
+        counters: tokens::counter_for,
+        summarizer: match options.summarizer {
+            LabSummarizer::Extract => Summarizer::Extract,
+            LabSummarizer::Nothing => Summarizer::Nothing,
+        },
+    };
+    let report = Report::new(&sessions, &setup).await;
+    if let Some(file) = &options.svg {
+        write(file, &plot(&report))?;
+    }
+    if options.json {
+        let json = serde_json::to_string_pretty(&report);
+        return print_text(&json.map_err(|error| Problem::new(Exit::Failed, error.to_string()))?);
+    }
+    print_text(&report.table())
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Problem> {
+    std::fs::write(file, text)
+        .map_err(|error| Problem::new(Exit::Failed, format!("{}: {error}", file.display())))
+}
+
+/// Those that were named, then those that are made up.
+async fn sessions(options: &LabContextOptions) -> Result<Vec<Session>, Problem> {
+    let mut sessions = Vec::new();
+    if !options.sessions.is_empty() {
+        let store = keeping::store()?;
+        for called in &options.sessions {
+            sessions.push(load(&store, called).await?);
+        }
+    }
+    for number in 0..options.synthetic.unwrap_or(0) {
+        let calls = usize::try_from(options.calls).unwrap_or(usize::MAX);
+        sessions.push(synthetic::generate(options.seed.wrapping_add(number), calls));
+    }
+    Ok(sessions)
+}
+
+async fn load(store: &SqliteStore, called: &str) -> Result<Session, Problem> {
+    let info = keeping::find(store, called).await?;
+    let entries = past::record(store, &info.id).await.map_err(keeping::problem)?;
+    let name = info.label.name.or(info.label.title);
+    let name = name.unwrap_or_else(|| info.id.to_string());
+    let session = recorded(&name, &entries, frame(store, &info.id).await?);
+    if session.messages.is_empty() {
+        return Err(Problem::usage(format!("nothing was said in session {}", info.id)));
+    }
+    Ok(session)
+}
+
+/// System prompt and tools as they were first sent; nothing where that was not recorded.
+async fn frame(store: &SqliteStore, session: &windlass_api::SessionId) -> Result<Prefix, Problem> {
+    let exchanges = store.exchanges(session).await.map_err(keeping::problem)?;
+    let Some(digest) = exchanges.iter().find_map(|exchange| exchange.frame.clone()) else {
+        return Ok(Prefix::default());
+    };
+    let frame = store.frame(&digest).await.map_err(keeping::problem)?;
+    Ok(frame.map(|frame| frame.prefix()).unwrap_or_default())
+}

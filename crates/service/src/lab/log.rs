@@ -1,0 +1,101 @@
+//! The record of a session that is sent again, its clock, and what stands open in it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use windlass_api::{Event, Message};
+use windlass_core::clock::{Clock, Timestamp};
+use windlass_core::compact::Standing;
+use windlass_core::event::{EventSink, SinkError};
+use windlass_core::log::Entry;
+
+use crate::recall;
+
+/// Keeps entries in memory, as a store would.
+#[derive(Debug, Default)]
+pub(super) struct Log(Mutex<Vec<Entry>>);
+
+impl Log {
+    pub(super) fn message(&self, message: &Arc<Message>) {
+        let event = Event::Message {
+            message: Arc::clone(message),
+        };
+        self.put(event);
+    }
+
+    /// What `recall` would answer, by the text it is asked to look for.
+    pub(super) fn recall(&self, reference: &str, grep: &str) -> Option<String> {
+        recall::read_back(&self.entries(), reference, grep)
+    }
+
+    fn put(&self, event: Event) {
+        let mut entries = self.entries();
+        let seq = entries.len() as u64 + 1;
+        entries.push(Entry {
+            seq,
+            time: Timestamp::default(),
+            event,
+        });
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl EventSink for Log {
+    fn live(&self, _: Event) {}
+
+    async fn record(&self, event: Event) -> Result<(), SinkError> {
+        self.put(event);
+        Ok(())
+    }
+}
+
+/// Shows the time of the message that was said last. Nothing is ever late.
+#[derive(Debug, Default)]
+pub(super) struct Then(AtomicU64);
+
+impl Then {
+    pub(super) fn set(&self, time: Timestamp) {
+        self.0.store(time.0, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Clock for Then {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::Relaxed))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.now().0)
+    }
+
+    async fn sleep(&self, _: Duration) {
+        std::future::pending().await
+    }
+}
+
+/// The todo list as the last call of `todo` left it.
+#[derive(Debug, Default)]
+pub(super) struct Open(Mutex<Option<String>>);
+
+impl Open {
+    pub(super) fn see(&self, message: &Message) {
+        for call in message.calls().filter(|call| call.name == "todo") {
+            let list = Some(call.input.clone());
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = list;
+        }
+    }
+}
+
+impl Standing for Open {
+    fn facts(&self) -> Vec<(String, String)> {
+        let list = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        list.into_iter().map(|list| ("todos".to_owned(), list)).collect()
+    }
+}

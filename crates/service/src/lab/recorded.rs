@@ -1,0 +1,104 @@
+//! Sessions from the store.
+
+use std::collections::HashMap;
+
+use windlass_api::{Event, Message, MessageId, Part, Role, SessionEvent};
+use windlass_core::log::{Entry, History};
+use windlass_core::provider::Prefix;
+
+use super::{Need, Session};
+
+/// A fact counts as needed when nobody said it in this many messages.
+const LONG_AGO: usize = 20;
+/// A shorter word is no fact.
+const SHORTEST: usize = 6;
+
+/// A session as it was said, before anything was left out of it.
+///
+/// Nobody planted facts in it, so they are found: a word with a digit, a slash or an underscore that the model writes into a
+/// call and that was last said, by the user or a tool, long before.
+pub fn recorded(name: &str, entries: &[Entry], prefix: Prefix) -> Session {
+    let messages = History::read(&as_said(entries)).into_messages();
+    let needs = needs(&messages);
+    Session {
+        name: name.to_owned(),
+        prefix: prefix.into(),
+        messages,
+        needs,
+        stretches: Vec::new(),
+    }
+}
+
+/// The entries without what compactions did. A message changes soon after it was added, or because it was compacted.
+fn as_said(entries: &[Entry]) -> Vec<Entry> {
+    let mut last: Option<&MessageId> = None;
+    let mut known: HashMap<&MessageId, ()> = HashMap::new();
+    let mut kept = Vec::new();
+    for entry in entries {
+        match &entry.event {
+            Event::Session(SessionEvent::Compaction { .. }) => continue,
+            Event::Message { message } => {
+                let is_late = known.insert(&message.id, ()).is_some() && last != Some(&message.id);
+                if is_late || is_summary(message) {
+                    continue;
+                }
+                last = Some(&message.id);
+            }
+            _ => {}
+        }
+        kept.push(entry.clone());
+    }
+    kept
+}
+
+fn is_summary(message: &Message) -> bool {
+    message
+        .parts
+        .iter()
+        .any(|part| matches!(part, Part::Compaction(_)))
+}
+
+fn needs(messages: &[std::sync::Arc<Message>]) -> Vec<Need> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut needs = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        if message.role == Role::Assistant {
+            for call in message.calls() {
+                for word in words(&call.input) {
+                    let is_old = seen.get(word).is_some_and(|last| at - last >= LONG_AGO);
+                    let is_new = |need: &Need| need.at != at || need.text != word;
+                    if is_old && needs.iter().all(is_new) {
+                        needs.push(Need {
+                            at,
+                            text: word.to_owned(),
+                            key: word.to_owned(),
+                        });
+                    }
+                }
+            }
+        }
+        for part in &message.parts {
+            let text = match part {
+                Part::Text(text) => &text.text,
+                Part::ToolCall(call) => &call.input,
+                Part::ToolResult(result) => &result.content,
+                _ => continue,
+            };
+            seen.extend(words(text).map(|word| (word.to_owned(), at)));
+        }
+    }
+    needs
+}
+
+/// The words that can be facts.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_inside = |sign: char| sign.is_alphanumeric() || "_-./:".contains(sign);
+    let words = text.split(move |sign: char| !is_inside(sign));
+    let trimmed = words.map(|word| word.trim_matches(|sign: char| !sign.is_alphanumeric() && sign != '/'));
+    trimmed.filter(|word| {
+        let has = |wanted: &dyn Fn(char) -> bool| word.chars().any(wanted);
+        word.len() >= SHORTEST
+            && has(&|sign| sign.is_alphabetic() || sign == '.')
+            && has(&|sign| sign.is_ascii_digit() || sign == '/' || sign == '_')
+    })
+}

@@ -1,0 +1,221 @@
+//! What came of all strategies, side by side.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use windlass_api::Usage;
+use windlass_core::compact::Strategy;
+use windlass_core::model::Price;
+
+use super::{Facts, Outcome, Session, Setup, Side, simulate};
+
+/// Sessions sent through every strategy.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The sessions.
+    pub sessions: Vec<String>,
+    /// Tool calls in them.
+    pub calls: u64,
+    /// The model whose prices count.
+    pub model: String,
+    /// Tokens of the window.
+    pub window: u64,
+    /// A row per strategy.
+    pub strategies: Vec<Row>,
+    /// What each strategy made of the first session, for a plot.
+    #[serde(skip)]
+    pub first: Vec<Outcome>,
+}
+
+/// What came of one strategy over all sessions.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// The strategy.
+    pub strategy: &'static str,
+    /// Tokens of all requests, those of the strategy itself included.
+    pub input_tokens: u64,
+    /// How much less than without a strategy, from 0 to 1.
+    pub saved: f64,
+    /// US dollars; nothing for a model without prices.
+    pub cost_usd: Option<f64>,
+    /// The share of bytes that the request before began with, from 0 to 1.
+    pub cache_reuse: f64,
+    /// What became of facts.
+    pub facts: Facts,
+    /// Model calls, those of the strategy itself included.
+    pub requests: u64,
+    /// Of those, what the strategy asked for.
+    pub side: Side,
+    /// How often the history was made smaller.
+    pub compactions: u64,
+    /// Requests that are larger than the window: a provider refuses them.
+    pub too_large: u64,
+}
+
+impl Report {
+    /// Sends sessions through every strategy.
+    pub async fn new(sessions: &[Session], setup: &Setup) -> Self {
+        let mut strategies: Vec<Row> = Vec::new();
+        let mut first = Vec::new();
+        for strategy in Strategy::ALL {
+            let mut outcomes = Vec::new();
+            for session in sessions {
+                outcomes.push(simulate(session, strategy, setup).await);
+            }
+            let mut row = Row::new(strategy, &outcomes, setup);
+            let none = strategies
+                .first()
+                .map_or(row.input_tokens, |none| none.input_tokens);
+            row.saved = 1.0 - ratio(row.input_tokens, none);
+            strategies.push(row);
+            first.extend(outcomes.into_iter().next());
+        }
+        let calls = sessions.iter().flat_map(|session| &session.messages);
+        Self {
+            sessions: sessions.iter().map(|session| session.name.clone()).collect(),
+            calls: calls.map(|message| message.calls().count() as u64).sum(),
+            model: setup.model.id.clone(),
+            window: setup.model.context_window,
+            strategies,
+            first,
+        }
+    }
+
+    /// For people.
+    pub fn table(&self) -> String {
+        let sessions = match self.sessions.as_slice() {
+            [one] => one.clone(),
+            many => format!("{} sessions", many.len()),
+        };
+        let mut text = format!(
+            "{sessions}, {} tool calls; a window of {} tokens; prices of {}\n\n",
+            grouped(self.calls),
+            grouped(self.window),
+            self.model
+        );
+        text.push_str(
+            "strategy     input tokens   saved       cost   reuse   in sight   recalled   requests   compactions\n",
+        );
+        for row in &self.strategies {
+            let cost = row
+                .cost_usd
+                .map_or_else(|| "?".to_owned(), |cost| format!("${cost:.2}"));
+            let known = |count: u64| match row.facts.needed {
+                0 => "-".to_owned(),
+                needed => percent(ratio(count, needed)),
+            };
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "{:<12} {:>12} {:>7} {cost:>10} {:>7} {:>10} {:>10} {:>10} {:>13}",
+                row.strategy,
+                grouped(row.input_tokens),
+                percent(row.saved),
+                percent(row.cache_reuse),
+                known(row.facts.in_sight),
+                known(row.facts.in_sight + row.facts.read_back),
+                grouped(row.requests),
+                row.compactions,
+            );
+        }
+        text.push_str(&self.notes());
+        text
+    }
+
+    /// What the numbers alone do not say.
+    fn notes(&self) -> String {
+        let mut text = String::new();
+        for row in self.strategies.iter().filter(|row| row.too_large > 0) {
+            let _ = write!(
+                text,
+                "\n{}: {} of {} requests are larger than the window; a provider would refuse them.",
+                row.strategy,
+                grouped(row.too_large),
+                grouped(row.requests)
+            );
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text
+    }
+}
+
+impl Row {
+    fn new(strategy: Strategy, outcomes: &[Outcome], setup: &Setup) -> Self {
+        let window = setup.model.context_window;
+        let (mut usage, mut facts, mut side) = (Usage::default(), Facts::default(), Side::default());
+        let (mut bytes, mut reused, mut compactions, mut own, mut too_large) = (0, 0, 0, 0, 0);
+        for outcome in outcomes {
+            usage.add(&outcome.usage);
+            facts.needed += outcome.facts.needed;
+            facts.in_sight += outcome.facts.in_sight;
+            facts.read_back += outcome.facts.read_back;
+            facts.recalls += outcome.facts.recalls;
+            side.requests += outcome.side.requests;
+            side.input += outcome.side.input;
+            side.output += outcome.side.output;
+            bytes += outcome.bytes;
+            reused += outcome.reused;
+            compactions += outcome.compactions;
+            own += outcome.requests.len() as u64;
+            too_large += outcome
+                .requests
+                .iter()
+                .filter(|sent| sent.tokens > window)
+                .count() as u64;
+        }
+        Self {
+            strategy: strategy.name(),
+            input_tokens: usage.total_input(),
+            saved: 0.0,
+            cost_usd: setup.model.price.map(|price| cost(&price, &usage)),
+            cache_reuse: ratio(reused, bytes),
+            facts,
+            requests: own + side.requests,
+            side,
+            compactions,
+            too_large,
+        }
+    }
+}
+
+/// Providers that do not charge for filling their cache have no price for it.
+fn cost(price: &Price, usage: &Usage) -> f64 {
+    let filling = if price.cache_write > 0.0 {
+        price.cache_write
+    } else {
+        price.input
+    };
+    let price = Price {
+        cache_write: filling,
+        ..*price
+    };
+    price.cost(usage)
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A number with a comma between thousands.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

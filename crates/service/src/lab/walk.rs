@@ -1,0 +1,297 @@
+//! The way of one session through one strategy.
+
+mod measure;
+mod reading;
+mod rig;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass_api::{CallId, Message, Part, Role, Usage};
+use windlass_core::clock::Clock;
+use windlass_core::compact::{Strategy, compact, extract};
+use windlass_core::context::Context;
+use windlass_core::dispatch::{Dispatch, Execution};
+use windlass_core::message::ToolResult;
+use windlass_core::middleware::{Depth, Flow, IterationView, Shrink, Stage, run_pipeline};
+use windlass_core::permission::{NobodyToAsk, Policy};
+use windlass_core::provider::ToolChoice;
+use windlass_core::run::{Deps, EmptyInbox};
+use windlass_core::script::call_part;
+use windlass_core::tool::ToolSet;
+
+use self::measure::Meter;
+use self::rig::Rig;
+use super::{Need, Outcome, Sent, Session, Setup, Side, Stretch};
+
+/// Where the session stands.
+pub(super) struct Walk<'a> {
+    session: &'a Session,
+    watch: &'a mut (dyn FnMut(&[Arc<Message>]) + Send),
+    rig: Rig,
+    history: Vec<Arc<Message>>,
+    context: Context,
+    meter: Meter,
+    /// Within the turn, from 1.
+    iteration: u32,
+    /// How often in a row the context was made smaller.
+    compacted: u32,
+    /// A compaction of this turn freed nothing.
+    is_exhausted: bool,
+    /// What a provider would have reported about the last request.
+    last_usage: Option<Usage>,
+    /// How many calls the lab made up.
+    made_up: usize,
+    outcome: Outcome,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        session: &'a Session,
+        strategy: Strategy,
+        setup: &Setup,
+        watch: &'a mut (dyn FnMut(&[Arc<Message>]) + Send),
+    ) -> Self {
+        Self {
+            session,
+            watch,
+            rig: Rig::new(strategy, setup),
+            history: Vec::new(),
+            context: Context::default(),
+            meter: Meter::new(&session.prefix),
+            iteration: 0,
+            compacted: 0,
+            is_exhausted: false,
+            last_usage: None,
+            made_up: 0,
+            outcome: Outcome {
+                strategy,
+                requests: Vec::new(),
+                usage: Usage::default(),
+                side: Side::default(),
+                bytes: 0,
+                reused: 0,
+                facts: super::Facts::default(),
+                compactions: 0,
+                failures: 0,
+                repairs: 0,
+            },
+        }
+    }
+
+    pub(super) async fn run(mut self) -> Outcome {
+        let mut needs: HashMap<usize, Vec<&Need>> = HashMap::new();
+        for need in &self.session.needs {
+            needs.entry(need.at).or_default().push(need);
+        }
+        let session = self.session;
+        for (place, message) in session.messages.iter().enumerate() {
+            self.rig.clock.set(message.created_at);
+            match message.role {
+                Role::User => {
+                    self.end_turn().await;
+                    self.iteration = 0;
+                    self.compacted = 0;
+                    self.is_exhausted = false;
+                }
+                Role::Assistant => {
+                    self.focus(place).await;
+                    self.ask(place).await;
+                    for need in needs.remove(&place).unwrap_or_default() {
+                        self.need(need).await;
+                    }
+                    self.replied(message);
+                }
+                Role::Tool | Role::System => {}
+            }
+            self.append(Arc::clone(message));
+        }
+        self.outcome.side = self.rig.provider.side();
+        let side = self.outcome.side;
+        self.outcome.usage.input += side.input;
+        self.outcome.usage.output += side.output;
+        self.outcome
+    }
+
+    fn append(&mut self, message: Arc<Message>) {
+        self.rig.log.message(&message);
+        self.rig.open.see(&message);
+        self.history.push(message);
+    }
+
+    fn replied(&mut self, message: &Arc<Message>) {
+        let output = self.rig.gauge.tokens([message]);
+        self.outcome.usage.output += output;
+        if let Some(usage) = &mut self.last_usage {
+            usage.output = output;
+        }
+    }
+
+    /// What happens between turns.
+    async fn end_turn(&mut self) {
+        if self.history.is_empty() {
+            return;
+        }
+        self.rig.focus.turn_ended();
+        if matches!(self.outcome.strategy, Strategy::Subgoal | Strategy::SubgoalMig) {
+            let clock = Arc::clone(&self.rig.clock) as Arc<dyn Clock>;
+            let cancel = CancellationToken::new();
+            // What it used is in the provider's books.
+            let _ = extract(
+                &self.rig.subgoals,
+                &self.history,
+                &self.rig.provider,
+                clock,
+                cancel,
+            )
+            .await;
+        }
+    }
+
+    /// One request as the loop makes it, measured.
+    async fn ask(&mut self, place: usize) {
+        self.iteration += 1;
+        self.press().await;
+        let ready = self.context.prepare(&self.history);
+        (self.watch)(ready);
+        let measured = self.meter.measure(ready, &self.rig.gauge);
+        let tokens = self.rig.gauge.prefix(&self.session.prefix) + measured.tokens;
+        self.outcome.repairs += self.context.repairs();
+        self.outcome.requests.push(Sent { at: place, tokens });
+        self.outcome.bytes += measured.bytes;
+        self.outcome.reused += measured.reused;
+        let cached = measured.share(tokens);
+        self.outcome.usage.cache_read += cached;
+        // What is not in a provider's cache yet is put there, because it comes again.
+        self.outcome.usage.cache_write += tokens - cached;
+        self.last_usage = Some(Usage {
+            input: tokens,
+            ..Usage::default()
+        });
+    }
+
+    /// Before a request the context is made smaller once, if the pipeline asks for it: as in the loop, which goes on with
+    /// the request whatever came of it.
+    async fn press(&mut self) {
+        let view = IterationView {
+            history: &self.history,
+            iteration: self.iteration,
+            last_usage: self.last_usage,
+            cost_usd: 0.0,
+            model: self.rig.model(),
+            prefix: &self.session.prefix,
+        };
+        let Flow::Compact(shrink) = run_pipeline(&self.rig.middleware, Stage::Before, view).await.flow else {
+            self.compacted = 0;
+            return;
+        };
+        let is_hard = shrink.depth == Depth::Hard;
+        if is_hard && (self.is_exhausted || self.compacted >= self.rig.limits.max_compactions) {
+            return;
+        }
+        self.compacted += u32::from(is_hard);
+        let has_shrunk = self.shrink(shrink).await;
+        self.is_exhausted |= is_hard && !has_shrunk;
+    }
+
+    async fn shrink(&mut self, shrink: Shrink) -> bool {
+        let (tools, policy) = (ToolSet::new(), Policy::default());
+        let deps = Deps {
+            provider: &self.rig.provider,
+            prefix: Arc::clone(&self.session.prefix),
+            tool_choice: ToolChoice::Auto,
+            max_output: None,
+            dispatch: Dispatch {
+                tools: &tools,
+                hook: None,
+                policy: &policy,
+                approver: Arc::new(NobodyToAsk),
+                execution: Arc::default(),
+                execution_mode: Execution::Sequential,
+                timeout: Duration::from_secs(60),
+                max_result_chars: None,
+                outputs: None,
+                retry_transient: false,
+                tasks: TaskTracker::new(),
+            },
+            middleware: &[],
+            incomplete: None,
+            compactor: self.rig.compactor.as_deref(),
+            inbox: &EmptyInbox,
+            clock: Arc::clone(&self.rig.clock) as _,
+            events: Arc::clone(&self.rig.log) as _,
+            cancel: CancellationToken::new(),
+        };
+        let limit = self.rig.limits.context_prep_timeout;
+        match compact(&deps, &self.history, shrink, limit).await {
+            Ok(smaller) => {
+                self.outcome.compactions += 1;
+                self.history = smaller.history;
+                true
+            }
+            Err(_) => {
+                self.outcome.failures += u64::from(shrink.depth == Depth::Hard);
+                false
+            }
+        }
+    }
+
+    /// An agent with focus tools says what it looks into, and what came out. Each is a call, and a request.
+    async fn focus(&mut self, place: usize) {
+        if self.outcome.strategy != Strategy::Focus {
+            return;
+        }
+        let session = self.session;
+        let is_at = |stretch: &&Stretch| stretch.range.end == place;
+        for stretch in session.stretches.iter().filter(is_at) {
+            let done = session.messages.get(stretch.range.clone()).unwrap_or_default();
+            let summary = self.rig.said(done);
+            let input = serde_json::json!({ "summary": summary });
+            self.mark(place, "complete_focus", input).await;
+        }
+        for stretch in session.stretches.iter().filter(|next| next.range.start == place) {
+            let input = serde_json::json!({ "scope": stretch.scope });
+            self.mark(place, "start_focus", input).await;
+        }
+    }
+
+    async fn mark(&mut self, place: usize, tool: &str, input: serde_json::Value) {
+        self.ask(place).await;
+        let call = self.call(tool, input.to_string());
+        let said = self.rig.mark(tool, input, &call).await;
+        self.answer(&call, said);
+    }
+
+    /// A call that the session has not, as the next message.
+    fn call(&mut self, tool: &str, input: String) -> CallId {
+        self.made_up += 1;
+        let id = format!("lab_{}", self.made_up);
+        let part = call_part(&id, tool, &input);
+        let message = self.made(Role::Assistant, part);
+        self.replied(&message);
+        self.append(message);
+        id.as_str().into()
+    }
+
+    fn answer(&mut self, call: &CallId, content: String) {
+        let result = ToolResult {
+            call_id: call.clone(),
+            name: "lab".to_owned(),
+            content,
+            metadata: None,
+            is_error: false,
+            images: Vec::new(),
+        };
+        let message = self.made(Role::Tool, Part::ToolResult(result));
+        self.append(message);
+    }
+
+    fn made(&self, role: Role, part: Part) -> Arc<Message> {
+        let session = self.history.first().map(|message| message.session_id.clone());
+        let session = session.unwrap_or_else(|| "lab".into());
+        Arc::new(Message::new(&session, role, vec![part], self.rig.clock.now()))
+    }
+}
