@@ -20,6 +20,7 @@ mod recorder;
 pub mod replay;
 mod replies;
 mod sink;
+mod taco;
 pub mod telling;
 mod title;
 mod turn;
@@ -48,6 +49,7 @@ use self::live::{Live, Order};
 pub use self::recall::recall_tool;
 pub use self::recorder::Recorder;
 use self::replies::Replies;
+pub use self::taco::{Taco, TacoLimits};
 pub use self::workshop::{
     Access, Bench, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, ModelChoice, Models, NotReady,
     Setup, Titles, ToolInfo, TurnStart, Workshop,

@@ -165,7 +165,10 @@ impl Bench for TestBench {
                 retry_transient: false,
             },
             middleware: Vec::new(),
-            compactor: Some(Arc::new(Summarize { keep_recent: 2, ..Summarize::default() })),
+            compactor: Some(Arc::new(Summarize {
+                keep_recent: 2,
+                ..Summarize::default()
+            })),
             incomplete: None,
             titles: self.kit.titles(),
             notices: Vec::new(),
