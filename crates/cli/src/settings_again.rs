@@ -12,7 +12,7 @@ use crate::folders::Folders;
 use crate::settings::{Settings, changes};
 
 /// Settings that something is made from when a session begins: tools, walls, connections.
-const LATER: [&str; 12] = [
+const LATER: [&str; 14] = [
     "provider",
     "model",
     "providers.",
@@ -21,6 +21,8 @@ const LATER: [&str; 12] = [
     "timeouts.",
     "session.",
     "checkpoints.",
+    "memory.",
+    "tools.taco.",
     "security.network",
     "security.allowed_paths",
     "security.denied_paths",
