@@ -24,7 +24,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-pub use self::deferred::{Deferred, PairSummaries, UsageReport};
+pub use self::deferred::{Deferred, PAIR_SUMMARY, PairSummaries, UsageReport};
 pub use self::evict::Evict;
 pub use self::extract::{Subgoals, extract};
 pub use self::fidelity::{Fidelity, fidelity};

@@ -168,6 +168,9 @@ impl Pair {
     }
 }
 
+/// What the tokens of these summaries are booked under.
+pub const PAIR_SUMMARY: &str = "pair-summary";
+
 /// Told what a model call on the side used, by whoever owns the books.
 pub type UsageReport = Arc<dyn Fn(Usage) + Send + Sync>;
 

@@ -132,6 +132,27 @@ async fn a_failure_ends_the_batch() {
     );
 }
 
+/// CTX-3: the results of one message are summarized one by one; those that are done are not asked for again.
+#[tokio::test]
+async fn several_results_in_a_message() {
+    let calls = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&calls);
+    let bed = bed(Rule::new(move |_| match count.fetch_add(1, Ordering::Relaxed) {
+        1 => Scene::fail(ProviderErrorKind::Overloaded, "busy"),
+        _ => Scene::text("Something short was read."),
+    }));
+    let results = ["a", "b", "c"].map(|id| crate::message::Part::ToolResult(result(id, &"x".repeat(900))));
+    let mut history = vec![user("go"), message(crate::message::Role::Tool, results.to_vec())];
+    history.extend(exchange("newer", 6, 500));
+    for expected in [2, 4, 4] {
+        bed.iteration(&history).await;
+        bed.wait().await;
+        assert_eq!(calls.load(Ordering::Relaxed), expected);
+    }
+    let made = bed.work.deferred.apply(&history).expect("applied");
+    assert_eq!(made[1].results().filter(|result| is_short(result)).count(), 3);
+}
+
 /// CTX-3: a history without those pairs is left as it is.
 #[test]
 fn summaries_are_for_their_own_pairs() {

@@ -68,7 +68,8 @@ impl Default for Summarize {
 const SYSTEM: &str = "You condense the record of a working session so that the work can go on without it. \
 Keep: what the user asked for and how success is judged, decisions and their reasons, names, paths, commands, \
 numbers and error texts that are still needed, what is done, what is open, and the next step. \
-Leave out raw tool output. Answer with the summary alone.";
+Leave out raw tool output, and what the user said word for word: that is kept beside it. \
+Use 500 words at most. Answer with the summary alone.";
 /// Tokens of a summary, at most.
 const LONGEST_SUMMARY: u64 = 4_096;
 
@@ -94,13 +95,20 @@ impl Summarize {
         if middle.len() < 2 {
             return Err(CompactError::NothingToDo);
         }
-        let (summary, usage, notice) = match self.summary(job, middle).await {
-            Ok((summary, usage)) => (summary, Some(usage), None),
-            Err((why, usage)) => {
-                let notice = format!("the summary is an outline that no model made, because {why}");
-                (outlined(middle), usage, Some(notice))
-            }
-        };
+        let Told {
+            summary,
+            usage,
+            notice,
+        } = self
+            .summary(job, middle)
+            .await
+            .unwrap_or_else(|(why, usage)| Told {
+                summary: outlined(middle),
+                usage,
+                notice: Some(format!(
+                    "the summary is an outline that no model made, because {why}"
+                )),
+            });
         let facts = self.standing.facts();
         let made = self.folded(job, range.clone(), summary, &facts)?;
         if self.gauge.tokens(&made.history) < self.gauge.tokens(job.history) {
@@ -167,11 +175,7 @@ impl Summarize {
     }
 
     /// A model's summary, or why there is none and what that used all the same.
-    async fn summary(
-        &self,
-        job: &Job<'_>,
-        middle: &[Arc<Message>],
-    ) -> Result<(String, Usage), (String, Option<Usage>)> {
+    async fn summary(&self, job: &Job<'_>, middle: &[Arc<Message>]) -> Result<Told, (String, Option<Usage>)> {
         let text: Vec<String> = middle.iter().flat_map(|message| outline(message)).collect();
         // Room is kept for the instructions, the answer, and what a tokenizer makes of odd text.
         let room = match job.provider.model().context_window {
@@ -190,9 +194,25 @@ impl Summarize {
             max_output: LONGEST_SUMMARY,
             limit: self.limit,
         };
-        let answer = question.ask(job).await.map_err(|why| (why, None))?;
+        let answer = match question.ask(job).await {
+            Ok(answer) => answer,
+            Err(no) => match no.beginning() {
+                Some((summary, why)) => {
+                    return Ok(Told {
+                        notice: Some(format!("the summary breaks off, because {why}")),
+                        summary,
+                        usage: None,
+                    });
+                }
+                None => return Err((no.why(), None)),
+            },
+        };
         match ask::sound(&answer.text) {
-            Ok(summary) => Ok((summary, answer.usage)),
+            Ok(summary) => Ok(Told {
+                summary,
+                usage: Some(answer.usage),
+                notice: None,
+            }),
             Err(_) if answer.has_calls => Err((
                 "it called tools instead of answering".to_owned(),
                 Some(answer.usage),
@@ -200,6 +220,13 @@ impl Summarize {
             Err(why) => Err((why, Some(answer.usage))),
         }
     }
+}
+
+/// What came of asking for a summary.
+struct Told {
+    summary: String,
+    usage: Option<Usage>,
+    notice: Option<String>,
 }
 
 #[cfg(test)]

@@ -152,6 +152,24 @@ async fn bad_summarizers_have_a_defined_outcome() {
     }
 }
 
+/// CTX-12: of a summary that takes too long, what is there counts, and that is said.
+#[tokio::test(start_paused = true)]
+async fn a_slow_summary_is_used_as_far_as_it_came() {
+    let begun =
+        crate::provider::ProviderEvent::ContentDelta("The parser was fixed in src/parse.rs. ".repeat(10));
+    let provider = Rule::new(move |_| Scene::Hang(vec![begun.clone()]));
+    let history = exchange("one", 6, 2_000);
+    let made = summarize()
+        .compact(job(&history, &provider, 9_000))
+        .await
+        .expect("smaller");
+    assert!(all_text(&made.history).contains("summary The parser was fixed in src/parse.rs."));
+    assert_eq!(
+        made.notice.as_deref(),
+        Some("the summary breaks off, because there was no answer within 25 s")
+    );
+}
+
 /// CTX-15: a window that has no room for the question is not asked; a summary longer than what it stands for is not used.
 #[tokio::test]
 async fn summaries_that_make_no_sense() {

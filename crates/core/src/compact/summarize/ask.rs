@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+
 use super::keep::{is_structure, unwrapped};
 use crate::compact::Job;
 use crate::message::{Message, Part, Role};
 use crate::model::Usage;
-use crate::provider::{Prefix, Request, ToolChoice};
+use crate::provider::{Prefix, ProviderEvent, Request, ToolChoice};
 
 /// One question without tools.
 pub(in crate::compact) struct Question {
@@ -29,9 +31,29 @@ pub(in crate::compact) struct Answer {
     pub(in crate::compact) has_calls: bool,
 }
 
+/// Why there is no answer, and what came of it.
+pub(in crate::compact) struct NoAnswer {
+    why: String,
+    so_far: String,
+}
+
+impl NoAnswer {
+    /// The beginning of an answer, when it is worth something by itself, and why there is no more.
+    pub(super) fn beginning(&self) -> Option<(String, &str)> {
+        const SHORTEST: usize = 200;
+        let text = sound(&self.so_far).ok().filter(|text| text.len() >= SHORTEST)?;
+        Some((text, &self.why))
+    }
+
+    /// Why.
+    pub(super) fn why(self) -> String {
+        self.why
+    }
+}
+
 impl Question {
     /// The answer, or why there is none.
-    pub(in crate::compact) async fn ask(self, job: &Job<'_>) -> Result<Answer, String> {
+    pub(in crate::compact) async fn ask(self, job: &Job<'_>) -> Result<Answer, NoAnswer> {
         let session = job
             .history
             .first()
@@ -48,21 +70,43 @@ impl Question {
             session: session.clone(),
             cancel: cancel.clone(),
         };
-        let completion = tokio::select! {
-            biased;
-            completion = job.provider.send(request) => completion,
-            () = job.clock.sleep(self.limit) => {
-                cancel.cancel();
-                return Err(format!("there was no answer within {} s", self.limit.as_secs()));
+        let mut stream = job.provider.stream(request);
+        let mut late = std::pin::pin!(job.clock.sleep(self.limit));
+        let mut so_far = String::new();
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = stream.next() => event,
+                () = &mut late => {
+                    cancel.cancel();
+                    let why = format!("there was no answer within {} s", self.limit.as_secs());
+                    return Err(NoAnswer { why, so_far });
+                }
+            };
+            match event {
+                Some(ProviderEvent::ContentDelta(text)) => so_far.push_str(&text),
+                Some(ProviderEvent::Retry(notice)) if notice.discard => so_far.clear(),
+                Some(ProviderEvent::Complete(completion)) => {
+                    let reply = Message::new(&session, Role::Assistant, completion.parts, job.now);
+                    return Ok(Answer {
+                        text: reply.text(),
+                        usage: completion.usage,
+                        has_calls: reply.calls().next().is_some(),
+                    });
+                }
+                Some(ProviderEvent::Error(error)) => {
+                    return Err(NoAnswer {
+                        why: error.message,
+                        so_far,
+                    });
+                }
+                Some(_) => {}
+                None => {
+                    let why = "the answer ended without an end".to_owned();
+                    return Err(NoAnswer { why, so_far });
+                }
             }
-        };
-        let completion = completion.map_err(|error| error.message)?;
-        let reply = Message::new(&session, Role::Assistant, completion.parts, job.now);
-        Ok(Answer {
-            text: reply.text(),
-            usage: completion.usage,
-            has_calls: reply.calls().next().is_some(),
-        })
+        }
     }
 }
 
