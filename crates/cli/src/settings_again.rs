@@ -62,6 +62,11 @@ impl SettingsAgain {
         again
     }
 
+    /// The settings in effect.
+    pub(crate) fn now(&self) -> Arc<Settings> {
+        Arc::clone(&self.now)
+    }
+
     /// The new settings, if there are some, and what the user should know. A file with a mistake changes nothing.
     pub(crate) fn refresh(&mut self) -> (Option<Arc<Settings>>, Vec<String>) {
         let stamps = self.look();

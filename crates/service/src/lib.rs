@@ -51,8 +51,8 @@ pub use self::recorder::Recorder;
 use self::replies::Replies;
 pub use self::taco::{Taco, TacoLimits};
 pub use self::workshop::{
-    Access, Bench, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, ModelChoice, Models, NotReady,
-    Setup, Titles, ToolInfo, TurnStart, Workshop,
+    Access, Bench, BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, ModelChoice,
+    Models, NotReady, Setup, Titles, ToolInfo, TurnStart, Workshop,
 };
 
 /// How many orders may wait for a session's task. Nobody waits long: the task takes them at once.

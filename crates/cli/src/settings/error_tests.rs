@@ -308,7 +308,7 @@ fn variables_and_flags_are_checked_like_files() {
          flag -c: agent: a section; set one of its keys: max_iterations, on_max_iterations, \
          max_incomplete_prompts, max_cost_usd, system_prompt, reasoning, max_output_tokens\n\
          flag -c: models.gpt-5.1.images: unknown key; a name with dots is quoted: `models.\"gpt-5.1\".images`\n\
-         flag -c: \"a b\": unknown key; known here: provider, model, agent, tools, retry, timeouts, context, \
+         flag -c: \"a b\": unknown key; known here: provider, model, agent, tools, retry, timeouts, context, memory, \
          security, session, checkpoints, providers, models\n\
          flag -c: context.auto_compact: expected true or false, found integer 1"
     );

@@ -171,6 +171,7 @@ impl Bench for TestBench {
             })),
             incomplete: None,
             titles: self.kit.titles(),
+            between: None,
             notices: Vec::new(),
         })
     }

@@ -15,7 +15,7 @@ pub(super) static SECTION: Section = Section {
                 default: Some("summarize"),
                 set: |s, _, v| s.context.strategy = Word::from_word(v),
             },
-            help: "How a conversation is made smaller: by a summary, by notes in place of old outputs, by what serves the present goal, …",
+            help: "How a conversation is made smaller: by a summary, by notes in place of old outputs, by what serves the present goal, and more.",
             effect: "`none` never compacts. `subgoal` and `subgoal_mig` cannot be used with `memory.sidequest.enabled`.",
             example: "\"mask\"",
             project_ok: true,
