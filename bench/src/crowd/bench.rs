@@ -100,6 +100,7 @@ impl Bench for CrowdBench {
             compactor: Some(Arc::new(Summarize::default())),
             incomplete: None,
             titles: None,
+            between: None,
             notices: Vec::new(),
         })
     }

@@ -12,8 +12,11 @@ use windlass_core::provider::Prefixes;
 use windlass_core::tool::ExecutionContext;
 use windlass_service::{Bench, Recorder, Workshop, recall_tool};
 use windlass_tools::declared::hex_digest;
-use windlass_tools::{FetchConfig, Ground, OutputStore, TodoList, ToolsConfig, builtin, child_environment};
+use windlass_tools::{
+    Background, FetchConfig, Ground, OutputStore, TodoList, ToolsConfig, builtin, child_environment,
+};
 
+use crate::context_parts::ContextParts;
 use crate::environment;
 use crate::exit::Problem;
 use crate::folders::Folders;
@@ -60,15 +63,21 @@ impl Purpose {
 
 /// The tools of a session, and the list that `todo` keeps.
 pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(Workbench, TodoList), Problem> {
-    let (workbench, todos, _) = grounded(settings, purpose)?;
+    let Grounded { workbench, todos, .. } = grounded(settings, purpose)?;
     Ok((workbench, todos))
 }
 
-/// The same, with where they work.
-pub(crate) fn grounded(
-    settings: &Settings,
-    purpose: &Purpose,
-) -> Result<(Workbench, TodoList, Ground), Problem> {
+/// Tools, and what they share with others.
+pub(crate) struct Grounded {
+    pub(crate) workbench: Workbench,
+    pub(crate) todos: TodoList,
+    /// Where they work.
+    pub(crate) ground: Ground,
+    pub(crate) context: ContextParts,
+}
+
+/// The same, with what they share.
+pub(crate) fn grounded(settings: &Settings, purpose: &Purpose) -> Result<Grounded, Problem> {
     let todos = TodoList::new();
     let reach = Reach::new(&settings.security, &purpose.cwd)?;
     let ground = reach.ground()?;
@@ -83,17 +92,26 @@ pub(crate) fn grounded(
         walls: reach.walls(&ground),
         fetch: settings.security.network.then(FetchConfig::default),
         outputs: Some(Arc::new(outputs(&folders, &purpose.session))),
+        background: Background::default(),
         ground: ground.clone(),
     };
     let files = ToolFiles::new(folders, &purpose.cwd);
     let execution = execution_context(purpose);
+    let open = (todos.clone(), config.background.clone());
+    let context = ContextParts::new(settings, open, purpose.store.clone(), &purpose.session)?;
     let mut tools = builtin(&config);
+    context.add_tools(&mut tools);
     if let Some(store) = &purpose.store {
         tools.insert(recall_tool(Arc::clone(store), &purpose.session));
     }
     let mut workbench = Workbench::new(tools, config, files, execution)?;
     workbench.share(Arc::clone(&purpose.prefixes));
-    Ok((workbench, todos, ground))
+    Ok(Grounded {
+        workbench,
+        todos,
+        ground,
+        context,
+    })
 }
 
 /// CTX-11: where a session's long outputs are kept. Commands cannot go there, `tool_output` reads it for them.

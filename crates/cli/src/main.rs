@@ -8,6 +8,7 @@ mod assemble;
 mod backoff;
 mod command_files;
 mod connect;
+mod context_parts;
 mod db;
 mod demo;
 mod doctor;

@@ -205,6 +205,7 @@ impl Bench for TestBench {
             compactor: None,
             incomplete: None,
             titles: None,
+            between: None,
             notices,
         })
     }

@@ -14,14 +14,16 @@ use windlass_service::replay::{Players, Reel, Replay, TurnAgain, Verdict};
 use windlass_service::{Options, Service};
 use windlass_sim::{Brain, Recorded, SimHandle};
 use windlass_store::SqliteStore;
+use windlass_tools::{Background, TodoList};
 
 use crate::args::{ExecOptions, ReplaySessionOptions, SessionOptions, SettingsOptions};
 use crate::assemble::{Purpose, RunWorkshop};
 use crate::connect::{connect_recorded, start_sim};
+use crate::context_parts::ContextParts;
 use crate::exit::{Exit, Problem};
 use crate::keeping;
 use crate::roster::Roster;
-use crate::session_bench::around;
+use crate::session_bench::limits;
 use crate::settings::Settings;
 use crate::{environment, exec};
 
@@ -73,14 +75,15 @@ async fn again(
         store: Arc::clone(store),
         settings: &settings,
     };
-    let parts = around(&settings);
+    let open = (TodoList::new(), Background::default());
+    let context = ContextParts::new(&settings, open, None, &info.id)?;
     let replay = Replay {
         session: info.id.clone(),
         entries,
         reel: Arc::clone(&reel),
-        limits: parts.limits,
-        middleware: parts.middleware,
-        compactor: parts.compactor,
+        limits: limits(&settings),
+        middleware: context.pressure(),
+        compactor: context.compactor(),
         clock: Arc::new(SystemClock::default()),
     };
     let turns = replay

@@ -172,6 +172,22 @@ impl Roster {
     }
 
     /// What makes titles, when a model does.
+    /// Another one than is asked: a provider, or `provider/model`. `None` when it cannot be used.
+    pub(crate) async fn other(&self, name: &str) -> Option<Arc<dyn Provider>> {
+        let (provider, model) = match name.split_once('/') {
+            Some((provider, model)) => (provider, Some(model.to_owned())),
+            None => (name, None),
+        };
+        let settings = self.settings_with(&Named {
+            provider: Some(self.known(provider)?),
+            model,
+        });
+        let connection = connect(&settings, &environment::var, self.tape.as_ref())
+            .await
+            .ok()?;
+        Some(Arc::clone(&connection.provider))
+    }
+
     pub(crate) fn titles(&self) -> Option<Arc<dyn Titles>> {
         let model = self.settings.agent.session.title_model.clone()?;
         Some(Arc::new(TitleModel {

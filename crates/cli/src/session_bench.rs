@@ -5,20 +5,23 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::SystemClock;
-use windlass_core::compact::{Compactor, Parts, Pressure, Strategy};
+use windlass_core::compact::Compactor;
 use windlass_core::dispatch::Execution;
 use windlass_core::id::SessionId;
 use windlass_core::middleware::Middleware;
 use windlass_core::permission::{Asker, Granting, Mode, Policy};
+use windlass_core::provider::Provider;
 use windlass_core::run::IncompleteWork;
 use windlass_core::turn::{Limits, OnMaxIterations};
 use windlass_service::{
-    Access, Bench, CallSettings, Defined, Models, NotReady, Recorder, Setup, Titles, ToolInfo, TurnStart,
+    Access, Bench, CallSettings, Defined, Models, NotReady, Recorder, Setup, Taco, TacoLimits, Titles,
+    ToolInfo, TurnStart,
 };
 use windlass_tools::{CheckpointLimits, Ground, TodoList, Tracker};
 
-use crate::assemble::{Purpose, grounded, policy};
+use crate::assemble::{Grounded, Purpose, grounded, policy};
 use crate::command_files::CommandFiles;
+use crate::context_parts::ContextParts;
 use crate::environment;
 use crate::exit::Problem;
 use crate::grants::{GrantFile, NobodyNow, grant_line};
@@ -37,7 +40,7 @@ pub(crate) struct SessionBench {
     tracker: Option<Tracker>,
     commands: CommandFiles,
     workbench: Workbench,
-    around: Around,
+    context: ContextParts,
     calls: CallSettings,
     incomplete: Arc<OpenWork>,
     reading: Reading,
@@ -47,12 +50,10 @@ pub(crate) struct SessionBench {
 }
 
 /// What is around the iterations of a turn.
-#[derive(Clone)]
-pub(crate) struct Around {
-    pub(crate) limits: Limits,
-    pub(crate) max_output: Option<u64>,
-    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
-    pub(crate) compactor: Option<Arc<dyn Compactor>>,
+struct Around {
+    limits: Limits,
+    middleware: Vec<Arc<dyn Middleware>>,
+    compactor: Option<Arc<dyn Compactor>>,
 }
 
 /// CFG-2: what is read again before every turn.
@@ -69,7 +70,12 @@ struct Reading {
 impl SessionBench {
     /// Puts a session's parts together.
     pub(crate) fn new(settings: &Arc<Settings>, roster: Roster, purpose: &Purpose) -> Result<Self, Problem> {
-        let (mut workbench, todos, ground) = grounded(settings, purpose)?;
+        let Grounded {
+            mut workbench,
+            todos,
+            ground,
+            context,
+        } = grounded(settings, purpose)?;
         let folders = environment::folders()?;
         let mut instructions = Instructions::new(&folders, &purpose.cwd);
         // That they are there is nothing new; that some are cut is.
@@ -90,7 +96,7 @@ impl SessionBench {
             roster,
             tracker: tracker(settings, &ground, purpose)?,
             commands: CommandFiles::new(folders.clone(), &purpose.cwd),
-            around: around(settings),
+            context,
             calls: CallSettings {
                 execution: workbench.execution(),
                 // Whoever is asked is known when the session is.
@@ -126,12 +132,43 @@ impl SessionBench {
         }
     }
 
+    /// CTX-10: who compresses long outputs; nobody unless that is wished.
+    async fn taco(&self, settings: &Settings, provider: &Arc<dyn Provider>) -> Option<Arc<Taco>> {
+        let wanted = Some(&settings.context.taco).filter(|taco| taco.enabled)?;
+        let provider = match &wanted.provider {
+            Some(name) => self.roster.other(name).await?,
+            None => Arc::clone(provider),
+        };
+        let tool = |name: &String| match name.as_str() {
+            "shell" => "bash".to_owned(),
+            "web_scrape" => "fetch".to_owned(),
+            "read" => "read_file".to_owned(),
+            other => other.to_owned(),
+        };
+        Some(Arc::new(Taco {
+            limits: TacoLimits {
+                threshold: wanted.threshold,
+                target: wanted.target,
+                tools: wanted.tools.iter().map(tool).collect(),
+                time: settings.context.prep_timeout,
+            },
+            provider,
+            outputs: self.calls.outputs.clone()?,
+            policy: self.calls.policy.clone(),
+            cwd: self.calls.execution.cwd.clone(),
+            session: self.session.clone(),
+            clock: Arc::new(SystemClock::default()),
+            count: self.context.count(),
+            book: self.context.booker("taco"),
+        }))
+    }
+
     /// Reads again what changed. What the user should know.
     fn reread(&mut self) -> Vec<String> {
         let (settings, mut notices) = self.reading.settings.refresh();
         let (changed, more) = self.reading.instructions.refresh();
         if let Some(settings) = &settings {
-            self.around = around(settings);
+            self.context.adjust(&settings.context);
             let policy = policy(settings);
             let mode = if self.reading.has_mode {
                 self.calls.policy.mode
@@ -169,21 +206,27 @@ impl Bench for SessionBench {
         let (offer, more) = self.workbench.refresh();
         notices.extend(more);
         notices.extend(line.take_notices());
+        let settings = self.reading.settings.now();
+        let max_output = settings.agent.max_output_tokens;
         let mut tools = offer.tools;
+        if let Some(taco) = self.taco(&settings, &line.provider).await {
+            tools = taco.wrap(&tools);
+        }
         if let (Some(tracker), Some(message)) = (&self.tracker, &turn.message) {
             notices.extend(tracker.begin_turn(message.clone(), turn.prompt.clone()).await);
             tools = tracker.wrap(&tools);
         }
         if let Some(recorder) = &self.recorder {
-            recorder.frame(&self.session, &offer.prefix, self.around.max_output);
+            recorder.frame(&self.session, &offer.prefix, max_output);
         }
-        let around = self.around.clone();
+        self.context.restore(&turn.history);
+        let around = around(&settings, &self.context, &line.provider);
         Ok(Setup {
             provider: Arc::clone(&line.provider),
             tools,
             prefix: offer.prefix,
             limits: around.limits,
-            max_output: around.max_output,
+            max_output,
             calls: CallSettings {
                 execution: offer.execution,
                 ..self.calls.clone()
@@ -192,6 +235,7 @@ impl Bench for SessionBench {
             compactor: around.compactor,
             incomplete: Some(Arc::clone(&self.incomplete) as _),
             titles: self.titles.clone(),
+            between: self.context.between(&line.provider),
             notices,
         })
     }
@@ -211,6 +255,10 @@ impl Bench for SessionBench {
 
     fn defined(&mut self) -> Defined {
         self.commands.read()
+    }
+
+    async fn close(&mut self) {
+        self.context.close().await;
     }
 }
 
@@ -279,37 +327,16 @@ fn tracker(settings: &Settings, ground: &Ground, purpose: &Purpose) -> Result<Op
     )))
 }
 
-/// What the settings put around the iterations of a turn.
-pub(crate) fn around(settings: &Settings) -> Around {
-    let context = &settings.context;
-    let parts = Parts {
-        keep_recent: context.keep_recent_messages,
-        ..Parts::default()
-    };
-    let middleware: Vec<Arc<dyn Middleware>> = if context.auto_compact {
-        vec![Arc::new(Pressure {
-            hard: context.hard_threshold,
-            gauge: Arc::clone(&parts.gauge),
-            ..Pressure::default()
-        })]
-    } else {
-        Vec::new()
-    };
-    let strategy = if context.auto_compact {
-        Strategy::Summarize
-    } else {
-        Strategy::None
-    };
-    let compactor = strategy.compactor(parts);
+/// What is around the iterations of a turn.
+fn around(settings: &Settings, context: &ContextParts, provider: &Arc<dyn Provider>) -> Around {
     Around {
         limits: limits(settings),
-        max_output: settings.agent.max_output_tokens,
-        middleware,
-        compactor,
+        middleware: context.middleware(provider),
+        compactor: context.compactor(),
     }
 }
 
-fn limits(settings: &Settings) -> Limits {
+pub(crate) fn limits(settings: &Settings) -> Limits {
     let agent = &settings.agent;
     Limits {
         max_iterations: agent.max_iterations,
@@ -320,6 +347,7 @@ fn limits(settings: &Settings) -> Limits {
         max_cost_usd: agent.max_cost_usd,
         max_incomplete_prompts: agent.max_incomplete_prompts,
         max_conversation_messages: agent.session.max_conversation_messages,
+        context_prep_timeout: settings.context.prep_timeout,
         ..Limits::default()
     }
 }

@@ -12,7 +12,7 @@ use crate::folders::Folders;
 use crate::settings::{Settings, changes};
 
 /// Settings that something is made from when a session begins: tools, walls, connections.
-const LATER: [&str; 12] = [
+const LATER: [&str; 14] = [
     "provider",
     "model",
     "providers.",
@@ -21,6 +21,8 @@ const LATER: [&str; 12] = [
     "timeouts.",
     "session.",
     "checkpoints.",
+    "memory.",
+    "tools.taco.",
     "security.network",
     "security.allowed_paths",
     "security.denied_paths",
@@ -58,6 +60,11 @@ impl SettingsAgain {
         };
         again.stamps = again.look();
         again
+    }
+
+    /// The settings in effect.
+    pub(crate) fn now(&self) -> Arc<Settings> {
+        Arc::clone(&self.now)
     }
 
     /// The new settings, if there are some, and what the user should know. A file with a mistake changes nothing.

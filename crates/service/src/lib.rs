@@ -21,6 +21,7 @@ mod recorder;
 pub mod replay;
 mod replies;
 mod sink;
+mod taco;
 pub mod telling;
 mod title;
 mod turn;
@@ -49,9 +50,10 @@ use self::live::{Live, Order};
 pub use self::recall::recall_tool;
 pub use self::recorder::Recorder;
 use self::replies::Replies;
+pub use self::taco::{Taco, TacoLimits};
 pub use self::workshop::{
-    Access, Bench, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, ModelChoice, Models, NotReady,
-    Setup, Titles, ToolInfo, TurnStart, Workshop,
+    Access, Bench, BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, ModelChoice,
+    Models, NotReady, Setup, Titles, ToolInfo, TurnStart, Workshop,
 };
 
 /// How many orders may wait for a session's task. Nobody waits long: the task takes them at once.

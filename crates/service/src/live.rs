@@ -210,7 +210,8 @@ impl Live {
     }
 
     async fn turn(&mut self, message: &Message, inbox: &mut mpsc::Receiver<Order>) {
-        let ready = self.work(&turn_start(message)).await;
+        let start = turn_start(message, &self.history);
+        let ready = self.work(&start).await;
         let titles = ready.as_ref().ok().and_then(|work| work.setup.titles.clone());
         title::make(&self.inner, &mut self.info, message, titles, &self.sink);
         let work = match ready {
@@ -227,6 +228,7 @@ impl Live {
         if let Err(error) = self.trim(&mut work).await {
             return self.end(not_stored(&error.to_string())).await;
         }
+        let between = work.setup.between.clone();
         let running = Running {
             cancel: work.cancel.clone(),
             steering: work.steering.clone(),
@@ -239,6 +241,9 @@ impl Live {
             self.queue.push_front(message);
         }
         self.finish(report).await;
+        if let Some(between) = between {
+            between.turn_ended(&self.history);
+        }
     }
 
     async fn work(&mut self, start: &TurnStart) -> Result<Work, NotReady> {
@@ -400,6 +405,7 @@ impl Live {
         let start = TurnStart {
             message: None,
             prompt: String::new(),
+            history: self.history.clone(),
         };
         let ready = self.work(&start).await;
         let _ = answer.send(Ok(()));
@@ -433,8 +439,9 @@ impl Live {
 }
 
 /// What a bench is told about a turn.
-fn turn_start(message: &Message) -> TurnStart {
+fn turn_start(message: &Message, history: &[Arc<Message>]) -> TurnStart {
     TurnStart {
+        history: history.to_vec(),
         message: Some(message.id.clone()),
         prompt: title::prompt(message).chars().take(PROMPT).collect(),
     }

@@ -47,7 +47,13 @@ impl Work {
 
     /// Makes the history smaller instead, and records that. The new history.
     pub(crate) async fn shrink(self) -> Result<Vec<Arc<Message>>, String> {
-        let smaller = compact(&self.deps(), &self.history, Shrink::HARD, self.setup.limits.context_prep_timeout).await?;
+        let smaller = compact(
+            &self.deps(),
+            &self.history,
+            Shrink::HARD,
+            self.setup.limits.context_prep_timeout,
+        )
+        .await?;
         Ok(smaller.history)
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use windlass_api::{CommandSource, FailureKind, MessageId, SessionId, SessionInfo};
+use windlass_api::{CommandSource, FailureKind, Message, MessageId, SessionId, SessionInfo};
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::Compactor;
 use windlass_core::dispatch::Execution;
@@ -55,12 +55,20 @@ pub trait Bench: Send + Sync {
 }
 
 /// What a turn begins with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TurnStart {
     /// The user's message; `None` when the conversation is only made smaller.
     pub message: Option<MessageId>,
     /// The first 120 characters of what the user said.
     pub prompt: String,
+    /// The conversation, with that message.
+    pub history: Vec<Arc<Message>>,
+}
+
+/// Does something between turns. Must not wait: nobody waits for it.
+pub trait BetweenTurns: Send + Sync {
+    /// A turn ended, and this is the conversation now.
+    fn turn_ended(&self, history: &[Arc<Message>]);
 }
 
 /// Why there can be no turn now.
@@ -204,6 +212,8 @@ pub struct Setup {
     pub incomplete: Option<Arc<dyn IncompleteWork>>,
     /// Makes titles; `None` leaves what the first message says.
     pub titles: Option<Arc<dyn Titles>>,
+    /// Does something when the turn has ended.
+    pub between: Option<Arc<dyn BetweenTurns>>,
     /// What the user should know before the turn.
     pub notices: Vec<String>,
 }

@@ -87,7 +87,7 @@ mod walls;
 mod working_directory;
 mod write_file;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use windlass_core::tool::ToolSet;
@@ -124,6 +124,8 @@ pub struct ToolsConfig {
     pub fetch: Option<FetchConfig>,
     /// What `bash` refuses to run.
     pub blocked_commands: Vec<String>,
+    /// Tells what runs in the background.
+    pub background: Background,
     /// Where the whole of a long output is kept. Without it, what is cut is lost, and `tool_output` is not offered.
     pub outputs: Option<Arc<OutputStore>>,
 }
@@ -143,8 +145,28 @@ impl Default for ToolsConfig {
                 .iter()
                 .map(|entry| (*entry).to_owned())
                 .collect(),
+            background: Background::default(),
             outputs: None,
         }
+    }
+}
+
+/// What runs in the background of a session.
+#[derive(Clone, Default)]
+pub struct Background(Arc<OnceLock<Arc<Jobs>>>);
+
+impl std::fmt::Debug for Background {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Background")
+    }
+}
+
+impl Background {
+    /// Each job that still runs, in a line.
+    pub fn running(&self) -> Vec<String> {
+        let jobs = self.0.get().map(|jobs| jobs.all()).unwrap_or_default();
+        let running = jobs.iter().filter(|job| job.life().is_running());
+        running.map(|job| bash::named(job)).collect()
     }
 }
 
@@ -154,6 +176,7 @@ pub fn builtin(config: &ToolsConfig) -> ToolSet {
     let ledger = FileLedger::default();
     let ground = &config.ground;
     let jobs = Arc::new(Jobs::new(Keeping::new(config, "job")));
+    let _ = config.background.0.set(Arc::clone(&jobs));
     let tools = ToolSet::new()
         .with(bash::Bash::new(config, Arc::clone(&jobs)))
         .with(bash_job::BashJob { jobs });

@@ -5,6 +5,7 @@
 mod agent;
 mod checkpoints;
 mod context;
+mod memory;
 mod models;
 mod providers;
 mod retry;
@@ -52,6 +53,7 @@ pub(crate) static SECTIONS: &[&Section] = &[
     &retry::SECTION,
     &timeouts::SECTION,
     &context::SECTION,
+    &memory::SECTION,
     &security::SECTION,
     &session::SECTION,
     &checkpoints::SECTION,

@@ -244,7 +244,10 @@ fn the_keys_open_to_a_project_are_these() {
         "tools.max_tool_result_chars",
         "context.auto_compact",
         "context.hard_threshold",
+        "context.soft_threshold",
         "context.keep_recent_messages",
+        "memory.compression.pruning_strategy",
+        "memory.focus.auto_consolidate_min_window",
         "session.max_conversation_messages",
     ];
     assert_eq!(open, expected);

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use windlass_core::compact::Strategy;
+
 /// Limits and style of a turn.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct AgentSettings {
@@ -101,6 +103,35 @@ pub(crate) struct ContextSettings {
     pub(crate) hard_threshold: f64,
     /// The newest messages, which stay as they are.
     pub(crate) keep_recent_messages: usize,
+    /// CTX-2: the share at which what is ready is applied.
+    pub(crate) soft_threshold: f64,
+    /// CTX-3: whether old calls are summarized in the background.
+    pub(crate) pair_summaries: bool,
+    /// CTX-4: how it is made smaller.
+    pub(crate) strategy: Strategy,
+    /// CTX-9: turns between two looks at what was learned.
+    pub(crate) focus_window: usize,
+    /// CTX-4: whether a model is asked now and then which outputs can go.
+    pub(crate) sidequest: bool,
+    /// CTX-12: how long making it smaller may take.
+    pub(crate) prep_timeout: Duration,
+    /// CTX-10: compression of long outputs.
+    pub(crate) taco: TacoSettings,
+}
+
+/// CTX-10: compression of long outputs by a model.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct TacoSettings {
+    /// Whether there is any.
+    pub(crate) enabled: bool,
+    /// Tokens over which an output is compressed.
+    pub(crate) threshold: u64,
+    /// Tokens it is to have then.
+    pub(crate) target: u64,
+    /// Who does it; the session's own provider when `None`.
+    pub(crate) provider: Option<String>,
+    /// The tools, by their names or by what they are: `shell`, `web_scrape`, `read`.
+    pub(crate) tools: Vec<String>,
 }
 
 /// What is allowed without asking.
@@ -288,6 +319,18 @@ impl Word for ToolExecution {
         ("auto", Self::Auto),
         ("parallel", Self::Parallel),
         ("sequential", Self::Sequential),
+    ];
+}
+
+impl Word for Strategy {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("summarize", Self::Summarize),
+        ("none", Self::None),
+        ("mask", Self::Mask),
+        ("subgoal", Self::Subgoal),
+        ("subgoal_mig", Self::SubgoalMig),
+        ("focus", Self::Focus),
+        ("sidequest", Self::Sidequest),
     ];
 }
 

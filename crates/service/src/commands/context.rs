@@ -30,6 +30,7 @@ async fn show(desk: &mut Desk<'_>, all: bool) -> Outcome {
     let start = TurnStart {
         message: None,
         prompt: String::new(),
+        history: desk.live.history.clone(),
     };
     let setup = desk.live.bench.setup(&start).await;
     let setup = setup.map_err(|why| Stop::Failed(why.message))?;

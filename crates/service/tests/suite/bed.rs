@@ -165,9 +165,13 @@ impl Bench for TestBench {
                 retry_transient: false,
             },
             middleware: Vec::new(),
-            compactor: Some(Arc::new(Summarize { keep_recent: 2, ..Summarize::default() })),
+            compactor: Some(Arc::new(Summarize {
+                keep_recent: 2,
+                ..Summarize::default()
+            })),
             incomplete: None,
             titles: self.kit.titles(),
+            between: None,
             notices: Vec::new(),
         })
     }

@@ -32,6 +32,30 @@ pub(super) static SECTION: Section = Section {
             project_ok: true,
         },
         Key {
+            name: "context.soft_threshold",
+            kind: Kind::Number {
+                min: 0.1,
+                max: Some(0.99),
+                default: Some(0.60),
+                set: |s, _, v| s.context.soft_threshold = v,
+            },
+            help: "The share of the context window at which summaries that are ready are applied, and to which compaction goes down.",
+            effect: "A lower share frees more at a time, and the provider's cache is used again for longer.",
+            example: "0.5",
+            project_ok: true,
+        },
+        Key {
+            name: "context.pair_summaries",
+            kind: Kind::Switch {
+                default: Some(false),
+                set: |s, _, v| s.context.pair_summaries = v,
+            },
+            help: "Whether old calls and their results are summarized in the background, to be used when the context fills up.",
+            effect: "With `true`, models are asked for more than you see; `/cost cause` shows it as `pair-summary`.",
+            example: "true",
+            project_ok: false,
+        },
+        Key {
             name: "context.keep_recent_messages",
             kind: Kind::Integer {
                 min: 0,

@@ -8,6 +8,19 @@ pub(super) static SECTION: Section = Section {
     help: "How long a silent connection is waited for.",
     keys: &[
         Key {
+            name: "timeouts.context_prep_timeout_secs",
+            kind: Kind::Seconds {
+                min: 0.1,
+                max: 3600.0,
+                default: 30,
+                set: |s, _, v| s.context.prep_timeout = v,
+            },
+            help: "How long a conversation may take to be made smaller.",
+            effect: "After that the turn goes on with what there is, or with a summary that needs no model.",
+            example: "60",
+            project_ok: false,
+        },
+        Key {
             name: "timeouts.stream_idle_secs",
             kind: Kind::Seconds {
                 min: 0.1,

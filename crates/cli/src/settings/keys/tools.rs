@@ -1,7 +1,7 @@
 //! Keys of tools.
 
 use crate::settings::keys::{DAY, Key, Section, size};
-use crate::settings::kind::{Kind, words};
+use crate::settings::kind::{Kind, TextRule, words};
 use crate::settings::typed::{ToolExecution, Word};
 
 pub(super) static SECTION: Section = Section {
@@ -70,5 +70,72 @@ pub(super) static SECTION: Section = Section {
             example: "false",
             project_ok: false,
         },
+        Key {
+            name: "tools.taco.enabled",
+            kind: Kind::Switch {
+                default: Some(false),
+                set: |s, _, v| s.context.taco.enabled = v,
+            },
+            help: "Whether long outputs are compressed by a model before the conversation gets them.",
+            effect: "The whole output stays readable with `tool_output`. Results of calls you were asked about are left as they are.",
+            example: "true",
+            project_ok: false,
+        },
+        Key {
+            name: "tools.taco.taco_threshold",
+            kind: Kind::Integer {
+                min: 100,
+                max: None,
+                default: Some(2_000),
+                set: |s, _, v| s.context.taco.threshold = v,
+            },
+            help: "Tokens over which an output is compressed.",
+            effect: "Shorter outputs are left alone.",
+            example: "4000",
+            project_ok: false,
+        },
+        Key {
+            name: "tools.taco.target_tokens",
+            kind: Kind::Integer {
+                min: 50,
+                max: None,
+                default: Some(500),
+                set: |s, _, v| s.context.taco.target = v,
+            },
+            help: "Tokens that a compressed output is to have.",
+            effect: "The model is asked for fewer, and cut at twice as many.",
+            example: "800",
+            project_ok: false,
+        },
+        Key {
+            name: "tools.taco.taco_provider",
+            kind: Kind::Text {
+                rule: TextRule::Name,
+                set: |s, _, v| s.context.taco.provider = Some(v),
+            },
+            help: "Who compresses: a provider, or `provider/model`.",
+            effect: "Unset, the session's own model does.",
+            example: "\"anthropic/claude-haiku-4-5\"",
+            project_ok: false,
+        },
+        Key {
+            name: "tools.taco.compressible_tools",
+            kind: Kind::List {
+                default: &["shell", "web_scrape", "read"],
+                check: not_empty,
+                set: |s, _, v| s.context.taco.tools = v,
+            },
+            help: "The tools whose outputs are compressed, by name; `shell` is `bash`, `web_scrape` is `fetch`, `read` is `read_file`.",
+            effect: "Outputs of other tools are left alone.",
+            example: "[\"shell\"]",
+            project_ok: false,
+        },
     ],
 };
+
+fn not_empty(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Err("expected the name of a tool, found an empty string".to_owned());
+    }
+    Ok(())
+}

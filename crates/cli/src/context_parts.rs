@@ -1,0 +1,287 @@
+//! What keeps a session's conversation within its model's window: counting, pressure, the strategy of choice, and what it
+//! needs between turns.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass_core::clock::{Clock, SystemClock};
+use windlass_core::compact::{
+    Compactor, CompleteFocus, Deferred, FocusConfig, FocusState, PAIR_SUMMARY, PairSummaries, Parts,
+    Pressure, SidequestTurns, Standing, StartFocus, Strategy, UsageReport, extract, validate,
+};
+use windlass_core::id::SessionId;
+use windlass_core::log::{Booking, Store};
+use windlass_core::message::Message;
+use windlass_core::middleware::Middleware;
+use windlass_core::model::Usage;
+use windlass_core::provider::Provider;
+use windlass_core::tokens::Gauge;
+use windlass_core::tool::{ToolSet, erase};
+use windlass_providers::tokens::counter_for;
+use windlass_service::BetweenTurns;
+use windlass_tools::{Background, TodoList};
+
+use crate::exit::{Exit, Problem};
+use crate::settings::{ContextSettings, Settings};
+
+/// How many turns pass before a model is asked which outputs can go.
+const SIDEQUEST_TURNS: u32 = 10;
+
+/// What a summarizer has less time than the whole: the rest is for what follows.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// The state of a session's context. One per session.
+#[derive(Clone)]
+pub(crate) struct ContextParts {
+    strategy: Strategy,
+    parts: Parts,
+    has_sidequest: bool,
+    has_pairs: bool,
+    soft: f64,
+    hard: f64,
+    tasks: TaskTracker,
+    cancel: CancellationToken,
+    clock: Arc<dyn Clock>,
+    books: Books,
+    /// Whether what an earlier process knew was taken up.
+    is_restored: Arc<Mutex<bool>>,
+}
+
+/// Where calls in the background are booked.
+#[derive(Clone)]
+struct Books {
+    store: Option<Arc<dyn Store>>,
+    session: SessionId,
+}
+
+impl Books {
+    fn book(&self, provider: &dyn Provider, usage: Usage, cause: &str, clock: &dyn Clock) {
+        let Some(store) = self.store.clone() else { return };
+        let (session, model) = (self.session.clone(), provider.model());
+        let booking = Booking {
+            time: clock.now(),
+            provider: provider.name().to_owned(),
+            model: model.id.clone(),
+            cause: cause.to_owned(),
+            usage,
+            cost_usd: model.price.map(|price| price.cost(&usage)),
+        };
+        tokio::spawn(async move {
+            let _ = store.book(&session, booking).await;
+        });
+    }
+}
+
+/// CTX-15: what stands open outside of the conversation.
+struct Open {
+    todos: TodoList,
+    background: Background,
+}
+
+impl Standing for Open {
+    fn facts(&self) -> Vec<(String, String)> {
+        let list = |items: Vec<String>| {
+            items
+                .iter()
+                .map(|item| format!("- {item}"))
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        let open = [
+            ("open todos", self.todos.open()),
+            ("running in the background", self.background.running()),
+        ];
+        open.into_iter()
+            .filter(|(_, items)| !items.is_empty())
+            .map(|(what, items)| (what.to_owned(), list(items)))
+            .collect()
+    }
+}
+
+impl ContextParts {
+    /// What the settings ask for.
+    pub(crate) fn new(
+        settings: &Settings,
+        open: (TodoList, Background),
+        store: Option<Arc<dyn Store>>,
+        session: &SessionId,
+    ) -> Result<Self, Problem> {
+        let context = &settings.context;
+        let wrong = |error: windlass_core::compact::InvalidStrategy| {
+            Problem::new(Exit::Config, format!("memory: {error}"))
+        };
+        let strategy = strategy(context);
+        validate(strategy, context.sidequest).map_err(wrong)?;
+        let focus = FocusConfig {
+            auto_consolidate_min_window: u32::try_from(context.focus_window).unwrap_or(u32::MAX),
+        };
+        focus.validate().map_err(wrong)?;
+        let (todos, background) = open;
+        Ok(Self {
+            strategy,
+            parts: Parts {
+                keep_recent: context.keep_recent_messages,
+                limit: context
+                    .prep_timeout
+                    .saturating_sub(MARGIN)
+                    .max(context.prep_timeout / 2),
+                standing: Arc::new(Open { todos, background }),
+                gauge: Arc::new(Gauge::new(counter_for)),
+                deferred: context.pair_summaries.then(|| Arc::new(Deferred::default())),
+                subgoals: Arc::default(),
+                focus: Arc::new(FocusState::new(focus)),
+                sidequest: Arc::new(SidequestTurns::new(SIDEQUEST_TURNS)),
+            },
+            has_sidequest: context.sidequest || strategy == Strategy::Sidequest,
+            has_pairs: context.pair_summaries,
+            soft: context.soft_threshold,
+            hard: context.hard_threshold,
+            tasks: TaskTracker::new(),
+            cancel: CancellationToken::new(),
+            clock: Arc::new(SystemClock::default()),
+            books: Books {
+                store,
+                session: session.clone(),
+            },
+            is_restored: Arc::default(),
+        })
+    }
+
+    /// Reads the shares again; a strategy is chosen once.
+    pub(crate) fn adjust(&mut self, context: &ContextSettings) {
+        self.soft = context.soft_threshold;
+        self.hard = context.hard_threshold;
+        self.parts.keep_recent = context.keep_recent_messages;
+        if strategy(context) == Strategy::None {
+            self.strategy = Strategy::None;
+        }
+    }
+
+    /// What makes the conversation smaller; `None` when nothing does.
+    pub(crate) fn compactor(&self) -> Option<Arc<dyn Compactor>> {
+        self.strategy.compactor(self.parts.clone())
+    }
+
+    /// What looks at the context around every iteration of a turn.
+    pub(crate) fn middleware(&self, provider: &Arc<dyn Provider>) -> Vec<Arc<dyn Middleware>> {
+        let mut middleware = self.pressure();
+        if let (true, Some(deferred)) = (self.has_pairs, &self.parts.deferred) {
+            middleware.push(Arc::new(PairSummaries {
+                deferred: Arc::clone(deferred),
+                provider: Arc::clone(provider),
+                clock: Arc::clone(&self.clock),
+                tasks: self.tasks.clone(),
+                cancel: self.cancel.clone(),
+                report: self.report(provider, PAIR_SUMMARY),
+            }));
+        }
+        middleware
+    }
+
+    /// The same without what asks models in the background.
+    pub(crate) fn pressure(&self) -> Vec<Arc<dyn Middleware>> {
+        let mut middleware: Vec<Arc<dyn Middleware>> = Vec::new();
+        if self.strategy == Strategy::None {
+            return middleware;
+        }
+        if self.has_sidequest {
+            middleware.push(Arc::clone(&self.parts.sidequest) as _);
+        }
+        middleware.push(Arc::new(Pressure {
+            soft: self.soft,
+            hard: self.hard,
+            gauge: Arc::clone(&self.parts.gauge),
+            deferred: self.parts.deferred.clone(),
+        }));
+        middleware
+    }
+
+    /// The tools that the strategy needs.
+    pub(crate) fn add_tools(&self, tools: &mut ToolSet) {
+        if self.strategy == Strategy::Focus {
+            tools.insert(erase(StartFocus(Arc::clone(&self.parts.focus))));
+            tools.insert(erase(CompleteFocus(Arc::clone(&self.parts.focus))));
+        }
+    }
+
+    /// Takes up what the conversation tells of an earlier process.
+    pub(crate) fn restore(&self, history: &[Arc<Message>]) {
+        let mut is_restored = self.is_restored.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *is_restored, true) {
+            self.parts.focus.restore(history);
+        }
+    }
+
+    /// Counts the tokens of a text, as they are counted for the model in use.
+    pub(crate) fn count(&self) -> Arc<dyn Fn(&str) -> u64 + Send + Sync> {
+        let gauge = Arc::clone(&self.parts.gauge);
+        Arc::new(move |text| gauge.text(text))
+    }
+
+    /// Books what a call beside the turn used.
+    pub(crate) fn booker(&self, cause: &'static str) -> Arc<dyn Fn(&dyn Provider, Usage) + Send + Sync> {
+        let (books, clock) = (self.books.clone(), Arc::clone(&self.clock));
+        Arc::new(move |provider, usage| books.book(provider, usage, cause, &*clock))
+    }
+
+    fn report(&self, provider: &Arc<dyn Provider>, cause: &'static str) -> UsageReport {
+        let (book, provider) = (self.booker(cause), Arc::clone(provider));
+        Arc::new(move |usage| book(&*provider, usage))
+    }
+
+    /// What the strategy does between turns.
+    pub(crate) fn between(&self, provider: &Arc<dyn Provider>) -> Option<Arc<dyn BetweenTurns>> {
+        let is_needed = matches!(
+            self.strategy,
+            Strategy::Subgoal | Strategy::SubgoalMig | Strategy::Focus
+        );
+        is_needed.then(|| {
+            Arc::new(Between {
+                context: self.clone(),
+                provider: Arc::clone(provider),
+            }) as _
+        })
+    }
+
+    /// Ends what still works in the background.
+    pub(crate) async fn close(&self) {
+        self.cancel.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// The strategy that the settings choose.
+fn strategy(context: &ContextSettings) -> Strategy {
+    if context.auto_compact {
+        context.strategy
+    } else {
+        Strategy::None
+    }
+}
+
+struct Between {
+    context: ContextParts,
+    provider: Arc<dyn Provider>,
+}
+
+impl BetweenTurns for Between {
+    fn turn_ended(&self, history: &[Arc<Message>]) {
+        let context = &self.context;
+        if context.strategy == Strategy::Focus {
+            context.parts.focus.turn_ended();
+            context.parts.focus.consolidate_in(&context.tasks);
+            return;
+        }
+        let (subgoals, provider) = (Arc::clone(&context.parts.subgoals), Arc::clone(&self.provider));
+        let (clock, cancel) = (Arc::clone(&context.clock), context.cancel.clone());
+        let (book, history) = (context.booker("subgoal"), history.to_vec());
+        context.tasks.spawn(async move {
+            if let Some(usage) = extract(&subgoals, &history, &*provider, clock, cancel).await {
+                book(&*provider, usage);
+            }
+        });
+    }
+}

@@ -1,0 +1,139 @@
+//! Long outputs become short, and nothing is lost.
+
+use std::sync::Mutex;
+
+use windlass_core::clock::SystemClock;
+use windlass_core::id::CallId;
+use windlass_core::permission::{Mode, Rules};
+use windlass_core::provider::ProviderErrorKind;
+use windlass_core::script::{Scene, ScriptedProvider};
+use windlass_core::tool::{Category, Person, Progress, Tool};
+
+use super::*;
+
+/// Says a lot.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Speech {
+    words: usize,
+}
+
+struct Talk;
+
+impl Tool for Talk {
+    type Input = Speech;
+    const NAME: &'static str = "bash";
+    fn category(&self, _: &Speech) -> Category {
+        Category::Read
+    }
+    async fn run(&self, speech: Speech, _: ToolContext) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text("word ".repeat(speech.words)).with_details(json!({"exit_code": 0})))
+    }
+}
+
+#[derive(Default)]
+struct Kept(Mutex<Vec<String>>);
+
+impl Outputs for Kept {
+    fn keep(&self, _: &CallId, _: &str, content: &str) -> Option<String> {
+        self.0.lock().unwrap().push(content.to_owned());
+        Some("out-1".to_owned())
+    }
+}
+
+struct Bed {
+    kept: Arc<Kept>,
+    booked: Arc<Mutex<u32>>,
+    tools: ToolSet,
+}
+
+fn bed(scenes: Vec<Scene>, policy: Policy) -> Bed {
+    let (kept, booked) = (Arc::new(Kept::default()), Arc::new(Mutex::new(0)));
+    let count = Arc::clone(&booked);
+    let taco = Arc::new(Taco {
+        limits: TacoLimits {
+            threshold: 100,
+            target: 20,
+            tools: vec!["bash".to_owned()],
+            time: Duration::from_secs(20),
+        },
+        provider: Arc::new(ScriptedProvider::new(scenes)),
+        outputs: Arc::clone(&kept) as _,
+        policy,
+        cwd: PathBuf::from("."),
+        session: "s".into(),
+        clock: Arc::new(SystemClock::default()),
+        count: Arc::new(|text| text.len() as u64 / 4),
+        book: Arc::new(move |_, _| *count.lock().unwrap() += 1),
+    });
+    Bed {
+        kept,
+        booked,
+        tools: taco.wrap(&ToolSet::new().with(Talk)),
+    }
+}
+
+async fn call(bed: &Bed, words: usize) -> ToolOutput {
+    let tool = Arc::clone(bed.tools.get("bash").unwrap());
+    let prepared = tool.prepare(&json!({"words": words}).to_string()).unwrap();
+    let cx = ToolContext {
+        call_id: "c1".into(),
+        cancel: Default::default(),
+        execution: Arc::default(),
+        progress: Progress::none(),
+        person: Person::nobody(),
+    };
+    prepared.run(cx).await.unwrap()
+}
+
+fn open() -> Policy {
+    Policy {
+        mode: Mode::Full,
+        ..Policy::default()
+    }
+}
+
+/// CTX-10: an output over the threshold is kept whole, then compressed, tagged and booked; a short one is left alone.
+#[tokio::test]
+async fn long_outputs_are_compressed() {
+    let bed = bed(vec![Scene::text("words, many of them")], open());
+    let short = call(&bed, 10).await;
+    assert_eq!(short.content, "word ".repeat(10));
+    let long = call(&bed, 1_000).await;
+    assert_eq!(
+        long.content,
+        "[compressed by a model from 1250 to 4 tokens; tool_output {\"id\": \"out-1\"} shows all of it]\nwords, many of them"
+    );
+    let details = long.details.unwrap();
+    assert_eq!(details["exit_code"], 0);
+    assert_eq!(details["compressed"]["reference"], "out-1");
+    assert_eq!(*bed.kept.0.lock().unwrap(), ["word ".repeat(1_000)]);
+    assert_eq!(*bed.booked.lock().unwrap(), 1);
+}
+
+/// CTX-10: when the model fails, says nothing or says more than it was given, the output stays as it is.
+#[tokio::test]
+async fn failures_leave_the_output() {
+    for scene in [
+        Scene::fail(ProviderErrorKind::Network, "gone"),
+        Scene::text("  "),
+        Scene::text(&"more ".repeat(2_000)),
+    ] {
+        let bed = bed(vec![scene], open());
+        assert_eq!(call(&bed, 1_000).await.content, "word ".repeat(1_000));
+    }
+}
+
+/// CTX-10: what somebody was asked about is not compressed, and neither are tools that are not named.
+#[tokio::test]
+async fn approved_results_are_left_alone() {
+    let asked = Policy {
+        rules: Rules {
+            ask: vec!["bash".parse().unwrap()],
+            ..Rules::default()
+        },
+        ..open()
+    };
+    let bed = bed(vec![Scene::text("short")], asked);
+    assert_eq!(call(&bed, 1_000).await.content, "word ".repeat(1_000));
+    assert_eq!(*bed.booked.lock().unwrap(), 0);
+}
