@@ -21,6 +21,7 @@ mod suite {
     mod outputs;
     mod paths;
     mod permissions;
+    mod pressure;
     mod reload;
     mod replay;
     mod scenarios;

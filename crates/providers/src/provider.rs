@@ -20,7 +20,7 @@ use windlass_core::tool::ToolSpec;
 
 use self::attempt::attempt;
 use self::endpoint::Endpoint;
-use self::taping::Taping;
+use self::taping::{Taping, Told};
 use crate::key::{Secret, redact};
 use crate::registry;
 use crate::retry::{Jitter, RetryPolicy, Retrying, retrying};
@@ -125,8 +125,8 @@ struct Shared {
 /// A tape, and what was told to it last.
 struct Recording {
     tape: SharedTape,
-    /// The digest of the last body.
-    last: Mutex<Option<String>>,
+    /// What is known of the last body.
+    last: Mutex<Option<Told>>,
 }
 
 impl fmt::Debug for Shared {
@@ -214,7 +214,7 @@ impl Provider for HttpProvider {
     }
 
     fn stream(&self, request: Request) -> BoxStream<'static, ProviderEvent> {
-        let (body, same) = self.0.encoder.continued(&request);
+        let (body, kept) = self.0.encoder.continued(&request);
         let shared = Arc::clone(&self.0);
         let Request {
             messages,
@@ -222,7 +222,7 @@ impl Provider for HttpProvider {
             session,
             ..
         } = request;
-        let taping = Taping::new(&shared, session, (&body, same), messages.last());
+        let taping = Taping::new(&shared, session, (&body, kept), messages.last());
         let messages = Arc::new(messages);
         let parts = Retrying {
             policy: shared.retry,

@@ -16,6 +16,7 @@ mod quirks;
 mod reply;
 mod responses;
 
+pub(crate) use self::body::Kept;
 pub use self::encoder::Encoder;
 pub use self::quirks::{AuthStyle, Effort, MaxTokensField, Quirks, ReasoningEcho};
 pub use self::reply::ReplyDecoder;

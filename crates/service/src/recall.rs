@@ -101,10 +101,10 @@ fn is_message(entry: &Entry, reference: &str) -> bool {
     matches!(&entry.event, Event::Message { message } if message.id.as_str() == reference)
 }
 
-/// The output of a call as it first was. An id can be used again: the last call counts.
+/// The output of a call as it first was. An id can be used again: then all of them, the last one first.
 fn result(entries: &[Entry], call: &str) -> Option<String> {
     let mut seen: HashSet<&MessageId> = HashSet::new();
-    let mut found = None;
+    let mut found: Vec<String> = Vec::new();
     for entry in entries {
         let Event::Message { message } = &entry.event else {
             continue;
@@ -113,10 +113,17 @@ fn result(entries: &[Entry], call: &str) -> Option<String> {
         if message.role != Role::Tool || !seen.insert(&message.id) {
             continue;
         }
-        let own = message.results().find(|result| result.call_id.as_str() == call);
-        found = own.map(|result| result.content.clone()).or(found);
+        let own = message.results().filter(|result| result.call_id.as_str() == call);
+        found.extend(own.map(|result| result.content.clone()));
     }
-    found
+    if found.len() < 2 {
+        return found.pop();
+    }
+    let headed = found.iter().enumerate().rev().map(|(index, content)| {
+        let number = index + 1;
+        format!("--- result {number} of {} of {call} ---\n{content}", found.len())
+    });
+    Some(headed.collect::<Vec<_>>().join("\n"))
 }
 
 /// The messages that a summary stands for.

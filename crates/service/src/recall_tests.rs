@@ -38,7 +38,7 @@ fn said(message: &Arc<Message>) -> Event {
 }
 
 /// CTX-15: what a summary stands for, what a note stands for, and any message come back exactly; an id that was used again
-/// means its last call.
+/// means all of its calls.
 #[test]
 fn everything_comes_back() {
     let call = Part::ToolCall(ToolCall {
@@ -84,7 +84,12 @@ fn everything_comes_back() {
     assert_eq!(find(&all, "m1").as_deref(), Some("--- user ---\ngo\n"));
     assert_eq!(find(&all, "nothing"), None);
     events.push(said(&last));
-    assert_eq!(find(&entries(events), "c1").as_deref(), Some("again"));
+    assert_eq!(
+        find(&entries(events), "c1"),
+        Some(format!(
+            "--- result 2 of 2 of c1 ---\nagain\n--- result 1 of 2 of c1 ---\n{long}"
+        ))
+    );
 }
 
 /// CTX-15: a long span is read in pages and by words, and says how to go on.

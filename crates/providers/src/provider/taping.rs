@@ -10,6 +10,7 @@ use windlass_core::message::Message;
 
 use super::Shared;
 use crate::key::Secret;
+use crate::wire::Kept;
 
 /// The most bytes of an answer that are kept.
 const MOST: usize = 8 << 20;
@@ -31,16 +32,20 @@ impl Taping {
     pub(super) fn new(
         shared: &Shared,
         session: SessionId,
-        (body, same): (&Bytes, usize),
+        (body, kept): (&Bytes, Kept),
         last: Option<&Arc<Message>>,
     ) -> Option<Self> {
         let recording = shared.tape.as_ref()?;
-        let digest = blake3::hash(body).to_hex().to_string();
-        let before = {
-            let mut last = recording.last.lock().unwrap_or_else(PoisonError::into_inner);
-            last.replace(digest.clone())
+        let mut told = recording.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (digest, now) = told.take().unwrap_or_default().go_on(body, kept, &shared.secrets);
+        let (before, has_key) = (now.before.clone(), now.has_key);
+        let request = if has_key {
+            without(body, &shared.secrets)
+        } else {
+            body.clone()
         };
-        let request = without(body, &shared.secrets);
+        *told = Some(now);
+        drop(told);
         Some(Self {
             tape: Arc::clone(&recording.tape),
             clock: Arc::clone(&shared.clock),
@@ -52,8 +57,8 @@ impl Taping {
                 model: shared.model.id.clone(),
                 // Where a key was taken out, places have moved.
                 before: before
-                    .filter(|_| request == *body)
-                    .map(|digest| (digest, same as u64)),
+                    .filter(|_| !has_key)
+                    .map(|digest| (digest, kept.shared as u64)),
                 request,
                 digest,
                 last: last.map(|message| message.id.clone()),
@@ -133,14 +138,62 @@ impl Drop for Taping {
     }
 }
 
+/// What is known of a body, so that the next one costs what is new in it.
+#[derive(Clone, Default)]
+pub(super) struct Told {
+    digest: Option<String>,
+    /// The digest of the body before it.
+    before: Option<String>,
+    /// The hash of so many bytes from the beginning.
+    hash: blake3::Hasher,
+    hashed: usize,
+    /// Whether there is a key in those bytes.
+    has_key: bool,
+}
+
+impl Told {
+    /// The digest of the next body, and what is known of that.
+    fn go_on(mut self, body: &Bytes, kept: Kept, secrets: &[Secret]) -> (String, Self) {
+        if self.hashed > kept.shared || kept.shared == 0 {
+            self.hash = blake3::Hasher::new();
+            self.hashed = 0;
+            self.has_key = false;
+        }
+        let longest = secrets
+            .iter()
+            .map(|secret| secret.expose().len())
+            .max()
+            .unwrap_or(0);
+        let new = body
+            .get(self.hashed.saturating_sub(longest)..)
+            .unwrap_or_default();
+        let has_key = self.has_key || secrets.iter().any(|secret| has(new, secret));
+        let lasting = kept.lasting.clamp(self.hashed, body.len());
+        self.hash
+            .update(body.get(self.hashed..lasting).unwrap_or_default());
+        let mut whole = self.hash.clone();
+        whole.update(body.get(lasting..).unwrap_or_default());
+        let digest = whole.finalize().to_hex().to_string();
+        let told = Self {
+            before: self.digest.filter(|_| kept.shared > 0),
+            digest: Some(digest.clone()),
+            hash: self.hash,
+            hashed: lasting,
+            has_key,
+        };
+        (digest, told)
+    }
+}
+
+fn has(bytes: &[u8], secret: &Secret) -> bool {
+    let key = secret.expose().as_bytes();
+    // Shorter ones are placeholders.
+    key.len() >= 4 && memchr::memmem::find(bytes, key).is_some()
+}
+
 /// The body without keys that got into it.
 fn without(body: &Bytes, secrets: &[Secret]) -> Bytes {
-    let found = |secret: &Secret| {
-        let key = secret.expose().as_bytes();
-        // Shorter ones are placeholders.
-        key.len() >= 4 && memchr::memmem::find(body, key).is_some()
-    };
-    if !secrets.iter().any(found) {
+    if !secrets.iter().any(|secret| has(body, secret)) {
         return body.clone();
     }
     let text = String::from_utf8_lossy(body);

@@ -29,6 +29,15 @@ pub(crate) struct Body {
     bytes: Bytes,
 }
 
+/// What stays of bodies from one to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// How many bytes stand in this one as they stood in the one before.
+    pub(crate) shared: usize,
+    /// How many will stand in the next as they stand in this one.
+    pub(crate) lasting: usize,
+}
+
 impl Body {
     /// An empty conversation behind `head` and `prefix`.
     pub(crate) fn new(head: Vec<u8>, prefix: Bytes) -> Self {
@@ -87,8 +96,8 @@ impl Body {
 
     /// The whole body. With `markers`, cache breakpoints stand where they help most, and a reply in last place loses
     /// its trailing blanks; both belong to this request alone, so the next body goes on from before them. The second value
-    /// is how many bytes stand in it as they stood in the body before.
-    pub(crate) fn assemble(&mut self, markers: bool) -> (Bytes, usize) {
+    /// is how many bytes stand in it as they stood in the body before, and how many will in the next.
+    pub(crate) fn assemble(&mut self, markers: bool) -> (Bytes, Kept) {
         let (marked, trimmed) = if markers {
             let trimmed = self.pieces.last().and_then(anthropic::without_trailing_blank);
             (anthropic::breakpoints(&self.pieces), trimmed)
@@ -119,20 +128,26 @@ impl Body {
         };
         self.settled = marked.first().copied().unwrap_or(lasting).min(lasting);
         self.bytes = bytes.freeze();
-        (self.bytes.clone(), shared)
+        let lasting = self.lasting();
+        (self.bytes.clone(), Kept { shared, lasting })
     }
 
-    /// The last body up to where it changes; its memory is used again unless somebody still holds it.
-    fn settled_bytes(&mut self) -> BytesMut {
-        let start = self.head.len() + self.prefix.len();
-        let keep = match self.settled.checked_sub(1) {
-            None => start,
+    /// Where the next body may be another one than this.
+    fn lasting(&self) -> usize {
+        match self.settled.checked_sub(1) {
+            None => self.head.len() + self.prefix.len(),
             Some(_) => self
                 .starts
                 .get(self.settled)
                 .copied()
                 .unwrap_or_else(|| self.bytes.len().saturating_sub(2)),
-        };
+        }
+    }
+
+    /// The last body up to where it changes; its memory is used again unless somebody still holds it.
+    fn settled_bytes(&mut self) -> BytesMut {
+        let start = self.head.len() + self.prefix.len();
+        let keep = self.lasting();
         if self.bytes.len() < start {
             let mut bytes = BytesMut::new();
             bytes.put_slice(&self.head);

@@ -13,7 +13,7 @@ use windlass_core::model::Model;
 use windlass_core::provider::{Layout, Prefix, Request, Span, SpanOf};
 use windlass_core::tool::ToolSpec;
 
-use super::body::Body;
+use super::body::{Body, Kept};
 use super::ids::CallNames;
 use super::{Effort, Quirks, Wire, anthropic, chat, responses};
 
@@ -66,8 +66,8 @@ impl Encoder {
         self.continued(request).0
     }
 
-    /// The body of a request, and how many bytes of it are those of the body before.
-    pub(crate) fn continued(&self, request: &Request) -> (Bytes, usize) {
+    /// The body of a request, and what of it stays from one body to the next.
+    pub(crate) fn continued(&self, request: &Request) -> (Bytes, Kept) {
         let head = match self.wire {
             Wire::Anthropic => anthropic::head(self, request),
             Wire::Chat => chat::head(self, request),
