@@ -1,5 +1,6 @@
 //! The figures, by what must be run for them.
 
+mod context;
 mod deltas;
 mod iterations;
 mod prefix;
@@ -33,10 +34,12 @@ pub(crate) enum Group {
     Undo,
     /// Sessions that are kept: what that costs, a big one, many at once.
     Sessions,
+    /// Preparing a request at the beginning of a conversation and deep in it.
+    Context,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
@@ -45,6 +48,7 @@ impl Group {
         Self::Tools,
         Self::Undo,
         Self::Sessions,
+        Self::Context,
     ];
 
     pub(crate) fn measure(self, lab: &Lab) -> Result<Vec<Figure>> {
@@ -57,6 +61,7 @@ impl Group {
             Self::Tools => tools::measure(lab),
             Self::Undo => undo::measure(lab),
             Self::Sessions => sessions::measure(lab),
+            Self::Context => context::measure(lab),
         }
     }
 }

@@ -28,9 +28,15 @@ fn replies() -> Vec<Reply> {
         Reply::call("no_such_tool", json!({})),
         Reply::raw_call("bash", "{\"command\": \"l"),
         Reply::text("first answer"),
-        Reply::call("todo", json!({"items": [{"content": "later", "status": "pending"}]})),
+        Reply::call(
+            "todo",
+            json!({"items": [{"content": "later", "status": "pending"}]}),
+        ),
         Reply::text("too early"),
-        Reply::call("todo", json!({"items": [{"content": "later", "status": "completed"}]})),
+        Reply::call(
+            "todo",
+            json!({"items": [{"content": "later", "status": "completed"}]}),
+        ),
         Reply::text("second answer"),
     ]
 }
