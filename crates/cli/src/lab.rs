@@ -72,6 +72,11 @@ async fn sessions(options: &LabContextOptions) -> Result<Vec<Session>, Problem> 
         let calls = usize::try_from(options.calls).unwrap_or(usize::MAX);
         sessions.push(synthetic::generate(options.seed.wrapping_add(number), calls));
     }
+    if sessions.is_empty() {
+        return Err(Problem::usage(
+            "name a session (`windlass sessions list` shows them), or have some made up with --synthetic",
+        ));
+    }
     Ok(sessions)
 }
 

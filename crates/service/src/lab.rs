@@ -58,6 +58,8 @@ pub struct Need {
     pub text: String,
     /// A word beside it, by which it can be looked for.
     pub key: String,
+    /// Whether the user said it or it stands open, so that it must never go out of sight. Other facts stood in outputs.
+    pub is_said: bool,
 }
 
 /// A stretch of work on one thing.
@@ -128,14 +130,32 @@ pub struct Side {
 /// What became of facts when they were needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Facts {
-    /// How often one was needed.
-    pub needed: u64,
+    /// How often something was needed that the user said or that stood open.
+    pub said: u64,
     /// It was in the request.
-    pub in_sight: u64,
-    /// It was not, and could be read back by a reference that was.
-    pub read_back: u64,
-    /// Calls of `recall` that this took.
+    pub said_in_sight: u64,
+    /// How often something was needed that stood in an output.
+    pub shown: u64,
+    /// It was in the request.
+    pub shown_in_sight: u64,
+    /// It was not, and the agent found it: it looked under references without knowing which is the right one.
+    pub found: u64,
+    /// It was in the request, or some reference in it leads to it, whether or not the agent would look there.
+    pub readable: u64,
+    /// Calls of `recall` that looking took.
     pub recalls: u64,
+}
+
+impl Facts {
+    fn add(&mut self, other: &Self) {
+        self.said += other.said;
+        self.said_in_sight += other.said_in_sight;
+        self.shown += other.shown;
+        self.shown_in_sight += other.shown_in_sight;
+        self.found += other.found;
+        self.readable += other.readable;
+        self.recalls += other.recalls;
+    }
 }
 
 /// Sends a session through a strategy.

@@ -14,8 +14,11 @@ The columns:
   saved         against `none`
   cost          at the model's prices, with its discount for what the request before began with
   reuse         how much of a request is the unchanged beginning of the one before, by bytes
-  in sight      facts that stood in the request when the reply depended on them
-  recalled      the same, with those read back by a reference; the calls for that are in the numbers
+  said          of what the user said, and of what stands open: how much was in the request when the reply depended on it
+  in sight      the same of facts that stood in outputs
+  found         with those an agent finds that looks under references without knowing which is the right one; the calls
+                for that are in the numbers
+  readable      with those under any reference in the request: what is guaranteed
   requests      model calls, those of the strategy itself included
   compactions   how often the history was made smaller
 
@@ -43,10 +46,9 @@ pub(crate) enum LabCommand {
 #[derive(Debug, Args)]
 pub(crate) struct LabContextOptions {
     /// Recorded sessions
-    #[arg(required_unless_present = "synthetic")]
     pub(crate) sessions: Vec<String>,
-    /// Made-up sessions as well: so many, 3 if no number is given
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3",
+    /// Made-up sessions as well: so many, 2 if no number is given
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "2",
           value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) synthetic: Option<u64>,
     /// Tool calls in each of them

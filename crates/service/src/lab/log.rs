@@ -30,6 +30,11 @@ impl Log {
         recall::read_back(&self.entries(), reference, grep)
     }
 
+    /// All that a reference stands for.
+    pub(super) fn whole(&self, reference: &str) -> Option<String> {
+        recall::find(&self.entries(), reference)
+    }
+
     fn put(&self, event: Event) {
         let mut entries = self.entries();
         let seq = entries.len() as u64 + 1;
@@ -76,7 +81,7 @@ impl Clock for Then {
     }
 
     async fn sleep(&self, _: Duration) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -20,8 +20,8 @@ use super::Side;
 /// [`Summarizer::Nothing`] is there by guarantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Summarizer {
-    /// Picks lines: what an earlier summary said, the first line of each reply, and of each output the first line that gives
-    /// a name a value, together at most 3,000 characters, the newest counting for most.
+    /// Picks lines: what an earlier summary said, then the first line of each reply and of each output, together at most
+    /// 3,000 characters, the newest first. It knows nothing about what is planted in made-up sessions.
     #[default]
     Extract,
     /// Says that work was done, and nothing else.
@@ -44,7 +44,7 @@ impl Summarizer {
 }
 
 fn extract(text: &str) -> String {
-    let (mut earlier, mut replies, mut values): (Vec<&str>, Vec<&str>, Vec<&str>) = Default::default();
+    let (mut earlier, mut replies, mut outputs): (Vec<&str>, Vec<&str>, Vec<&str>) = Default::default();
     let mut kind = Kind::Other;
     let mut is_open = false;
     for line in text.lines() {
@@ -59,15 +59,15 @@ fn extract(text: &str) -> String {
                 replies.push(rest);
                 is_open = false;
             }
-            Kind::Output if is_open && gives_value(rest) => {
-                values.push(rest);
+            Kind::Output if is_open => {
+                outputs.push(rest);
                 is_open = false;
             }
             _ => {}
         }
     }
     let mut lines = newest(&earlier, LONGEST / 2);
-    lines.extend(newest(&values, LONGEST / 4));
+    lines.extend(newest(&outputs, LONGEST / 4));
     lines.extend(newest(&replies, LONGEST / 4));
     if lines.is_empty() {
         return Summarizer::Nothing.summary(text);
@@ -118,13 +118,6 @@ impl Kind {
         }
         (before, line)
     }
-}
-
-/// Whether a line looks as if it said something that is wanted again: an error, an address, a value.
-fn gives_value(line: &str) -> bool {
-    let has_digit = line.contains(|sign: char| sign.is_ascii_digit());
-    let marks = ["error", "listening on", " = ", "wrote "];
-    has_digit && marks.iter().any(|mark| line.contains(mark))
 }
 
 /// Answers by a rule, and keeps the books.

@@ -59,19 +59,21 @@ fn is_summary(message: &Message) -> bool {
 }
 
 fn needs(messages: &[std::sync::Arc<Message>]) -> Vec<Need> {
-    let mut seen: HashMap<String, usize> = HashMap::new();
+    // Where a word was said last, and whether the user ever said it.
+    let mut seen: HashMap<String, (usize, bool)> = HashMap::new();
     let mut needs = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         if message.role == Role::Assistant {
             for call in message.calls() {
                 for word in words(&call.input) {
-                    let is_old = seen.get(word).is_some_and(|last| at - last >= LONG_AGO);
+                    let old = seen.get(word).filter(|(last, _)| at - last >= LONG_AGO);
                     let is_new = |need: &Need| need.at != at || need.text != word;
-                    if is_old && needs.iter().all(is_new) {
+                    if let (Some((_, is_said)), true) = (old, needs.iter().all(is_new)) {
                         needs.push(Need {
                             at,
                             text: word.to_owned(),
                             key: word.to_owned(),
+                            is_said: *is_said,
                         });
                     }
                 }
@@ -84,7 +86,10 @@ fn needs(messages: &[std::sync::Arc<Message>]) -> Vec<Need> {
                 Part::ToolResult(result) => &result.content,
                 _ => continue,
             };
-            seen.extend(words(text).map(|word| (word.to_owned(), at)));
+            for word in words(text) {
+                let entry = seen.entry(word.to_owned()).or_default();
+                *entry = (at, entry.1 || message.role == Role::User);
+            }
         }
     }
     needs

@@ -94,26 +94,25 @@ impl Report {
             self.model
         );
         text.push_str(
-            "strategy     input tokens   saved       cost   reuse   in sight   recalled   requests   compactions\n",
+            "strategy     input tokens   saved      cost   reuse      said  in sight     found  readable  requests  compactions\n",
         );
         for row in &self.strategies {
             let cost = row
                 .cost_usd
                 .map_or_else(|| "?".to_owned(), |cost| format!("${cost:.2}"));
-            let known = |count: u64| match row.facts.needed {
-                0 => "-".to_owned(),
-                needed => percent(ratio(count, needed)),
-            };
+            let facts = &row.facts;
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "{:<12} {:>12} {:>7} {cost:>10} {:>7} {:>10} {:>10} {:>10} {:>13}",
+                "{:<12} {:>12} {:>7} {cost:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>12}",
                 row.strategy,
                 grouped(row.input_tokens),
                 percent(row.saved),
                 percent(row.cache_reuse),
-                known(row.facts.in_sight),
-                known(row.facts.in_sight + row.facts.read_back),
+                known(facts.said_in_sight, facts.said),
+                known(facts.shown_in_sight, facts.shown),
+                known(facts.shown_in_sight + facts.found, facts.shown),
+                known(facts.readable, facts.shown),
                 grouped(row.requests),
                 row.compactions,
             );
@@ -125,6 +124,14 @@ impl Report {
     /// What the numbers alone do not say.
     fn notes(&self) -> String {
         let mut text = String::new();
+        if let Some(Facts { said, shown, .. }) = self.strategies.first().map(|row| row.facts) {
+            let _ = write!(
+                text,
+                "\nfacts: {} that the user said or that stand open, {} that stood in outputs.",
+                grouped(said),
+                grouped(shown)
+            );
+        }
         for row in self.strategies.iter().filter(|row| row.too_large > 0) {
             let _ = write!(
                 text,
@@ -148,10 +155,7 @@ impl Row {
         let (mut bytes, mut reused, mut compactions, mut own, mut too_large) = (0, 0, 0, 0, 0);
         for outcome in outcomes {
             usage.add(&outcome.usage);
-            facts.needed += outcome.facts.needed;
-            facts.in_sight += outcome.facts.in_sight;
-            facts.read_back += outcome.facts.read_back;
-            facts.recalls += outcome.facts.recalls;
+            facts.add(&outcome.facts);
             side.requests += outcome.side.requests;
             side.input += outcome.side.input;
             side.output += outcome.side.output;
@@ -200,6 +204,14 @@ fn ratio(part: u64, whole: u64) -> f64 {
         0.0
     } else {
         part as f64 / whole as f64
+    }
+}
+
+/// A share of facts; nothing where there are none.
+fn known(count: u64, needed: u64) -> String {
+    match needed {
+        0 => "-".to_owned(),
+        needed => percent(ratio(count, needed)),
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! - what the user said that holds: needed when each later turn is answered;
 //! - values that stood in an output, two to five turns before the user asks about them. In half of the cases the agent had
-//!   repeated the value in its own words when it saw it;
+//!   repeated the value in its own words when it saw it; in half of them, independently, the call that showed it names what
+//!   is asked about, and otherwise nothing but the output itself does;
 //! - the open item of the todo list: needed when the turn is answered.
 //!
 //! What does not matter looks the same: for every value that is asked about, several of the same kind are not.
@@ -124,6 +125,7 @@ impl Draft {
                 at: self.messages.len(),
                 text: finding.value.clone(),
                 key: finding.name.clone(),
+                is_said: false,
             });
         }
         let answers: Vec<String> = due.iter().map(|wanted| wanted.finding.answer()).collect();
@@ -197,6 +199,7 @@ impl Draft {
                 self.wanted.push(Wanted { finding, due });
             }
             finding.is_repeated = is_wanted && number % 2 == 0;
+            finding.is_named = turn.is_multiple_of(2) == number.is_multiple_of(2);
             *slot = Some(finding);
         }
         all
@@ -216,7 +219,8 @@ impl Draft {
             }
             None => {}
         }
-        parts.push(call_part(&id, tool.name(), &tool.input(&mut self.random)));
+        let named = finding.as_ref().filter(|finding| finding.is_named);
+        parts.push(call_part(&id, tool.name(), &tool.input(&mut self.random, named)));
         self.push(Role::Assistant, parts);
         let content = tool.output(&mut self.random, finding.as_ref());
         self.push(Role::Tool, vec![result(&id, tool.name(), content)]);
@@ -233,12 +237,14 @@ impl Draft {
                 at,
                 text: value.clone(),
                 key: rule.clone(),
+                is_said: true,
             });
         }
         self.needs.push(Need {
             at,
             text: item.clone(),
             key: item,
+            is_said: true,
         });
         let noted = self.noted.take().unwrap_or_default();
         let name = self.random.name();

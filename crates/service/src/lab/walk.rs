@@ -260,38 +260,47 @@ impl<'a> Walk<'a> {
 
     async fn mark(&mut self, place: usize, tool: &str, input: serde_json::Value) {
         self.ask(place).await;
-        let call = self.call(tool, input.to_string());
+        let call = self
+            .calls(tool, [input.to_string()])
+            .pop()
+            .unwrap_or_else(|| "".into());
         let said = self.rig.mark(tool, input, &call).await;
-        self.answer(&call, said);
+        self.answer(tool, vec![(call, said)]);
     }
 
-    /// A call that the session has not, as the next message.
-    fn call(&mut self, tool: &str, input: String) -> CallId {
-        self.made_up += 1;
-        let id = format!("lab_{}", self.made_up);
-        let part = call_part(&id, tool, &input);
-        let message = self.made(Role::Assistant, part);
+    /// A reply that the session has not, as the next message: calls of one tool.
+    fn calls(&mut self, tool: &str, inputs: impl IntoIterator<Item = String>) -> Vec<CallId> {
+        let (mut ids, mut parts) = (Vec::new(), Vec::new());
+        for input in inputs {
+            self.made_up += 1;
+            let id = format!("lab_{}", self.made_up);
+            parts.push(call_part(&id, tool, &input));
+            ids.push(CallId::from(id));
+        }
+        let message = self.made(Role::Assistant, parts);
         self.replied(&message);
         self.append(message);
-        id.as_str().into()
+        ids
     }
 
-    fn answer(&mut self, call: &CallId, content: String) {
-        let result = ToolResult {
-            call_id: call.clone(),
-            name: "lab".to_owned(),
-            content,
-            metadata: None,
-            is_error: false,
-            images: Vec::new(),
+    fn answer(&mut self, tool: &str, answers: Vec<(CallId, String)>) {
+        let result = |(call_id, content)| {
+            Part::ToolResult(ToolResult {
+                call_id,
+                name: tool.to_owned(),
+                content,
+                metadata: None,
+                is_error: false,
+                images: Vec::new(),
+            })
         };
-        let message = self.made(Role::Tool, Part::ToolResult(result));
+        let message = self.made(Role::Tool, answers.into_iter().map(result).collect());
         self.append(message);
     }
 
-    fn made(&self, role: Role, part: Part) -> Arc<Message> {
+    fn made(&self, role: Role, parts: Vec<Part>) -> Arc<Message> {
         let session = self.history.first().map(|message| message.session_id.clone());
         let session = session.unwrap_or_else(|| "lab".into());
-        Arc::new(Message::new(&session, role, vec![part], self.rig.clock.now()))
+        Arc::new(Message::new(&session, role, parts, self.rig.clock.now()))
     }
 }

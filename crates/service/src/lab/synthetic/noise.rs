@@ -19,6 +19,8 @@ pub(super) struct Finding {
     pub(super) value: String,
     /// Whether the agent says it in its own words as well.
     pub(super) is_repeated: bool,
+    /// Whether the call names what it is about, so that its note can be told from others.
+    pub(super) is_named: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +47,7 @@ impl Finding {
             name,
             value,
             is_repeated: false,
+            is_named: false,
         }
     }
 
@@ -88,8 +91,10 @@ impl Tool {
         }
     }
 
-    pub(super) fn input(self, random: &mut Random) -> String {
-        let name = random.name();
+    /// The arguments: about `named`, or about anything.
+    pub(super) fn input(self, random: &mut Random, named: Option<&Finding>) -> String {
+        let any = random.name();
+        let name = named.map_or(any, |finding| finding.name.clone());
         let input = match self {
             Self::Bash => {
                 serde_json::json!({ "command": format!("./run.sh {name} --verbose 2>&1 | tail -200") })

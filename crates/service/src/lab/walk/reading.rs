@@ -1,53 +1,82 @@
-//! What happens when a fact is needed: it is in sight, or it is read back, or it is lost.
+//! What happens when a fact is needed: it is in sight, or it is looked for, and found or not.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 
 use super::Walk;
 use super::measure::references;
 use crate::lab::Need;
 
-/// How many references an agent looks under before it gives up.
-const MOST_RECALLS: usize = 12;
+/// How many notes an agent looks under that nothing speaks for.
+const GUESSES: usize = 12;
 
 impl Walk<'_> {
-    /// Looks for a fact in the request, then under the references in it. Each look is a call of `recall`: what it shows
-    /// stays in the conversation, and another request follows.
+    /// Looks for a fact in the request, then under the references in it. The calls of one look are in one reply; what they
+    /// show stays in the conversation, and another request follows.
     pub(super) async fn need(&mut self, need: &Need) {
-        self.outcome.facts.needed += 1;
-        if self.meter.has(&need.text) {
-            self.outcome.facts.in_sight += 1;
+        let (is_in_sight, facts) = (self.meter.has(&need.text), &mut self.outcome.facts);
+        if need.is_said {
+            facts.said += 1;
+            facts.said_in_sight += u64::from(is_in_sight);
             return;
         }
-        let mut left: VecDeque<String> = self.in_order(need).into();
-        let mut seen: HashSet<String> = HashSet::new();
-        while let Some(reference) = left.pop_front() {
-            if !seen.insert(reference.clone()) {
-                continue;
-            }
-            if seen.len() > MOST_RECALLS {
-                return;
-            }
-            let shown = self.look(need, &reference).await;
+        facts.shown += 1;
+        if is_in_sight {
+            facts.shown_in_sight += 1;
+            facts.readable += 1;
+            return;
+        }
+        self.outcome.facts.readable += u64::from(self.is_readable(need));
+        for references in self.guesses(need) {
+            self.look(need, &references).await;
             if self.meter.has(&need.text) {
-                self.outcome.facts.read_back += 1;
+                self.outcome.facts.found += 1;
                 return;
             }
-            // What was left out can itself name what was left out before.
-            left.extend(references(&shown));
         }
     }
 
-    /// The references in sight, in the order in which they are tried. The call whose output has the fact is still in sight
-    /// where a note is, and says which note it is: that one comes first. Of a summary only its age is known.
-    fn in_order(&self, need: &Need) -> Vec<String> {
-        let all = self.meter.references();
+    /// Where an agent would look that does not know where the fact is: under notes of calls that name what it looks for, then
+    /// under summaries, then under the newest of the other notes.
+    fn guesses(&self, need: &Need) -> Vec<Vec<String>> {
+        let mut seen = HashSet::new();
+        let all: Vec<String> = self.meter.references().into_iter().rev().collect();
+        let all: Vec<String> = all.into_iter().filter(|one| seen.insert(one.clone())).collect();
+        let (summaries, notes): (Vec<String>, Vec<String>) = all.into_iter().partition(|one| is_summary(one));
+        let named = self.calls_with(&need.key);
+        let (likely, mut rest): (Vec<String>, Vec<String>) =
+            notes.into_iter().partition(|note| named.contains(note));
+        rest.truncate(GUESSES);
+        let looks = [likely, summaries, rest].into_iter();
+        looks.filter(|references| !references.is_empty()).collect()
+    }
+
+    /// The calls in the conversation whose arguments have this text.
+    fn calls_with(&self, text: &str) -> HashSet<String> {
+        let calls = self.history.iter().flat_map(|message| message.calls());
+        let with = calls.filter(|call| call.input.contains(text));
+        with.map(|call| call.id.to_string()).collect()
+    }
+
+    /// Whether any reference in sight leads to the fact, also by what it shows.
+    fn is_readable(&self, need: &Need) -> bool {
+        let mut left = self.meter.references();
+        let mut seen = HashSet::new();
         let sources = self.sources(need);
-        let note = all.iter().find(|reference| sources.contains(reference.as_str()));
-        let summaries = all
-            .iter()
-            .rev()
-            .filter(|reference| reference.starts_with("summary-"));
-        note.into_iter().chain(summaries).cloned().collect()
+        while let Some(reference) = left.pop() {
+            // To read all notes takes long, and only these can have it.
+            let can_have = is_summary(&reference) || sources.contains(reference.as_str());
+            if !can_have || !seen.insert(reference.clone()) {
+                continue;
+            }
+            let Some(shown) = self.rig.log.whole(&reference) else {
+                continue;
+            };
+            if shown.contains(&need.text) {
+                return true;
+            }
+            left.extend(references(&shown));
+        }
+        false
     }
 
     /// The calls whose output had the fact.
@@ -58,14 +87,21 @@ impl Walk<'_> {
         has_it.map(|result| result.call_id.as_str()).collect()
     }
 
-    async fn look(&mut self, need: &Need, reference: &str) -> String {
-        self.outcome.facts.recalls += 1;
-        let shown = self.rig.log.recall(reference, &need.key);
-        let shown = shown.unwrap_or_else(|| format!("No line has `{}`.", need.key));
-        let input = serde_json::json!({ "ref": reference, "grep": need.key });
-        let call = self.call("recall", input.to_string());
-        self.answer(&call, shown.clone());
+    async fn look(&mut self, need: &Need, references: &[String]) {
+        self.outcome.facts.recalls += references.len() as u64;
+        let input =
+            |reference: &String| serde_json::json!({ "ref": reference, "grep": need.key }).to_string();
+        let calls = self.calls("recall", references.iter().map(input));
+        let shown = references.iter().map(|reference| {
+            let shown = self.rig.log.recall(reference, &need.key);
+            shown.unwrap_or_else(|| format!("No line has `{}`.", need.key))
+        });
+        let answers: Vec<(_, String)> = calls.into_iter().zip(shown).collect();
+        self.answer("recall", answers);
         self.ask(need.at).await;
-        shown
     }
+}
+
+fn is_summary(reference: &str) -> bool {
+    reference.starts_with("summary-")
 }
