@@ -17,14 +17,14 @@ const LINES: usize = 500;
 /// The most characters of an answer, so that it is not cut a second time.
 const MOST: usize = 30_000;
 
-/// Reads back what was left out of this conversation, word for word: by the ref of a note or a summary. Give `grep` to see
-/// only lines with a text.
+/// Reads back what was left out of this conversation, word for word: by the ref of a note or a summary. `grep` shows only
+/// lines with a text; without a ref it looks through everything that was ever said or shown.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallInput {
     /// What a note names as its ref.
-    #[serde(rename = "ref", alias = "reference", alias = "id")]
-    reference: String,
+    #[serde(rename = "ref", alias = "reference", alias = "id", default)]
+    reference: Option<String>,
     /// The first line, from 1.
     #[serde(default)]
     offset: Option<usize>,
@@ -64,25 +64,53 @@ impl Tool for Recall {
             entries = record(&*self.store, &self.session) => entries,
         };
         let entries = entries.map_err(|error: LogError| ToolError::Permanent(error.to_string()))?;
-        let Some(text) = find(&entries, input.reference.trim()) else {
+        let reference = input.reference.as_deref().map_or("", str::trim);
+        if reference.is_empty() && input.grep.is_none() {
+            let text = "Give `ref`, as a note or a summary names it, or `grep` to look through everything.";
+            return Err(ToolError::Invalid(text.to_owned()));
+        }
+        let Some(text) = looked_up(&entries, reference) else {
             return Err(ToolError::Invalid(format!(
-                "`ref`: nothing was left out under `{}`; notes and summaries in the conversation name theirs.",
-                input.reference
+                "`ref`: nothing was left out under `{reference}`; notes and summaries in the conversation name theirs."
             )));
         };
         page(&text, &input)
     }
 }
 
-/// What the tool answers about the lines with a text; `None` when the reference is unknown or no line has it.
+/// What a reference stands for; everything without one.
+fn looked_up(entries: &[Entry], reference: &str) -> Option<String> {
+    if reference.is_empty() {
+        return Some(everything(entries));
+    }
+    find(entries, reference)
+}
+
+/// All that was said and shown, as it first was, apart from what was read back.
+fn everything(entries: &[Entry]) -> String {
+    let mut seen: HashSet<&MessageId> = HashSet::new();
+    let mut all: Vec<Arc<Message>> = Vec::new();
+    for entry in entries {
+        if let Event::Message { message } = &entry.event
+            && seen.insert(&message.id)
+            && !message.results().any(|result| result.name == Recall::NAME)
+        {
+            all.push(Arc::clone(message));
+        }
+    }
+    written(&all)
+}
+
+/// What the tool answers about the lines with a text; `None` when the reference is unknown or no line has it. Without a
+/// reference it looks through everything.
 pub(crate) fn read_back(entries: &[Entry], reference: &str, grep: &str) -> Option<String> {
     let input = RecallInput {
-        reference: reference.to_owned(),
+        reference: Some(reference.to_owned()),
         offset: None,
         limit: None,
         grep: Some(grep.to_owned()),
     };
-    let text = find(entries, reference).filter(|text| text.contains(grep))?;
+    let text = looked_up(entries, reference).filter(|text| text.contains(grep))?;
     Some(page(&text, &input).ok()?.content)
 }
 
@@ -200,9 +228,10 @@ fn page(text: &str, input: &RecallInput) -> Result<ToolOutput, ToolError> {
     }
     let numbered = lines.iter().enumerate().map(|(index, line)| (index + 1, *line));
     let mut shown = String::new();
-    let (mut count, mut last) = (0, first.saturating_sub(1));
+    let (mut count, mut last, mut is_cut) = (0, first.saturating_sub(1), false);
     for (number, line) in numbered.skip(first - 1).filter(|(_, line)| fits(line)) {
         if count == limit || shown.len() + line.len() > MOST {
+            is_cut = true;
             break;
         }
         let _ = writeln!(shown, "{number}\t{line}");
@@ -215,7 +244,7 @@ fn page(text: &str, input: &RecallInput) -> Result<ToolOutput, ToolError> {
         };
         return Ok(ToolOutput::text(nothing));
     }
-    if last < total {
+    if is_cut {
         let _ = write!(
             shown,
             "[{count} of {total} lines; go on with offset {}]",

@@ -83,6 +83,12 @@ fn everything_comes_back() {
     assert_eq!(span, format!("{head}{long}\n"), "as it first was");
     assert_eq!(find(&all, "m1").as_deref(), Some("--- user ---\ngo\n"));
     assert_eq!(find(&all, "nothing"), None);
+    assert_eq!(
+        read_back(&all, "", "looking").as_deref(),
+        Some("4\tlooking\n"),
+        "without a reference"
+    );
+    assert_eq!(read_back(&all, "", "zebra"), None);
     events.push(said(&last));
     assert_eq!(
         find(&entries(events), "c1"),
@@ -97,7 +103,7 @@ fn everything_comes_back() {
 fn long_spans_are_read_in_pages() {
     let text: String = (1..=2_000).map(|number| format!("line {number}\n")).collect();
     let input = |offset, limit, grep: Option<&str>| RecallInput {
-        reference: "x".into(),
+        reference: Some("x".into()),
         offset,
         limit,
         grep: grep.map(str::to_owned),

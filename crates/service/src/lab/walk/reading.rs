@@ -6,9 +6,6 @@ use super::Walk;
 use super::measure::references;
 use crate::lab::Need;
 
-/// How many notes an agent looks under that nothing speaks for.
-const GUESSES: usize = 12;
-
 impl Walk<'_> {
     /// Looks for a fact in the request, then under the references in it. The calls of one look are in one reply; what they
     /// show stays in the conversation, and another request follows.
@@ -36,17 +33,16 @@ impl Walk<'_> {
     }
 
     /// Where an agent would look that does not know where the fact is: under notes of calls that name what it looks for, then
-    /// under summaries, then under the newest of the other notes.
+    /// under summaries, then everywhere.
     fn guesses(&self, need: &Need) -> Vec<Vec<String>> {
         let mut seen = HashSet::new();
         let all: Vec<String> = self.meter.references().into_iter().rev().collect();
         let all: Vec<String> = all.into_iter().filter(|one| seen.insert(one.clone())).collect();
         let (summaries, notes): (Vec<String>, Vec<String>) = all.into_iter().partition(|one| is_summary(one));
         let named = self.calls_with(&need.key);
-        let (likely, mut rest): (Vec<String>, Vec<String>) =
-            notes.into_iter().partition(|note| named.contains(note));
-        rest.truncate(GUESSES);
-        let looks = [likely, summaries, rest].into_iter();
+        let likely = notes.into_iter().filter(|note| named.contains(note)).collect();
+        let everywhere = vec![String::new()];
+        let looks = [likely, summaries, everywhere].into_iter();
         looks.filter(|references| !references.is_empty()).collect()
     }
 
@@ -89,8 +85,10 @@ impl Walk<'_> {
 
     async fn look(&mut self, need: &Need, references: &[String]) {
         self.outcome.facts.recalls += references.len() as u64;
-        let input =
-            |reference: &String| serde_json::json!({ "ref": reference, "grep": need.key }).to_string();
+        let input = |reference: &String| match reference.as_str() {
+            "" => serde_json::json!({ "grep": need.key }).to_string(),
+            reference => serde_json::json!({ "ref": reference, "grep": need.key }).to_string(),
+        };
         let calls = self.calls("recall", references.iter().map(input));
         let shown = references.iter().map(|reference| {
             let shown = self.rig.log.recall(reference, &need.key);
