@@ -20,7 +20,7 @@ use windlass_core::provider::Provider;
 use windlass_core::tokens::Gauge;
 use windlass_core::tool::{ToolSet, erase};
 use windlass_providers::tokens::counter_for;
-use windlass_service::BetweenTurns;
+use windlass_service::{BetweenTurns, Booker};
 use windlass_tools::{Background, TodoList};
 
 use crate::exit::{Exit, Problem};
@@ -221,7 +221,7 @@ impl ContextParts {
     }
 
     /// Books what a call beside the turn used.
-    pub(crate) fn booker(&self, cause: &'static str) -> Arc<dyn Fn(&dyn Provider, Usage) + Send + Sync> {
+    pub(crate) fn booker(&self, cause: &'static str) -> Booker {
         let (books, clock) = (self.books.clone(), Arc::clone(&self.clock));
         Arc::new(move |provider, usage| books.book(provider, usage, cause, &*clock))
     }

@@ -50,7 +50,7 @@ use self::live::{Live, Order};
 pub use self::recall::recall_tool;
 pub use self::recorder::Recorder;
 use self::replies::Replies;
-pub use self::taco::{Taco, TacoLimits};
+pub use self::taco::{Booker, Taco, TacoLimits};
 pub use self::workshop::{
     Access, Bench, BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, ModelChoice,
     Models, NotReady, Setup, Titles, ToolInfo, TurnStart, Workshop,

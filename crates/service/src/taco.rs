@@ -50,8 +50,11 @@ pub struct Taco {
     /// Counts tokens.
     pub count: Arc<dyn Fn(&str) -> u64 + Send + Sync>,
     /// Is told what it used.
-    pub book: Arc<dyn Fn(&dyn Provider, Usage) + Send + Sync>,
+    pub book: Booker,
 }
+
+/// Is told what a call beside the turn used, and of whom it was asked.
+pub type Booker = Arc<dyn Fn(&dyn Provider, Usage) + Send + Sync>;
 
 impl Taco {
     /// The same tools; long outputs of some are compressed.

@@ -75,7 +75,7 @@ fn misses_have_causes() {
             Some(Cause::Options),
         ),
         (
-            exchange(1, "st", &format!("{}y", &long[..20_000]), &usage(5_000, 0)),
+            exchange(1, "st", &format!("{}y", "x".repeat(20_000)), &usage(5_000, 0)),
             Some(Cause::History),
         ),
         (
@@ -98,7 +98,7 @@ fn misses_have_causes() {
         }
     }
     let lines = ledger(
-        &[first.clone(), exchange(1, "st", &more("y"), &usage(10, 10_000))],
+        &[first, exchange(1, "st", &more("y"), &usage(10, 10_000))],
         frame,
         price,
     );
