@@ -47,6 +47,7 @@ pub(crate) struct ContextParts {
     books: Books,
     /// Whether what an earlier process knew was taken up.
     is_restored: Arc<Mutex<bool>>,
+    pins: Pins,
 }
 
 /// Where calls in the background are booked.
@@ -78,7 +79,11 @@ impl Books {
 struct Open {
     todos: TodoList,
     background: Background,
+    /// What the user pinned.
+    pins: Pins,
 }
+
+type Pins = Arc<Mutex<Vec<String>>>;
 
 impl Standing for Open {
     fn facts(&self) -> Vec<(String, String)> {
@@ -93,9 +98,14 @@ impl Standing for Open {
             ("open todos", self.todos.open()),
             ("running in the background", self.background.running()),
         ];
+        let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let pins = pins
+            .into_iter()
+            .map(|text| ("pinned by the user".to_owned(), text));
         open.into_iter()
             .filter(|(_, items)| !items.is_empty())
             .map(|(what, items)| (what.to_owned(), list(items)))
+            .chain(pins)
             .collect()
     }
 }
@@ -119,6 +129,7 @@ impl ContextParts {
         };
         focus.validate().map_err(wrong)?;
         let (todos, background) = open;
+        let pins = Pins::default();
         Ok(Self {
             strategy,
             parts: Parts {
@@ -127,7 +138,11 @@ impl ContextParts {
                     .prep_timeout
                     .saturating_sub(MARGIN)
                     .max(context.prep_timeout / 2),
-                standing: Arc::new(Open { todos, background }),
+                standing: Arc::new(Open {
+                    todos,
+                    background,
+                    pins: Arc::clone(&pins),
+                }),
                 gauge: Arc::new(Gauge::new(counter_for)),
                 deferred: context.pair_summaries.then(|| Arc::new(Deferred::default())),
                 subgoals: Arc::default(),
@@ -146,6 +161,7 @@ impl ContextParts {
                 session: session.clone(),
             },
             is_restored: Arc::default(),
+            pins,
         })
     }
 
@@ -206,8 +222,12 @@ impl ContextParts {
         }
     }
 
-    /// Takes up what the conversation tells of an earlier process.
-    pub(crate) fn restore(&self, history: &[Arc<Message>]) {
+    /// Takes up what the conversation tells of an earlier process, and what is pinned.
+    pub(crate) async fn restore(&self, history: &[Arc<Message>]) {
+        if let Some(store) = &self.books.store {
+            let pins = windlass_service::pinned(&**store, &self.books.session).await;
+            *self.pins.lock().unwrap_or_else(PoisonError::into_inner) = pins;
+        }
         let mut is_restored = self.is_restored.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut *is_restored, true) {
             self.parts.focus.restore(history);

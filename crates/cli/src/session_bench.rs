@@ -219,7 +219,7 @@ impl Bench for SessionBench {
         if let Some(recorder) = &self.recorder {
             recorder.frame(&self.session, &offer.prefix, max_output);
         }
-        self.context.restore(&turn.history);
+        self.context.restore(&turn.history).await;
         let around = around(&settings, &self.context, &line.provider);
         Ok(Setup {
             provider: Arc::clone(&line.provider),

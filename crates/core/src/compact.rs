@@ -29,7 +29,7 @@ pub use self::evict::Evict;
 pub use self::extract::{Subgoals, extract};
 pub use self::fidelity::{Fidelity, fidelity};
 pub use self::focus::{CompleteFocus, Focus, FocusConfig, FocusState, StartFocus};
-pub use self::mask::Mask;
+pub use self::mask::{Mask, without_outputs};
 pub use self::pressure::Pressure;
 pub use self::sidequest::{Sidequest, SidequestTurns};
 pub use self::strategy::{InvalidStrategy, Parts, Strategy, validate};

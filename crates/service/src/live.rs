@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use windlass_api::{ClientError, Event, OnBusy, SessionEvent, SessionInfo, Submission};
-use windlass_core::compact::estimate_tokens;
+use windlass_core::compact::{estimate_tokens, fidelity};
 use windlass_core::context::trim;
 use windlass_core::event::{FailureKind, Waiting};
 use windlass_core::id::MessageId;
@@ -284,6 +284,28 @@ impl Live {
         self.history = kept;
         work.history = self.history.clone();
         self.sink.store(events, Durability::Process).await
+    }
+
+    /// Puts another version of a message in its place; the old one stays in the record.
+    pub(crate) async fn replace(&mut self, message: Message) -> Result<(), LogError> {
+        let before = estimate_tokens(&self.history);
+        let message = Arc::new(message);
+        let mut history = self.history.clone();
+        if let Some(slot) = history.iter_mut().find(|known| known.id == message.id) {
+            *slot = Arc::clone(&message);
+        }
+        let events = vec![
+            Event::Message { message },
+            Event::Session(SessionEvent::Compaction {
+                before,
+                after: estimate_tokens(&history),
+                history: history.iter().map(|message| message.id.clone()).collect(),
+                fidelity: Some(fidelity(&self.history, &history)),
+            }),
+        ];
+        self.sink.store(events, Durability::Disk).await?;
+        self.history = history;
+        Ok(())
     }
 
     /// Goes back, or forward again, to how the conversation stood after an entry.

@@ -1,7 +1,7 @@
 //! What a model is sent can be looked at, byte by byte, and every missed cache has its cause.
 
 use serde_json::json;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Reply, When, Wire};
 use windlass_testkit::{Output, WIRES, Workspace};
 
 use super::support::with_replies;
@@ -85,4 +85,77 @@ fn every_miss_has_a_cause() {
         lines[5].starts_with("2 of 4 requests missed the cache, which cost $0."),
         "{ledger}"
     );
+}
+
+/// CTX-16, CTX-15: a row can be dropped, after it is shown what that means, and read back; a pinned one goes into every summary.
+#[test]
+fn rows_are_dropped_and_pinned() {
+    let replies = [
+        Reply::text("a summary")
+            .when(When::new().no_tools(true))
+            .forever(),
+        Reply::call("bash", json!({"command": "seq 1 900"})).id("c1"),
+        Reply::text("first answer"),
+        Reply::text(&"second answer ".repeat(200)).forever(),
+    ];
+    let (sim, workspace) = with_replies(Wire::Chat, replies);
+    run(&workspace, &["exec", "first"]).assert_code(0);
+    let row = |text: &str| {
+        let shown = run(&workspace, &["context", "show"]);
+        let line = shown
+            .stdout
+            .lines()
+            .find(|line| line.contains(text))
+            .unwrap()
+            .to_owned();
+        line.split_whitespace().next().unwrap().to_owned()
+    };
+    let output = row("result bash");
+    let preview = run(
+        &workspace,
+        &["exec", "--continue", &format!("/context evict {output}")],
+    );
+    assert!(
+        preview.assert_code(0).stdout.contains("--yes does it"),
+        "{preview}"
+    );
+    run(&workspace, &["exec", "--continue", "second"]).assert_code(0);
+    let last = || String::from_utf8_lossy(&sim.requests().last().unwrap().raw).into_owned();
+    assert!(last().contains("899"), "nothing was done yet");
+    run(
+        &workspace,
+        &["exec", "--continue", &format!("/context evict {output} --yes")],
+    )
+    .assert_code(0);
+    run(&workspace, &["exec", "--continue", "third"]).assert_code(0);
+    assert!(!last().contains("899") && last().contains("recall"), "{}", last());
+    let pinned = row("model  first answer");
+    run(
+        &workspace,
+        &["exec", "--continue", &format!("/context pin {pinned}")],
+    )
+    .assert_code(0);
+    for prompt in ["fourth", "fifth", "sixth", "seventh"] {
+        run(&workspace, &["exec", "--continue", prompt]).assert_code(0);
+    }
+    run(&workspace, &["exec", "--continue", "/compact"]).assert_code(0);
+    run(&workspace, &["exec", "--continue", "eighth"]).assert_code(0);
+    assert!(
+        last().contains("pinned by the user") && last().contains("first answer"),
+        "{}",
+        last()
+    );
+    let wrong = run(&workspace, &["exec", "--continue", "/context evict 999"]);
+    wrong.assert_code(1).assert_says("there is no row 999");
+    let said = run(
+        &workspace,
+        &[
+            "exec",
+            "--continue",
+            &format!("/context evict {}", row("you    first")),
+        ],
+    );
+    said.assert_code(1)
+        .assert_says("what you and the model said stays");
+    sim.assert_valid();
 }

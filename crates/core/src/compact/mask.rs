@@ -108,6 +108,17 @@ pub(super) fn with_results(
     messages.collect()
 }
 
+/// A message with notes in place of its outputs; `None` when it has none that are worth one.
+pub fn without_outputs(message: &Message) -> Option<Message> {
+    let history = [Arc::new(message.clone())];
+    let places: HashSet<Place> = outputs(&history, 0..1).map(|(place, _)| place).collect();
+    if places.is_empty() {
+        return None;
+    }
+    let made = with_results(&history, &places, |_, result| note(result));
+    made.first().map(|made| (**made).clone())
+}
+
 /// What stands for an output. The details for people stay.
 pub(super) fn note(result: &ToolResult) -> ToolResult {
     let size = size(result);

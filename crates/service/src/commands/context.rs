@@ -2,13 +2,18 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
+use windlass_api::{Message, Part};
 use windlass_core::clock::Timestamp;
+use windlass_core::compact::{estimate_tokens, without_outputs};
 use windlass_core::context::prepare;
 use windlass_core::log::Frame;
-use windlass_core::provider::{Request, ToolChoice};
+use windlass_core::model::Model;
+use windlass_core::provider::{Layout, Request, SpanOf, ToolChoice};
 
 use super::{Desk, Outcome, Said, Stop, Words};
+use crate::pins::{pinned, pins_of};
 use crate::telling::{ago, dollars};
 use crate::workshop::TurnStart;
 use crate::xray::{Cause, ledger, rows};
@@ -17,15 +22,30 @@ use crate::xray::{Cause, ledger, rows};
 const SHOWN: usize = 60;
 
 pub(super) async fn context(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
-    words.check(1, &["--all"])?;
+    words.check(2, &["--all", "--yes"])?;
     match words.get(0) {
         None | Some("show") => show(desk, words.has("--all")).await,
         Some("ledger") => costs(desk).await,
+        Some("pin") => pin(desk, number(words)?).await,
+        Some("evict") => evict(desk, number(words)?, words.has("--yes")).await,
         Some(_) => Err(Stop::Usage),
     }
 }
 
-async fn show(desk: &mut Desk<'_>, all: bool) -> Outcome {
+/// The number of a row.
+fn number(words: &Words<'_>) -> Result<usize, Stop> {
+    let number = words.get(1).and_then(|word| word.parse::<usize>().ok());
+    number.filter(|number| *number > 0).ok_or(Stop::Usage)
+}
+
+/// The next request, as far as it is known, and what it is made with.
+struct Next {
+    layout: Layout,
+    messages: Vec<Arc<Message>>,
+    model: Model,
+}
+
+async fn next(desk: &mut Desk<'_>) -> Result<Next, Stop> {
     desk.wait_for_turn()?;
     let start = TurnStart {
         message: None,
@@ -48,10 +68,106 @@ async fn show(desk: &mut Desk<'_>, all: bool) -> Outcome {
             "this provider does not say what it sends".to_owned(),
         ));
     };
+    Ok(Next {
+        layout,
+        messages: request.messages,
+        model: setup.provider.model().clone(),
+    })
+}
+
+/// The message of a row of `/context`.
+fn at(next: &Next, number: usize) -> Result<Arc<Message>, Stop> {
+    let id = match next.layout.spans.get(number - 1).map(|span| &span.of) {
+        Some(SpanOf::Message(id)) => id,
+        Some(_) => {
+            let text = format!("row {number} is no message: it is in every request");
+            return Err(Stop::Failed(text));
+        }
+        None => {
+            let rows = next.layout.spans.len();
+            return Err(Stop::Failed(format!(
+                "there is no row {number}; /context has {rows}"
+            )));
+        }
+    };
+    let found = next.messages.iter().find(|message| message.id == *id);
+    found
+        .cloned()
+        .ok_or_else(|| Stop::Failed(format!("row {number} was made for this request alone")))
+}
+
+/// Has a message survive every compaction word for word.
+async fn pin(desk: &mut Desk<'_>, number: usize) -> Outcome {
+    let next = next(desk).await?;
+    let message = at(&next, number)?;
+    let texts = message.parts.iter().filter_map(|part| match part {
+        Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
+        Part::ToolResult(result) => Some(result.content.as_str()),
+        _ => None,
+    });
+    let text = texts.collect::<Vec<_>>().join("\n");
+    if text.is_empty() {
+        return Err(Stop::Failed(format!("row {number} has no text to keep")));
+    }
+    let characters = text.chars().count();
+    let session = desk.live.info.id.clone();
+    let mut pins = pinned(desk.store(), &session).await;
+    pins.push(text);
+    let value = serde_json::to_string(&pins).map_err(|error| Stop::Failed(error.to_string()))?;
+    let scope = pins_of(&session);
+    desk.store()
+        .set_preference(&scope, "pinned", Some(&value))
+        .await?;
+    Ok(Said::text(format!(
+        "Row {number} is pinned: its {characters} characters go word for word into every summary from the next turn on."
+    )))
+}
+
+/// Takes the outputs of a row out of the conversation; first only says what that would do.
+async fn evict(desk: &mut Desk<'_>, number: usize, is_sure: bool) -> Outcome {
+    let next = next(desk).await?;
+    let message = at(&next, number)?;
+    let Some(masked) = without_outputs(&message) else {
+        return Err(Stop::Failed(format!(
+            "row {number} has no output that is worth taking out; what you and the model said stays"
+        )));
+    };
+    let start = next
+        .layout
+        .spans
+        .get(number - 1)
+        .map_or(0, |span| span.range.start);
+    let behind = next.layout.body.len().saturating_sub(start) as u64 / 4;
+    let tokens = |message: &Message| estimate_tokens(&[Arc::new(message.clone())]);
+    let saved = tokens(&message).saturating_sub(tokens(&masked));
+    let again = next.model.price.map_or(String::new(), |price| {
+        #[allow(clippy::cast_precision_loss)]
+        let cost = (price.input - price.cache_read) * behind as f64 / 1_000_000.0;
+        format!(", {} once", dollars(cost))
+    });
+    let effect = format!(
+        "{saved} tokens less in every request; about {behind} tokens from there on leave the provider's cache{again}. The \
+         output can be read back with recall."
+    );
+    if !is_sure {
+        return Ok(Said::text(format!(
+            "Evicting row {number} would mean {effect}\n/context evict {number} --yes does it."
+        )));
+    }
+    desk.live.replace(masked).await?;
+    Ok(Said::text(format!("Evicted row {number}: {effect}")))
+}
+
+async fn show(desk: &mut Desk<'_>, all: bool) -> Outcome {
+    let Next {
+        layout,
+        messages,
+        model,
+    } = next(desk).await?;
+    let session = desk.live.info.id.clone();
     let exchanges = desk.store().exchanges(&session).await?;
     let now = desk.live.inner.clock.now();
-    let model = setup.provider.model();
-    let rows = rows(&layout, &request.messages, exchanges.last(), model.price, now);
+    let rows = rows(&layout, &messages, exchanges.last(), model.price, now);
     let tokens: u64 = rows.iter().map(|row| row.tokens).sum();
     let window = model.context_window;
     let share = match window {

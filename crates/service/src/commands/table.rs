@@ -87,9 +87,9 @@ pub(super) static COMMANDS: &[Command] = &[
     Command {
         name: "context",
         aliases: &[],
-        arguments: "[show [--all] | ledger]",
-        help: "Say what is in the next request, byte for byte, or why requests missed the provider's cache",
-        complete: Complete::Words(&["show", "ledger"]),
+        arguments: "[show [--all] | ledger | pin N | evict N [--yes]]",
+        help: "Say what is in the next request, byte for byte, or why requests missed the provider's cache; keep or drop a row",
+        complete: Complete::Words(&["show", "ledger", "pin", "evict"]),
         run: |desk, words| Box::pin(context::context(desk, words)),
     },
     Command {
