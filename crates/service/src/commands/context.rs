@@ -60,7 +60,7 @@ async fn next(desk: &mut Desk<'_>) -> Result<Next, Stop> {
         messages: prepare(&desk.live.history),
         tool_choice: ToolChoice::Auto,
         max_output: setup.max_output,
-        session: session,
+        session,
         cancel: Default::default(),
     };
     let Some(layout) = setup.provider.layout(&request) else {
