@@ -91,6 +91,11 @@ impl Sink {
         let _ = self.flush(Durability::Process).await;
     }
 
+    /// Whoever is asked from here on.
+    pub(crate) fn asks(&self, provider: &str, model: &str) {
+        self.lock().model = (provider.to_owned(), model.to_owned());
+    }
+
     /// Tells the end of a turn that could not be stored.
     pub(crate) fn tell_only(&self, event: Event) {
         let seq = self.lock().seq;

@@ -8,6 +8,7 @@ use tokio_util::task::TaskTracker;
 use windlass_core::clock::Clock;
 use windlass_core::compact::compact;
 use windlass_core::dispatch::Dispatch;
+use windlass_core::event::{Event, EventSink};
 use windlass_core::id::SessionId;
 use windlass_core::message::Message;
 use windlass_core::middleware::Shrink;
@@ -54,6 +55,16 @@ impl Work {
             self.setup.limits.context_prep_timeout,
         )
         .await?;
+        if let Some(usage) = smaller.usage {
+            let model = self.setup.provider.model();
+            self.sink.asks(self.setup.provider.name(), &model.id);
+            let used = Event::Usage {
+                usage,
+                cost_usd: model.price.map(|price| price.cost(&usage)),
+                cause: "summary".to_owned(),
+            };
+            self.sink.record(used).await.map_err(|error| error.to_string())?;
+        }
         Ok(smaller.history)
     }
 

@@ -78,10 +78,10 @@ async fn a_fork_begins_with_anothers_past() {
     assert_eq!(bed.store().entries(&session, 0, 1000).await.unwrap(), before);
 }
 
-/// SES-7: a summary on demand is stored, is what the next turn begins with, and is refused while the session is busy.
+/// SES-7, SES-8: a summary on demand is stored and booked, is what the next turn begins with, and is refused while the session is busy.
 #[tokio::test]
 async fn a_session_is_summarized_on_demand() {
-    let answers = (0..6).map(|number| Scene::text(&"long answer ".repeat(50 + number)));
+    let answers = (0..6).map(|number| Scene::text(&format!("answer {number} ").repeat(60)));
     let bed = Bed::new(answers.chain([Scene::text("it was about numbers"), Scene::text("after")]));
     let service = bed.service();
     let session = new_session(&service).await.id;
@@ -103,6 +103,11 @@ async fn a_session_is_summarized_on_demand() {
     service.close().await;
     let info = bed.store().get(&session).await.unwrap().unwrap();
     assert!(info.summary.is_some());
+    let spent = bed.store().spent(Some(&session), SpentBy::Cause).await.unwrap();
+    assert!(
+        spent.iter().any(|row| row.of == "summary" && row.calls == 1),
+        "{spent:?}"
+    );
     let again = bed.service();
     answer(&again, &session, "and now").await;
     let last = bed.provider.seen().last().unwrap().clone();
