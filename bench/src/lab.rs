@@ -18,6 +18,8 @@ pub(crate) struct Lab {
     folder: TempDir,
     /// Fewer and shorter runs.
     pub(crate) quick: bool,
+    /// Whether results are written down.
+    pub(crate) is_written: bool,
 }
 
 /// What the server saw.
@@ -52,6 +54,7 @@ impl Lab {
             own,
             folder,
             quick,
+            is_written: false,
         })
     }
 

@@ -103,7 +103,8 @@ fn main() -> ExitCode {
 
 /// Takes the figures and prints them; false when one misses its target.
 fn measure(options: &Options) -> Result<bool> {
-    let lab = Lab::new(options.windlass.clone(), options.quick)?;
+    let mut lab = Lab::new(options.windlass.clone(), options.quick)?;
+    lab.is_written = options.write;
     let mut figures = Vec::new();
     for group in Group::ALL {
         if options.only.is_empty() || options.only.contains(&group) {

@@ -1,5 +1,6 @@
 //! What preparing a request costs at the beginning of a conversation and deep in it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -17,7 +18,7 @@ use crate::parts;
 use crate::report::{Figure, Target};
 
 /// Where the conversation is looked at.
-const PLACES: [usize; 4] = [50, 500, 5_000, 20_000];
+const PLACES: [usize; 7] = [50, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
 
 pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
     let rounds = if lab.quick { 20 } else { 200 };
@@ -26,6 +27,10 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
         costs.push(cost(place, rounds)?);
     }
     let first = costs.first().copied().unwrap_or_default();
+    if lab.is_written {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("context.svg");
+        std::fs::write(path, plot(&costs))?;
+    }
     let figure = |(place, cost): (&usize, &f64)| Figure {
         name: format!("preparing a request at message {place} (floor: at message 50)"),
         agent: format!("{cost:.3} ms"),
@@ -38,7 +43,62 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
             Target::None
         },
     };
-    Ok(PLACES.iter().zip(&costs).skip(1).map(figure).collect())
+    let told = |place: &usize| [500, 5_000, 20_000].contains(place);
+    Ok(PLACES
+        .iter()
+        .zip(&costs)
+        .filter(|(place, _)| told(place))
+        .map(figure)
+        .collect())
+}
+
+/// The costs over the length of the conversation, as a picture.
+#[allow(clippy::cast_precision_loss)]
+fn plot(costs: &[f64]) -> String {
+    const WIDTH: f64 = 640.0;
+    const HEIGHT: f64 = 320.0;
+    const LEFT: f64 = 70.0;
+    const BOTTOM: f64 = 40.0;
+    let (longest, most) = (
+        PLACES.into_iter().max().unwrap_or(1) as f64,
+        costs.iter().copied().fold(0.1, f64::max) * 1.2,
+    );
+    let x = |place: usize| LEFT + (WIDTH - LEFT - 20.0) * place as f64 / longest;
+    let y = |cost: f64| (HEIGHT - BOTTOM) * (1.0 - cost / most) + 10.0;
+    let points: Vec<String> = PLACES
+        .iter()
+        .zip(costs)
+        .map(|(place, cost)| format!("{:.1},{:.1}", x(*place), y(*cost)))
+        .collect();
+    let mut text = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+        HEIGHT + 20.0
+    );
+    for cost in [0.0, most / 2.0, most] {
+        text.push_str(&format!(
+            "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{1:.1}\" y2=\"{1:.1}\" stroke=\"#cccccc\"/>\n<text x=\"{2}\" y=\"{1:.1}\" \
+             text-anchor=\"end\" fill=\"#333333\">{cost:.2} ms</text>\n",
+            WIDTH - 20.0,
+            y(cost),
+            LEFT - 6.0
+        ));
+    }
+    for place in [0, 5_000, 10_000, 20_000] {
+        text.push_str(&format!(
+            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\" fill=\"#333333\">{place}</text>\n",
+            x(place),
+            HEIGHT - BOTTOM + 28.0
+        ));
+    }
+    text.push_str(&format!(
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"#0b6bcb\" stroke-width=\"2\"/>\n<text x=\"{}\" y=\"{}\" \
+         text-anchor=\"middle\" fill=\"#333333\">preparing a request, by messages in the conversation</text>\n</svg>\n",
+        points.join(" "),
+        WIDTH / 2.0,
+        HEIGHT + 10.0
+    ));
+    text
 }
 
 /// Milliseconds from two new messages to the bytes of the next request: repair, counting and encoding.
