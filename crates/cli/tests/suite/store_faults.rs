@@ -54,7 +54,7 @@ fn a_full_disk_is_a_clear_error() {
     let (sim, workspace) = with_replies(Wire::Anthropic, replies);
     let script = r#"
         DATA="$WINDLASS_HOME/data"; mkdir -p "$DATA"
-        mount -t tmpfs -o size=900k tmpfs "$DATA" || exit 77
+        mount -t tmpfs -o size=3000k tmpfs "$DATA" || exit 77
         "$W" exec first 2>&1; echo "code $?"
         head -c 10000000 /dev/zero > "$DATA/filler" 2>/dev/null
         "$W" exec --continue second 2>&1; echo "code $?"
