@@ -204,6 +204,8 @@ pub async fn compact(
     };
     tell(deps, history, &smaller, report).await?;
     show(deps, format!("Compacting: {before}→{after} tokens"));
+    let saved = before.saturating_sub(after);
+    tracing::info!(tokens_before = before, tokens_after = after, saved, "compacted");
     Ok(smaller)
 }
 

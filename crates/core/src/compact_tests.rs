@@ -329,3 +329,61 @@ async fn a_long_turn_stays_below_the_window() {
     assert!(matches!(last, Some(Event::Final { .. })), "{last:?}");
     assert!((5..30).contains(&compactions), "{compactions}");
 }
+
+/// Remembers what is logged, field by field.
+#[derive(Clone, Default)]
+struct Logged(Arc<Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for Logged {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Fields(String);
+        impl tracing::field::Visit for Fields {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                self.0.push_str(&format!(" {field}={value:?}"));
+            }
+        }
+        let mut fields = Fields(event.metadata().level().to_string());
+        event.record(&mut fields);
+        self.0.lock().expect("logged").push(fields.0);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// CTX-13: a compaction is logged at level INFO, with its figures.
+#[tokio::test]
+async fn a_compaction_is_logged() {
+    let logged = Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    let mut history = exchange("one", 6, 2_000);
+    history.push(user("go on"));
+    let compactor = Strategy::Mask.compactor(Parts {
+        keep_recent: 3,
+        ..Parts::default()
+    });
+    let (report, _) = turn(&history, &overflowing(), compactor.as_deref(), &[]).await;
+    let (before, after) = (
+        report.context.compaction_last_before,
+        report.context.compaction_last_after,
+    );
+    let line = format!(
+        "INFO message=compacted tokens_before={before} tokens_after={after} saved={}",
+        before - after
+    );
+    let lines = logged.0.lock().expect("logged").clone();
+    assert!(lines.contains(&line), "{line}\n{lines:?}");
+}
