@@ -5,10 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::SystemClock;
-use windlass_core::compact::Compactor;
 use windlass_core::dispatch::Execution;
 use windlass_core::id::SessionId;
-use windlass_core::middleware::Middleware;
 use windlass_core::permission::{Asker, Granting, Mode, Policy};
 use windlass_core::provider::Provider;
 use windlass_core::run::IncompleteWork;
@@ -47,13 +45,6 @@ pub(crate) struct SessionBench {
     /// Keeps lasting answers, where somebody is asked.
     grants: Option<GrantFile>,
     recorder: Option<Arc<Recorder>>,
-}
-
-/// What is around the iterations of a turn.
-struct Around {
-    limits: Limits,
-    middleware: Vec<Arc<dyn Middleware>>,
-    compactor: Option<Arc<dyn Compactor>>,
 }
 
 /// CFG-2: what is read again before every turn.
@@ -220,19 +211,18 @@ impl Bench for SessionBench {
             recorder.frame(&self.session, &offer.prefix, max_output);
         }
         self.context.restore(&turn.history).await;
-        let around = around(&settings, &self.context, &line.provider);
         Ok(Setup {
             provider: Arc::clone(&line.provider),
             tools,
             prefix: offer.prefix,
-            limits: around.limits,
+            limits: limits(&settings),
             max_output,
             calls: CallSettings {
                 execution: offer.execution,
                 ..self.calls.clone()
             },
-            middleware: around.middleware,
-            compactor: around.compactor,
+            middleware: self.context.middleware(&line.provider),
+            compactor: self.context.compactor(),
             incomplete: Some(Arc::clone(&self.incomplete) as _),
             titles: self.titles.clone(),
             between: self.context.between(&line.provider),
@@ -325,15 +315,6 @@ fn tracker(settings: &Settings, ground: &Ground, purpose: &Purpose) -> Result<Op
         clock,
         limits,
     )))
-}
-
-/// What is around the iterations of a turn.
-fn around(settings: &Settings, context: &ContextParts, provider: &Arc<dyn Provider>) -> Around {
-    Around {
-        limits: limits(settings),
-        middleware: context.middleware(provider),
-        compactor: context.compactor(),
-    }
 }
 
 pub(crate) fn limits(settings: &Settings) -> Limits {

@@ -206,6 +206,8 @@ pub struct ToolOutput {
     pub failed: bool,
     /// Ends the turn with this as its final answer.
     pub ends_turn: Option<String>,
+    /// What the user should know about the call.
+    pub warning: Option<String>,
     /// Where the whole output is, when the tool kept it itself because the content is not all of it.
     pub kept: Option<Kept>,
 }

@@ -214,17 +214,11 @@ impl Live {
         let ready = self.work(&start).await;
         let titles = ready.as_ref().ok().and_then(|work| work.setup.titles.clone());
         title::make(&self.inner, &mut self.info, message, titles, &self.sink);
-        let work = match ready {
+        let mut work = match ready {
             Ok(work) => work,
             Err(why) => return self.end(not_ready(why)).await,
         };
-        let mut work = work;
-        for message in work.setup.notices.clone() {
-            let _ = self
-                .sink
-                .store(vec![Event::Warning { message }], Durability::Process)
-                .await;
-        }
+        self.warn(&work.setup.notices).await;
         if let Err(error) = self.trim(&mut work).await {
             return self.end(not_stored(&error.to_string())).await;
         }
@@ -243,6 +237,14 @@ impl Live {
         self.finish(report).await;
         if let Some(between) = between {
             between.turn_ended(&self.history);
+        }
+    }
+
+    /// Tells the user what a setup has to say. What cannot be recorded is not worth a turn.
+    async fn warn(&self, notices: &[String]) {
+        for message in notices.iter().cloned() {
+            let event = Event::Warning { message };
+            let _ = self.sink.store(vec![event], Durability::Process).await;
         }
     }
 
@@ -435,6 +437,7 @@ impl Live {
             Ok(work) => work,
             Err(why) => return self.end(not_ready(why)).await,
         };
+        self.warn(&work.setup.notices).await;
         let running = Running {
             cancel: work.cancel.clone(),
             steering: work.steering.clone(),

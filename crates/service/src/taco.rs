@@ -13,10 +13,7 @@ use windlass_api::{Message, Role, SessionId, Usage};
 use windlass_core::clock::Clock;
 use windlass_core::permission::{Decision, Policy};
 use windlass_core::provider::{Prefix, Provider, Request, ToolChoice};
-use windlass_core::tool::{
-    AnyTool, Outputs, Prepared, TOOL_OUTPUT, ToolContext, ToolError, ToolOutput, ToolSet, ToolSpec,
-    ToolTraits,
-};
+use windlass_core::tool::{Outputs, Prepared, TOOL_OUTPUT, ToolContext, ToolOutput, ToolSet, ToolSpec};
 
 /// What is compressed, and how far.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,18 +56,24 @@ pub type Booker = Arc<dyn Fn(&dyn Provider, Usage) + Send + Sync>;
 impl Taco {
     /// The same tools; long outputs of some are compressed.
     pub fn wrap(self: &Arc<Self>, tools: &ToolSet) -> ToolSet {
-        let mut wrapped = ToolSet::new();
-        for tool in tools.iter() {
-            if self.limits.tools.contains(&tool.spec().name) {
-                wrapped.insert(Arc::new(Compressed {
-                    tool: Arc::clone(tool),
-                    taco: Arc::clone(self),
-                }));
-            } else {
-                wrapped.insert(Arc::clone(tool));
-            }
+        let taco = Arc::clone(self);
+        tools.wrapped(move |spec, prepared| taco.around(spec, prepared))
+    }
+
+    /// The same call with its output made short. Not one that somebody is asked about, or of another tool.
+    fn around(self: &Arc<Self>, spec: &ToolSpec, prepared: Prepared) -> Prepared {
+        let is_meant = self.limits.tools.contains(&spec.name);
+        let proposal = prepared.proposal(&"".into(), &spec.name, &self.cwd);
+        if !is_meant || !matches!(self.policy.decide(&proposal, None), Decision::Allow) {
+            return prepared;
         }
-        wrapped
+        let (taco, name) = (Arc::clone(self), spec.name.clone());
+        prepared.around(move |inner, cx| {
+            Box::pin(async move {
+                let output = inner.run(cx.clone()).await?;
+                Ok(taco.shorten(&name, &cx, output).await)
+            })
+        })
     }
 
     /// The output as the model reads it.
@@ -137,40 +140,6 @@ impl Taco {
         (self.book)(&*self.provider, completion.usage);
         let text = Message::new(&self.session, Role::Assistant, completion.parts, now).text();
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-    }
-}
-
-struct Compressed {
-    tool: Arc<dyn AnyTool>,
-    taco: Arc<Taco>,
-}
-
-impl AnyTool for Compressed {
-    fn spec(&self) -> &ToolSpec {
-        self.tool.spec()
-    }
-
-    fn traits(&self) -> ToolTraits {
-        self.tool.traits()
-    }
-
-    fn definition(&self) -> Option<String> {
-        self.tool.definition()
-    }
-
-    fn prepare(self: Arc<Self>, arguments: &str) -> Result<Prepared, ToolError> {
-        let prepared = Arc::clone(&self.tool).prepare(arguments)?;
-        let name = self.tool.spec().name.clone();
-        let proposal = prepared.proposal(&"".into(), &name, &self.taco.cwd);
-        if !matches!(self.taco.policy.decide(&proposal, None), Decision::Allow) {
-            return Ok(prepared);
-        }
-        Ok(prepared.around(move |inner, cx| {
-            Box::pin(async move {
-                let output = inner.run(cx.clone()).await?;
-                Ok(self.taco.shorten(&name, &cx, output).await)
-            })
-        }))
     }
 }
 

@@ -7,7 +7,7 @@ use windlass_core::id::CallId;
 use windlass_core::permission::{Mode, Rules};
 use windlass_core::provider::ProviderErrorKind;
 use windlass_core::script::{Scene, ScriptedProvider};
-use windlass_core::tool::{Category, Person, Progress, Tool};
+use windlass_core::tool::{Category, Person, Progress, Tool, ToolError};
 
 use super::*;
 

@@ -35,7 +35,6 @@ use windlass_core::tool::ToolSet;
 
 use self::files::{Files, failed, listed};
 pub use self::tree::CheckpointLimits;
-use self::wrap::Tracked;
 use crate::declared::hex_digest;
 use crate::ground::Ground;
 
@@ -104,11 +103,8 @@ impl Tracker {
 
     /// The same tools; what they change is recorded.
     pub fn wrap(&self, tools: &ToolSet) -> ToolSet {
-        let mut wrapped = ToolSet::new();
-        for tool in tools.iter() {
-            wrapped.insert(Arc::new(Tracked::new(Arc::clone(tool), Arc::clone(&self.0))));
-        }
-        wrapped
+        let files = Arc::clone(&self.0);
+        tools.wrapped(move |spec, prepared| wrap::follow(&files, spec, prepared))
     }
 }
 

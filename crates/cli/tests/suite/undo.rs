@@ -215,3 +215,21 @@ fn a_killed_undo_is_finished() {
     }
     assert!(halves < 14, "every undo was cut in two");
 }
+
+/// SES-11: when what a call changes cannot be kept, the call works all the same, and the user is told.
+#[test]
+fn what_cannot_be_kept_is_told() {
+    let replies = [
+        Reply::call("bash", json!({"command": "echo x > a.txt"})),
+        Reply::text("done"),
+    ];
+    let (_sim, workspace) = with_replies(Wire::Chat, replies);
+    let data = workspace.home().join("data");
+    fs::create_dir_all(&data).unwrap();
+    fs::write(data.join("checkpoints"), "in the way").unwrap();
+    let output = run(&workspace, &["exec", "go"]);
+    output
+        .assert_code(0)
+        .assert_says("what `bash` changed cannot be undone");
+    assert_eq!(workspace.read("a.txt"), "x\n");
+}

@@ -194,6 +194,7 @@ fn settle_ok(call: &ToolCall, output: ToolOutput, took: Duration, retried: bool)
     };
     Settlement {
         ends_turn: output.ends_turn,
+        warning: output.warning,
         kept: output.kept,
         ..Settlement::new(result, took)
     }

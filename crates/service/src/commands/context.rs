@@ -40,6 +40,8 @@ fn number(words: &Words<'_>) -> Result<usize, Stop> {
 
 /// The next request, as far as it is known, and what it is made with.
 struct Next {
+    /// What the user should know, and the next turn would not say again.
+    notices: Vec<String>,
     layout: Layout,
     messages: Vec<Arc<Message>>,
     model: Model,
@@ -69,10 +71,17 @@ async fn next(desk: &mut Desk<'_>) -> Result<Next, Stop> {
         ));
     };
     Ok(Next {
+        notices: setup.notices,
         layout,
         messages: request.messages,
         model: setup.provider.model().clone(),
     })
+}
+
+/// What a command says, behind what the user should know.
+fn said(notices: &[String], text: &str) -> Outcome {
+    let notices: String = notices.iter().map(|notice| format!("{notice}\n")).collect();
+    Ok(Said::text(format!("{notices}{text}")))
 }
 
 /// The message of a row of `/context`.
@@ -118,9 +127,10 @@ async fn pin(desk: &mut Desk<'_>, number: usize) -> Outcome {
     desk.store()
         .set_preference(&scope, "pinned", Some(&value))
         .await?;
-    Ok(Said::text(format!(
+    let text = format!(
         "Row {number} is pinned: its {characters} characters go word for word into every summary from the next turn on."
-    )))
+    );
+    said(&next.notices, &text)
 }
 
 /// Takes the outputs of a row out of the conversation; first only says what that would do.
@@ -150,16 +160,17 @@ async fn evict(desk: &mut Desk<'_>, number: usize, is_sure: bool) -> Outcome {
          output can be read back with recall."
     );
     if !is_sure {
-        return Ok(Said::text(format!(
-            "Evicting row {number} would mean {effect}\n/context evict {number} --yes does it."
-        )));
+        let text =
+            format!("Evicting row {number} would mean {effect}\n/context evict {number} --yes does it.");
+        return said(&next.notices, &text);
     }
     desk.live.replace(masked).await?;
-    Ok(Said::text(format!("Evicted row {number}: {effect}")))
+    said(&next.notices, &format!("Evicted row {number}: {effect}"))
 }
 
 async fn show(desk: &mut Desk<'_>, all: bool) -> Outcome {
     let Next {
+        notices,
         layout,
         messages,
         model,
@@ -216,7 +227,7 @@ async fn show(desk: &mut Desk<'_>, all: bool) -> Outcome {
     if let Some(total) = total {
         let _ = write!(text, "sending it costs about {}", dollars(total));
     }
-    Ok(Said::text(text.trim_end()))
+    said(&notices, text.trim_end())
 }
 
 async fn costs(desk: &mut Desk<'_>) -> Outcome {

@@ -160,7 +160,7 @@ impl AnyTool for PastTool {
                     images: result.images,
                     failed: result.is_error,
                     ends_turn: self.past.answer.clone().filter(|_| ends),
-                    kept: None,
+                    ..ToolOutput::default()
                 })
             })
         }))

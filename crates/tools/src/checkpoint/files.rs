@@ -43,6 +43,8 @@ pub(super) struct State {
     pub(super) recorded: BTreeMap<Bytes, Option<Node>>,
     /// The number of this turn, once it has one.
     pub(super) turn: Option<u64>,
+    /// The number of the last turn that has one; not known until it was looked up.
+    last: Option<u64>,
     /// What the turn is about.
     pub(super) about: (Option<MessageId>, String),
     /// Whether a process before us left something open; looked at once.
@@ -203,7 +205,11 @@ impl Files {
         let tree = self.tree(&mut state)?;
         let journal = self.journal();
         if state.turn.is_none() {
-            let number = journal.read()?.last() + 1;
+            let last = match state.last {
+                Some(last) => last,
+                None => journal.read()?.last(),
+            };
+            let number = last + 1;
             let (message, prompt) = state.about.clone();
             journal.add(&Record::Turn {
                 number,
@@ -212,6 +218,7 @@ impl Files {
                 prompt,
             })?;
             state.turn = Some(number);
+            state.last = Some(number);
         }
         let paths = match scope {
             Scope::Paths(paths) => {
@@ -276,16 +283,8 @@ impl Files {
             }
         }
         // Back as it was at the scan before, and yet not as it was left.
-        for (path, node) in recorded {
-            let now = tree.look(&path)?;
-            if now != node {
-                changes.push(Change {
-                    path,
-                    before: node,
-                    after: now,
-                });
-            }
-        }
+        let left = recorded.into_iter().map(|(path, node)| Seen { path, node });
+        changes.extend(self.changes_at(tree, left.collect())?);
         changes.retain(|change| change.before != change.after);
         state.index = Some(after);
         Ok((changes, None))
@@ -336,9 +335,9 @@ impl Files {
         let tree = self.tree(&mut self.lock())?;
         let mut foreign = Vec::new();
         for change in changes.iter().filter(|change| change.uncovered().is_none()) {
-            let now = tree.look(&change.path)?;
+            let now = tree.glance(&change.path)?;
             if now != change.before && now != change.after {
-                foreign.push((change.path.clone(), now));
+                foreign.push((change.path.clone(), tree.look(&change.path)?));
             }
         }
         Ok(foreign)
@@ -483,7 +482,7 @@ fn with_missing_folders(tree: &Tree, paths: &[Bytes]) -> io::Result<Vec<Bytes>> 
         while let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             folder = parent;
             let folder = Bytes::of(folder);
-            if tree.parent(&folder).is_err() || tree.look(&folder)?.is_none() {
+            if tree.parent(&folder).is_err() || tree.glance(&folder)?.is_none() {
                 missing.push(folder);
             } else {
                 break;

@@ -38,7 +38,7 @@ pub(super) fn restore(tree: &Tree, contents: &Contents, changes: &[Change]) -> i
             outcome.left.push(format!("{}: {}", change.path, why.reason()));
             continue;
         }
-        let now = tree.look(&change.path)?;
+        let now = tree.glance(&change.path)?;
         let began = now.is_none() && needs_room(change);
         if now == change.after {
             outcome.done.push(change.clone());

@@ -20,7 +20,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::index::{Entry, Folder, Index, Stat};
 use super::node::{Bytes, Digest, Node, Skip};
-use super::tree::{Tree, link, skipped, stat};
+use super::tree::{Keep, Tree, link, skipped, stat};
 
 const THREADS: usize = 4;
 /// A change this close before our look may be followed by another one with the same stamp, in nanoseconds.
@@ -253,8 +253,11 @@ impl Work<'_> {
                 if !self.spend(job, stat.size.saturating_sub(known.map_or(0, |(_, size)| size))) {
                     return Ok(Some((*stat, skipped(Skip::Full, stat))));
                 }
-                self.tree
-                    .read(folder, os_name, known.map(|(digest, _): (&Digest, u64)| digest))
+                self.tree.read(
+                    folder,
+                    os_name,
+                    Keep::Unless(known.map(|(digest, _): (&Digest, u64)| digest)),
+                )
             }
             _ => Ok(Some((*stat, skipped(Skip::Special, stat)))),
         }

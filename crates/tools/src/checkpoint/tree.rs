@@ -43,6 +43,15 @@ impl Default for CheckpointLimits {
     }
 }
 
+/// Which contents are kept when they are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Keep<'a> {
+    /// Any but this, which is kept already.
+    Unless(Option<&'a Digest>),
+    /// None.
+    Nothing,
+}
+
 /// A workspace.
 #[derive(Debug)]
 pub(super) struct Tree {
@@ -117,6 +126,15 @@ impl Tree {
 
     /// What is at a path now; its content is kept.
     pub(super) fn look(&self, path: &Bytes) -> io::Result<Option<Node>> {
+        self.seen(path, Keep::Unless(None))
+    }
+
+    /// What is at a path now, to compare it with something.
+    pub(super) fn glance(&self, path: &Bytes) -> io::Result<Option<Node>> {
+        self.seen(path, Keep::Nothing)
+    }
+
+    fn seen(&self, path: &Bytes, keep: Keep<'_>) -> io::Result<Option<Node>> {
         let (folder, name) = match self.parent(path) {
             Ok(found) => found,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
@@ -134,19 +152,19 @@ impl Tree {
             }),
             FileType::Symlink => link(&folder, name)?,
             FileType::RegularFile => {
-                let read = self.read(folder.as_fd(), name, None)?;
+                let read = self.read(folder.as_fd(), name, keep)?;
                 read.map(|(_, node)| node)
             }
             _ => Some(skipped(Skip::Special, &stat)),
         })
     }
 
-    /// Reads a file and keeps its content, unless it is what is `known`. `None` when it is gone.
+    /// Reads a file, and keeps its content as `keep` says. `None` when it is gone.
     pub(super) fn read(
         &self,
         folder: BorrowedFd<'_>,
         name: &OsStr,
-        known: Option<&Digest>,
+        keep: Keep<'_>,
     ) -> io::Result<Option<(Stat, Node)>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
@@ -173,7 +191,11 @@ impl Tree {
             after.ctime = 0;
         }
         let digest = Digest::of(&content);
-        if known != Some(&digest) {
+        let is_kept = match keep {
+            Keep::Unless(known) => known == Some(&digest),
+            Keep::Nothing => true,
+        };
+        if !is_kept {
             self.packs.keep(digest, &content)?;
         }
         let node = Node::File {
