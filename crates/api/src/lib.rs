@@ -4,7 +4,8 @@
 //! data of `windlass-core` through it. It submits an input through a [`Client`] and reads
 //! [`Envelope`]s until a terminal one; it never sees a session's insides, a provider or a tool.
 //!
-//! What a person types after a slash goes through [`Commands`] and never reaches a model by itself.
+//! What a person types after a slash goes through [`Commands`] and never reaches a model by itself. [`Records`] and
+//! [`Presence`] are for looking: what is kept, how a session stands, what a turn waits for.
 //!
 //! The types to know: [`Client`], [`Submission`], [`EventStream`], [`Envelope`], [`Commands`], [`ClientError`].
 //!
@@ -12,6 +13,8 @@
 //! turn but through its session id.
 
 mod command;
+mod connection;
+mod record;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -23,15 +26,20 @@ use futures_util::stream::BoxStream;
 pub use self::command::{
     CommandInfo, CommandLine, CommandReply, CommandSource, Commands, Follow, command_line,
 };
+pub use self::connection::{Connections, Offer};
+pub use self::record::{Find, Overview, Presence, Records, Wait, WaitOn};
+pub use windlass_core::checkpoint::{Changed, Checkpoint, FileChange};
+pub use windlass_core::clock::Timestamp;
 pub use windlass_core::event::{
     DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, SessionEvent, StepStatus, Waiting,
 };
 pub use windlass_core::id::{CallId, MessageId, SessionId};
-pub use windlass_core::log::{Label, SessionInfo, SessionKey};
-pub use windlass_core::message::{FinishReason, Message, Part, Role};
+pub use windlass_core::log::{Entry, Label, SessionInfo, SessionKey, Standing};
+pub use windlass_core::message::{Binary, FinishReason, Message, Part, Role};
 pub use windlass_core::model::Usage;
 pub use windlass_core::permission::Answer;
 pub use windlass_core::provider::ProviderErrorKind;
+pub use windlass_core::tool::Category;
 
 /// What a user wants done.
 #[derive(Debug, Clone, PartialEq)]
@@ -137,6 +145,11 @@ pub trait Client: Send + Sync {
     /// When the session is busy or there is none.
     async fn summarize(&self, session: &SessionId) -> Result<EventStream, ClientError>;
 }
+
+/// Everything that runs sessions offers a front end.
+pub trait Backend: Client + Commands + Records + Presence {}
+
+impl<T: Client + Commands + Records + Presence> Backend for T {}
 
 /// What a person says to a [`Waiting::PermissionRequest`] or an [`Waiting::Question`].
 #[derive(Debug, Clone, PartialEq, Eq)]

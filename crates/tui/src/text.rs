@@ -1,0 +1,215 @@
+//! Text on a terminal: foreign text made harmless, and text measured and broken by the columns it takes.
+
+use ratatui::text::{Line, Span};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// How many columns a tab takes at most.
+const TAB: &str = "    ";
+
+/// The text without control characters and escape sequences; line breaks and tabs stay.
+pub fn plain(text: &str) -> String {
+    // Most text has none, and then this is one pass and one copy.
+    if !text.chars().any(is_unwanted) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\u{1b}' => skip_escape(&mut letters),
+            '\r' if letters.peek() == Some(&'\n') => {}
+            letter if is_unwanted(letter) => {}
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+fn is_unwanted(letter: char) -> bool {
+    // Bidirectional overrides can make a command read as another one.
+    let reorders = matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    (letter.is_control() && letter != '\n' && letter != '\t') || reorders
+}
+
+/// Skips what follows an escape character: a control sequence, a string up to its end, or one letter.
+fn skip_escape(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match letters.next() {
+        Some('[') => {
+            let _ = letters
+                .by_ref()
+                .find(|letter| ('\u{40}'..='\u{7e}').contains(letter));
+        }
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            while let Some(letter) = letters.next() {
+                let ends = letter == '\u{7}'
+                    || letter == '\u{9c}'
+                    || (letter == '\u{1b}' && letters.next_if_eq(&'\\').is_some());
+                if ends {
+                    break;
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Foreign text for one line of a screen: made harmless, without line breaks and tabs.
+pub fn one_line(text: &str) -> String {
+    plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// How many columns a text takes. It must be [`plain`] and have no line break.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text cut to so many columns, with a sign where something is missing.
+pub fn cut(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut used = 1;
+    for grapheme in text.graphemes(true) {
+        used += width(grapheme);
+        if used > columns {
+            break;
+        }
+        out.push_str(grapheme);
+    }
+    if columns > 0 {
+        out.push('…');
+    }
+    out
+}
+
+/// Breaks a styled line into lines of at most so many columns, between words where it can. `indent` begins every line but
+/// the first. A word that is wider than a line is broken between letters as people see them.
+pub(crate) fn wrap(line: &Line<'_>, columns: usize, indent: &str) -> Vec<Line<'static>> {
+    let columns = columns.max(1);
+    let mut wrapping = Wrapping {
+        columns,
+        indent: if width(indent) < columns { indent } else { "" },
+        done: Vec::new(),
+        line: Vec::new(),
+        used: 0,
+    };
+    for span in &line.spans {
+        for word in span.content.replace('\t', TAB).split_word_bounds() {
+            wrapping.put(word, span.style);
+        }
+    }
+    wrapping.finish(line.style)
+}
+
+struct Wrapping<'a> {
+    columns: usize,
+    indent: &'a str,
+    done: Vec<Vec<Span<'static>>>,
+    line: Vec<Span<'static>>,
+    used: usize,
+}
+
+impl Wrapping<'_> {
+    fn put(&mut self, word: &str, style: ratatui::style::Style) {
+        let wide = width(word);
+        if self.used + wide <= self.columns {
+            return self.push(word, wide, style);
+        }
+        if word.trim().is_empty() {
+            // White space at the end of a line is not carried over.
+            return self.next();
+        }
+        if wide <= self.columns - width(self.indent) {
+            self.next();
+            return self.push(word, wide, style);
+        }
+        for grapheme in word.graphemes(true) {
+            let wide = width(grapheme);
+            if self.used + wide > self.columns {
+                self.next();
+            }
+            self.push(grapheme, wide, style);
+        }
+    }
+
+    fn push(&mut self, text: &str, wide: usize, style: ratatui::style::Style) {
+        self.used += wide;
+        match self.line.last_mut() {
+            Some(last) if last.style == style => last.content.to_mut().push_str(text),
+            _ => self.line.push(Span::styled(text.to_owned(), style)),
+        }
+    }
+
+    fn next(&mut self) {
+        self.done.push(std::mem::take(&mut self.line));
+        self.used = 0;
+        if !self.indent.is_empty() {
+            self.used = width(self.indent);
+            self.line.push(Span::raw(self.indent.to_owned()));
+        }
+    }
+
+    fn finish(mut self, style: ratatui::style::Style) -> Vec<Line<'static>> {
+        self.done.push(self.line);
+        let line = |spans| Line::from(spans).style(style);
+        self.done.into_iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SAFE-7: foreign text is stripped of control sequences before it reaches a terminal.
+    #[test]
+    fn control_sequences_are_removed() {
+        let cases = [
+            ("plain text\n\twith tabs", "plain text\n\twith tabs"),
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("\u{1b}]0;title\u{7}after", "after"),
+            ("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
+            ("\u{1b}P+q544e\u{1b}\\x", "x"),
+            ("a\rb\r\nc", "ab\nc"),
+            (
+                "bell\u{7} back\u{8} null\u{0} del\u{7f} c1\u{9b}31m",
+                "bell back null del c131m",
+            ),
+            ("rm \u{202e}txt.exe", "rm txt.exe"),
+            ("cut off \u{1b}[", "cut off "),
+            ("cut off \u{1b}]0;never ends", "cut off "),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(plain(text), expected, "{text:?}");
+        }
+    }
+    fn texts(lines: &[Line<'_>]) -> Vec<String> {
+        lines.iter().map(ToString::to_string).collect()
+    }
+
+    /// UI-2: text is broken by columns: wide letters take two, joined emoji stay whole, long words are broken.
+    #[test]
+    fn lines_are_broken_by_columns() {
+        let cases = [
+            ("one two three", 8, vec!["one two ", "  three"]),
+            ("日本語の文", 6, vec!["日本語", "  の文"]),
+            ("abcdefghij", 4, vec!["abcd", "  ef", "  gh", "  ij"]),
+            ("", 4, vec![""]),
+            ("👩‍👩‍👧x", 2, vec!["👩‍👩‍👧", "x"]),
+        ];
+        for (text, columns, expected) in cases {
+            let wrapped = wrap(&Line::raw(text), columns, "  ");
+            assert_eq!(texts(&wrapped), expected, "{text:?}");
+        }
+    }
+
+    /// UI-2: what does not fit is cut by columns, and that is seen.
+    #[test]
+    fn texts_are_cut_by_columns() {
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("abcd", 3), "ab…");
+        assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!(cut("abc", 0), "");
+    }
+}
