@@ -1,16 +1,31 @@
 //! The terminal front end: the conversation in the terminal's own scrollback, a live area below it.
 //!
-//! It sees a [`windlass_api::Backend`] and nothing behind it. One loop takes one kind of event; components have
-//! `handle` and `render` and know nothing of each other; a painter writes only what changed.
+//! It sees a [`windlass_api::Backend`] and nothing behind it. One loop ([`run`]) takes one kind of event at a time; the app turns
+//! keys and events into pictures and knows no terminal; a painter writes only what changed.
 //!
-//! Deliberately absent: files, processes, the environment and the clock. What the terminal's machine has to offer comes
+//! The types to know: [`Start`], [`Looks`], [`Desktop`], [`Ended`].
+//!
+//! Deliberately absent: files, processes, the environment and the clock. What the person's machine has to offer comes
 //! through the [`Desktop`] port.
 
+mod app;
+mod asking;
 mod composer;
+mod desktop;
+mod diff;
+mod keys;
 mod markdown;
+mod menu;
+mod overlay;
 mod paint;
+mod run;
+mod status;
 pub mod text;
 mod theme;
+mod transcript;
 mod tty;
 
+pub use self::desktop::{Desktop, Image};
+pub use self::keys::{Action, Chord, KeyError, Keys};
+pub use self::run::{Ended, Looks, Start, TuiError, Why, run};
 pub use self::theme::{Palette, Theme};

@@ -14,6 +14,7 @@ mod session;
 mod timeouts;
 mod tools;
 mod top;
+mod tui;
 
 use super::kind::{Kind, NO_SECRETS};
 use super::value::quote;
@@ -57,6 +58,7 @@ pub(crate) static SECTIONS: &[&Section] = &[
     &security::SECTION,
     &session::SECTION,
     &checkpoints::SECTION,
+    &tui::SECTION,
     &providers::SECTION,
     &models::SECTION,
 ];

@@ -27,6 +27,21 @@ pub(crate) struct AgentSettings {
     pub(crate) max_output_tokens: Option<u64>,
     /// How its sessions are begun.
     pub(crate) session: SessionSettings,
+    /// How it looks in a terminal.
+    pub(crate) screen: ScreenSettings,
+}
+
+/// UI-2: how the terminal UI looks and feels.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ScreenSettings {
+    /// The palette by name; what was chosen last when `None`.
+    pub(crate) theme: Option<String>,
+    /// Whether it begins on the whole screen.
+    pub(crate) full_screen: bool,
+    /// Whether vim's keys are used; what was chosen last when `None`.
+    pub(crate) vim: Option<bool>,
+    /// Keys by the name of their action.
+    pub(crate) keys: BTreeMap<String, String>,
 }
 
 /// How tools run.

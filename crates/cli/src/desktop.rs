@@ -1,0 +1,287 @@
+//! What the person's machine offers the terminal UI: files to mention, images, an editor, and a memory.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::process::Command;
+use windlass_core::log::Preferences;
+use windlass_tui::{Desktop, Image};
+
+use crate::environment;
+
+/// How many files are offered at most.
+const MAX_FILES: usize = 50_000;
+/// The largest image that goes with a message.
+const MAX_IMAGE: u64 = 10 << 20;
+/// How many inputs are remembered.
+const MAX_HISTORY: usize = 1_000;
+/// The largest history that is read; a longer one is begun anew with its end.
+const MAX_HISTORY_BYTES: u64 = 4 << 20;
+/// The longest input that is remembered.
+const MAX_REMEMBERED: usize = 10_000;
+/// How long a program that reads the clipboard may take.
+const CLIPBOARD_LIMIT: Duration = Duration::from_secs(5);
+
+/// Programs that print the image of the clipboard, where they are there.
+const CLIPBOARDS: &[&[&str]] = &[
+    &["wl-paste", "--type", "image/png"],
+    &["xclip", "-selection", "clipboard", "-target", "image/png", "-out"],
+    &["pngpaste", "-"],
+];
+
+/// The name that choices of the terminal UI are kept under.
+const SCOPE: &str = "tui";
+
+/// This machine.
+pub(crate) struct Machine {
+    history: PathBuf,
+    preferences: Arc<dyn Preferences>,
+}
+
+impl Machine {
+    pub(crate) fn new(data: &Path, preferences: Arc<dyn Preferences>) -> Self {
+        Self {
+            history: data.join("history.jsonl"),
+            preferences,
+        }
+    }
+
+    /// What was sent before, the oldest first. What cannot be read is no reason not to start.
+    pub(crate) fn history(&self) -> Vec<String> {
+        let size = std::fs::metadata(&self.history).map_or(0, |metadata| metadata.len());
+        if size == 0 || size > 4 * MAX_HISTORY_BYTES {
+            return Vec::new();
+        }
+        let text = std::fs::read_to_string(&self.history).unwrap_or_default();
+        let all: Vec<String> = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        let skip = all.len().saturating_sub(MAX_HISTORY);
+        let kept: Vec<String> = all.into_iter().skip(skip).collect();
+        if size > MAX_HISTORY_BYTES || skip > MAX_HISTORY {
+            self.rewrite(&kept);
+        }
+        kept
+    }
+
+    /// Keeps the end of a history that has become long.
+    fn rewrite(&self, kept: &[String]) {
+        let folder = self.history.parent().unwrap_or(Path::new("."));
+        let Ok(mut file) = tempfile::NamedTempFile::new_in(folder) else {
+            return;
+        };
+        let lines = kept.iter().filter_map(|said| serde_json::to_string(said).ok());
+        let text: String = lines.map(|line| line + "\n").collect();
+        if file.write_all(text.as_bytes()).is_ok() {
+            let _ = file.persist(&self.history);
+        }
+    }
+
+    /// What was chosen last.
+    pub(crate) async fn chosen(&self, name: &str) -> Option<String> {
+        self.preferences.preference(SCOPE, name).await.ok().flatten()
+    }
+}
+
+#[async_trait]
+impl Desktop for Machine {
+    async fn files(&self, place: &str) -> Vec<String> {
+        let root = PathBuf::from(place);
+        let walk = move || {
+            let files = ignore::WalkBuilder::new(&root).hidden(true).build();
+            let mut names: Vec<String> = files
+                .filter_map(Result::ok)
+                .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+                .take(MAX_FILES)
+                .filter_map(|entry| Some(entry.path().strip_prefix(&root).ok()?.display().to_string()))
+                .collect();
+            names.sort();
+            names
+        };
+        tokio::task::spawn_blocking(walk).await.unwrap_or_default()
+    }
+
+    async fn image(&self, path: &str) -> Option<Image> {
+        let path = match (path.strip_prefix("~/"), environment::var("HOME")) {
+            (Some(rest), Some(home)) => Path::new(&home).join(rest),
+            _ => PathBuf::from(path),
+        };
+        let metadata = tokio::fs::metadata(&path).await.ok()?;
+        if !metadata.is_file() || metadata.len() > MAX_IMAGE {
+            return None;
+        }
+        let data = tokio::fs::read(&path).await.ok()?;
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        Some(Image {
+            media_type: media_type(&data)?.to_owned(),
+            name,
+            data,
+        })
+    }
+
+    async fn clipboard_image(&self) -> Result<Image, String> {
+        for words in CLIPBOARDS {
+            let Some((program, arguments)) = words.split_first() else {
+                continue;
+            };
+            let mut command = Command::new(program);
+            command
+                .args(arguments)
+                .stdin(Stdio::null())
+                .stderr(Stdio::null())
+                .kill_on_drop(true);
+            let output = match tokio::time::timeout(CLIPBOARD_LIMIT, command.output()).await {
+                Ok(Ok(output)) if output.status.success() => output,
+                _ => continue,
+            };
+            let data = output.stdout;
+            if let Some(media_type) = media_type(&data)
+                && data.len() as u64 <= MAX_IMAGE
+            {
+                return Ok(Image {
+                    name: "clipboard".to_owned(),
+                    media_type: media_type.to_owned(),
+                    data,
+                });
+            }
+        }
+        Err(
+            "There is no image in the clipboard, or no program to read it with: install wl-clipboard or xclip, \
+             or drop an image file on the terminal."
+                .to_owned(),
+        )
+    }
+
+    async fn edit(&self, text: &str) -> Result<String, String> {
+        let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
+        let file = tempfile::Builder::new()
+            .prefix("windlass-")
+            .suffix(".md")
+            .tempfile()
+            .map_err(|error| failed("no file for the editor", error))?;
+        std::fs::write(file.path(), text).map_err(|error| failed("no file for the editor", error))?;
+        let editor = environment::var("VISUAL").or_else(|| environment::var("EDITOR"));
+        let editor = editor.unwrap_or_else(|| "vi".to_owned());
+        // An editor may come with arguments, as in `code --wait`; a shell knows how to read that.
+        let status = Command::new("/bin/sh")
+            .args(["-c", &format!("{editor} \"$1\""), "sh"])
+            .arg(file.path())
+            .status()
+            .await
+            .map_err(|error| failed(&editor, error))?;
+        if !status.success() {
+            return Err(format!(
+                "the editor `{editor}` failed ({status}): what was written stays as it was; set VISUAL or EDITOR to another one"
+            ));
+        }
+        std::fs::read_to_string(file.path()).map_err(|error| failed("what the editor wrote", error))
+    }
+
+    fn remember(&self, said: &str) {
+        if said.len() > MAX_REMEMBERED {
+            return;
+        }
+        let Ok(line) = serde_json::to_string(said) else {
+            return;
+        };
+        let path = self.history.clone();
+        // Nobody waits for it, and a history that cannot be kept is no reason to stop.
+        std::thread::spawn(move || {
+            let file = std::fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .open(&path);
+            if let Ok(mut file) = file {
+                let _ = file.write_all(format!("{line}\n").as_bytes());
+            }
+        });
+    }
+
+    fn choose(&self, name: &str, value: &str) {
+        let preferences = Arc::clone(&self.preferences);
+        let (name, value) = (name.to_owned(), value.to_owned());
+        tokio::spawn(async move { preferences.set_preference(SCOPE, &name, Some(&value)).await });
+    }
+}
+
+/// What kind of image this is, by its first bytes.
+fn media_type(data: &[u8]) -> Option<&'static str> {
+    match data {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_store::SqliteStore;
+
+    use super::*;
+
+    fn machine(folder: &Path) -> Machine {
+        let store = SqliteStore::open(&folder.join("test.db")).unwrap();
+        Machine::new(folder, Arc::new(store))
+    }
+
+    /// UI-2: what was sent is remembered for later sessions, for this user alone.
+    #[tokio::test]
+    async fn what_was_sent_is_remembered() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let machine = machine(folder.path());
+        assert_eq!(machine.history(), Vec::<String>::new());
+        machine.remember("first\nsecond line");
+        let found = || machine.history() == ["first\nsecond line"];
+        assert!(windlass_testkit::eventually(Duration::from_secs(10), found));
+        let mode = std::fs::metadata(folder.path().join("history.jsonl")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        machine.remember(&"x".repeat(MAX_REMEMBERED + 1));
+        machine.choose("theme", "dark");
+        for _ in 0..1_000 {
+            if machine.chosen("theme").await.is_some() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(machine.chosen("theme").await.as_deref(), Some("dark"));
+    }
+
+    /// UI-2: only what is an image counts as one, whatever it is called.
+    #[tokio::test]
+    async fn images_are_known_by_their_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = machine(folder.path());
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(path("real.png"), [0x89, b'P', b'N', b'G', 1, 2]).unwrap();
+        std::fs::write(path("fake.png"), "text").unwrap();
+        let image = machine.image(&path("real.png")).await.unwrap();
+        assert_eq!((image.name.as_str(), image.media_type.as_str()), ("real.png", "image/png"));
+        assert_eq!(machine.image(&path("fake.png")).await, None);
+        assert_eq!(machine.image(&path("none.png")).await, None);
+    }
+
+    /// UI-2: the files of a folder are offered, those that version control ignores are not.
+    #[tokio::test]
+    async fn ignored_files_are_not_offered() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = machine(folder.path());
+        let root = folder.path().join("project");
+        std::fs::create_dir_all(root.join("src")).unwrap();
+        std::fs::create_dir_all(root.join(".git")).unwrap();
+        for name in ["src/main.rs", "notes.txt", "big.log", ".gitignore"] {
+            std::fs::write(root.join(name), "*.log\n").unwrap();
+        }
+        let files = machine.files(&root.display().to_string()).await;
+        assert_eq!(files, ["notes.txt", "src/main.rs"]);
+    }
+}

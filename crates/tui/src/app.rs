@@ -1,0 +1,407 @@
+//! What the terminal shows and does, without the terminal: keys and events in, pictures and effects out.
+//!
+//! Nothing here waits. What takes time runs as a job ([`jobs`]) and comes back as [`Done`]; what only the terminal can do is
+//! an [`Effect`].
+
+mod answers;
+mod commands;
+mod frame;
+mod input;
+mod jobs;
+#[cfg(test)]
+mod stage;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use windlass_api::{
+    Backend, CommandInfo, Connections, Envelope, Event, Message, MessageId, SessionInfo, Wait, Waiting,
+};
+use windlass_core::clock::Clock;
+
+pub(crate) use self::frame::Frame;
+pub(crate) use self::jobs::{Done, Jobs};
+use crate::asking::Asking;
+use crate::composer::{Composer, Draft};
+use crate::desktop::Desktop;
+use crate::keys::Keys;
+use crate::menu::Menu;
+use crate::overlay::Overlay;
+use crate::status::Status;
+use crate::theme::{Theme, Tone};
+use crate::transcript::{Look, Transcript};
+
+/// After how long without news the reason is told.
+const QUIET_MS: u64 = 10_000;
+
+/// Whoever the app talks to.
+#[derive(Clone)]
+pub(crate) struct Ports {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) connections: Arc<dyn Connections>,
+    pub(crate) desktop: Arc<dyn Desktop>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// What only the terminal, or the loop around the app, can do.
+pub(crate) enum Effect {
+    /// Listens to this session from this number on, and to no other.
+    Listen { session: SessionInfo, after: u64 },
+    /// Goes to the shell for a while.
+    Suspend,
+    /// Lets the person's editor have the terminal, for what is written.
+    Edit(Box<Draft>),
+    /// Puts a text into the clipboard.
+    Copy(String),
+    /// Draws everything again.
+    Redraw,
+    /// Calls the person's attention.
+    Bell,
+    /// Ends.
+    Leave,
+}
+
+/// The session that is worked in.
+pub(crate) struct Talk {
+    pub(crate) info: SessionInfo,
+    /// The number of the last entry that was heard.
+    pub(crate) seq: u64,
+    pub(crate) is_busy: bool,
+    /// Whether its events come.
+    is_heard: bool,
+    /// Since when a turn runs.
+    since_ms: u64,
+    /// When something was heard last.
+    heard_ms: u64,
+    /// What is going on, in the turn's own words.
+    doing: String,
+    /// What the turn waits for, once it has been waiting for long.
+    waits: Vec<Wait>,
+    asked_why_ms: u64,
+    queue: Vec<Arc<Message>>,
+    /// Said to the running turn, and not yet heard by it.
+    steers: Vec<String>,
+}
+
+/// How it is shown.
+pub(crate) struct View {
+    pub(crate) size: (u16, u16),
+    pub(crate) theme: Theme,
+    /// Whether the conversation has the whole screen.
+    pub(crate) is_full: bool,
+    /// How many rows the end of the conversation is below the screen.
+    scroll: usize,
+    unfolded: bool,
+    is_focused: bool,
+    /// A word for whoever presses something twice.
+    hint: Option<String>,
+    /// Whether older entries are being read, and whether there are none.
+    is_reading_older: bool,
+    is_at_begin: bool,
+}
+
+/// When keys were pressed that mean something when pressed twice.
+#[derive(Default)]
+struct Presses {
+    key_ms: u64,
+    escape_ms: Option<u64>,
+    cancel_ms: Option<u64>,
+}
+
+/// The app.
+pub(crate) struct App {
+    pub(crate) talk: Talk,
+    pub(crate) view: View,
+    ports: Ports,
+    jobs: Jobs,
+    transcript: Transcript,
+    composer: Composer,
+    menu: Option<Menu>,
+    overlay: Option<Box<dyn Overlay>>,
+    asks: VecDeque<Asking>,
+    status: Status,
+    known: Known,
+    rest: Rest,
+}
+
+/// What was found out once and is used again.
+#[derive(Default)]
+struct Known {
+    commands: Vec<CommandInfo>,
+    files: Option<Vec<String>>,
+    is_reading_files: bool,
+    /// The text for which no list is wanted.
+    closed_menu: Option<String>,
+}
+
+/// The little things.
+struct Rest {
+    keys: Keys,
+    presses: Presses,
+    effects: Vec<Effect>,
+    is_dirty: bool,
+    spins: usize,
+}
+
+impl App {
+    /// An app for a session.
+    pub(crate) fn new(ports: Ports, jobs: Jobs, info: SessionInfo, view: View, keys: Keys, composer: Composer) -> Self {
+        let now = millis(&ports);
+        Self {
+            talk: Talk::new(info, now),
+            view,
+            ports,
+            jobs,
+            transcript: Transcript::default(),
+            composer,
+            menu: None,
+            overlay: None,
+            asks: VecDeque::new(),
+            status: Status::default(),
+            known: Known::default(),
+            rest: Rest {
+                keys,
+                presses: Presses::default(),
+                effects: Vec::new(),
+                is_dirty: true,
+                spins: 0,
+            },
+        }
+    }
+
+    /// Asks for all that the first screens need, and listens.
+    pub(crate) fn begin(&mut self, notices: &[String]) {
+        for notice in notices {
+            self.transcript.tell(Tone::Dim, notice);
+        }
+        let info = self.talk.info.clone();
+        self.jobs.catalog(&info.id);
+        self.jobs.overview(&info.id);
+        if info.last_seq > 0 {
+            self.jobs.opening(&info.id);
+        } else {
+            self.listen();
+        }
+    }
+
+    fn listen(&mut self) {
+        self.talk.is_heard = true;
+        let after = self.talk.seq;
+        let session = self.talk.info.clone();
+        self.effect(Effect::Listen { session, after });
+    }
+
+    /// Goes on in another session.
+    fn go_to(&mut self, info: SessionInfo) {
+        let title = info.label.title.clone().unwrap_or_else(|| "a new session".to_owned());
+        self.asks.clear();
+        self.talk = Talk::new(info, self.now());
+        self.transcript = Transcript::default();
+        self.view.is_at_begin = false;
+        self.view.scroll = 0;
+        self.transcript.tell(Tone::Dim, &format!("── {title} ──"));
+        self.begin(&[]);
+    }
+
+    /// Takes an event of the session.
+    pub(crate) fn hear(&mut self, envelope: &Envelope) {
+        if envelope.session != self.talk.info.id {
+            return;
+        }
+        let now = self.now();
+        let event = &envelope.event;
+        self.talk.hear(envelope, now);
+        self.status.hear(event, now);
+        self.transcript.hear(envelope.seq, event, now);
+        match event {
+            Event::Waiting(Waiting::PermissionAnswer { call_id, .. }) => self.answered(call_id),
+            Event::Waiting(waiting) => {
+                if let Some(asking) = Asking::of(waiting, now) {
+                    self.asks.push_back(asking);
+                    self.attention();
+                }
+            }
+            event if event.is_terminal() => self.turn_ended(),
+            _ => {}
+        }
+        self.rest.is_dirty = true;
+    }
+
+    fn turn_ended(&mut self) {
+        self.asks.clear();
+        self.attention();
+        if let Some(mode) = self.status.next_mode.take() {
+            self.jobs.quiet_command(&self.talk.info.id, &format!("/mode {mode}"));
+        }
+        self.jobs.overview(&self.talk.info.id);
+    }
+
+    fn answered(&mut self, call: &windlass_api::CallId) {
+        self.asks.retain(|asking| asking.call() != call);
+    }
+
+    /// Calls a person who looks elsewhere.
+    fn attention(&mut self) {
+        if !self.view.is_focused {
+            self.effect(Effect::Bell);
+        }
+    }
+
+    /// The session was left, because nothing happened for a while. The next input opens it again.
+    pub(crate) fn silence(&mut self) {
+        self.talk.is_busy = false;
+        self.talk.is_heard = false;
+    }
+
+    /// Shows the conversation in the terminal's own scrollback, whatever was on the screen.
+    pub(crate) fn leave_full(&mut self) {
+        self.overlay = None;
+        self.view.is_full = false;
+        self.view.unfolded = false;
+        self.transcript.close();
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        self.rest.effects.push(effect);
+    }
+
+    /// What is to be done outside.
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.rest.effects)
+    }
+
+    /// Whether the screen has to be drawn.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.rest.is_dirty
+    }
+
+    /// Something was done outside that can be seen.
+    pub(crate) fn touch(&mut self) {
+        self.rest.is_dirty = true;
+    }
+
+    /// Says something beside the conversation.
+    pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
+        self.transcript.tell(tone, text);
+        self.rest.is_dirty = true;
+    }
+
+    /// After how many milliseconds something changes by itself; `None` when nothing moves.
+    pub(crate) fn next_tick(&self) -> Option<u64> {
+        let is_moving = self.talk.is_busy || self.transcript.is_running();
+        if is_moving {
+            // Whoever looks elsewhere needs no animation.
+            return Some(if self.view.is_focused { 120 } else { 1_000 });
+        }
+        self.view.hint.as_ref().map(|_| 2_000)
+    }
+
+    /// Time went on.
+    pub(crate) fn tick(&mut self) {
+        let now = self.now();
+        self.rest.spins = self.rest.spins.wrapping_add(1);
+        self.rest.is_dirty = true;
+        if !self.talk.is_busy {
+            self.view.hint = None;
+            return;
+        }
+        // OBS-3: after a while without news, the reason; asked again now and then.
+        let is_quiet = now.saturating_sub(self.talk.heard_ms) >= QUIET_MS;
+        if is_quiet && now.saturating_sub(self.talk.asked_why_ms) >= 1_000 {
+            self.talk.asked_why_ms = now;
+            self.jobs.why(&self.talk.info.id);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        millis(&self.ports)
+    }
+
+    fn look(&self) -> Look {
+        Look {
+            columns: usize::from(self.view.size.0).max(1),
+            theme: self.view.theme,
+            unfolded: self.view.unfolded,
+        }
+    }
+
+    /// The message that waits last.
+    fn last_queued(&self) -> Option<MessageId> {
+        self.talk.queue.last().map(|message| message.id.clone())
+    }
+}
+
+fn millis(ports: &Ports) -> u64 {
+    u64::try_from(ports.clock.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Talk {
+    fn new(info: SessionInfo, now: u64) -> Self {
+        Self {
+            seq: info.last_seq,
+            info,
+            is_busy: false,
+            is_heard: false,
+            since_ms: now,
+            heard_ms: now,
+            doing: String::new(),
+            waits: Vec::new(),
+            asked_why_ms: 0,
+            queue: Vec::new(),
+            steers: Vec::new(),
+        }
+    }
+
+    fn hear(&mut self, envelope: &Envelope, now: u64) {
+        self.seq = self.seq.max(envelope.seq);
+        self.heard_ms = now;
+        self.waits.clear();
+        match &envelope.event {
+            Event::Message { message } if message.role == windlass_api::Role::User => {
+                let text = message.text();
+                self.steers.retain(|steer| !text.ends_with(steer.as_str()));
+                self.begin_turn(now);
+            }
+            Event::Start { .. } | Event::StepStart { .. } => {
+                self.begin_turn(now);
+                self.doing.clear();
+            }
+            Event::Status { text } => self.doing = crate::text::one_line(text),
+            Event::Waiting(Waiting::Queue { messages }) => self.queue.clone_from(messages),
+            event if event.is_terminal() => {
+                self.is_busy = false;
+                self.doing.clear();
+                self.steers.clear();
+            }
+            _ => {}
+        }
+    }
+
+    fn begin_turn(&mut self, now: u64) {
+        if !self.is_busy {
+            self.is_busy = true;
+            self.since_ms = now;
+        }
+    }
+}
+
+impl View {
+    /// A view of a terminal.
+    pub(crate) fn new(size: (u16, u16), theme: Theme, is_full: bool) -> Self {
+        Self {
+            size,
+            theme,
+            is_full,
+            scroll: 0,
+            unfolded: false,
+            is_focused: true,
+            hint: None,
+            is_reading_older: false,
+            is_at_begin: false,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "app_tests.rs"]
+mod tests;

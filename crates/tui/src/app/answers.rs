@@ -1,0 +1,313 @@
+//! What jobs came to.
+
+use ratatui::text::Line;
+use windlass_api::{
+    Checkpoint, ClientError, CommandReply, Entry, Event, FileChange, Follow, OnBusy, Part, Role, SessionId,
+    SessionInfo,
+};
+
+use super::{App, Done, Effect, commands};
+use crate::composer::Draft;
+use crate::menu::{Choice, Menu};
+use crate::overlay::{Pager, Row, Subject};
+use crate::status::money;
+use crate::text::{one_line, plain};
+use crate::theme::Tone;
+use crate::transcript::{Look, Transcript};
+
+impl App {
+    /// Takes what a job came to.
+    pub(crate) fn done(&mut self, done: Done) {
+        self.rest.is_dirty = true;
+        match done {
+            Done::Submitted(Ok(()), _) => self.hear_again(),
+            Done::Submitted(Err(error), draft) => self.not_taken(&error, *draft),
+            Done::Command(line, reply) => self.commanded(&line, reply),
+            Done::QuietCommand(Ok(_)) => self.jobs.overview(&self.talk.info.id),
+            Done::QuietCommand(Err(error)) => {
+                self.tell(Tone::Warn, &error.to_string());
+                self.jobs.overview(&self.talk.info.id);
+            }
+            Done::Catalog(mut commands) => {
+                commands.extend(commands::local());
+                self.known.commands = commands;
+            }
+            Done::Completions(line, lines) => self.completions(&line, lines),
+            Done::Overview(overview) => {
+                if overview.info.id == self.talk.info.id {
+                    self.status.set(&overview);
+                    self.talk.queue.clone_from(&overview.queue);
+                }
+            }
+            Done::Why(waits) => self.talk.waits = waits,
+            Done::Opening(entries) => self.opened(entries),
+            Done::Older(entries) => self.older(entries),
+            Done::Files(files) => {
+                self.known.files = Some(files);
+                self.written();
+            }
+            Done::Sessions(words, found) => self.list(Subject::Sessions, found, |found| sessions(&words, &found)),
+            Done::SessionPreview(session, entries) => self.session_preview(&session, entries),
+            Done::Checkpoints(found) => self.list(Subject::Checkpoints, found, |found| checkpoints(&found)),
+            Done::Changes(number, changes) => self.changes(number, changes),
+            Done::Messages(found) => self.list(Subject::Messages, found, |found| messages(&found)),
+            Done::Began(Ok(info)) => self.go_to(info),
+            Done::Began(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
+            Done::TakenBack(Some(message)) => {
+                let texts = message.parts.iter().filter_map(|part| match part {
+                    Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
+                    _ => None,
+                });
+                let text = texts.collect::<Vec<_>>().join("\n");
+                self.composer.set(&text);
+            }
+            Done::TakenBack(None) => self.view.hint = Some("it is being worked on already".to_owned()),
+            Done::Connected(Ok(text)) => {
+                self.tell(Tone::Good, &text);
+                self.jobs.overview(&self.talk.info.id);
+            }
+            Done::Connected(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
+            Done::Image(Ok(image)) => self.composer.attach(image),
+            Done::Image(Err(why)) => self.tell(Tone::Warn, &why),
+            Done::Dropped(_, Some(image)) => self.composer.attach(image),
+            Done::Dropped(text, None) => self.composer.paste(&text),
+        }
+    }
+
+    /// Listens again to a session that was left because nothing happened in it.
+    fn hear_again(&mut self) {
+        if !self.talk.is_heard {
+            self.listen();
+        }
+    }
+
+    /// An input that was not taken is written again, so that nothing is lost.
+    fn not_taken(&mut self, error: &ClientError, draft: Draft) {
+        self.talk.steers.retain(|steer| *steer != draft.text);
+        self.tell(Tone::Bad, &error.to_string());
+        if self.composer.is_empty() {
+            self.composer.set(&draft.text);
+            for image in draft.images {
+                self.composer.attach(image);
+            }
+        }
+    }
+
+    fn commanded(&mut self, line: &str, reply: Result<CommandReply, ClientError>) {
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => return self.tell(Tone::Warn, &error.to_string()),
+        };
+        let text = plain(&reply.text);
+        if !text.is_empty() {
+            if commands::is_read(line) {
+                self.overlay = Some(Box::new(Pager::text(line, &text)));
+            } else {
+                self.tell(Tone::Text, &text);
+            }
+        }
+        self.hear_again();
+        match reply.follow {
+            Follow::Nothing => {}
+            // Its events come with all others.
+            Follow::Watch(_) => {}
+            Follow::Session(info) => self.go_to(*info),
+            Follow::Leave => self.effect(Effect::Leave),
+            Follow::Submit(parts) => {
+                let texts = parts.iter().filter_map(|part| match part {
+                    Part::Text(text) => Some(text.text.as_str()),
+                    _ => None,
+                });
+                let text = texts.collect::<Vec<_>>().join("\n");
+                let draft = Draft {
+                    shown: line.to_owned(),
+                    remembered: String::new(),
+                    text,
+                    images: Vec::new(),
+                };
+                self.submit(draft, OnBusy::Queue);
+            }
+        }
+        self.rewound(line);
+        self.jobs.overview(&self.talk.info.id);
+        self.jobs.catalog(&self.talk.info.id);
+    }
+
+    /// After going back to before a message: that message is written again, to be changed.
+    fn rewound(&mut self, line: &str) {
+        let number = line.strip_prefix("/rewind ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+        let Some(number) = number else { return };
+        if let Some(text) = self.transcript.said_at(number)
+            && self.composer.is_empty()
+        {
+            self.composer.set(&text);
+        }
+    }
+
+    fn completions(&mut self, line: &str, lines: Vec<String>) {
+        let is_current = self.composer.text().starts_with(line) && self.menu.is_none();
+        if !is_current {
+            return;
+        }
+        let choice = |line: String| Choice {
+            label: one_line(&line),
+            insert: line,
+            detail: String::new(),
+        };
+        self.menu = Menu::new(lines.into_iter().map(choice).collect());
+    }
+
+    /// The end of a session that is gone on with; from there on it is listened to.
+    fn opened(&mut self, entries: Result<Vec<Entry>, ClientError>) {
+        match entries {
+            Ok(entries) => {
+                let first = entries.first().map_or(0, |entry| entry.seq);
+                if first > 1 {
+                    let text = format!("… {} earlier entries: ctrl+o and page up show them", first - 1);
+                    self.transcript.tell(Tone::Dim, &text);
+                }
+                for entry in &entries {
+                    self.transcript.hear(entry.seq, &entry.event, entry.time.0);
+                    self.talk.seq = self.talk.seq.max(entry.seq);
+                }
+                // What was left open has ended with its process.
+                self.transcript.close();
+            }
+            Err(error) => self.tell(Tone::Bad, &error.to_string()),
+        }
+        self.listen();
+    }
+
+    fn older(&mut self, entries: Result<Vec<Entry>, ClientError>) {
+        self.view.is_reading_older = false;
+        let Ok(entries) = entries else {
+            self.view.is_at_begin = true;
+            return;
+        };
+        self.view.is_at_begin = entries.first().is_none_or(|entry| entry.seq <= 1);
+        self.transcript.put_before(told(&entries));
+    }
+
+    fn list<T>(&mut self, of: Subject, found: Result<T, ClientError>, rows: impl FnOnce(T) -> Vec<Row>) {
+        match found {
+            Ok(found) => {
+                let rows = rows(found);
+                let first = rows.first().map(|row| row.key.clone());
+                if let Some(overlay) = &mut self.overlay {
+                    overlay.rows(of, rows);
+                }
+                if let Some(first) = first {
+                    self.look_at(of, &first);
+                }
+            }
+            Err(error) => {
+                self.overlay = None;
+                self.tell(Tone::Bad, &error.to_string());
+            }
+        }
+    }
+
+    fn session_preview(&mut self, session: &SessionId, entries: Result<Vec<Entry>, ClientError>) {
+        let look = Look {
+            unfolded: false,
+            ..self.look()
+        };
+        let mut lines: Vec<Line<'static>> = match entries {
+            Ok(entries) => told(&entries).all_lines(look),
+            Err(error) => vec![Line::raw(one_line(&error.to_string()))],
+        };
+        // Its end is what one remembers.
+        let room = usize::from(self.view.size.1) / 2;
+        let skip = lines.len().saturating_sub(room.saturating_sub(3));
+        lines.drain(..skip);
+        if let Some(overlay) = &mut self.overlay {
+            overlay.preview(session.as_str(), lines);
+        }
+    }
+
+    fn changes(&mut self, number: u64, changes: Result<Vec<FileChange>, ClientError>) {
+        let look = self.look();
+        let mut lines = Vec::new();
+        match changes {
+            Ok(changes) => {
+                for change in changes {
+                    let text = format!("{}: {:?}", one_line(&change.path), change.what).to_lowercase();
+                    lines.push(Line::styled(text, look.theme.style(Tone::User)));
+                    if let Some(diff) = &change.diff {
+                        lines.extend(crate::diff::render(diff, look.columns, look.theme));
+                    }
+                }
+            }
+            Err(error) => lines.push(Line::raw(one_line(&error.to_string()))),
+        }
+        if let Some(overlay) = &mut self.overlay {
+            overlay.preview(&number.to_string(), lines);
+        }
+    }
+}
+
+/// Entries as what they show.
+fn told(entries: &[Entry]) -> Transcript {
+    let mut transcript = Transcript::default();
+    for entry in entries {
+        transcript.hear(entry.seq, &entry.event, entry.time.0);
+    }
+    transcript.close();
+    transcript
+}
+
+fn sessions(words: &str, found: &[SessionInfo]) -> Vec<Row> {
+    let _ = words;
+    let row = |info: &SessionInfo| {
+        let title = info.label.title.as_deref().unwrap_or("untitled");
+        let name = info.label.name.as_ref().map(|name| format!("{name}: "));
+        Row {
+            key: info.id.as_str().to_owned(),
+            text: format!("{}{title}", name.unwrap_or_default()),
+            detail: format!(
+                "{} messages  {}  {}",
+                info.totals.messages,
+                money(info.totals.cost_usd),
+                info.place.rsplit('/').next().unwrap_or_default()
+            ),
+        }
+    };
+    found.iter().map(row).collect()
+}
+
+fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
+    let row = |checkpoint: &Checkpoint| Row {
+        key: checkpoint.number.to_string(),
+        text: format!("{:>3}  {}", checkpoint.number, one_line(&checkpoint.prompt)),
+        detail: format!(
+            "{} files  {}{}",
+            checkpoint.files,
+            checkpoint.tools.join(", "),
+            if checkpoint.undone { "  undone" } else { "" }
+        ),
+    };
+    found.iter().rev().map(row).collect()
+}
+
+/// The messages of the user, the last one first.
+fn messages(found: &[Entry]) -> Vec<Row> {
+    let row = |entry: &Entry| {
+        let Event::Message { message } = &entry.event else {
+            return None;
+        };
+        if message.role != Role::User {
+            return None;
+        }
+        let texts = message.parts.iter().filter_map(|part| match part {
+            Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
+            _ => None,
+        });
+        let text = one_line(&texts.collect::<Vec<_>>().join(" "));
+        (!text.is_empty()).then(|| Row {
+            key: entry.seq.to_string(),
+            text,
+            detail: String::new(),
+        })
+    };
+    found.iter().rev().filter_map(row).collect()
+}

@@ -1,0 +1,267 @@
+//! Commands that belong to the terminal, the screens they open, and the deeds of those screens.
+
+use ratatui::text::{Line, Span};
+use windlass_api::{Begin, CommandInfo, CommandSource, SessionId, command_line};
+
+use super::{App, Effect};
+use crate::overlay::{Deed, Pager, Picker, Row, Secret, Step, Subject};
+use crate::theme::{Palette, Tone};
+
+/// A command of the terminal itself: name, arguments, help.
+#[rustfmt::skip]
+const LOCAL: &[(&str, &str, &str)] = &[
+    ("copy",       "[code]",   "Copy the last answer as it was written, or its last code block"),
+    ("full",       "",         "The conversation on the whole screen, or back"),
+    ("keys",       "",         "What every key does"),
+    ("resume",     "[S]",      "Choose a session to go on with"),
+    ("theme",      "[NAME]",   "Choose the colours: terminal, dark, light, none"),
+    ("vim",        "[on|off]", "Write with vim's keys, or without"),
+];
+
+/// Commands whose text has a screen of its own.
+const READ: &[&str] = &["context", "cost", "permissions", "tools", "help"];
+
+/// The commands of the terminal, as help and menus show them.
+pub(super) fn local() -> impl Iterator<Item = CommandInfo> {
+    LOCAL.iter().map(|(name, arguments, help)| CommandInfo {
+        name: (*name).to_owned(),
+        aliases: Vec::new(),
+        arguments: (*arguments).to_owned(),
+        help: (*help).to_owned(),
+        source: CommandSource::BuiltIn,
+    })
+}
+
+/// Whether a command's text is read on a screen of its own.
+pub(super) fn is_read(line: &str) -> bool {
+    command_line(line).is_some_and(|line| READ.contains(&line.name))
+}
+
+impl App {
+    /// Carries out a command line.
+    pub(super) fn run_command(&mut self, line: &str) {
+        let Some(parsed) = command_line(line) else { return };
+        match (parsed.name, parsed.arguments) {
+            ("copy", arguments) => self.copy(arguments),
+            ("full", "") => self.toggle_full(),
+            ("keys", "") => self.show_keys(),
+            ("resume" | "session" | "sessions", "") => {
+                self.overlay = Some(Box::new(Picker::loading(Subject::Sessions)));
+                self.jobs.sessions("");
+            }
+            ("resume", session) => self.jobs.command(&self.talk.info.id, &format!("/session resume {session}")),
+            ("checkpoint" | "checkpoints", "") => {
+                self.overlay = Some(Box::new(Picker::loading(Subject::Checkpoints)));
+                self.jobs.checkpoints(&self.talk.info.id);
+            }
+            ("rewind", "") => self.show_messages(),
+            ("theme", name) => self.theme(name),
+            ("vim", word) => self.vim(word),
+            ("connect", name) => self.connect(name),
+            _ => self.jobs.command(&self.talk.info.id, line),
+        }
+    }
+
+    fn copy(&mut self, what: &str) {
+        let answer = self.transcript.last_answer();
+        let text = match what {
+            "" => Some(answer.to_owned()),
+            "code" => last_code(answer),
+            _ => {
+                self.tell(Tone::Warn, "write it as /copy or /copy code");
+                return;
+            }
+        };
+        match text.filter(|text| !text.is_empty()) {
+            Some(text) => {
+                let count = text.chars().count();
+                self.effect(Effect::Copy(text));
+                self.tell(Tone::Dim, &format!("{count} characters copied."));
+            }
+            None => self.tell(Tone::Warn, "There is nothing to copy yet."),
+        }
+    }
+
+    fn theme(&mut self, name: &str) {
+        if name.is_empty() {
+            let row = |palette: Palette| Row {
+                key: palette.name().to_owned(),
+                text: palette.name().to_owned(),
+                detail: match palette {
+                    Palette::Terminal => "follows the terminal's own colours".to_owned(),
+                    Palette::Dark => "for a dark background".to_owned(),
+                    Palette::Light => "for a light background".to_owned(),
+                    Palette::None => "no colour".to_owned(),
+                },
+            };
+            let rows = Palette::ALL.into_iter().map(row).collect();
+            let picker = Picker::new(Subject::Themes, rows).at(self.view.theme.palette.name());
+            self.overlay = Some(Box::new(picker));
+            return;
+        }
+        match Palette::named(name) {
+            Some(palette) => {
+                self.view.theme.palette = palette;
+                self.ports.desktop.choose("theme", palette.name());
+                self.transcript.forget_lines();
+                self.effect(Effect::Redraw);
+            }
+            None => self.tell(
+                Tone::Warn,
+                &format!("there is no theme {name}: terminal, dark, light, none"),
+            ),
+        }
+    }
+
+    fn vim(&mut self, word: &str) {
+        let on = match word {
+            "on" => true,
+            "off" => false,
+            "" => self.composer.vim_mode().is_none(),
+            _ => return self.tell(Tone::Warn, "write it as /vim, /vim on or /vim off"),
+        };
+        self.composer.set_vim(on);
+        self.ports.desktop.choose("vim", if on { "on" } else { "off" });
+        self.tell(Tone::Dim, if on { "vim's keys are on." } else { "vim's keys are off." });
+    }
+
+    /// Sets up a model: the list of providers, or the key of one.
+    fn connect(&mut self, name: &str) {
+        let offers = self.ports.connections.offers();
+        if name.is_empty() {
+            let row = |offer: &windlass_api::Offer| Row {
+                key: offer.name.clone(),
+                text: offer.name.clone(),
+                detail: format!(
+                    "{}  {}",
+                    if offer.is_ready { "ready" } else { "needs a key" },
+                    offer.model
+                ),
+            };
+            let rows = offers.iter().map(row).collect();
+            self.overlay = Some(Box::new(Picker::new(Subject::Providers, rows)));
+            return;
+        }
+        match offers.iter().find(|offer| offer.name == name) {
+            Some(offer) if offer.needs_key && !offer.is_ready => {
+                self.overlay = Some(Box::new(Secret::new(&offer.name, &offer.hint)));
+            }
+            Some(offer) if offer.is_ready => {
+                self.jobs.command(&self.talk.info.id, &format!("/provider {}", offer.name));
+            }
+            Some(offer) => self.jobs.connect(offer.name.clone(), String::new()),
+            None => self.tell(Tone::Warn, &format!("there is no provider {name}: /connect lists all")),
+        }
+    }
+
+    pub(super) fn show_keys(&mut self) {
+        let theme = self.view.theme;
+        let line = |(key, help): (String, String)| {
+            Line::from(vec![
+                Span::styled(format!("{key:<32}"), theme.style(Tone::Accent)),
+                Span::raw(help),
+            ])
+        };
+        let mut lines: Vec<_> = self.rest.keys.list().into_iter().map(line).collect();
+        lines.push(Line::default());
+        lines.push(Line::styled(
+            "Bind them anew with `tui.keys.<name> = \"ctrl+x\"` in the settings.",
+            theme.style(Tone::Dim),
+        ));
+        self.overlay = Some(Box::new(Pager::new("Keys", lines)));
+    }
+
+    pub(super) fn show_messages(&mut self) {
+        self.overlay = Some(Box::new(Picker::loading(Subject::Messages)));
+        self.jobs.messages(&self.talk.info.id);
+    }
+
+    /// What a screen wants.
+    pub(super) fn step(&mut self, step: Step) {
+        match step {
+            Step::Stay => {}
+            Step::Close => self.overlay = None,
+            Step::Do(deed) => {
+                self.overlay = None;
+                self.deed(deed);
+            }
+            Step::Want(deed) => self.deed(deed),
+        }
+    }
+
+    fn deed(&mut self, deed: Deed) {
+        let session = self.talk.info.id.clone();
+        match deed {
+            Deed::Find(_, words) => self.jobs.sessions(&words),
+            Deed::Preview(subject, key) => self.look_at(subject, &key),
+            Deed::Connect { provider, key } => {
+                self.tell(Tone::Dim, &format!("Testing the key for {provider}…"));
+                self.jobs.connect(provider, key);
+            }
+            Deed::Choose(Subject::Sessions, key) => self.jobs.begin(Begin::Resume(SessionId::from(key))),
+            Deed::ChooseOther(Subject::Sessions, key) => self.jobs.begin(Begin::Fork {
+                of: SessionId::from(key),
+                after: None,
+                id: None,
+            }),
+            Deed::Choose(Subject::Checkpoints, key) => {
+                self.jobs.command(&session, &format!("/checkpoint rewind {key}"));
+            }
+            Deed::ChooseOther(Subject::Checkpoints, key) => {
+                self.jobs
+                    .command(&session, &format!("/checkpoint rewind {key} --conversation"));
+            }
+            Deed::Choose(Subject::Messages, key) => self.jobs.command(&session, &format!("/rewind {key}")),
+            Deed::ChooseOther(Subject::Messages, key) => {
+                self.jobs.command(&session, &format!("/rewind {key} --keep-files"));
+            }
+            Deed::Choose(Subject::Themes, key) | Deed::ChooseOther(Subject::Themes, key) => self.theme(&key),
+            Deed::Choose(Subject::Providers, key) | Deed::ChooseOther(Subject::Providers, key) => {
+                self.connect(&key);
+            }
+        }
+    }
+
+    /// Asks for the preview of a row.
+    pub(super) fn look_at(&mut self, subject: Subject, key: &str) {
+        match subject {
+            Subject::Sessions => self.jobs.session_preview(SessionId::from(key.to_owned())),
+            Subject::Checkpoints => {
+                if let Ok(number) = key.parse() {
+                    self.jobs.changes(&self.talk.info.id, number);
+                }
+            }
+            Subject::Messages | Subject::Themes | Subject::Providers => {}
+        }
+    }
+}
+
+/// The last fenced block of a text.
+fn last_code(text: &str) -> Option<String> {
+    let mut last = None;
+    let mut open: Option<Vec<&str>> = None;
+    for line in text.lines() {
+        let is_fence = line.trim_start().starts_with("```");
+        match (&mut open, is_fence) {
+            (None, true) => open = Some(Vec::new()),
+            (Some(_), true) => last = open.take(),
+            (Some(lines), false) => lines.push(line),
+            (None, false) => {}
+        }
+    }
+    last.or(open).map(|lines| lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UI-2: the last code block can be copied without its fences.
+    #[test]
+    fn code_is_copied_without_fences() {
+        let text = "one\n```rust\nfn a() {}\n```\ntwo\n```\nlast\n  line\n```\nend";
+        assert_eq!(last_code(text).as_deref(), Some("last\n  line"));
+        assert_eq!(last_code("```\nnever closed").as_deref(), Some("never closed"));
+        assert_eq!(last_code("nothing"), None);
+    }
+}

@@ -1,0 +1,247 @@
+//! The picture: what goes into the scrollback, and what stays in sight.
+
+use ratatui::text::{Line, Span};
+
+use super::App;
+use crate::keys::Action;
+use crate::menu;
+use crate::paint::Picture;
+use crate::text::{cut, one_line, width};
+use crate::theme::{Theme, Tone};
+use crate::transcript::duration;
+
+/// How many messages that wait are shown.
+const QUEUE_ROWS: usize = 4;
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const PLAIN_SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
+
+/// One picture.
+pub(crate) struct Frame {
+    /// Lines for the scrollback, above all else.
+    pub(crate) above: Vec<Line<'static>>,
+    pub(crate) picture: Picture,
+    /// Whether the picture is the whole screen.
+    pub(crate) is_full: bool,
+}
+
+impl App {
+    /// Draws. What it hands out for the scrollback it will not hand out again.
+    pub(crate) fn frame(&mut self) -> Frame {
+        self.rest.is_dirty = false;
+        let size = (
+            usize::from(self.view.size.0).max(1),
+            usize::from(self.view.size.1).max(1),
+        );
+        if let Some(overlay) = &mut self.overlay {
+            let picture = overlay.render(size, self.view.theme);
+            return Frame {
+                above: Vec::new(),
+                picture,
+                is_full: true,
+            };
+        }
+        if self.view.is_full {
+            return self.full(size);
+        }
+        let above = self.transcript.settle(self.look());
+        let (below, cursor) = self.below(size);
+        let mut rows = self.transcript.live(self.look(), self.now());
+        let room = size.1.saturating_sub(below.len() + 1);
+        let skip = rows.len().saturating_sub(room);
+        rows.drain(..skip);
+        rows.push(Line::default());
+        let picture = stacked(rows, below, cursor);
+        Frame {
+            above,
+            picture,
+            is_full: false,
+        }
+    }
+
+    /// The whole screen: as much of the conversation as there is room for.
+    fn full(&mut self, size: (usize, usize)) -> Frame {
+        let look = self.look();
+        let now = self.now();
+        let (below, cursor) = self.below(size);
+        let room = size.1.saturating_sub(below.len() + 1);
+        let wanted = room + self.view.scroll;
+        let mut rows = self.transcript.last_lines(wanted, look, now);
+        let is_short = rows.len() < wanted;
+        if is_short {
+            // Beyond the begin there is nothing to scroll to.
+            self.view.scroll = rows.len().saturating_sub(room);
+            self.read_older();
+        }
+        let skip = rows.len().saturating_sub(room + self.view.scroll);
+        rows.drain(..skip);
+        rows.truncate(room);
+        rows.resize(room, Line::default());
+        rows.push(self.rule(size.0));
+        let picture = clipped(stacked(rows, below, cursor), size.1);
+        Frame {
+            above: Vec::new(),
+            picture,
+            is_full: true,
+        }
+    }
+
+    /// Reads what came before, when somebody looks that far back.
+    fn read_older(&mut self) {
+        if self.view.is_reading_older || self.view.is_at_begin {
+            return;
+        }
+        match self.transcript.first_seq() {
+            Some(first) if first > 1 => {
+                self.view.is_reading_older = true;
+                self.jobs.older(&self.talk.info.id, first);
+            }
+            _ => self.view.is_at_begin = true,
+        }
+    }
+
+    fn rule(&self, columns: usize) -> Line<'static> {
+        let theme = self.view.theme;
+        let sign = theme.sign("─", "-");
+        let text = match self.view.scroll {
+            0 => sign.repeat(columns),
+            rows => {
+                let text = format!("{sign}{sign} {rows} rows below {sign}{sign}");
+                cut(&text, columns)
+            }
+        };
+        Line::styled(text, theme.style(Tone::Dim))
+    }
+
+    /// What stands below the conversation, and where the cursor is in it.
+    fn below(&mut self, (columns, rows): (usize, usize)) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
+        let theme = self.view.theme;
+        let mut lines = Vec::new();
+        if rows > 3 {
+            lines.extend(self.working(columns));
+            lines.extend(self.waiting(columns));
+        }
+        let mut cursor = None;
+        let is_asked = match self.asks.front() {
+            Some(asking) => {
+                let room = rows.saturating_sub(lines.len() + 4).max(2);
+                lines.extend(asking.render(columns, room, theme));
+                !asking.takes_text()
+            }
+            None => false,
+        };
+        if !is_asked {
+            let room = (rows / 3).max(1).min(rows.saturating_sub(lines.len()).max(1));
+            let drawn = self.composer.render(columns, room, theme);
+            cursor = Some((drawn.cursor.0, lines.len() + drawn.cursor.1));
+            lines.extend(drawn.lines);
+        }
+        if let Some(menu) = &self.menu {
+            let room = rows.saturating_sub(lines.len() + 1).min(menu::ROWS);
+            lines.extend(menu.render(columns, room, theme));
+        }
+        if rows > 1 {
+            lines.push(self.status_line(columns));
+        }
+        (lines, cursor)
+    }
+
+    fn status_line(&self, columns: usize) -> Line<'static> {
+        let hint = match (&self.view.hint, self.composer.vim_mode()) {
+            (Some(hint), _) => Some(hint.clone()),
+            (None, Some(mode)) => Some(mode.to_owned()),
+            (None, None) => None,
+        };
+        self.status.line(columns, self.view.theme, hint.as_deref())
+    }
+
+    /// What is going on: for how long, and after a while what it waits for.
+    fn working(&self, columns: usize) -> Vec<Line<'static>> {
+        if !self.talk.is_busy {
+            return Vec::new();
+        }
+        let theme = self.view.theme;
+        let spins = self.rest.spins;
+        let sign = if theme.ascii {
+            PLAIN_SPINNER[spins % PLAIN_SPINNER.len()]
+        } else {
+            SPINNER[spins % SPINNER.len()]
+        };
+        let for_ms = self.now().saturating_sub(self.talk.since_ms);
+        let seconds = duration(for_ms / 1000 * 1000);
+        let doing = if self.talk.doing.is_empty() { "working" } else { &self.talk.doing };
+        let stop = self.rest.keys.key(Action::Stop);
+        let text = format!(" {doing} {seconds} · {stop} stops · enter steers · tab queues");
+        let line = Line::from(vec![
+            Span::styled(sign, theme.style(Tone::Accent)),
+            Span::styled(cut(&text, columns.saturating_sub(1)), theme.style(Tone::Dim)),
+        ]);
+        let mut lines = vec![line];
+        for (depth, wait) in self.talk.waits.iter().enumerate() {
+            let text = format!(
+                "{}waits for {}: {}, for {}; ends {}",
+                "  ".repeat(depth + 1),
+                wait.on.name(),
+                one_line(&wait.what),
+                duration(wait.for_ms / 1000 * 1000),
+                one_line(&wait.ends)
+            );
+            lines.push(Line::styled(cut(&text, columns), theme.style(Tone::Warn)));
+        }
+        lines
+    }
+
+    /// What was said and waits to be heard.
+    fn waiting(&self, columns: usize) -> Vec<Line<'static>> {
+        let theme = self.view.theme;
+        let row = |what: &str, text: &str| waiting_row(what, text, columns, theme);
+        let steers = self.talk.steers.iter().map(|text| row("next", text));
+        let queue = self.talk.queue.iter().map(|message| {
+            let texts = message.parts.iter().filter_map(|part| match part {
+                windlass_api::Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
+                _ => None,
+            });
+            row("queued", &texts.collect::<Vec<_>>().join(" "))
+        });
+        let mut lines: Vec<_> = steers.chain(queue).collect();
+        let more = lines.len().saturating_sub(QUEUE_ROWS);
+        lines.truncate(QUEUE_ROWS);
+        if more > 0 {
+            lines.push(row("", &format!("and {more} more")));
+        }
+        if !self.talk.queue.is_empty() {
+            let key = self.rest.keys.key(Action::TakeBack);
+            lines.push(row("", &format!("{key} changes the last one")));
+        }
+        lines
+    }
+}
+
+fn waiting_row(what: &str, text: &str, columns: usize, theme: Theme) -> Line<'static> {
+    let head = format!("  {what:<7}");
+    let room = columns.saturating_sub(width(&head) + 1);
+    let text = cut(&one_line(text), room);
+    Line::styled(cut(&format!("{head} {text}"), columns), theme.style(Tone::Dim))
+}
+
+fn stacked(
+    mut rows: Vec<Line<'static>>,
+    below: Vec<Line<'static>>,
+    cursor: Option<(usize, usize)>,
+) -> Picture {
+    let offset = rows.len();
+    rows.extend(below);
+    let cell = |value: usize| u16::try_from(value).unwrap_or(u16::MAX);
+    Picture {
+        rows,
+        cursor: cursor.map(|(x, y)| (cell(x), cell(y + offset))),
+    }
+}
+
+/// The end of a picture that is taller than the terminal.
+fn clipped(mut picture: Picture, rows: usize) -> Picture {
+    let skip = picture.rows.len().saturating_sub(rows);
+    picture.rows.drain(..skip);
+    let up = u16::try_from(skip).unwrap_or(u16::MAX);
+    picture.cursor = picture.cursor.and_then(|(x, y)| Some((x, y.checked_sub(up)?)));
+    picture
+}

@@ -1,0 +1,436 @@
+//! Keys, pastes and what else comes from the terminal.
+
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, MouseEventKind};
+use windlass_api::{OnBusy, Submission, command_line};
+
+use super::jobs::parts;
+use super::{App, Effect};
+use crate::asking::Pressed;
+use crate::composer::{Asking as Wanted, Did, Draft};
+use crate::keys::Action;
+use crate::menu::{Choice, Menu, best};
+use crate::overlay::Pager;
+use crate::theme::Tone;
+
+/// Within what time a key counts as pressed twice.
+const TWICE_MS: u64 = 2_000;
+/// The modes that a key goes through. Those that are riskier are only to be had by name.
+const MODES: [&str; 3] = ["default", "accept-edits", "plan"];
+/// What image files are called.
+const IMAGES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+/// How many rows a turn of the wheel goes.
+const WHEEL: usize = 3;
+
+impl App {
+    /// Takes what came from the terminal.
+    pub(crate) fn input(&mut self, input: Input) {
+        self.rest.is_dirty = true;
+        match input {
+            Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
+            Input::Paste(text) => self.paste(&text),
+            Input::Resize(columns, rows) => self.view.size = (columns, rows),
+            Input::FocusGained => self.view.is_focused = true,
+            Input::FocusLost => self.view.is_focused = false,
+            Input::Mouse(mouse) => match mouse.kind {
+                MouseEventKind::ScrollUp => self.scroll_up(WHEEL),
+                MouseEventKind::ScrollDown => self.view.scroll = self.view.scroll.saturating_sub(WHEEL),
+                _ => {}
+            },
+            Input::Key(_) => {}
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) {
+        let now = self.now();
+        let last_key_ms = std::mem::replace(&mut self.rest.presses.key_ms, now);
+        self.view.hint = None;
+        if let Some(overlay) = &mut self.overlay {
+            let step = overlay.handle(key, usize::from(self.view.size.1));
+            return self.step(step);
+        }
+        if self.composer.is_searching() && !self.is(&key, Action::Cancel) && !self.is(&key, Action::History) {
+            self.composer.handle(key);
+            return;
+        }
+        if self.asked(&key, now, last_key_ms) || self.menu_key(&key) || self.scroll_key(&key) {
+            return;
+        }
+        // What the text has a use for comes first: a line break after a backslash, leaving vim's insert mode.
+        let is_text_first = key.code == KeyCode::Enter || self.composer.vim_mode().is_some();
+        if is_text_first && self.write(key) {
+            return;
+        }
+        match self.rest.keys.action(&key) {
+            Some(action) => self.act(action),
+            None if !is_text_first => drop(self.write(key)),
+            None => {}
+        }
+    }
+
+    fn is(&self, key: &KeyEvent, action: Action) -> bool {
+        self.rest.keys.action(key) == Some(action)
+    }
+
+    /// Lets the composer have a key; whether it had a use for it.
+    fn write(&mut self, key: KeyEvent) -> bool {
+        match self.composer.handle(key) {
+            Did::Nothing => return false,
+            Did::Moved => {}
+            Did::Changed => self.written(),
+        }
+        true
+    }
+
+    /// The question on the screen has the first look at a key; whether that was all.
+    fn asked(&mut self, key: &KeyEvent, now: u64, last_key_ms: u64) -> bool {
+        let is_empty = self.composer.is_empty();
+        let is_send = self.is(key, Action::Send);
+        let Some(asking) = self.asks.front_mut() else {
+            return false;
+        };
+        if is_send && asking.takes_text() {
+            if !is_empty {
+                let text = self.composer.take().text;
+                let reply = asking.answer(text);
+                let call = asking.call().clone();
+                self.reply(&call, reply);
+            }
+            return true;
+        }
+        match asking.handle(key, now, last_key_ms, is_empty) {
+            Pressed::Nothing => false,
+            Pressed::Taken => true,
+            Pressed::Reply(reply) => {
+                let call = asking.call().clone();
+                self.reply(&call, reply);
+                true
+            }
+            Pressed::View => {
+                let columns = usize::from(self.view.size.0);
+                let lines = asking.whole(columns, self.view.theme);
+                self.overlay = Some(Box::new(Pager::new("What would happen", lines)));
+                true
+            }
+        }
+    }
+
+    fn reply(&mut self, call: &windlass_api::CallId, reply: windlass_api::Reply) {
+        self.jobs.reply(&self.talk.info.id, call, reply);
+        self.answered(call);
+    }
+
+    /// The list below the text has the next look; whether that was all.
+    fn menu_key(&mut self, key: &KeyEvent) -> bool {
+        let Some(menu) = &mut self.menu else { return false };
+        match key.code {
+            KeyCode::Up => menu.up(),
+            KeyCode::Down => menu.down(),
+            KeyCode::Esc => {
+                self.menu = None;
+                self.known.closed_menu = Some(self.composer.text().to_owned());
+            }
+            KeyCode::Tab => self.accept(),
+            KeyCode::Enter if key.modifiers.is_empty() => {
+                let is_command = matches!(self.composer.asks(), Some(Wanted::Command(_)));
+                self.accept();
+                if is_command && self.is_complete() {
+                    self.act(Action::Send);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes the choice of the list.
+    fn accept(&mut self) {
+        let Some(menu) = self.menu.take() else { return };
+        if let Some(choice) = menu.selected() {
+            self.composer.complete(&choice.insert);
+        }
+        self.known.closed_menu = Some(self.composer.text().to_owned());
+    }
+
+    /// Whether the command that is written needs nothing more.
+    fn is_complete(&self) -> bool {
+        let Some(line) = command_line(self.composer.text().trim_end()) else {
+            return false;
+        };
+        let found = self.known.commands.iter().find(|command| command.name == line.name);
+        let optional = |command: &windlass_api::CommandInfo| {
+            command.arguments.is_empty() || command.arguments.starts_with('[')
+        };
+        !line.arguments.is_empty() || found.is_none_or(optional)
+    }
+
+    fn scroll_key(&mut self, key: &KeyEvent) -> bool {
+        if !self.view.is_full {
+            return false;
+        }
+        let page = usize::from(self.view.size.1).saturating_sub(8).max(1);
+        match key.code {
+            KeyCode::PageUp => self.scroll_up(page),
+            KeyCode::PageDown => self.view.scroll = self.view.scroll.saturating_sub(page),
+            _ => return false,
+        }
+        true
+    }
+
+    fn scroll_up(&mut self, rows: usize) {
+        if self.view.is_full {
+            self.view.scroll = self.view.scroll.saturating_add(rows);
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Send => self.send(OnBusy::Steer),
+            Action::Queue if self.talk.is_busy => self.send(OnBusy::Queue),
+            Action::Queue => self.offer(),
+            Action::Stop => self.stop(),
+            Action::Cancel => self.cancel(),
+            Action::Leave if self.composer.is_empty() => self.effect(Effect::Leave),
+            Action::Leave => {
+                self.write(KeyEvent::new(KeyCode::Delete, crossterm::event::KeyModifiers::NONE));
+            }
+            Action::Mode => self.next_mode(),
+            Action::History => self.composer.search(),
+            Action::Editor => {
+                let draft = self.composer.take();
+                self.effect(Effect::Edit(Box::new(draft)));
+            }
+            Action::PasteImage => self.jobs.clipboard_image(),
+            Action::OpenPaste => {
+                if !self.composer.open_chip() {
+                    self.view.hint = Some("there is no pasted text at the cursor".to_owned());
+                }
+            }
+            Action::TakeBack => {
+                if let Some(message) = self.last_queued() {
+                    self.jobs.take_back(&self.talk.info.id, message);
+                }
+            }
+            Action::Transcript => self.toggle_full(),
+            Action::Redraw => self.effect(Effect::Redraw),
+            Action::Suspend => self.effect(Effect::Suspend),
+            Action::Keys => self.show_keys(),
+        }
+    }
+
+    /// The conversation on the whole screen, or back into the terminal's own.
+    pub(super) fn toggle_full(&mut self) {
+        self.view.is_full = !self.view.is_full;
+        self.view.unfolded = self.view.is_full;
+        self.view.scroll = 0;
+        self.transcript.forget_lines();
+    }
+
+    /// Sends what is written.
+    fn send(&mut self, on_busy: OnBusy) {
+        if self.composer.is_empty() {
+            return;
+        }
+        self.menu = None;
+        self.known.closed_menu = None;
+        self.view.scroll = 0;
+        let draft = self.composer.take();
+        let text = draft.text.trim();
+        if text.is_empty() && draft.images.is_empty() {
+            return;
+        }
+        self.ports.desktop.remember(text);
+        if let Some(command) = text.strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
+            self.run_command(&format!("/shell {command}"));
+        } else if command_line(text).is_some() {
+            self.run_command(text);
+        } else {
+            if self.talk.is_busy && on_busy == OnBusy::Steer {
+                self.talk.steers.push(draft.text.clone());
+            }
+            self.submit(draft, on_busy);
+        }
+    }
+
+    pub(super) fn submit(&mut self, draft: Draft, on_busy: OnBusy) {
+        let submission = Submission {
+            session: self.talk.info.id.clone(),
+            parts: parts(&draft),
+            on_busy,
+        };
+        self.jobs.submit(submission, draft);
+    }
+
+    /// Esc: stops the turn; twice with nothing to stop: goes back to an earlier message.
+    fn stop(&mut self) {
+        let now = self.now();
+        if self.talk.is_busy {
+            self.jobs.cancel(&self.talk.info.id);
+            return;
+        }
+        if !self.composer.is_empty() {
+            return;
+        }
+        let last = self.rest.presses.escape_ms.replace(now);
+        if last.is_some_and(|last| now.saturating_sub(last) < TWICE_MS) {
+            self.rest.presses.escape_ms = None;
+            self.show_messages();
+        } else {
+            let key = self.rest.keys.key(Action::Stop);
+            self.view.hint = Some(format!("{key} again to go back to an earlier message"));
+        }
+    }
+
+    /// Ctrl+C: clears, then stops, then leaves.
+    fn cancel(&mut self) {
+        let now = self.now();
+        if self.composer.is_searching() {
+            self.composer.handle(KeyEvent::from(KeyCode::Esc));
+            return;
+        }
+        if self.composer.clear() {
+            self.menu = None;
+            return;
+        }
+        if self.talk.is_busy {
+            self.jobs.cancel(&self.talk.info.id);
+        }
+        let last = self.rest.presses.cancel_ms.replace(now);
+        if last.is_some_and(|last| now.saturating_sub(last) < TWICE_MS) {
+            self.effect(Effect::Leave);
+        } else {
+            let key = self.rest.keys.key(Action::Cancel);
+            self.view.hint = Some(format!("{key} again to leave"));
+        }
+    }
+
+    fn next_mode(&mut self) {
+        let now = self.status.next_mode.as_deref().unwrap_or(&self.status.mode);
+        let index = MODES.iter().position(|mode| *mode == now);
+        let next = MODES[index.map_or(0, |index| (index + 1) % MODES.len())];
+        if self.talk.is_busy {
+            // What runs, runs as it began.
+            self.status.next_mode = Some(next.to_owned()).filter(|next| *next != self.status.mode);
+            return;
+        }
+        next.clone_into(&mut self.status.mode);
+        self.jobs.quiet_command(&self.talk.info.id, &format!("/mode {next}"));
+    }
+
+    fn paste(&mut self, text: &str) {
+        if let Some(overlay) = &mut self.overlay {
+            let step = overlay.paste(text);
+            return self.step(step);
+        }
+        match image_path(text) {
+            Some(path) => self.jobs.dropped(text.to_owned(), path),
+            None => {
+                self.composer.paste(text);
+                self.written();
+            }
+        }
+    }
+
+    /// The text changed: what may be meant changes, too.
+    pub(super) fn written(&mut self) {
+        self.rest.is_dirty = true;
+        self.menu = None;
+        if self.known.closed_menu.as_deref() != Some(self.composer.text()) {
+            self.known.closed_menu = None;
+            self.offer();
+        }
+    }
+
+    /// Lists what may be meant.
+    pub(super) fn offer(&mut self) {
+        match self.composer.asks() {
+            Some(Wanted::Command(line)) => self.offer_commands(&line),
+            Some(Wanted::File(letters)) => self.offer_files(&letters),
+            None => {}
+        }
+    }
+
+    fn offer_commands(&mut self, line: &str) {
+        if line.contains(char::is_whitespace) {
+            return self.jobs.complete(&self.talk.info.id, line);
+        }
+        let letters = line.trim_start_matches('/');
+        let found = best(letters, &self.known.commands, |command| &command.name);
+        let choice = |command: &&windlass_api::CommandInfo| Choice {
+            insert: format!("/{} ", command.name),
+            label: format!("/{} {}", command.name, command.arguments).trim_end().to_owned(),
+            detail: command.help.clone(),
+        };
+        self.menu = Menu::new(found.iter().map(choice).collect());
+    }
+
+    fn offer_files(&mut self, letters: &str) {
+        let Some(files) = &self.known.files else {
+            if !self.known.is_reading_files {
+                self.known.is_reading_files = true;
+                self.jobs.files(&self.talk.info.place);
+            }
+            return;
+        };
+        let choice = |file: &&String| Choice {
+            insert: (*file).clone(),
+            label: crate::text::one_line(file),
+            detail: String::new(),
+        };
+        self.menu = Menu::new(best(letters, files, |file| file).iter().map(choice).collect());
+    }
+
+    /// What the person's editor gave back; what was written stays when that is nothing.
+    pub(crate) fn edited(&mut self, text: Result<String, String>, draft: Draft) {
+        match text {
+            Ok(text) => self.composer.set(text.trim_end_matches('\n')),
+            Err(why) => {
+                self.composer.set(&draft.text);
+                self.tell(Tone::Warn, &why);
+            }
+        }
+        for image in draft.images {
+            self.composer.attach(image);
+        }
+        self.written();
+    }
+}
+
+/// The path of an image file that was dropped on the terminal, or pasted.
+fn image_path(text: &str) -> Option<String> {
+    let text = text.trim();
+    if text.is_empty() || text.lines().count() != 1 || text.len() > 4096 {
+        return None;
+    }
+    let text = text.strip_prefix("file://").unwrap_or(text);
+    let quoted = |quote: char| text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));
+    let path = match quoted('\'').or_else(|| quoted('"')) {
+        Some(inner) => inner.to_owned(),
+        None => text.replace("\\ ", " "),
+    };
+    let (_, extension) = path.rsplit_once('.')?;
+    let extension = extension.to_ascii_lowercase();
+    (IMAGES.contains(&extension.as_str()) && (path.starts_with('/') || path.starts_with('~'))).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UI-2: an image that is dropped on the terminal arrives as its path, written in one of many ways.
+    #[test]
+    fn dropped_images_are_known() {
+        let cases = [
+            ("/home/me/a.png", Some("/home/me/a.png")),
+            ("'/home/me/a b.PNG'", Some("/home/me/a b.PNG")),
+            ("/home/me/a\\ b.jpg ", Some("/home/me/a b.jpg")),
+            ("file:///tmp/x.webp", Some("/tmp/x.webp")),
+            ("/home/me/a.txt", None),
+            ("look at /home/me/a.png", None),
+            ("/a.png\n/b.png", None),
+            ("", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(image_path(text).as_deref(), expected, "{text:?}");
+        }
+    }
+}

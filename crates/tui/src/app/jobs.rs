@@ -1,0 +1,231 @@
+//! What takes time: asked here, answered as [`Done`].
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use tokio::sync::mpsc;
+use windlass_api::{
+    Begin, CallId, Checkpoint, ClientError, CommandInfo, CommandReply, Entry, FileChange, Find, Message,
+    MessageId, Overview, Part, Reply, SessionId, SessionInfo, Submission, Wait,
+};
+
+use super::Ports;
+use crate::desktop::Image;
+
+/// How many entries are read when a session is gone on with.
+const OPENING: usize = 120;
+/// How many entries are read at a time when somebody looks back.
+const PAGE: usize = 200;
+/// How many entries a preview reads.
+const PREVIEW: usize = 40;
+/// How many entries are looked at for messages to go back to.
+const MESSAGES: usize = 2_000;
+/// How many sessions are listed.
+const SESSIONS: usize = 100;
+
+/// What a job came to.
+pub(crate) enum Done {
+    /// An input was taken, or not: then this is what was written.
+    Submitted(Result<(), ClientError>, Box<crate::composer::Draft>),
+    Command(String, Result<CommandReply, ClientError>),
+    /// One that nobody typed: only what goes wrong is told.
+    QuietCommand(Result<CommandReply, ClientError>),
+    Catalog(Vec<CommandInfo>),
+    Completions(String, Vec<String>),
+    Overview(Box<Overview>),
+    Why(Vec<Wait>),
+    Opening(Result<Vec<Entry>, ClientError>),
+    Older(Result<Vec<Entry>, ClientError>),
+    Files(Vec<String>),
+    Sessions(String, Result<Vec<SessionInfo>, ClientError>),
+    SessionPreview(SessionId, Result<Vec<Entry>, ClientError>),
+    Checkpoints(Result<Vec<Checkpoint>, ClientError>),
+    Changes(u64, Result<Vec<FileChange>, ClientError>),
+    Messages(Result<Vec<Entry>, ClientError>),
+    Began(Result<SessionInfo, ClientError>),
+    TakenBack(Option<Arc<Message>>),
+    Connected(Result<String, ClientError>),
+    Image(Result<Image, String>),
+    /// A path that was dropped or pasted, and the image there.
+    Dropped(String, Option<Image>),
+}
+
+/// Starts jobs. They all answer to one place.
+#[derive(Clone)]
+pub(crate) struct Jobs {
+    ports: Ports,
+    done: mpsc::UnboundedSender<Done>,
+}
+
+impl Jobs {
+    pub(crate) fn new(ports: Ports, done: mpsc::UnboundedSender<Done>) -> Self {
+        Self { ports, done }
+    }
+
+    fn start(&self, job: impl Future<Output = Done> + Send + 'static) {
+        let done = self.done.clone();
+        tokio::spawn(job.map(move |answer| {
+            // Nobody waits for it any more when the app is gone.
+            let _ = done.send(answer);
+        }));
+    }
+
+    pub(crate) fn submit(&self, submission: Submission, draft: crate::composer::Draft) {
+        let backend = Arc::clone(&self.ports.backend);
+        self.start(async move {
+            let taken = backend.submit(submission).await.map(drop);
+            Done::Submitted(taken, Box::new(draft))
+        });
+    }
+
+    pub(crate) fn command(&self, session: &SessionId, line: &str) {
+        let (backend, session, line) = (Arc::clone(&self.ports.backend), session.clone(), line.to_owned());
+        self.start(async move {
+            let reply = backend.command(&session, &line).await;
+            Done::Command(line, reply)
+        });
+    }
+
+    pub(crate) fn quiet_command(&self, session: &SessionId, line: &str) {
+        let (backend, session, line) = (Arc::clone(&self.ports.backend), session.clone(), line.to_owned());
+        self.start(async move { Done::QuietCommand(backend.command(&session, &line).await) });
+    }
+
+    pub(crate) fn catalog(&self, session: &SessionId) {
+        let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
+        self.start(async move { Done::Catalog(backend.catalog(&session).await) });
+    }
+
+    pub(crate) fn complete(&self, session: &SessionId, line: &str) {
+        let (backend, session, line) = (Arc::clone(&self.ports.backend), session.clone(), line.to_owned());
+        self.start(async move {
+            let lines = backend.complete(&session, &line).await;
+            Done::Completions(line, lines)
+        });
+    }
+
+    pub(crate) fn overview(&self, session: &SessionId) {
+        let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
+        let done = self.done.clone();
+        tokio::spawn(async move {
+            // Without an answer the line stays as it is.
+            if let Ok(overview) = backend.overview(&session).await {
+                let _ = done.send(Done::Overview(Box::new(overview)));
+            }
+        });
+    }
+
+    pub(crate) fn why(&self, session: &SessionId) {
+        let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
+        self.start(async move { Done::Why(backend.why(&session).await) });
+    }
+
+    pub(crate) fn reply(&self, session: &SessionId, call: &CallId, reply: Reply) {
+        let (backend, session, call) = (Arc::clone(&self.ports.backend), session.clone(), call.clone());
+        tokio::spawn(async move { backend.reply(&session, &call, reply).await });
+    }
+
+    pub(crate) fn cancel(&self, session: &SessionId) {
+        let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
+        tokio::spawn(async move { backend.cancel(&session).await });
+    }
+
+    pub(crate) fn take_back(&self, session: &SessionId, message: MessageId) {
+        let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
+        self.start(async move { Done::TakenBack(backend.take_back(&session, &message).await) });
+    }
+
+    fn tail(
+        &self,
+        session: &SessionId,
+        before: Option<u64>,
+        limit: usize,
+        done: impl FnOnce(Result<Vec<Entry>, ClientError>) -> Done + Send + 'static,
+    ) {
+        let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
+        self.start(async move { done(backend.tail(&session, before, limit).await) });
+    }
+
+    /// The end of a session that is gone on with.
+    pub(crate) fn opening(&self, session: &SessionId) {
+        self.tail(session, None, OPENING, Done::Opening);
+    }
+
+    pub(crate) fn older(&self, session: &SessionId, before: u64) {
+        self.tail(session, Some(before), PAGE, Done::Older);
+    }
+
+    pub(crate) fn messages(&self, session: &SessionId) {
+        self.tail(session, None, MESSAGES, Done::Messages);
+    }
+
+    pub(crate) fn session_preview(&self, session: SessionId) {
+        let of = session.clone();
+        self.tail(&session, None, PREVIEW, move |entries| Done::SessionPreview(of, entries));
+    }
+
+    pub(crate) fn sessions(&self, words: &str) {
+        let backend = Arc::clone(&self.ports.backend);
+        let find = Find {
+            words: words.to_owned(),
+            place: None,
+            limit: SESSIONS,
+        };
+        self.start(async move {
+            let found = backend.sessions(&find).await;
+            Done::Sessions(find.words, found)
+        });
+    }
+
+    pub(crate) fn checkpoints(&self, session: &SessionId) {
+        let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
+        self.start(async move { Done::Checkpoints(backend.checkpoints(&session).await) });
+    }
+
+    pub(crate) fn changes(&self, session: &SessionId, number: u64) {
+        let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
+        self.start(async move { Done::Changes(number, backend.changes(&session, number).await) });
+    }
+
+    pub(crate) fn begin(&self, begin: Begin) {
+        let backend = Arc::clone(&self.ports.backend);
+        self.start(async move { Done::Began(backend.begin(begin).await) });
+    }
+
+    pub(crate) fn files(&self, place: &str) {
+        let (desktop, place) = (Arc::clone(&self.ports.desktop), place.to_owned());
+        self.start(async move { Done::Files(desktop.files(&place).await) });
+    }
+
+    pub(crate) fn connect(&self, provider: String, key: String) {
+        let connections = Arc::clone(&self.ports.connections);
+        self.start(async move { Done::Connected(connections.connect(&provider, &key).await) });
+    }
+
+    pub(crate) fn clipboard_image(&self) {
+        let desktop = Arc::clone(&self.ports.desktop);
+        self.start(async move { Done::Image(desktop.clipboard_image().await) });
+    }
+
+    pub(crate) fn dropped(&self, text: String, path: String) {
+        let desktop = Arc::clone(&self.ports.desktop);
+        self.start(async move {
+            let image = desktop.image(&path).await;
+            Done::Dropped(text, image)
+        });
+    }
+}
+
+/// What was written, as the parts of a message.
+pub(crate) fn parts(draft: &crate::composer::Draft) -> Vec<Part> {
+    use base64::Engine;
+    let mut parts = vec![Part::text(draft.text.clone())];
+    for image in &draft.images {
+        parts.push(Part::Binary(windlass_api::Binary {
+            path: image.name.clone(),
+            mime: image.media_type.clone(),
+            data: base64::engine::general_purpose::STANDARD.encode(&image.data),
+        }));
+    }
+    parts
+}

@@ -1,0 +1,326 @@
+//! Keystrokes in, screen out, without a terminal.
+
+use serde_json::json;
+use windlass_api::{Event, StepStatus, Wait, WaitOn, Waiting};
+
+use super::stage::{Stage, call, delta, final_answer, queue, request, user};
+
+/// UI-2: what is written is sent with enter, and shown when it is taken.
+#[tokio::test]
+async fn enter_sends() {
+    let mut stage = Stage::new(60, 12).await;
+    stage.keys("hello<S-Enter>there").await;
+    assert!(stage.screen().contains("› hello\n  there"), "{}", stage.screen());
+    stage.keys("<Enter>").await;
+    assert_eq!(stage.calls(), ["submit Steer hello\nthere"]);
+    stage.hear(user("hello\nthere")).await;
+    assert!(stage.printed().contains("› hello\n  there"), "{}", stage.printed());
+}
+
+/// UI-2, SES-3: while a turn runs, enter steers it and tab queues for later; both are in sight until they are heard.
+#[tokio::test]
+async fn enter_steers_and_tab_queues() {
+    let mut stage = Stage::new(70, 20).await;
+    stage.hear(user("work")).await;
+    stage.hear(Event::Start { provider: "sim".into(), model: "m".into() }).await;
+    stage.keys("faster<Enter>").await;
+    stage.keys("then rest<Tab>").await;
+    assert_eq!(stage.calls(), ["submit Steer faster", "submit Queue then rest"]);
+    let waiting = queue(&["then rest"]);
+    let id = waiting.1.clone();
+    stage.hear(waiting.0).await;
+    let screen = stage.screen();
+    assert!(screen.contains("next    faster"), "{screen}");
+    assert!(screen.contains("queued  then rest"), "{screen}");
+    assert!(screen.contains("1 queued"), "{screen}");
+    stage.hear(user("faster")).await;
+    assert!(!stage.screen().contains("next    faster"));
+    // SES-3: what waits can be changed.
+    stage.keys("<A-Up>").await;
+    assert_eq!(stage.calls(), [format!("take_back {id}")]);
+    assert!(stage.screen().contains("› taken back"), "{}", stage.screen());
+}
+
+/// UI-2: esc stops the turn; ctrl+c clears, then stops, and leaves when pressed twice.
+#[tokio::test]
+async fn esc_stops_and_ctrl_c_leaves() {
+    let mut stage = Stage::new(70, 12).await;
+    stage.hear(user("work")).await;
+    stage.keys("<Esc>").await;
+    assert_eq!(stage.calls(), ["cancel"]);
+    stage.keys("draft<C-c>").await;
+    assert_eq!(stage.calls(), Vec::<String>::new());
+    assert!(!stage.screen().contains("draft"));
+    stage.hear(Event::Canceled { message: "Canceled by the user.".into() }).await;
+    stage.keys("<C-c>").await;
+    assert!(stage.screen().contains("ctrl+c again to leave"), "{}", stage.screen());
+    assert!(!stage.has_left());
+    stage.keys("<C-c>").await;
+    assert!(stage.has_left());
+}
+
+/// UI-2: esc twice lists what was said, and going back to a message writes it again.
+#[tokio::test]
+async fn esc_twice_goes_back() {
+    let mut stage = Stage::new(70, 20).await;
+    stage.hear(user("first thing")).await;
+    stage.hear(final_answer("done")).await;
+    stage.calls();
+    stage.keys("<Esc><Esc>").await;
+    let screen = stage.screen();
+    assert!(screen.contains("Go back to before a message") && screen.contains("› first thing"), "{screen}");
+    stage.keys("<Enter>").await;
+    assert!(stage.calls().contains(&"command /rewind 1".to_owned()));
+    assert!(stage.screen().contains("› first thing"), "{}", stage.screen());
+}
+
+/// UI-2: shift+tab goes through the modes; while a turn runs the next one waits for its end.
+#[tokio::test]
+async fn shift_tab_changes_the_mode() {
+    let mut stage = Stage::new(70, 12).await;
+    stage.keys("<S-Tab>").await;
+    assert_eq!(stage.calls(), ["command /mode accept-edits", "overview"]);
+    stage.hear(user("work")).await;
+    stage.keys("<S-Tab>").await;
+    assert_eq!(stage.calls(), Vec::<String>::new());
+    assert!(stage.screen().contains("→"), "{}", stage.screen());
+    stage.hear(final_answer("ok")).await;
+    assert!(stage.calls().iter().any(|call| call.starts_with("command /mode")));
+}
+
+/// UI-2: a request stands above the place where one writes, and y answers it.
+#[tokio::test]
+async fn a_request_is_answered() {
+    let mut stage = Stage::new(100, 20).await;
+    stage.hear(user("clean up")).await;
+    stage.hear(request("1", "rm -r build")).await;
+    stage.pass(2_000);
+    let screen = stage.screen();
+    assert!(screen.contains("▲ bash asks to run (admin)") && screen.contains("  rm -r build"), "{screen}");
+    stage.keys("y").await;
+    assert_eq!(stage.calls(), ["reply 1 Permission(Once)"]);
+    assert!(!stage.screen().contains("asks to run"));
+    stage.hear(request("2", "rm -r dist")).await;
+    stage.pass(2_000);
+    stage.keys("tuse make clean<Enter>").await;
+    assert_eq!(stage.calls(), ["reply 2 Permission(NoBecause(\"use make clean\"))"]);
+}
+
+/// CMD-1, CMD-2: a slash lists the commands with their help; the chosen one goes to the backend, not to a model.
+#[tokio::test]
+async fn a_slash_lists_commands() {
+    let mut stage = Stage::new(90, 20).await;
+    stage.keys("/sta").await;
+    let screen = stage.screen();
+    assert!(screen.contains("› /status") && screen.contains("Say how this session stands"), "{screen}");
+    stage.keys("<Enter>").await;
+    assert!(stage.calls().contains(&"command /status".to_owned()));
+    assert!(stage.printed().contains("told: /status"), "{}", stage.printed());
+    stage.keys("/nonsense<Esc><Enter>").await;
+    assert!(stage.printed().contains("there is no command /nonsense"), "{}", stage.printed());
+    assert!(!stage.calls().iter().any(|call| call.starts_with("submit")));
+}
+
+/// UI-2: `!` runs a shell command as the command of that name does everywhere.
+#[tokio::test]
+async fn an_exclamation_mark_runs_a_shell_command() {
+    let mut stage = Stage::new(90, 20).await;
+    stage.keys("!ls -la<Enter>").await;
+    assert!(stage.calls().contains(&"command /shell ls -la".to_owned()));
+}
+
+/// UI-2: `@` finds files by a few letters and puts the path into the text.
+#[tokio::test]
+async fn an_at_sign_finds_files() {
+    let mut stage = Stage::new(90, 20).await;
+    stage.keys("look at @mai").await;
+    let screen = stage.screen();
+    assert!(screen.contains("› src/main.rs"), "{screen}");
+    stage.keys("<Tab>please<Enter>").await;
+    assert_eq!(stage.calls().last().map(String::as_str), Some("submit Steer look at @src/main.rs please"));
+}
+
+/// OBS-3: after ten seconds without news the reason is in sight, and gone with the next event.
+#[tokio::test]
+async fn after_ten_seconds_the_reason_is_shown() {
+    let mut stage = Stage::new(100, 20).await;
+    stage.hear(user("work")).await;
+    stage.waits(vec![Wait {
+        on: WaitOn::Provider,
+        what: "anthropic/claude".to_owned(),
+        for_ms: 11_000,
+        ends: "when it answers".to_owned(),
+    }]);
+    stage.pass(9_000);
+    stage.tick().await;
+    assert!(!stage.screen().contains("waits for"), "{}", stage.screen());
+    stage.pass(2_000);
+    stage.tick().await;
+    let screen = stage.screen();
+    assert!(screen.contains("waits for provider: anthropic/claude, for 11 s; ends when it answers"), "{screen}");
+    stage.hear(delta("hello")).await;
+    assert!(!stage.screen().contains("waits for"));
+}
+
+/// UI-2: nothing moves when nothing runs, so an idle terminal is never drawn again.
+#[tokio::test]
+async fn nothing_moves_when_nothing_runs() {
+    let mut stage = Stage::new(80, 12).await;
+    stage.screen();
+    assert!(!stage.is_dirty());
+    assert_eq!(stage.next_tick(), None);
+    stage.hear(user("work")).await;
+    assert!(stage.next_tick().is_some());
+    stage.hear(final_answer("ok")).await;
+    stage.screen();
+    assert_eq!(stage.next_tick(), None);
+    assert!(!stage.is_dirty());
+}
+
+/// UI-2: the conversation on the whole screen shows everything unfolded, and what is older is read when it is wanted.
+#[tokio::test]
+async fn the_whole_screen_shows_everything() {
+    let mut stage = Stage::new(80, 16).await;
+    let output: String = (0..40).map(|line| format!("line {line}\n")).collect();
+    stage.hear(user("run it")).await;
+    for event in call("1", "bash make", &output, StepStatus::Completed, Some(json!({ "exit_code": 0 }))) {
+        stage.hear(event).await;
+    }
+    stage.hear(final_answer("It ran.")).await;
+    assert!(stage.printed().contains("more lines"), "{}", stage.printed());
+    stage.keys("<C-o>").await;
+    let screen = stage.screen();
+    assert!(screen.contains("line 39") && screen.contains("It ran."), "{screen}");
+    stage.keys("<PageUp><PageUp><PageUp><PageUp><PageUp><PageUp><PageUp>").await;
+    let screen = stage.screen();
+    assert!(screen.contains("› run it"), "{screen}");
+    stage.keys("<C-o>").await;
+    assert!(!stage.screen().contains("line 39"));
+}
+
+/// UI-2: an input that was not taken is written again: nothing is lost.
+#[tokio::test]
+async fn what_was_not_taken_is_written_again() {
+    let mut stage = Stage::new(80, 12).await;
+    stage.refuse();
+    stage.keys("precious words<Enter>").await;
+    assert!(stage.screen().contains("› precious words"), "{}", stage.screen());
+    assert!(stage.printed().contains("too many inputs waiting"), "{}", stage.printed());
+}
+
+/// UI-2: a picture fits any terminal, however small, whatever is on it.
+#[tokio::test]
+async fn every_picture_fits_its_terminal() {
+    let mut stage = Stage::new(80, 24).await;
+    stage.hear(user("a long message with 日本語 and 👩‍👩‍👧 in it")).await;
+    stage.hear(call("1", "bash make", "", StepStatus::Completed, None).remove(0)).await;
+    stage.hear(queue(&["one", "two"]).0).await;
+    stage.keys("some text").await;
+    for asks in [false, true] {
+        if asks {
+            stage.hear(request("1", "rm -r build")).await;
+        }
+        for (columns, rows) in [(1, 1), (1, 5), (2, 2), (5, 3), (10, 4), (20, 1), (200, 60)] {
+            stage.resize(columns, rows);
+            stage.check_fits();
+            stage.keys("<C-o>").await;
+            stage.check_fits();
+            stage.keys("<C-o>").await;
+        }
+    }
+    for command in ["/keys", "/theme", "/resume", "/connect"] {
+        stage.resize(80, 24);
+        stage.hear(Event::Waiting(Waiting::PermissionAnswer { call_id: "1".into(), allowed: true })).await;
+        stage.keys(&format!("<C-c>{command} <Enter>")).await;
+        for (columns, rows) in [(1, 1), (3, 2), (9, 5), (80, 24)] {
+            stage.resize(columns, rows);
+            stage.check_fits();
+        }
+        stage.keys("<Esc>").await;
+    }
+}
+
+/// UI-2: sessions can be searched, looked at, gone on with and forked.
+#[tokio::test]
+async fn sessions_are_chosen_from_a_list() {
+    let mut stage = Stage::new(80, 24).await;
+    stage.keys("/resume <Enter>").await;
+    let screen = stage.screen();
+    assert!(screen.contains("› fix the parser") && screen.contains("said in s-1"), "{screen}");
+    stage.keys("write").await;
+    assert!(stage.calls().contains(&"sessions write".to_owned()));
+    stage.keys("<Down><C-f>").await;
+    assert!(stage.calls().contains(&"fork s-2".to_owned()));
+    assert!(stage.printed().contains("write the docs"), "{}", stage.printed());
+}
+
+/// UI-2: checkpoints are a timeline with what each turn changed; one of them is taken back to.
+#[tokio::test]
+async fn checkpoints_are_chosen_from_a_list() {
+    let mut stage = Stage::new(80, 24).await;
+    stage.keys("/checkpoint <Enter>").await;
+    let screen = stage.screen();
+    assert!(screen.contains("make the parser faster") && screen.contains("+fast"), "{screen}");
+    stage.keys("<Enter>").await;
+    assert!(stage.calls().contains(&"command /checkpoint rewind 1".to_owned()));
+}
+
+/// UI-2: a model is set up from a list; the key is typed unseen and goes nowhere but to the port for it.
+#[tokio::test]
+async fn a_model_is_set_up() {
+    let mut stage = Stage::new(80, 24).await;
+    stage.keys("/connect <Enter>").await;
+    assert!(stage.screen().contains("› anthropic"), "{}", stage.screen());
+    stage.keys("<Enter>sk-secret").await;
+    let screen = stage.screen();
+    assert!(screen.contains("A key for anthropic") && screen.contains("*********"), "{screen}");
+    assert!(!screen.contains("sk-secret"));
+    stage.keys("<Enter>").await;
+    assert!(stage.calls().contains(&"connect anthropic sk-secret".to_owned()));
+    assert!(stage.printed().contains("anthropic answers"), "{}", stage.printed());
+    assert!(!stage.printed().contains("sk-secret"));
+}
+
+/// UI-2: what the editor gave back is written; without an editor nothing is lost.
+#[tokio::test]
+async fn the_editor_changes_what_is_written() {
+    let mut stage = Stage::new(80, 24).await;
+    stage.keys("draft<C-g>").await;
+    stage.edited(Ok("draft, edited\n".to_owned()));
+    assert!(stage.screen().contains("› draft, edited"), "{}", stage.screen());
+    stage.keys("<C-g>").await;
+    stage.edited(Err("no editor".to_owned()));
+    assert!(stage.screen().contains("› draft, edited"), "{}", stage.screen());
+    assert!(stage.printed().contains("no editor"));
+}
+
+/// UI-2: the last answer is copied as it was written, not as it is drawn.
+#[tokio::test]
+async fn answers_are_copied_as_they_were_written() {
+    let mut stage = Stage::new(40, 12).await;
+    stage.hear(final_answer("**Bold** and `code`.")).await;
+    stage.keys("/copy <Enter>").await;
+    assert_eq!(stage.copied(), Some("**Bold** and `code`.".to_owned()));
+}
+
+/// UI-2: an image that is pasted goes with the message.
+#[tokio::test]
+async fn images_go_with_the_message() {
+    let mut stage = Stage::new(60, 12).await;
+    stage.keys("<C-v>").await;
+    assert!(stage.screen().contains("[image 1: clipboard]"), "{}", stage.screen());
+    stage.paste("/tmp/shot.png").await;
+    stage.keys(" what is this?<Enter>").await;
+    let calls = stage.calls();
+    assert!(calls.last().is_some_and(|call| call.ends_with("+ clipboard image/png + shot.png image/png")), "{calls:?}");
+}
+
+/// UI-2: a session that is gone on with shows its end, and says how much there is before that.
+#[tokio::test]
+async fn a_session_that_is_gone_on_with_shows_its_end() {
+    let mut stage = Stage::resumed(60, 20).await;
+    let printed = stage.printed();
+    assert!(printed.contains("39 earlier entries"), "{printed}");
+    assert!(printed.contains("said in current"), "{printed}");
+    assert_eq!(stage.listens(), Some(40));
+}

@@ -1,0 +1,256 @@
+//! What a turn asks a person: whether a call may run, or something a tool wants to know. It stands right above the place
+//! where one writes, so that it is never lost behind scrolling.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::text::{Line, Span};
+use windlass_api::{Answer, CallId, Category, Reply, Waiting};
+
+use crate::diff;
+use crate::text::{cut, one_line, plain, wrap};
+use crate::theme::{Theme, Tone};
+
+/// For how long after it appeared a request does not take a letter of somebody who is typing.
+const STARTLE_MS: u64 = 600;
+
+/// A question that waits for an answer.
+pub(crate) struct Asking {
+    call: CallId,
+    what: What,
+    since_ms: u64,
+    /// Whether the person writes what to do instead.
+    is_noting: bool,
+}
+
+enum What {
+    Permission {
+        tool: String,
+        category: Category,
+        subjects: Vec<String>,
+        reasons: Vec<String>,
+        preview: Option<String>,
+    },
+    Question {
+        text: String,
+        options: Vec<String>,
+    },
+}
+
+/// What a key came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Pressed {
+    /// It is not for the question.
+    Nothing,
+    /// It is, and nothing follows.
+    Taken,
+    /// The answer.
+    Reply(Reply),
+    /// The person wants to see all of it.
+    View,
+}
+
+impl Asking {
+    /// The question of an event, if it is one.
+    pub(crate) fn of(waiting: &Waiting, now_ms: u64) -> Option<Self> {
+        let (call, what) = match waiting {
+            Waiting::PermissionRequest {
+                call_id,
+                tool,
+                category,
+                subjects,
+                reasons,
+                preview,
+            } => {
+                let what = What::Permission {
+                    tool: one_line(tool),
+                    category: *category,
+                    subjects: subjects.iter().map(|subject| one_line(subject)).collect(),
+                    reasons: reasons.iter().map(|reason| one_line(reason)).collect(),
+                    preview: preview.as_deref().map(plain),
+                };
+                (call_id, what)
+            }
+            Waiting::Question {
+                call_id,
+                text,
+                options,
+            } => {
+                let what = What::Question {
+                    text: plain(text),
+                    options: options.iter().map(|option| one_line(option)).collect(),
+                };
+                (call_id, what)
+            }
+            Waiting::PermissionAnswer { .. } | Waiting::Queue { .. } => return None,
+        };
+        Some(Self {
+            call: call.clone(),
+            what,
+            since_ms: now_ms,
+            is_noting: false,
+        })
+    }
+
+    pub(crate) fn call(&self) -> &CallId {
+        &self.call
+    }
+
+    /// Whether what is written now is for this.
+    pub(crate) fn takes_text(&self) -> bool {
+        self.is_noting || matches!(self.what, What::Question { .. })
+    }
+
+    /// What was written, as the answer.
+    pub(crate) fn answer(&self, text: String) -> Reply {
+        match self.what {
+            What::Permission { .. } => Reply::Permission(Answer::NoBecause(text)),
+            What::Question { .. } => Reply::Text(text),
+        }
+    }
+
+    /// Takes a key. `last_key_ms` is when a key was pressed before this one; `is_empty` says that nothing is written.
+    pub(crate) fn handle(&mut self, key: &KeyEvent, now_ms: u64, last_key_ms: u64, is_empty: bool) -> Pressed {
+        if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            return Pressed::Nothing;
+        }
+        let was_typing = self.since_ms.saturating_sub(last_key_ms) < STARTLE_MS && last_key_ms > 0;
+        let is_startled = was_typing && now_ms.saturating_sub(self.since_ms) < STARTLE_MS;
+        match &self.what {
+            What::Permission { .. } if self.is_noting => {
+                if key.code == KeyCode::Esc {
+                    self.is_noting = false;
+                    return Pressed::Taken;
+                }
+                Pressed::Nothing
+            }
+            What::Permission { .. } => match key.code {
+                KeyCode::Char(_) if is_startled => Pressed::Taken,
+                KeyCode::Char('y' | 'Y') => Pressed::Reply(Reply::Permission(Answer::Once)),
+                KeyCode::Char('s' | 'S') => Pressed::Reply(Reply::Permission(Answer::Session)),
+                KeyCode::Char('a' | 'A') => Pressed::Reply(Reply::Permission(Answer::Always)),
+                KeyCode::Char('n' | 'N') => Pressed::Reply(Reply::Permission(Answer::No)),
+                KeyCode::Char('v' | 'V') => Pressed::View,
+                KeyCode::Char('t' | 'T') | KeyCode::Tab => {
+                    self.is_noting = true;
+                    Pressed::Taken
+                }
+                // Nothing is sent and nothing is written while a yes or no is asked for.
+                KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace => Pressed::Taken,
+                _ => Pressed::Nothing,
+            },
+            What::Question { options, .. } => match key.code {
+                KeyCode::Char(digit @ '1'..='9') if is_empty && !is_startled => {
+                    let index = digit.to_digit(10).unwrap_or_default().saturating_sub(1) as usize;
+                    match options.get(index) {
+                        Some(option) => Pressed::Reply(Reply::Text(option.clone())),
+                        None => Pressed::Nothing,
+                    }
+                }
+                _ => Pressed::Nothing,
+            },
+        }
+    }
+
+    /// All of it, for the whole screen.
+    pub(crate) fn whole(&self, columns: usize, theme: Theme) -> Vec<Line<'static>> {
+        self.body(columns, theme)
+    }
+
+    /// The question in at most so many rows, with what can be answered.
+    pub(crate) fn render(&self, columns: usize, rows: usize, theme: Theme) -> Vec<Line<'static>> {
+        let mut body = self.body(columns, theme);
+        let answers = self.answers(columns, theme);
+        let room = rows.saturating_sub(answers.len()).max(1);
+        if body.len() > room {
+            let more = body.len() + 1 - room;
+            body.truncate(room.saturating_sub(1));
+            let text = format!("  … {more} more lines: v shows all");
+            body.push(Line::styled(cut(&text, columns), theme.style(Tone::Warn)));
+        }
+        body.extend(answers);
+        body
+    }
+
+    fn body(&self, columns: usize, theme: Theme) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        let mut put = |line: Line<'static>, indent: &str| lines.extend(wrap(&line, columns, indent));
+        match &self.what {
+            What::Permission {
+                tool,
+                category,
+                subjects,
+                reasons,
+                preview,
+            } => {
+                let about = match preview {
+                    Some(_) => String::new(),
+                    None => format!(": {}", subjects.join(" · ")),
+                };
+                let mark = Span::styled(theme.sign("▲ ", "! "), theme.style(Tone::Warn));
+                let name = Span::styled(tool.clone(), theme.style(Tone::User));
+                let rest = Span::raw(format!(" asks to run ({}){about}", kind(*category)));
+                put(Line::from(vec![mark, name, rest]), "  ");
+                if let Some(preview) = preview {
+                    for line in previewed(preview, columns, theme) {
+                        put(line, "  ");
+                    }
+                    if subjects.len() > 1 {
+                        let text = format!("  that is: {}", subjects.join(" · "));
+                        put(Line::styled(text, theme.style(Tone::Dim)), "  ");
+                    }
+                }
+                for reason in reasons {
+                    put(Line::styled(format!("  {reason}"), theme.style(Tone::Dim)), "  ");
+                }
+            }
+            What::Question { text, options } => {
+                for (index, line) in text.lines().enumerate() {
+                    let mark = if index == 0 { theme.sign("? ", "? ") } else { "  " };
+                    let mark = Span::styled(mark, theme.style(Tone::Accent));
+                    put(Line::from(vec![mark, Span::raw(line.to_owned())]), "  ");
+                }
+                for (index, option) in options.iter().enumerate() {
+                    put(Line::raw(format!("  {}) {option}", index + 1)), "     ");
+                }
+            }
+        }
+        lines
+    }
+
+    fn answers(&self, columns: usize, theme: Theme) -> Vec<Line<'static>> {
+        let text = match &self.what {
+            What::Permission { .. } if self.is_noting => {
+                "  Say what to do instead; enter sends it, esc goes back."
+            }
+            What::Permission { .. } => {
+                "  y yes, once · s yes, in this session · a always in this folder · n no · t tell it what to do instead"
+            }
+            What::Question { options, .. } if options.is_empty() => "  Write your answer; enter sends it.",
+            What::Question { .. } => "  Press a number, or write your answer; enter sends it.",
+        };
+        let text = if theme.ascii { text.replace('·', "|") } else { text.to_owned() };
+        wrap(&Line::styled(text, theme.style(Tone::Accent)), columns, "  ")
+    }
+}
+
+/// What would happen: a diff in colour, a command as it stands.
+fn previewed(preview: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
+    let is_diff = preview.starts_with("--- ") || preview.contains("\n@@ ");
+    if is_diff {
+        let lines = diff::render(preview, columns.saturating_sub(2).max(1), theme);
+        let indent = |mut line: Line<'static>| {
+            line.spans.insert(0, Span::raw("  "));
+            line
+        };
+        return lines.into_iter().map(indent).collect();
+    }
+    let line = |line: &str| Line::styled(format!("  {line}"), theme.style(Tone::Code));
+    preview.lines().map(line).collect()
+}
+
+fn kind(category: Category) -> String {
+    format!("{category:?}").to_lowercase()
+}
+
+#[cfg(test)]
+#[path = "asking_tests.rs"]
+mod tests;

@@ -1,0 +1,310 @@
+//! Which key does what. Every action has a name for the settings and a line for the help.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What a key can do outside the text that is being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Sends what was written; while a turn runs it hears it between two steps.
+    Send,
+    /// Sends it when the running turn has ended.
+    Queue,
+    /// Stops the turn; twice with nothing written: goes back to an earlier message.
+    Stop,
+    /// Clears what was written, stops the turn, or leaves.
+    Cancel,
+    /// Leaves, when nothing is written.
+    Leave,
+    /// The next mode.
+    Mode,
+    /// Searches what was sent before.
+    History,
+    /// Writes in the person's own editor.
+    Editor,
+    /// Takes the image of the clipboard.
+    PasteImage,
+    /// Opens what was pasted.
+    OpenPaste,
+    /// Changes the message that waits last.
+    TakeBack,
+    /// The conversation on the whole screen.
+    Transcript,
+    /// Draws everything again.
+    Redraw,
+    /// Goes back to the shell for a while.
+    Suspend,
+    /// This list.
+    Keys,
+}
+
+/// An action with what people call it.
+struct Named {
+    action: Action,
+    name: &'static str,
+    default: &'static str,
+    help: &'static str,
+}
+
+#[rustfmt::skip]
+const ACTIONS: &[Named] = &[
+    Named { action: Action::Send,       name: "send",        default: "enter",     help: "send; while a turn runs, it hears it between two steps" },
+    Named { action: Action::Queue,      name: "queue",       default: "tab",       help: "while a turn runs: send when it has ended" },
+    Named { action: Action::Stop,       name: "stop",        default: "esc",       help: "stop the turn; twice with nothing written: go back to an earlier message" },
+    Named { action: Action::Cancel,     name: "cancel",      default: "ctrl+c",    help: "clear what was written, then stop the turn, then (twice) leave" },
+    Named { action: Action::Leave,      name: "leave",       default: "ctrl+d",    help: "leave, when nothing is written" },
+    Named { action: Action::Mode,       name: "mode",        default: "shift+tab", help: "the next mode: default, accept-edits, plan" },
+    Named { action: Action::History,    name: "history",     default: "ctrl+r",    help: "search what was sent before" },
+    Named { action: Action::Editor,     name: "editor",      default: "ctrl+g",    help: "write in your own editor ($VISUAL or $EDITOR)" },
+    Named { action: Action::PasteImage, name: "paste_image", default: "ctrl+v",    help: "attach the image of the clipboard" },
+    Named { action: Action::OpenPaste,  name: "open_paste",  default: "ctrl+x",    help: "open the pasted text at the cursor, to see and change it" },
+    Named { action: Action::TakeBack,   name: "take_back",   default: "alt+up",    help: "change the message that waits last" },
+    Named { action: Action::Transcript, name: "transcript",  default: "ctrl+o",    help: "the conversation on the whole screen, everything unfolded" },
+    Named { action: Action::Redraw,     name: "redraw",      default: "ctrl+l",    help: "draw everything again" },
+    Named { action: Action::Suspend,    name: "suspend",     default: "ctrl+z",    help: "back to the shell; fg comes back here" },
+    Named { action: Action::Keys,       name: "keys",        default: "f1",        help: "this list" },
+];
+
+/// Keys that are not bound: they write.
+#[rustfmt::skip]
+const FIXED: &[(&str, &str)] = &[
+    ("shift+enter, alt+enter, ctrl+j", "a new line; \\ before enter does the same"),
+    ("/  @  !", "at the beginning: a command, a shell command; anywhere: a file"),
+    ("up, down", "what was sent before, at the first and the last line"),
+    ("ctrl+a ctrl+e alt+b alt+f", "begin, end, a word back, a word on"),
+    ("ctrl+w ctrl+u ctrl+k ctrl+y", "cut a word, to the begin, to the end; put it back"),
+    ("ctrl+/", "undo"),
+    ("y  s  a  n  t", "when asked: yes, in this session, always, no, tell it what to do instead"),
+];
+
+/// One key with what is held down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Chord {
+    code: KeyCode,
+    modifiers: KeyModifiers,
+}
+
+/// A key binding that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// There is no such action.
+    #[error("there is no action `{0}`; there are {1}")]
+    Action(String, String),
+    /// There is no such key.
+    #[error("`{0}` is no key: write it as `ctrl+o`, `alt+up`, `shift+tab`, `f2` or `esc`")]
+    Key(String),
+    /// One key for two things.
+    #[error("`{key}` is bound to `{one}` and to `{other}`")]
+    Twice {
+        /// The key.
+        key: String,
+        /// One of them.
+        one: String,
+        /// The other.
+        other: String,
+    },
+}
+
+/// What every key does.
+#[derive(Debug, Clone)]
+pub struct Keys(Vec<(Chord, Action)>);
+
+impl Default for Keys {
+    fn default() -> Self {
+        let bound = ACTIONS.iter().filter_map(|named| Some((chord(named.default)?, named.action)));
+        Self(bound.collect())
+    }
+}
+
+impl Keys {
+    /// The defaults with changes: an action's name and its key.
+    ///
+    /// # Errors
+    /// When an action or a key is not known, or one key would do two things.
+    pub fn with<'a>(changes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, KeyError> {
+        let mut keys = Self::default();
+        for (name, key) in changes {
+            let named = ACTIONS.iter().find(|named| named.name == name).ok_or_else(|| {
+                let all: Vec<&str> = ACTIONS.iter().map(|named| named.name).collect();
+                KeyError::Action(name.to_owned(), all.join(", "))
+            })?;
+            let chord = chord(key).ok_or_else(|| KeyError::Key(key.to_owned()))?;
+            keys.0.retain(|(_, action)| *action != named.action);
+            keys.0.push((chord, named.action));
+        }
+        for (index, (chord, action)) in keys.0.iter().enumerate() {
+            let other = keys.0.iter().skip(index + 1).find(|(other, _)| other == chord);
+            if let Some((_, other)) = other {
+                return Err(KeyError::Twice {
+                    key: written(*chord),
+                    one: name_of(*action).to_owned(),
+                    other: name_of(*other).to_owned(),
+                });
+            }
+        }
+        Ok(keys)
+    }
+
+    /// What a key does.
+    pub(crate) fn action(&self, key: &KeyEvent) -> Option<Action> {
+        let chord = Chord::of(key);
+        let found = self.0.iter().find(|(bound, _)| *bound == chord);
+        found.map(|(_, action)| *action)
+    }
+
+    /// The key of an action, as people write it.
+    pub(crate) fn key(&self, action: Action) -> String {
+        let found = self.0.iter().find(|(_, bound)| *bound == action);
+        found.map(|(chord, _)| written(*chord)).unwrap_or_default()
+    }
+
+    /// All of them, for people: key and what it does.
+    pub(crate) fn list(&self) -> Vec<(String, String)> {
+        let bound = ACTIONS
+            .iter()
+            .map(|named| (self.key(named.action), format!("{} ({})", named.help, named.name)));
+        let fixed = FIXED.iter().map(|(keys, help)| ((*keys).to_owned(), (*help).to_owned()));
+        bound.chain(fixed).collect()
+    }
+}
+
+fn name_of(action: Action) -> &'static str {
+    let found = ACTIONS.iter().find(|named| named.action == action);
+    found.map_or("", |named| named.name)
+}
+
+impl Chord {
+    /// What was pressed. Terminals differ in how they tell a shifted tab.
+    fn of(key: &KeyEvent) -> Self {
+        let mut modifiers = key.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
+        let code = match key.code {
+            KeyCode::BackTab => {
+                modifiers |= KeyModifiers::SHIFT;
+                KeyCode::Tab
+            }
+            KeyCode::Char(letter) => {
+                modifiers -= KeyModifiers::SHIFT;
+                KeyCode::Char(letter.to_ascii_lowercase())
+            }
+            code => code,
+        };
+        Self { code, modifiers }
+    }
+}
+
+/// A key from how people write it.
+fn chord(text: &str) -> Option<Chord> {
+    let lower = text.trim().to_ascii_lowercase();
+    let mut parts: Vec<&str> = lower.split('+').collect();
+    let last = parts.pop()?;
+    let mut modifiers = KeyModifiers::NONE;
+    for part in parts {
+        modifiers |= match part {
+            "ctrl" | "control" => KeyModifiers::CONTROL,
+            "alt" | "option" | "meta" => KeyModifiers::ALT,
+            "shift" => KeyModifiers::SHIFT,
+            _ => return None,
+        };
+    }
+    let mut letters = last.chars();
+    let code = match (letters.next(), letters.next()) {
+        (Some(letter), None) => KeyCode::Char(letter),
+        _ => named_key(last)?,
+    };
+    // A letter alone, or with shift, is text.
+    let is_text = matches!(code, KeyCode::Char(_)) && !modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    (!is_text).then_some(Chord { code, modifiers })
+}
+
+fn named_key(name: &str) -> Option<KeyCode> {
+    Some(match name {
+        "enter" | "return" => KeyCode::Enter,
+        "esc" | "escape" => KeyCode::Esc,
+        "tab" => KeyCode::Tab,
+        "space" => KeyCode::Char(' '),
+        "backspace" => KeyCode::Backspace,
+        "delete" => KeyCode::Delete,
+        "insert" => KeyCode::Insert,
+        "up" => KeyCode::Up,
+        "down" => KeyCode::Down,
+        "left" => KeyCode::Left,
+        "right" => KeyCode::Right,
+        "home" => KeyCode::Home,
+        "end" => KeyCode::End,
+        "pageup" => KeyCode::PageUp,
+        "pagedown" => KeyCode::PageDown,
+        _ => KeyCode::F(name.strip_prefix('f')?.parse().ok().filter(|number| (1..=24).contains(number))?),
+    })
+}
+
+/// A key as people write it.
+fn written(chord: Chord) -> String {
+    let mut text = String::new();
+    for (modifier, name) in [
+        (KeyModifiers::CONTROL, "ctrl+"),
+        (KeyModifiers::ALT, "alt+"),
+        (KeyModifiers::SHIFT, "shift+"),
+    ] {
+        if chord.modifiers.contains(modifier) {
+            text.push_str(name);
+        }
+    }
+    let name = match chord.code {
+        KeyCode::Char(' ') => "space".to_owned(),
+        KeyCode::Char(letter) => letter.to_string(),
+        KeyCode::F(number) => format!("f{number}"),
+        KeyCode::Esc => "esc".to_owned(),
+        code => format!("{code:?}").to_ascii_lowercase(),
+    };
+    text + &name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(code: KeyCode, modifiers: KeyModifiers) -> KeyEvent {
+        KeyEvent::new(code, modifiers)
+    }
+
+    /// UI-2: every default key is one that can be written in the settings, and no key does two things.
+    #[test]
+    fn defaults_can_be_written() {
+        let keys = Keys::with([]).unwrap();
+        assert_eq!(keys.0.len(), ACTIONS.len());
+        for named in ACTIONS {
+            assert_eq!(keys.key(named.action), named.default, "{}", named.name);
+        }
+    }
+
+    /// UI-2: keys can be bound anew; what cannot be is refused with what would be right.
+    #[test]
+    fn keys_can_be_bound_anew() {
+        let keys = Keys::with([("transcript", "f2"), ("mode", "ctrl+t")]).unwrap();
+        assert_eq!(keys.action(&press(KeyCode::F(2), KeyModifiers::NONE)), Some(Action::Transcript));
+        assert_eq!(keys.action(&press(KeyCode::Char('o'), KeyModifiers::CONTROL)), None);
+        let cases = [
+            (("transcipt", "f2"), "there is no action `transcipt`"),
+            (("transcript", "hyper+x"), "`hyper+x` is no key"),
+            (("transcript", "x"), "`x` is no key"),
+            (("transcript", "ctrl+r"), "`ctrl+r` is bound to `history` and to `transcript`"),
+        ];
+        for (change, expected) in cases {
+            let error = Keys::with([change]).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    /// UI-2: a shifted tab is one, however the terminal tells it.
+    #[test]
+    fn shifted_tabs_are_known() {
+        let keys = Keys::default();
+        for key in [
+            press(KeyCode::BackTab, KeyModifiers::SHIFT),
+            press(KeyCode::BackTab, KeyModifiers::NONE),
+            press(KeyCode::Tab, KeyModifiers::SHIFT),
+        ] {
+            assert_eq!(keys.action(&key), Some(Action::Mode));
+        }
+        assert_eq!(keys.action(&press(KeyCode::Tab, KeyModifiers::NONE)), Some(Action::Queue));
+    }
+}

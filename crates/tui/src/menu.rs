@@ -1,0 +1,130 @@
+//! What may be meant: the list below the place where one writes, for commands and files.
+
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+use ratatui::text::{Line, Span};
+
+use crate::text::{cut, one_line, width};
+use crate::theme::{Theme, Tone};
+
+/// How many choices are shown at a time.
+pub(crate) const ROWS: usize = 8;
+/// How many are kept.
+const MOST: usize = 50;
+
+/// One choice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// What takes the place of what was written.
+    pub(crate) insert: String,
+    /// How it is shown.
+    pub(crate) label: String,
+    /// What it is, in a line.
+    pub(crate) detail: String,
+}
+
+/// A list of which one is chosen.
+#[derive(Debug, Default)]
+pub(crate) struct Menu {
+    choices: Vec<Choice>,
+    selected: usize,
+}
+
+impl Menu {
+    /// A list; `None` when there is nothing to choose.
+    pub(crate) fn new(choices: Vec<Choice>) -> Option<Self> {
+        (!choices.is_empty()).then_some(Self { choices, selected: 0 })
+    }
+
+    pub(crate) fn up(&mut self) {
+        self.selected = self.selected.checked_sub(1).unwrap_or(self.choices.len() - 1);
+    }
+
+    pub(crate) fn down(&mut self) {
+        self.selected = (self.selected + 1) % self.choices.len();
+    }
+
+    pub(crate) fn selected(&self) -> Option<&Choice> {
+        self.choices.get(self.selected)
+    }
+
+    pub(crate) fn render(&self, columns: usize, rows: usize, theme: Theme) -> Vec<Line<'static>> {
+        let rows = rows.min(ROWS);
+        let first = self.selected.saturating_sub(rows.saturating_sub(1));
+        let shown = self.choices.iter().enumerate().skip(first).take(rows);
+        let widest = self.choices.iter().map(|choice| width(&choice.label)).max();
+        let column = widest.unwrap_or_default().min(columns / 2);
+        let line = |(index, choice): (usize, &Choice)| {
+            let is_selected = index == self.selected;
+            let mark = if is_selected { theme.sign("› ", "> ") } else { "  " };
+            let label = cut(&choice.label, column);
+            let gap = " ".repeat(column.saturating_sub(width(&label)) + 2);
+            let room = columns.saturating_sub(column + 4);
+            let detail = cut(&one_line(&choice.detail), room);
+            let tone = if is_selected { Tone::Accent } else { Tone::Text };
+            let spans = vec![
+                Span::styled(mark, theme.style(Tone::Accent)),
+                Span::styled(label, theme.style(tone)),
+                Span::raw(if detail.is_empty() { String::new() } else { gap }),
+                Span::styled(detail, theme.style(Tone::Dim)),
+            ];
+            crate::text::wrap(&Line::from(spans), columns, "").swap_remove(0)
+        };
+        shown.map(line).collect()
+    }
+}
+
+/// The texts that fit a few letters best, the best first. All of them, in their order, without letters.
+pub(crate) fn best<'a, T>(letters: &str, all: &'a [T], text: impl Fn(&T) -> &str) -> Vec<&'a T> {
+    if letters.is_empty() {
+        return all.iter().take(MOST).collect();
+    }
+    let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
+    let pattern = Pattern::parse(letters, CaseMatching::Smart, Normalization::Smart);
+    let mut buffer = Vec::new();
+    let mut scored: Vec<(u32, usize, &T)> = Vec::new();
+    for (index, item) in all.iter().enumerate() {
+        let score = pattern.score(Utf32Str::new(text(item), &mut buffer), &mut matcher);
+        scored.extend(score.map(|score| (score, index, item)));
+    }
+    // Of those that fit as well, the shorter one is meant; then the order counts.
+    scored.sort_by_key(|(score, index, item)| (std::cmp::Reverse(*score), text(item).len(), *index));
+    scored.into_iter().take(MOST).map(|(_, _, item)| item).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UI-2: a few letters find a file, the one that fits best first.
+    #[test]
+    fn letters_find_files() {
+        let files = ["crates/core/src/run.rs", "README.md", "crates/cli/src/main.rs", "src/readme_test.rs"];
+        let found = |letters: &str| -> Vec<&str> {
+            best(letters, &files, |file| *file).into_iter().copied().collect()
+        };
+        assert_eq!(found("README"), ["README.md"]);
+        assert_eq!(found("readme").first(), Some(&"README.md"));
+        assert_eq!(found("clima"), ["crates/cli/src/main.rs"]);
+        assert_eq!(found("zzz"), Vec::<&str>::new());
+        assert_eq!(found(""), files);
+    }
+
+    /// UI-2: the chosen one is always in sight, and the list goes round.
+    #[test]
+    fn the_chosen_one_is_in_sight() {
+        let choice = |number: usize| Choice {
+            insert: number.to_string(),
+            label: format!("choice {number}"),
+            detail: "what it is".to_owned(),
+        };
+        let mut menu = Menu::new((0..20).map(choice).collect()).unwrap();
+        menu.up();
+        let lines = menu.render(40, 4, Theme::default());
+        assert_eq!(lines.len(), 4);
+        assert_eq!(lines[3].to_string(), "› choice 19  what it is");
+        menu.down();
+        assert_eq!(menu.selected().unwrap().insert, "0");
+        assert!(Menu::new(Vec::new()).is_none());
+    }
+}

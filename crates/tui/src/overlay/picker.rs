@@ -1,0 +1,256 @@
+//! A list to choose from, on the whole screen, with a look at what the chosen row is.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::text::{Line, Span};
+
+use super::{Deed, Overlay, Step};
+use crate::menu::best;
+use crate::paint::Picture;
+use crate::text::{cut, one_line, plain, width, wrap};
+use crate::theme::{Theme, Tone};
+
+/// What is chosen from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// Sessions, to go on with.
+    Sessions,
+    /// Checkpoints, to take files back to.
+    Checkpoints,
+    /// Messages, to go back to.
+    Messages,
+    /// Looks.
+    Themes,
+    /// Providers, to set up.
+    Providers,
+}
+
+impl Subject {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Sessions => "Sessions",
+            Self::Checkpoints => "Checkpoints: what each turn did to files",
+            Self::Messages => "Go back to before a message",
+            Self::Themes => "Theme",
+            Self::Providers => "Set up a model",
+        }
+    }
+
+    fn keys(self) -> &'static str {
+        match self {
+            Self::Sessions => "enter go on · ctrl+f fork · type to search · esc back",
+            Self::Checkpoints => "enter files back to before it · ctrl+f the conversation, too · esc leave",
+            Self::Messages => "enter conversation and files · ctrl+f the conversation only · esc leave",
+            Self::Themes | Self::Providers => "enter choose · type to search · esc back",
+        }
+    }
+
+    /// Whether rows have something to look at.
+    fn has_preview(self) -> bool {
+        matches!(self, Self::Sessions | Self::Checkpoints)
+    }
+
+    /// Whether words are looked for elsewhere, too.
+    fn searches(self) -> bool {
+        self == Self::Sessions
+    }
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// What it is known by.
+    pub(crate) key: String,
+    /// What is shown first.
+    pub(crate) text: String,
+    /// What is shown after it.
+    pub(crate) detail: String,
+}
+
+/// A list, what was typed to find something in it, and the row that is looked at.
+pub(crate) struct Picker {
+    subject: Subject,
+    rows: Vec<Row>,
+    words: String,
+    selected: usize,
+    preview: Option<(String, Vec<Line<'static>>)>,
+    /// The preview that was asked for last.
+    wanted: Option<String>,
+    is_loading: bool,
+}
+
+impl Picker {
+    /// A list that is still to be filled.
+    pub(crate) fn loading(subject: Subject) -> Self {
+        Self {
+            subject,
+            rows: Vec::new(),
+            words: String::new(),
+            selected: 0,
+            preview: None,
+            wanted: None,
+            is_loading: true,
+        }
+    }
+
+    pub(crate) fn new(subject: Subject, rows: Vec<Row>) -> Self {
+        Self {
+            rows,
+            is_loading: false,
+            ..Self::loading(subject)
+        }
+    }
+
+    /// The same, beginning at a row.
+    pub(crate) fn at(mut self, key: &str) -> Self {
+        let found = self.rows.iter().position(|row| row.key == key);
+        self.selected = found.unwrap_or_default();
+        self
+    }
+
+    fn found(&self) -> Vec<&Row> {
+        if self.subject.searches() {
+            return self.rows.iter().collect();
+        }
+        best(&self.words, &self.rows, |row| &row.text)
+    }
+
+    fn key(&self) -> Option<String> {
+        self.found().get(self.selected).map(|row| row.key.clone())
+    }
+
+    /// What is wanted after the selection moved.
+    fn moved(&mut self) -> Step {
+        let key = self.key();
+        if !self.subject.has_preview() || key == self.wanted {
+            return Step::Stay;
+        }
+        self.wanted.clone_from(&key);
+        match key {
+            Some(key) => Step::Want(Deed::Preview(self.subject, key)),
+            None => Step::Stay,
+        }
+    }
+
+    fn typed(&mut self) -> Step {
+        self.selected = 0;
+        if self.subject.searches() {
+            self.wanted = None;
+            return Step::Want(Deed::Find(self.subject, self.words.clone()));
+        }
+        self.moved()
+    }
+
+    fn list(&self, columns: usize, rows: usize, theme: Theme) -> Vec<Line<'static>> {
+        let found = self.found();
+        if found.is_empty() {
+            let text = if self.is_loading { "  …" } else { "  nothing" };
+            return vec![Line::styled(cut(text, columns), theme.style(Tone::Dim))];
+        }
+        let first = self.selected.saturating_sub(rows.saturating_sub(1));
+        let shown = found.iter().enumerate().skip(first).take(rows);
+        let line = |(index, row): (usize, &&Row)| {
+            let is_selected = index == self.selected;
+            let mark = if is_selected { theme.sign("› ", "> ") } else { "  " };
+            let detail = one_line(&row.detail);
+            let room = columns.saturating_sub(4 + width(&detail)).max(columns / 2);
+            let text = cut(&one_line(&row.text), room);
+            let tone = if is_selected { Tone::Accent } else { Tone::Text };
+            let gap = columns.saturating_sub(2 + width(&text) + width(&detail)).max(2);
+            let spans = vec![
+                Span::styled(mark, theme.style(Tone::Accent)),
+                Span::styled(text, theme.style(tone)),
+                Span::raw(" ".repeat(gap)),
+                Span::styled(detail, theme.style(Tone::Dim)),
+            ];
+            wrap(&Line::from(spans), columns, "").swap_remove(0)
+        };
+        shown.map(line).collect()
+    }
+}
+
+impl Overlay for Picker {
+    fn handle(&mut self, key: KeyEvent, rows: usize) -> Step {
+        let last = self.found().len().saturating_sub(1);
+        let page = (rows / 2).max(1);
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => return Step::Close,
+            KeyCode::Char('c') if control => return Step::Close,
+            KeyCode::Char('f') if control => {
+                return self.key().map_or(Step::Stay, |key| Step::Do(Deed::ChooseOther(self.subject, key)));
+            }
+            KeyCode::Enter => {
+                return self.key().map_or(Step::Stay, |key| Step::Do(Deed::Choose(self.subject, key)));
+            }
+            KeyCode::Up => self.selected = self.selected.checked_sub(1).unwrap_or(last),
+            KeyCode::Char('p') if control => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Down => self.selected = if self.selected >= last { 0 } else { self.selected + 1 },
+            KeyCode::Char('n') if control => self.selected = (self.selected + 1).min(last),
+            KeyCode::PageUp => self.selected = self.selected.saturating_sub(page),
+            KeyCode::PageDown => self.selected = (self.selected + page).min(last),
+            KeyCode::Home => self.selected = 0,
+            KeyCode::End => self.selected = last,
+            KeyCode::Char(letter) if !control => {
+                self.words.push(letter);
+                return self.typed();
+            }
+            KeyCode::Backspace if !self.words.is_empty() => {
+                self.words.pop();
+                return self.typed();
+            }
+            _ => {}
+        }
+        self.moved()
+    }
+
+    fn paste(&mut self, text: &str) -> Step {
+        self.words.push_str(&one_line(text));
+        self.typed()
+    }
+
+    fn rows(&mut self, of: Subject, rows: Vec<Row>) {
+        if of == self.subject {
+            self.rows = rows;
+            self.is_loading = false;
+            self.selected = self.selected.min(self.found().len().saturating_sub(1));
+        }
+    }
+
+    fn preview(&mut self, key: &str, lines: Vec<Line<'static>>) {
+        self.preview = Some((key.to_owned(), lines));
+    }
+
+    fn render(&mut self, (columns, rows): (usize, usize), theme: Theme) -> Picture {
+        let mut lines = Vec::with_capacity(rows);
+        let title = cut(self.subject.title(), columns);
+        lines.push(Line::styled(title, theme.style(Tone::Heading)));
+        let search = format!("{} {}", theme.sign("⌕", "/"), plain(&self.words));
+        let cursor = (width(&search), 1);
+        lines.push(Line::raw(cut(&search, columns)));
+        let room = rows.saturating_sub(3);
+        let list_rows = if self.subject.has_preview() { (room / 2).max(1) } else { room };
+        lines.extend(self.list(columns, list_rows, theme));
+        if self.subject.has_preview() {
+            lines.resize((2 + list_rows).max(lines.len()), Line::default());
+            let rule = theme.sign("─", "-").repeat(columns);
+            lines.push(Line::styled(rule, theme.style(Tone::Dim)));
+            let key = self.key();
+            if let Some((of, preview)) = &self.preview
+                && Some(of) == key.as_ref()
+            {
+                let room = rows.saturating_sub(lines.len() + 1);
+                let broken = preview.iter().flat_map(|line| wrap(line, columns, "  "));
+                lines.extend(broken.take(room));
+            }
+        }
+        lines.truncate(rows.saturating_sub(1));
+        lines.resize(rows.saturating_sub(1), Line::default());
+        lines.push(Line::styled(cut(self.subject.keys(), columns), theme.style(Tone::Dim)));
+        let cell = |value: usize| u16::try_from(value).unwrap_or(u16::MAX);
+        let is_in_sight = cursor.0 < columns && cursor.1 < rows;
+        Picture {
+            rows: lines,
+            cursor: is_in_sight.then(|| (cell(cursor.0), cell(cursor.1))),
+        }
+    }
+}

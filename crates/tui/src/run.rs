@@ -1,0 +1,431 @@
+//! The loop: one kind of event at a time, and a picture when something changed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use crossterm::event::{Event as Input, EventStream as Inputs};
+use futures_util::StreamExt;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use windlass_api::{Backend, Begin, Connections, Envelope, EventStream, SessionId, SessionInfo};
+use windlass_core::clock::Clock;
+
+use crate::app::{App, Done, Effect, Frame, Jobs, Ports, View};
+use crate::composer::{Composer, Draft};
+use crate::desktop::Desktop;
+use crate::keys::Keys;
+use crate::paint::Painter;
+use crate::theme::{Theme, Tone};
+use crate::tty::{self, Tty};
+
+/// The least time between two pictures: sixty a second.
+const FRAME: Duration = Duration::from_millis(16);
+/// How many events of a session are taken before the next look at the keyboard.
+const GULP: usize = 256;
+
+/// What the front end works with.
+pub struct Start {
+    /// Runs the sessions.
+    pub backend: Arc<dyn Backend>,
+    /// Sets up models.
+    pub connections: Arc<dyn Connections>,
+    /// The person's machine.
+    pub desktop: Arc<dyn Desktop>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The session to begin with. It must have been begun.
+    pub session: SessionInfo,
+    /// What the person should know, a line each.
+    pub notices: Vec<String>,
+    /// What was sent before, the oldest first.
+    pub history: Vec<String>,
+    /// How it looks.
+    pub look: Looks,
+}
+
+/// How the front end looks and feels.
+#[derive(Debug, Clone, Default)]
+pub struct Looks {
+    /// The colours.
+    pub theme: Theme,
+    /// Whether it begins on the whole screen.
+    pub full_screen: bool,
+    /// Whether text is written with vim's keys.
+    pub vim: bool,
+    /// What every key does.
+    pub keys: Keys,
+    /// Whether the terminal breaks lines anew when its width changes.
+    pub reflows: bool,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The session that was worked in last.
+    pub session: SessionId,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The person left.
+    Left,
+    /// A signal asked for it.
+    Signal,
+    /// The terminal is gone.
+    Gone,
+}
+
+/// Why there is no terminal front end.
+#[derive(Debug, thiserror::Error)]
+pub enum TuiError {
+    /// The terminal cannot be used.
+    #[error("{0}")]
+    Terminal(String),
+}
+
+/// Runs until the person leaves. The terminal is as it was found afterwards, whatever happened.
+///
+/// # Errors
+/// When there is no terminal, or it cannot be used.
+pub async fn run(start: Start) -> Result<Ended, TuiError> {
+    let failed = |error: tty::TtyError| TuiError::Terminal(error.to_string());
+    tty::guard_panics();
+    let tty = Tty::open().map_err(failed)?;
+    let ports = Ports {
+        backend: start.backend,
+        connections: start.connections,
+        desktop: start.desktop,
+        clock: start.clock,
+    };
+    let (done, answers) = mpsc::unbounded_channel();
+    let size = tty.size();
+    let mut composer = Composer::new(start.history, start.look.vim);
+    composer.set_placeholder("Say what to do.  / commands  @ files  ! shell  F1 keys");
+    let mut app = App::new(
+        ports.clone(),
+        Jobs::new(ports.clone(), done),
+        start.session,
+        View::new(size, start.look.theme, start.look.full_screen),
+        start.look.keys,
+        composer,
+    );
+    app.begin(&start.notices);
+    let mut front = Front {
+        screen: Screen {
+            painter: Painter::new(size, start.look.reflows),
+            tty,
+            is_full: false,
+            extra: Vec::new(),
+        },
+        app,
+        ports,
+        inputs: Inputs::new(),
+        answers,
+        events: None,
+    };
+    let why = front.talk().await;
+    front.leave();
+    Ok(Ended {
+        session: front.app.talk.info.id.clone(),
+        why,
+    })
+}
+
+/// What can happen.
+enum Happened {
+    Input(Input),
+    Event(Envelope),
+    Done(Done),
+    /// The session is not live any more.
+    Silence,
+    /// The writer is free again.
+    Written,
+    /// It is time for a picture, or for something that moves.
+    Time,
+    Signal(Why),
+    /// The program goes on after it was stopped from outside.
+    Continued,
+}
+
+struct Front {
+    app: App,
+    ports: Ports,
+    screen: Screen,
+    inputs: Inputs,
+    answers: mpsc::UnboundedReceiver<Done>,
+    events: Option<EventStream>,
+}
+
+impl Front {
+    async fn talk(&mut self) -> Why {
+        let mut signals = Signals::new();
+        let mut next_frame = Duration::ZERO;
+        let mut next_tick = None;
+        loop {
+            if let Some(why) = self.effects().await {
+                return why;
+            }
+            if self.screen.tty.is_gone() {
+                return Why::Gone;
+            }
+            let now = self.ports.clock.elapsed();
+            if self.app.is_dirty() && now >= next_frame && self.screen.tty.is_free() {
+                let frame = self.app.frame();
+                self.screen.show(&frame);
+                next_frame = now + FRAME;
+                continue;
+            }
+            let tick = self.app.next_tick().map(Duration::from_millis);
+            next_tick = tick.map(|tick| next_tick.map_or(now + tick, |next: Duration| next.min(now + tick)));
+            let waits_for_writer = self.app.is_dirty() && !self.screen.tty.is_free();
+            let frame_due = (self.app.is_dirty() && !waits_for_writer).then_some(next_frame);
+            let due = frame_due.into_iter().chain(next_tick).min();
+            let wait = due.map(|due| due.saturating_sub(now));
+            match self.next(&mut signals, wait, waits_for_writer).await {
+                Happened::Input(input) => self.input(input),
+                Happened::Event(envelope) => self.hear(&envelope),
+                Happened::Done(done) => self.app.done(done),
+                Happened::Silence => {
+                    self.events = None;
+                    self.app.silence();
+                }
+                Happened::Written => {}
+                Happened::Time => {
+                    let now = self.ports.clock.elapsed();
+                    if next_tick.is_some_and(|tick| now >= tick) {
+                        next_tick = None;
+                        self.app.tick();
+                    }
+                }
+                Happened::Signal(why) => return why,
+                Happened::Continued => {
+                    // Whoever was in front meanwhile may have changed everything.
+                    if self.screen.tty.take().is_err() {
+                        return Why::Gone;
+                    }
+                    self.screen.painter.forget();
+                    self.app.touch();
+                }
+            }
+        }
+    }
+
+    async fn next(&mut self, signals: &mut Signals, wait: Option<Duration>, waits_for_writer: bool) -> Happened {
+        let events = async {
+            match &mut self.events {
+                Some(events) => events.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        let time = async {
+            match wait {
+                Some(wait) => self.ports.clock.sleep(wait).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            happened = signals.next() => happened,
+            input = self.inputs.next() => match input {
+                Some(Ok(input)) => Happened::Input(input),
+                // The terminal is gone, or cannot be read any more.
+                Some(Err(_)) | None => Happened::Signal(Why::Gone),
+            },
+            done = self.answers.recv() => match done {
+                Some(done) => Happened::Done(done),
+                None => std::future::pending().await,
+            },
+            () = self.screen.tty.written(), if waits_for_writer => Happened::Written,
+            event = events => event.map_or(Happened::Silence, Happened::Event),
+            () = time => Happened::Time,
+        }
+    }
+
+    fn input(&mut self, input: Input) {
+        if let Input::Resize(..) = input {
+            // The size that was told may be an old one already.
+            let (columns, rows) = self.screen.tty.size();
+            self.screen.painter.resize((columns, rows));
+            return self.app.input(Input::Resize(columns, rows));
+        }
+        self.app.input(input);
+    }
+
+    /// Takes an event, and those that are there already.
+    fn hear(&mut self, envelope: &Envelope) {
+        use futures_util::FutureExt;
+        self.app.hear(envelope);
+        for _ in 0..GULP {
+            let Some(events) = &mut self.events else { return };
+            match events.next().now_or_never() {
+                Some(Some(envelope)) => self.app.hear(&envelope),
+                Some(None) => {
+                    self.events = None;
+                    return self.app.silence();
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Does what only the loop can do. Whether it ends.
+    async fn effects(&mut self) -> Option<Why> {
+        for effect in self.app.take_effects() {
+            match effect {
+                Effect::Leave => return Some(Why::Left),
+                Effect::Listen { session, after } => self.listen(&session, after).await,
+                Effect::Redraw => {
+                    self.screen.painter.forget();
+                    self.screen.extra.extend(b"\x1b[H\x1b[2J");
+                    self.app.touch();
+                }
+                Effect::Bell => self.screen.extra.push(7),
+                Effect::Copy(text) => {
+                    let text = base64::engine::general_purpose::STANDARD.encode(text);
+                    self.screen.extra.extend(format!("\x1b]52;c;{text}\x07").into_bytes());
+                    self.app.touch();
+                }
+                Effect::Suspend => {
+                    if let Err(error) = self.suspend().await {
+                        self.app.tell(Tone::Bad, &error.to_string());
+                    }
+                }
+                Effect::Edit(draft) => self.edit(*draft).await,
+            }
+        }
+        None
+    }
+
+    /// Listens to a session, and to no other. One that was left meanwhile is taken up again.
+    async fn listen(&mut self, session: &SessionInfo, after: u64) {
+        self.events = None;
+        let begun = self.ports.backend.begin(Begin::Resume(session.id.clone())).await;
+        let heard = match begun {
+            Ok(_) => self.ports.backend.subscribe(&session.id, after).await,
+            Err(error) => Err(error),
+        };
+        match heard {
+            Ok(events) => self.events = Some(events),
+            Err(error) => self.app.tell(Tone::Bad, &error.to_string()),
+        }
+    }
+
+    async fn suspend(&mut self) -> Result<(), tty::TtyError> {
+        self.screen.withdraw();
+        let suspended = self.screen.tty.suspend().await;
+        self.screen.painter.forget();
+        self.app.touch();
+        suspended
+    }
+
+    /// Lets the person's editor have the terminal. What is read meanwhile is the editor's.
+    async fn edit(&mut self, draft: Draft) {
+        self.screen.withdraw();
+        self.inputs = Inputs::new();
+        self.screen.tty.release();
+        let edited = self.ports.desktop.edit(&draft.text).await;
+        let taken = self.screen.tty.take();
+        self.inputs = Inputs::new();
+        self.screen.painter.forget();
+        self.app.edited(edited, draft);
+        if let Err(error) = taken {
+            self.app.tell(Tone::Bad, &error.to_string());
+        }
+    }
+
+    /// Leaves the conversation on the screen and nothing else.
+    fn leave(&mut self) {
+        if self.screen.tty.is_gone() {
+            return;
+        }
+        self.app.leave_full();
+        let frame = self.app.frame();
+        self.screen.tty.drain();
+        self.screen.show(&frame);
+        self.screen.withdraw();
+    }
+}
+
+/// The terminal and what is known to be on it.
+struct Screen {
+    tty: Tty,
+    painter: Painter,
+    is_full: bool,
+    /// Bytes that go with the next picture.
+    extra: Vec<u8>,
+}
+
+impl Screen {
+    /// Shows a picture. The writer must be free.
+    fn show(&mut self, frame: &Frame) {
+        let mut bytes = std::mem::take(&mut self.extra);
+        if frame.is_full != self.is_full {
+            self.is_full = frame.is_full;
+            if frame.is_full {
+                self.tty.set_full(true);
+                bytes.extend(self.painter.enter_full());
+            } else {
+                bytes.extend(self.painter.leave_full());
+            }
+        }
+        bytes.extend(if frame.is_full {
+            self.painter.full(&frame.picture)
+        } else {
+            self.painter.inline(&frame.above, &frame.picture)
+        });
+        self.tty.write(bytes);
+        if !frame.is_full {
+            self.tty.set_full(false);
+        }
+    }
+
+    /// Takes the live area off the terminal.
+    fn withdraw(&mut self) {
+        self.tty.drain();
+        let mut bytes = Vec::new();
+        if self.is_full {
+            self.is_full = false;
+            bytes.extend(self.painter.leave_full());
+        }
+        bytes.extend(self.painter.erase());
+        self.tty.write(bytes);
+        self.tty.drain();
+        self.tty.set_full(false);
+    }
+}
+
+/// The signals that mean something to us.
+struct Signals([Option<Signal>; 4]);
+
+impl Signals {
+    fn new() -> Self {
+        let kinds = [
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+            SignalKind::interrupt(),
+            SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()),
+        ];
+        Self(kinds.map(|kind| signal(kind).ok()))
+    }
+
+    async fn next(&mut self) -> Happened {
+        let [terminate, hangup, interrupt, go_on] = &mut self.0;
+        tokio::select! {
+            () = heard(terminate) => Happened::Signal(Why::Signal),
+            () = heard(hangup) => Happened::Signal(Why::Gone),
+            () = heard(interrupt) => Happened::Signal(Why::Signal),
+            () = heard(go_on) => Happened::Continued,
+        }
+    }
+}
+
+async fn heard(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,502 @@
+//! The conversation as it is shown: what is finished goes into the terminal's scrollback, what is not stays in the live
+//! area.
+//!
+//! Events come in the order in which they happened, live or read from the record; the same events make the same screen.
+
+mod card;
+mod item;
+
+use std::collections::VecDeque;
+
+use ratatui::text::Line;
+use windlass_api::{DeltaKind, Event, FinishReason, Message, Part, Role, SessionEvent, Waiting};
+
+use self::card::Card;
+pub(crate) use self::card::duration;
+use self::item::Item;
+pub(crate) use self::item::Look;
+use crate::markdown::Growing;
+use crate::text::plain;
+use crate::theme::Tone;
+
+/// How many items are kept for looking back; older ones are read from the record again.
+const KEPT: usize = 300;
+/// How many live lines of thinking are shown.
+const THINKING_ROWS: usize = 3;
+/// How much of running thoughts is kept for showing.
+const THINKING_CHARS: usize = 2_000;
+
+/// An item and its place in the record.
+struct Placed {
+    seq: u64,
+    item: Item,
+    /// Its lines as they were drawn last, while somebody looks back.
+    drawn: Option<(Look, Vec<Line<'static>>)>,
+}
+
+impl Placed {
+    fn lines(&mut self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
+        if !self.item.is_finished() {
+            return self.item.lines(look, now_ms);
+        }
+        match &self.drawn {
+            Some((drawn, lines)) if *drawn == look => lines.clone(),
+            _ => {
+                let lines = self.item.lines(look, now_ms);
+                self.drawn = Some((look, lines.clone()));
+                lines
+            }
+        }
+    }
+}
+
+/// What is shown of a session.
+#[derive(Default)]
+pub(crate) struct Transcript {
+    /// In the scrollback already. A bounded piece of the end.
+    past: VecDeque<Placed>,
+    /// Not there yet, in order: some are finished and wait for others before them.
+    open: VecDeque<Placed>,
+    /// The answer that is being received, after everything else.
+    growing: Option<Growing>,
+    /// Whether a piece of it is in the scrollback already.
+    growing_begun: bool,
+    thinking: Option<Thinking>,
+    /// The last thing the model said, as it said it.
+    last_answer: String,
+    /// Whether the last thing in the scrollback was a call: calls stand close together.
+    last_was_call: bool,
+}
+
+struct Thinking {
+    /// The end of it.
+    text: String,
+    since_ms: u64,
+}
+
+impl Transcript {
+    /// Takes an event. `now_ms` is a time that never runs backwards.
+    pub(crate) fn hear(&mut self, seq: u64, event: &Event, now_ms: u64) {
+        match event {
+            Event::Message { message } => self.message(seq, message),
+            Event::Delta { kind, text } => self.delta(*kind, text, now_ms),
+            Event::Reasoning { text } => self.thought(seq, text, now_ms),
+            Event::Text { text } => self.said(seq, text),
+            Event::StepStart { call_id, title, .. } => {
+                self.end_thinking();
+                let card = Card::new(call_id.clone(), title, now_ms);
+                self.push(seq, Item::Call(Box::new(card)));
+            }
+            Event::ToolCall { call_id, name, .. } => self.with_card(call_id, |card| card.called(name)),
+            Event::ToolOutput { call_id, text } => self.with_card(call_id, |card| card.output(text)),
+            Event::ToolResult {
+                call_id,
+                content,
+                details,
+                ..
+            } => self.with_card(call_id, |card| card.result(content, details.as_ref())),
+            Event::StepComplete {
+                call_id,
+                status,
+                duration_ms,
+            } => self.with_card(call_id, |card| card.complete(*status, *duration_ms)),
+            Event::Retry { .. }
+            | Event::Warning { .. }
+            | Event::Error { .. }
+            | Event::Final { .. }
+            | Event::Canceled { .. }
+            | Event::Failed { .. } => self.turning(seq, event),
+            Event::Session(session) => self.whole(seq, session),
+            Event::Waiting(Waiting::PermissionAnswer { call_id, allowed: false }) => {
+                self.with_card(call_id, Card::refused);
+            }
+            Event::Start { .. } | Event::Usage { .. } | Event::Status { .. } | Event::Waiting(_) => {}
+        }
+    }
+
+    /// What bears on the turn as a whole.
+    fn turning(&mut self, seq: u64, event: &Event) {
+        match event {
+            Event::Retry {
+                attempt,
+                max_attempts,
+                delay_ms,
+                message,
+                discard,
+                ..
+            } => {
+                if *discard {
+                    self.growing = None;
+                    self.thinking = None;
+                    self.growing_begun = false;
+                }
+                #[allow(clippy::cast_precision_loss)]
+                let seconds = *delay_ms as f64 / 1000.0;
+                let again = if *discard { "; the reply starts over" } else { "" };
+                let text = format!("{message}: retry {attempt} of {max_attempts} in {seconds:.1} s{again}");
+                self.note(seq, Tone::Warn, &text);
+            }
+            Event::Warning { message } => self.note(seq, Tone::Warn, message),
+            Event::Error { message } => self.note(seq, Tone::Bad, message),
+            Event::Final { content, finish } => {
+                self.said(seq, content);
+                match finish {
+                    FinishReason::EndTurn | FinishReason::ToolUse => {}
+                    FinishReason::MaxIterations => {
+                        self.note(seq, Tone::Warn, "The turn reached its iteration limit.");
+                    }
+                    other => self.note(seq, Tone::Warn, &format!("The turn ended early: {other:?}.")),
+                }
+            }
+            Event::Canceled { message } => {
+                self.end_answer(seq);
+                self.note(seq, Tone::Warn, message);
+            }
+            Event::Failed { message, hint, .. } => {
+                self.end_answer(seq);
+                let hint = hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
+                self.note(seq, Tone::Bad, &format!("{message}{hint}"));
+            }
+            _ => {}
+        }
+        if event.is_terminal() {
+            self.end_thinking();
+            self.end_calls();
+        }
+    }
+
+    fn whole(&mut self, seq: u64, event: &SessionEvent) {
+        match event {
+            SessionEvent::Compaction { before, after, .. } => {
+                let text = format!("The context was made smaller: {before} → {after} tokens.");
+                self.note(seq, Tone::Dim, &text);
+            }
+            SessionEvent::Rewind { .. } => {
+                self.note(seq, Tone::Dim, "The conversation goes on from an earlier point.");
+            }
+            SessionEvent::Title { .. } => {}
+        }
+    }
+
+    fn message(&mut self, seq: u64, message: &Message) {
+        match message.role {
+            Role::User => {
+                let mut texts = Vec::new();
+                let mut images = Vec::new();
+                for part in &message.parts {
+                    match part {
+                        Part::Text(text) if !text.is_surroundings() => texts.push(text.text.clone()),
+                        Part::Binary(binary) => images.push(binary.path.clone()),
+                        Part::Compaction(_) => return,
+                        _ => {}
+                    }
+                }
+                let text = texts.join("\n");
+                if !text.is_empty() || !images.is_empty() {
+                    self.push(seq, Item::User { text, images });
+                }
+            }
+            // What a reply says comes with its own events, unless it was cut off.
+            Role::Assistant => {
+                let is_cut = matches!(
+                    message.finish(),
+                    Some(FinishReason::Interrupted | FinishReason::Canceled | FinishReason::Error)
+                );
+                if is_cut {
+                    self.said(seq, &message.text());
+                }
+            }
+            Role::System | Role::Tool => {}
+        }
+    }
+
+    fn delta(&mut self, kind: DeltaKind, text: &str, now_ms: u64) {
+        match kind {
+            DeltaKind::Text => {
+                self.end_thinking();
+                self.growing.get_or_insert_default().push(text);
+            }
+            DeltaKind::Thinking => {
+                let thinking = self.thinking.get_or_insert_with(|| Thinking {
+                    text: String::new(),
+                    since_ms: now_ms,
+                });
+                thinking.text.push_str(text);
+                if thinking.text.len() > 2 * THINKING_CHARS {
+                    let skip = thinking.text.chars().count().saturating_sub(THINKING_CHARS);
+                    thinking.text = thinking.text.chars().skip(skip).collect();
+                }
+            }
+            DeltaKind::ToolInput => {}
+        }
+    }
+
+    fn thought(&mut self, seq: u64, text: &str, now_ms: u64) {
+        let since = self.thinking.take().map(|thinking| thinking.since_ms);
+        let for_ms = since.map(|since| now_ms.saturating_sub(since));
+        // Thinking comes before what is said, also when its event comes later.
+        let item = Item::Thought {
+            text: text.to_owned(),
+            for_ms,
+        };
+        self.push(seq, item);
+    }
+
+    /// The model said this. Most of it, or all, has been shown piece by piece.
+    fn said(&mut self, seq: u64, text: &str) {
+        self.end_thinking();
+        let growing = self.growing.take();
+        let begun = std::mem::take(&mut self.growing_begun);
+        if text.is_empty() && growing.is_none() {
+            return;
+        }
+        let rest = match growing {
+            Some(growing) if growing.source() == text => growing,
+            Some(mut growing) => match text.strip_prefix(growing.source()) {
+                // Pieces at the end were missed.
+                Some(missing) => {
+                    growing.push(missing);
+                    growing
+                }
+                // What is in the scrollback stays; the whole is shown again.
+                None if !text.is_empty() => whole(text),
+                None => growing,
+            },
+            None if self.last_answer == text && self.is_shown(text) => return,
+            None => whole(text),
+        };
+        self.last_answer = if text.is_empty() { rest.source().to_owned() } else { text.to_owned() };
+        let item = Item::Answer {
+            text: self.last_answer.clone(),
+            rest: Some(rest),
+            begun,
+        };
+        self.push(seq, item);
+    }
+
+    /// Whether the last thing shown is this answer: it comes with the reply and again with the end of the turn.
+    fn is_shown(&self, text: &str) -> bool {
+        let last = self.open.back().or(self.past.back());
+        matches!(last.map(|placed| &placed.item), Some(Item::Answer { text: shown, .. }) if shown == text)
+    }
+
+    fn end_answer(&mut self, seq: u64) {
+        if self.growing.is_some() {
+            self.said(seq, "");
+        }
+    }
+
+    fn end_thinking(&mut self) {
+        // The event with all of it follows; without one there is nothing worth keeping.
+        self.thinking = None;
+    }
+
+    /// A call without an end has none any more.
+    fn end_calls(&mut self) {
+        for placed in &mut self.open {
+            if let Item::Call(card) = &mut placed.item {
+                card.abandon();
+            }
+        }
+    }
+
+    /// Something that is not part of the record: what a command said, what the front end has to say.
+    pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
+        let text = plain(text);
+        let item = if tone == Tone::Text { Item::Told { text } } else { Item::Note { tone, text } };
+        let seq = self.last_seq();
+        self.push(seq, item);
+    }
+
+    fn note(&mut self, seq: u64, tone: Tone, text: &str) {
+        let text = plain(text);
+        self.push(seq, Item::Note { tone, text });
+    }
+
+    fn push(&mut self, seq: u64, item: Item) {
+        self.open.push_back(Placed {
+            seq,
+            item,
+            drawn: None,
+        });
+    }
+
+    fn with_card(&mut self, call: &windlass_api::CallId, change: impl FnOnce(&mut Card)) {
+        let cards = self.open.iter_mut().rev().filter_map(|placed| match &mut placed.item {
+            Item::Call(card) => Some(card),
+            _ => None,
+        });
+        if let Some(card) = cards.into_iter().find(|card| card.is(call)) {
+            change(card);
+        }
+    }
+
+    /// The lines that are finished and not in the scrollback yet.
+    pub(crate) fn settle(&mut self, look: Look) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        while let Some(placed) = self.open.pop_front_if(|placed| placed.item.is_finished()) {
+            self.print(placed, look, &mut lines);
+        }
+        if self.open.is_empty()
+            && let Some(growing) = &mut self.growing
+        {
+            let settled = growing.settle(look.columns, look.theme);
+            if !settled.is_empty() && !self.growing_begun {
+                lines.push(Line::default());
+                self.growing_begun = true;
+                self.last_was_call = false;
+            }
+            lines.extend(settled);
+        }
+        lines
+    }
+
+    fn print(&mut self, mut placed: Placed, look: Look, lines: &mut Vec<Line<'static>>) {
+        let is_call = matches!(placed.item, Item::Call(_));
+        let is_begun = matches!(placed.item, Item::Answer { begun: true, .. });
+        if !is_begun && !(is_call && self.last_was_call) {
+            lines.push(Line::default());
+        }
+        self.last_was_call = is_call;
+        lines.extend(placed.item.rest(look));
+        self.past.push_back(placed);
+        if self.past.len() > KEPT {
+            self.past.pop_front();
+        }
+    }
+
+    /// The lines that are not finished, for the live area.
+    pub(crate) fn live(&mut self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        let mut last_was_call = self.last_was_call;
+        for placed in &mut self.open {
+            let is_call = matches!(placed.item, Item::Call(_));
+            if !(is_call && last_was_call) {
+                lines.push(Line::default());
+            }
+            last_was_call = is_call;
+            lines.extend(placed.item.lines(look, now_ms));
+        }
+        if let Some(growing) = &mut self.growing {
+            let open = growing.open(look.columns, look.theme);
+            if !open.is_empty() && !self.growing_begun {
+                lines.push(Line::default());
+            }
+            lines.extend_from_slice(open);
+        }
+        if let Some(thinking) = &self.thinking {
+            lines.push(Line::default());
+            lines.extend(thinking.lines(look));
+        }
+        lines
+    }
+
+    /// The last lines of all that is kept, so many of them or all, for looking back.
+    pub(crate) fn last_lines(&mut self, count: usize, look: Look, now_ms: u64) -> Vec<Line<'static>> {
+        let mut blocks: Vec<Vec<Line<'static>>> = Vec::new();
+        let mut lines = 0;
+        if let Some(thinking) = &self.thinking {
+            blocks.push(thinking.lines(look));
+        }
+        if let Some(growing) = &self.growing {
+            blocks.push(crate::markdown::render(growing.source(), look.columns, look.theme));
+        }
+        lines += blocks.iter().map(|block| block.len() + 1).sum::<usize>();
+        for placed in self.past.iter_mut().chain(self.open.iter_mut()).rev() {
+            if lines >= count {
+                break;
+            }
+            let block = placed.lines(look, now_ms);
+            lines += block.len() + 1;
+            blocks.push(block);
+        }
+        let mut all = Vec::with_capacity(lines);
+        for block in blocks.into_iter().rev() {
+            all.push(Line::default());
+            all.extend(block);
+        }
+        let skip = all.len().saturating_sub(count);
+        all.drain(..skip);
+        all
+    }
+
+    /// All lines of all that is kept.
+    pub(crate) fn all_lines(&mut self, look: Look) -> Vec<Line<'static>> {
+        self.last_lines(usize::MAX, look, 0)
+    }
+
+    /// Forgets how lines were drawn: the look has changed.
+    pub(crate) fn forget_lines(&mut self) {
+        for placed in self.past.iter_mut().chain(self.open.iter_mut()) {
+            placed.drawn = None;
+        }
+    }
+
+    /// Nothing more comes: whatever is open has ended.
+    pub(crate) fn close(&mut self) {
+        let seq = self.last_seq();
+        self.end_answer(seq);
+        self.end_thinking();
+        self.end_calls();
+    }
+
+    /// What the user said at a number.
+    pub(crate) fn said_at(&self, seq: u64) -> Option<String> {
+        let mut all = self.past.iter().chain(self.open.iter());
+        all.find_map(|placed| match &placed.item {
+            Item::User { text, .. } if placed.seq == seq => Some(text.clone()),
+            _ => None,
+        })
+    }
+
+    /// Puts older items before all others.
+    pub(crate) fn put_before(&mut self, older: Transcript) {
+        for placed in older.past.into_iter().chain(older.open).rev() {
+            self.past.push_front(placed);
+        }
+    }
+
+    /// The number of the oldest item that is kept.
+    pub(crate) fn first_seq(&self) -> Option<u64> {
+        self.past.front().or(self.open.front()).map(|placed| placed.seq)
+    }
+
+    fn last_seq(&self) -> u64 {
+        self.open.back().or(self.past.back()).map_or(0, |placed| placed.seq)
+    }
+
+    /// The last thing the model said, as it said it.
+    pub(crate) fn last_answer(&self) -> &str {
+        &self.last_answer
+    }
+
+    /// Whether something moves that has to be drawn again and again.
+    pub(crate) fn is_running(&self) -> bool {
+        self.open.iter().any(|placed| !placed.item.is_finished())
+    }
+}
+
+/// An answer that came in one piece.
+fn whole(text: &str) -> Growing {
+    let mut growing = Growing::default();
+    growing.push(text);
+    growing
+}
+
+impl Thinking {
+    fn lines(&self, look: Look) -> Vec<Line<'static>> {
+        let style = look.theme.style(Tone::Dim);
+        let text = plain(&self.text);
+        let mut lines = Vec::new();
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            lines.extend(crate::text::wrap(&Line::styled(line.to_owned(), style), look.columns, ""));
+        }
+        let skip = lines.len().saturating_sub(THINKING_ROWS);
+        lines.drain(..skip);
+        lines
+    }
+}
+
+#[cfg(test)]
+#[path = "transcript_tests.rs"]
+mod tests;

@@ -1,0 +1,264 @@
+//! A call as people see it: what, how far, what came of it.
+
+use ratatui::text::{Line, Span};
+use serde_json::Value;
+use windlass_api::{CallId, StepStatus};
+
+use super::item::Look;
+use crate::diff;
+use crate::text::{cut, one_line, plain, wrap};
+use crate::theme::Tone;
+
+/// How much of a running call's output is kept.
+const TAIL: usize = 8 * 1024;
+/// How much of a result is kept for showing it whole.
+const RESULT: usize = 16 * 1024;
+/// How many lines of a running call's output are shown.
+const LIVE_ROWS: usize = 5;
+/// How many lines of a result are shown at either end.
+const ENDS: usize = 3;
+/// How many lines of a diff are shown.
+const DIFF_ROWS: usize = 24;
+/// Tools whose results are for the model to read: people are told how much.
+const QUIET: &[&str] = &["read_file", "list_directory", "grep", "glob", "tool_output", "recall"];
+
+/// One call.
+pub(crate) struct Card {
+    call: CallId,
+    name: String,
+    title: String,
+    state: State,
+    since_ms: u64,
+    duration_ms: u64,
+    /// The end of what it has written so far.
+    tail: String,
+    result: String,
+    diff: Option<String>,
+    todo: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    Done,
+    Failed,
+}
+
+impl Card {
+    pub(crate) fn new(call: CallId, title: &str, now_ms: u64) -> Self {
+        Self {
+            call,
+            name: String::new(),
+            title: one_line(title),
+            state: State::Running,
+            since_ms: now_ms,
+            duration_ms: 0,
+            tail: String::new(),
+            result: String::new(),
+            diff: None,
+            todo: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is(&self, call: &CallId) -> bool {
+        self.call == *call
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.state != State::Running
+    }
+
+    pub(crate) fn called(&mut self, name: &str) {
+        self.name = one_line(name);
+    }
+
+    pub(crate) fn output(&mut self, text: &str) {
+        self.tail.push_str(text);
+        if self.tail.len() > 2 * TAIL {
+            let skip = self.tail.len() - TAIL;
+            let begin = (skip..self.tail.len()).find(|index| self.tail.is_char_boundary(*index));
+            self.tail = self.tail.split_off(begin.unwrap_or(self.tail.len()));
+        }
+    }
+
+    /// What came of it. How it ended is told by [`Self::complete`].
+    pub(crate) fn result(&mut self, content: &str, details: Option<&Value>) {
+        self.result = head(content, RESULT);
+        let Some(details) = details else { return };
+        self.diff = diff_of(details).map(|diff| head(&diff, RESULT));
+        let items = details.get("items").and_then(Value::as_array);
+        for item in items.into_iter().flatten() {
+            let text = |key: &str| item.get(key).and_then(Value::as_str).map(one_line);
+            if let (Some(what), Some(status)) = (text("text"), text("status")) {
+                self.todo.push((what, status));
+            }
+        }
+    }
+
+    pub(crate) fn complete(&mut self, status: StepStatus, duration_ms: u64) {
+        self.state = match status {
+            StepStatus::Completed => State::Done,
+            StepStatus::Error => State::Failed,
+        };
+        self.duration_ms = duration_ms;
+        self.tail = String::new();
+    }
+
+    pub(crate) fn refused(&mut self) {
+        self.state = State::Failed;
+    }
+
+    /// The turn ended, and with it this.
+    pub(crate) fn abandon(&mut self) {
+        if self.state == State::Running {
+            self.state = State::Failed;
+        }
+    }
+
+    pub(crate) fn lines(&self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
+        let mut lines = vec![self.head(look, now_ms)];
+        if self.state == State::Running {
+            lines.extend(self.live(look));
+            return lines;
+        }
+        if let Some(diff) = &self.diff {
+            let most = if look.unfolded { usize::MAX } else { DIFF_ROWS };
+            let all = diff::render(diff, look.columns.saturating_sub(2).max(1), look.theme);
+            let more = all.len().saturating_sub(most);
+            lines.extend(all.into_iter().take(most).map(indented));
+            if more > 0 {
+                lines.push(folded(&format!("… {more} more lines"), look));
+            }
+        } else if !self.todo.is_empty() {
+            lines.extend(self.todo.iter().map(|item| todo(item, look)));
+        } else {
+            lines.extend(self.outcome(look));
+        }
+        lines
+    }
+
+    fn head(&self, look: Look, now_ms: u64) -> Line<'static> {
+        let theme = look.theme;
+        let (sign, tone) = match self.state {
+            State::Running => (theme.sign("◌ ", "- "), Tone::Accent),
+            State::Done => (theme.sign("● ", "* "), Tone::Good),
+            State::Failed => (theme.sign("✗ ", "x "), Tone::Bad),
+        };
+        let took = match self.state {
+            State::Running => now_ms.saturating_sub(self.since_ms),
+            _ => self.duration_ms,
+        };
+        let mut after = String::new();
+        if let Some(diff) = &self.diff {
+            let (added, removed) = diff::counts(diff);
+            after.push_str(&format!(" (+{added} -{removed})"));
+        }
+        if took >= 100 {
+            after.push_str(&format!(" {}", duration(took)));
+        }
+        let room = look.columns.saturating_sub(2 + crate::text::width(&after));
+        let title = cut(&self.title, room);
+        let (name, rest) = match title.split_once(' ') {
+            Some((name, rest)) => (name.to_owned(), format!(" {rest}")),
+            None => (title, String::new()),
+        };
+        let line = Line::from(vec![
+            Span::styled(sign, theme.style(tone)),
+            Span::styled(name, theme.style(Tone::User)),
+            Span::raw(rest),
+            Span::styled(after, theme.style(Tone::Dim)),
+        ]);
+        wrap(&line, look.columns, "  ").swap_remove(0)
+    }
+
+    fn live(&self, look: Look) -> Vec<Line<'static>> {
+        let text = plain(&self.tail);
+        let all: Vec<&str> = text.lines().collect();
+        let skip = all.len().saturating_sub(LIVE_ROWS);
+        let rows = all.into_iter().skip(skip);
+        rows.map(|row| folded(&row.replace('\t', "    "), look)).collect()
+    }
+
+    fn outcome(&self, look: Look) -> Vec<Line<'static>> {
+        let text = plain(&self.result);
+        let all: Vec<&str> = text.lines().collect();
+        if look.unfolded {
+            let rows = all.iter().map(|row| dim(row, look));
+            return rows.flat_map(|line| wrap(&line, look.columns, "  ")).collect();
+        }
+        if QUIET.contains(&self.name.as_str()) && self.state == State::Done {
+            return match all.len() {
+                0 | 1 => all.iter().map(|row| folded(row, look)).collect(),
+                count => vec![folded(&format!("{count} lines"), look)],
+            };
+        }
+        let row = |row: &&str| folded(&row.replace('\t', "    "), look);
+        if all.len() <= 2 * ENDS + 1 {
+            return all.iter().map(row).collect();
+        }
+        let more = all.len() - 2 * ENDS;
+        let mut lines: Vec<_> = all.iter().take(ENDS).map(row).collect();
+        lines.push(folded(&format!("… {more} more lines"), look));
+        lines.extend(all.iter().skip(all.len() - ENDS).map(row));
+        lines
+    }
+}
+
+/// A line below a card's head, cut to the width.
+fn folded(text: &str, look: Look) -> Line<'static> {
+    let line = format!("  {}", text.trim_end());
+    Line::styled(cut(&line, look.columns), look.theme.style(Tone::Dim))
+}
+
+fn dim(text: &str, look: Look) -> Line<'static> {
+    Line::styled(format!("  {text}"), look.theme.style(Tone::Dim))
+}
+
+fn indented(mut line: Line<'static>) -> Line<'static> {
+    line.spans.insert(0, Span::raw("  "));
+    line
+}
+
+fn todo((what, status): &(String, String), look: Look) -> Line<'static> {
+    let theme = look.theme;
+    let (sign, tone) = match status.as_str() {
+        "completed" => (theme.sign("☑", "[x]"), Tone::Dim),
+        "in_progress" => (theme.sign("▶", "[>]"), Tone::Accent),
+        _ => (theme.sign("☐", "[ ]"), Tone::Text),
+    };
+    Line::styled(cut(&format!("  {sign} {what}"), look.columns), theme.style(tone))
+}
+
+/// The diff that a tool tells people: of one file, or of several.
+fn diff_of(details: &Value) -> Option<String> {
+    let text = |value: &Value| value.get("diff").and_then(Value::as_str).map(str::to_owned);
+    if let Some(diff) = text(details) {
+        return Some(diff);
+    }
+    let files = details.get("files")?.as_array()?;
+    let diffs: Vec<String> = files.iter().filter_map(text).collect();
+    (!diffs.is_empty()).then(|| diffs.concat())
+}
+
+/// The beginning of a text.
+fn head(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let mut end = most;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}\n…", text.get(..end).unwrap_or_default())
+}
+
+/// How long, for people.
+pub(crate) fn duration(ms: u64) -> String {
+    #[allow(clippy::cast_precision_loss)]
+    match ms {
+        0..=9_999 => format!("{:.1} s", ms as f64 / 1000.0),
+        10_000..=59_999 => format!("{} s", ms / 1000),
+        60_000..=3_599_999 => format!("{} min {} s", ms / 60_000, ms / 1000 % 60),
+        _ => format!("{} h {} min", ms / 3_600_000, ms / 60_000 % 60),
+    }
+}

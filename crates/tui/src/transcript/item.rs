@@ -1,0 +1,130 @@
+//! One thing of a conversation, and its lines.
+
+use ratatui::text::{Line, Span};
+
+use super::card::Card;
+use crate::markdown::{self, Growing};
+use crate::text::{one_line, plain, wrap};
+use crate::theme::{Theme, Tone};
+
+/// How things are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) columns: usize,
+    pub(crate) theme: Theme,
+    /// Whether long things are shown whole.
+    pub(crate) unfolded: bool,
+}
+
+/// One thing of a conversation.
+pub(crate) enum Item {
+    /// What the user said.
+    User { text: String, images: Vec<String> },
+    /// What the model said. `rest` is what has not been printed of it.
+    Answer {
+        text: String,
+        rest: Option<Growing>,
+        begun: bool,
+    },
+    /// What the model thought.
+    Thought { text: String, for_ms: Option<u64> },
+    /// A call.
+    Call(Box<Card>),
+    /// A line about the turn.
+    Note { tone: Tone, text: String },
+    /// What a command said.
+    Told { text: String },
+}
+
+impl Item {
+    /// Whether it will not change any more.
+    pub(crate) fn is_finished(&self) -> bool {
+        match self {
+            Self::Call(card) => card.is_finished(),
+            _ => true,
+        }
+    }
+
+    /// Its lines that were not printed yet. After that all of it was.
+    pub(crate) fn rest(&mut self, look: Look) -> Vec<Line<'static>> {
+        match self {
+            Self::Answer { rest, .. } => match rest.take() {
+                Some(growing) => growing.finish(look.columns, look.theme),
+                None => Vec::new(),
+            },
+            _ => self.lines(look, 0),
+        }
+    }
+
+    /// All of its lines. `now_ms` is for what runs.
+    pub(crate) fn lines(&self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
+        let Look { columns, theme, .. } = look;
+        match self {
+            Self::User { text, images } => user(text, images, look),
+            Self::Answer { text, .. } => markdown::render(text, columns, theme),
+            Self::Thought { text, for_ms } => thought(text, *for_ms, look),
+            Self::Call(card) => card.lines(look, now_ms),
+            Self::Note { tone, text } => {
+                let sign = match tone {
+                    Tone::Bad => theme.sign("✗ ", "x "),
+                    Tone::Warn => theme.sign("▲ ", "! "),
+                    _ => theme.sign("· ", "- "),
+                };
+                block(sign, text, theme.style(*tone), columns)
+            }
+            Self::Told { text } => preformatted(text, columns),
+        }
+    }
+}
+
+fn user(text: &str, images: &[String], look: Look) -> Vec<Line<'static>> {
+    let mark = look.theme.sign("› ", "> ");
+    let mut lines = block(mark, &plain(text), look.theme.style(Tone::User), look.columns);
+    for image in images {
+        let text = format!("  [image: {}]", one_line(image));
+        lines.push(Line::styled(crate::text::cut(&text, look.columns), look.theme.style(Tone::Dim)));
+    }
+    lines
+}
+
+/// Lines behind a mark, the others as deep as the first.
+fn block(mark: &str, text: &str, style: ratatui::style::Style, columns: usize) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let mark = if index == 0 { mark } else { "  " };
+        let line = Line::from(vec![
+            Span::styled(mark.to_owned(), style),
+            Span::styled(line.to_owned(), style),
+        ]);
+        lines.extend(wrap(&line, columns, "  "));
+    }
+    lines
+}
+
+/// A text whose line breaks and columns mean something.
+fn preformatted(text: &str, columns: usize) -> Vec<Line<'static>> {
+    let lines = text.lines().map(|line| Line::raw(line.to_owned()));
+    lines.flat_map(|line| wrap(&line, columns, "    ")).collect()
+}
+
+fn thought(text: &str, for_ms: Option<u64>, look: Look) -> Vec<Line<'static>> {
+    let style = look.theme.style(Tone::Dim);
+    let took = for_ms
+        .filter(|ms| *ms >= 100)
+        .map(|ms| format!(" for {}", super::card::duration(ms)))
+        .unwrap_or_default();
+    let sign = look.theme.sign("∴", "~");
+    let head = format!("{sign} thought{took}");
+    if !look.unfolded {
+        let first = plain(text);
+        let first = one_line(first.lines().find(|line| !line.trim().is_empty()).unwrap_or_default());
+        let line = format!("{head}: {first}");
+        return vec![Line::styled(crate::text::cut(&line, look.columns), style)];
+    }
+    let mut lines = vec![Line::styled(head, style)];
+    for line in plain(text).lines() {
+        let line = Line::styled(format!("  {line}"), style);
+        lines.extend(wrap(&line, look.columns, "  "));
+    }
+    lines
+}

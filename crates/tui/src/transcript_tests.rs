@@ -1,0 +1,223 @@
+use serde_json::json;
+use windlass_api::{CallId, MessageId, SessionId, StepStatus};
+use windlass_core::clock::Timestamp;
+
+use super::*;
+use crate::theme::Theme;
+
+const LOOK: Look = Look {
+    columns: 70,
+    theme: Theme {
+        palette: crate::theme::Palette::None,
+        ascii: false,
+    },
+    unfolded: false,
+};
+
+fn text(lines: &[Line<'_>]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect();
+    lines.join("\n").trim_matches('\n').to_owned()
+}
+
+fn delta(text: &str) -> Event {
+    Event::Delta {
+        kind: DeltaKind::Text,
+        text: text.to_owned(),
+    }
+}
+
+fn user(text: &str) -> Event {
+    let message = Message::user(&SessionId::generate(), text, Timestamp(0));
+    Event::Message {
+        message: message.into(),
+    }
+}
+
+fn answer(text: &str) -> Event {
+    Event::Final {
+        content: text.to_owned(),
+        finish: FinishReason::EndTurn,
+    }
+}
+
+fn call(number: u32, title: &str) -> Event {
+    Event::StepStart {
+        call_id: CallId::from(number.to_string()),
+        title: title.to_owned(),
+        number,
+    }
+}
+
+fn result(number: u32, content: &str, details: Option<serde_json::Value>) -> Event {
+    Event::ToolResult {
+        call_id: CallId::from(number.to_string()),
+        name: "bash".to_owned(),
+        content: content.to_owned(),
+        is_error: false,
+        details,
+    }
+}
+
+fn complete(number: u32, status: StepStatus) -> Event {
+    Event::StepComplete {
+        call_id: CallId::from(number.to_string()),
+        status,
+        duration_ms: 1_250,
+    }
+}
+
+fn shown(events: &[Event]) -> (String, String) {
+    let mut transcript = Transcript::default();
+    for (seq, event) in (1..).zip(events) {
+        transcript.hear(seq, event, 0);
+    }
+    let settled = transcript.settle(LOOK);
+    (text(&settled), text(&transcript.live(LOOK, 4_000)))
+}
+
+/// UI-2: what is finished goes into the scrollback, what is not stays in sight; a call that runs holds back what follows.
+#[test]
+fn a_running_call_holds_back_what_follows() {
+    let output = Event::ToolOutput {
+        call_id: CallId::from("2".to_owned()),
+        text: "one\ntwo\n\u{1b}[31mthree".to_owned(),
+    };
+    let begin = [user("do it"), call(1, "bash ls"), result(1, "a\nb", None), complete(1, StepStatus::Completed)];
+    let mut events = begin.to_vec();
+    events.extend([call(2, "bash make"), output]);
+    let (settled, live) = shown(&events);
+    assert_eq!(settled, "› do it\n\n● bash ls 1.2 s\n  a\n  b");
+    assert_eq!(live, "◌ bash make 4.0 s\n  one\n  two\n  three");
+    events.extend([result(2, "failed", None), complete(2, StepStatus::Error)]);
+    let (settled, live) = shown(&events);
+    assert!(settled.ends_with("✗ bash make 1.2 s\n  failed"), "{settled}");
+    assert_eq!(live, "");
+}
+
+/// UI-2: a change of files is shown as its diff, with the counts; a long one is folded.
+#[test]
+fn changes_are_shown_as_diffs() {
+    let diff = "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-old\n+new\n";
+    let events = [
+        call(1, "edit_file a.txt"),
+        result(1, "Updated", Some(json!({ "path": "a.txt", "diff": diff }))),
+        complete(1, StepStatus::Completed),
+    ];
+    let (settled, _) = shown(&events);
+    assert!(settled.starts_with("● edit_file a.txt (+1 -1) 1.2 s\n"), "{settled}");
+    assert!(settled.contains("-old") && settled.contains("+new"), "{settled}");
+    let long: String = (0..100).map(|line| format!("+line {line}\n")).collect();
+    let diff = format!("--- a\n+++ a\n@@ -0,0 +1,100 @@\n{long}");
+    let events = [
+        call(1, "write_file a"),
+        result(1, "Created", Some(json!({ "diff": diff }))),
+        complete(1, StepStatus::Completed),
+    ];
+    let (settled, _) = shown(&events);
+    assert!(settled.ends_with("more lines"), "{settled}");
+    assert!(settled.lines().count() < 30);
+}
+
+/// UI-2: an answer is shown once: piece by piece, and not again when it comes as a whole.
+#[test]
+fn an_answer_is_shown_once() {
+    let whole = "First *paragraph*.\n\nSecond.";
+    let streamed = [delta("First *para"), delta("graph*.\n\nSec"), delta("ond."), answer(whole)];
+    assert_eq!(shown(&streamed).0, "First paragraph.\n\nSecond.");
+    assert_eq!(shown(&[answer(whole)]).0, "First paragraph.\n\nSecond.");
+    // Pieces at the end were missed.
+    assert_eq!(shown(&[delta("First *para"), answer(whole)]).0, "First paragraph.\n\nSecond.");
+    let said = Event::Text {
+        text: whole.to_owned(),
+    };
+    assert_eq!(shown(&[said, answer(whole)]).0, "First paragraph.\n\nSecond.");
+}
+
+/// UI-2: what came before a paragraph's end is printed as soon as it cannot change, and once.
+#[test]
+fn paragraphs_settle_one_by_one() {
+    let mut transcript = Transcript::default();
+    let mut printed = String::new();
+    for piece in ["One.\n\nTw", "o.\n\nThr", "ee."] {
+        transcript.hear(1, &delta(piece), 0);
+        printed.push_str(&text(&transcript.settle(LOOK)));
+        printed.push('|');
+    }
+    assert_eq!(text(&transcript.live(LOOK, 0)), "Three.");
+    transcript.hear(2, &answer("One.\n\nTwo.\n\nThree."), 0);
+    printed.push_str(&text(&transcript.settle(LOOK)));
+    assert_eq!(printed, "One.|Two.||Three.");
+}
+
+/// UI-2: a reply that starts over is said, and what was shown of it is not shown twice as one text.
+#[test]
+fn a_reply_that_starts_over_is_told() {
+    let retry = Event::Retry {
+        attempt: 1,
+        max_attempts: 3,
+        delay_ms: 500,
+        kind: windlass_api::ProviderErrorKind::Network,
+        message: "the stream broke".to_owned(),
+        discard: true,
+    };
+    let (settled, _) = shown(&[delta("Half an ans"), retry, delta("An answer."), answer("An answer.")]);
+    assert_eq!(
+        settled,
+        "▲ the stream broke: retry 1 of 3 in 0.5 s; the reply starts over\n\nAn answer."
+    );
+}
+
+/// SAFE-7: whatever the model, a tool or a provider says, no control sequence is in a line.
+#[test]
+fn foreign_text_is_harmless() {
+    let bad = "\u{1b}[2J\u{1b}]0;title\u{7}x\u{9b}31m\u{202e}y";
+    let events = [
+        user(bad),
+        Event::Reasoning { text: bad.to_owned() },
+        call(1, bad),
+        result(1, bad, Some(json!({ "diff": format!("+{bad}\n") }))),
+        complete(1, StepStatus::Completed),
+        Event::Warning { message: bad.to_owned() },
+        delta(bad),
+        answer(bad),
+    ];
+    let (settled, _) = shown(&events);
+    let is_bad = |letter: &char| letter.is_control() && *letter != '\n' || *letter == '\u{202e}';
+    assert_eq!(settled.chars().find(is_bad), None, "{settled:?}");
+    assert!(settled.contains('x'));
+}
+
+/// EVT-4: events of every kind are shown, or change what is shown.
+#[test]
+fn every_kind_of_event_is_shown() {
+    let (settled, _) = shown(&[
+        Event::Warning { message: "careful".to_owned() },
+        Event::Error { message: "it broke".to_owned() },
+        Event::Session(SessionEvent::Compaction { before: 9_000, after: 1_000, history: Vec::new(), fidelity: None }),
+        Event::Session(SessionEvent::Rewind { to: 3 }),
+        Event::Reasoning { text: "I think\nthat".to_owned() },
+        Event::Canceled { message: "Canceled by the user.".to_owned() },
+    ]);
+    let expected = [
+        "▲ careful",
+        "✗ it broke",
+        "· The context was made smaller: 9000 → 1000 tokens.",
+        "· The conversation goes on from an earlier point.",
+        "∴ thought: I think",
+        "▲ Canceled by the user.",
+    ];
+    assert_eq!(settled, expected.join("\n\n"));
+}
+
+/// SES-7: a reply that was cut off by the end of the program is shown when the session is opened again.
+#[test]
+fn a_reply_that_was_cut_off_is_shown() {
+    let session = SessionId::generate();
+    let message = Message::new(&session, Role::Assistant, vec![Part::text("half a re")], Timestamp(0));
+    let message = message.finished(FinishReason::Interrupted, Timestamp(1));
+    assert_eq!(message.id, MessageId::from(message.id.to_string()));
+    let event = Event::Message {
+        message: message.into(),
+    };
+    assert_eq!(shown(&[event]).0, "half a re");
+}
