@@ -368,18 +368,19 @@ fn letters_of_uncertain_width_do_not_shift_a_row() {
 #[test]
 fn a_reflow_is_found_again() {
     // Rows, cursor, new width, rows to go up.
-    let cases: [(&[&str], (u16, u16), u16, usize); 6] = [
-        (&["aaaaaaaaaa", "bbbbbbbbbb", "cc"], (2, 2), 20, 2),
-        (&["aaaaaaaaaa", "bbbbbbbbbb", "cc"], (2, 2), 5, 4),
-        (&["aaaaaaaaaa", "bbbbbbbbbb", "cc"], (2, 2), 4, 6),
-        (&["aaaaaaaaaa", "bbbbbbbbbb", "cc"], (9, 1), 4, 5),
-        (&["日本語日本語", "x"], (0, 1), 3, 6),
-        (&["", "", "x"], (0, 2), 1, 2),
+    let three = ["aaaaaaaaaa", "bbbbbbbbbb", "cc"];
+    let cases = [
+        (three, (2, 2), 20, 2),
+        (three, (2, 2), 5, 4),
+        (three, (2, 2), 4, 6),
+        (three, (9, 1), 4, 5),
+        (["日本語日本語", "x", "y"], (0, 1), 3, 6),
+        (["", "", "x"], (0, 2), 1, 2),
     ];
     for (rows, cursor, columns, expected) in cases {
         for reflows in [true, false] {
             let mut painter = Painter::new((30, 9), reflows);
-            let live = picture(rows, Some(cursor));
+            let live = picture(&rows, Some(cursor));
             painter.inline(&[], &live);
             painter.resize((columns, 9));
             let frame = String::from_utf8(painter.inline(&[], &live)).unwrap();
