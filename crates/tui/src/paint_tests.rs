@@ -445,3 +445,27 @@ fn the_whole_screen_comes_and_goes() {
     assert!(!terminal.0.screen().alternate_screen());
     assert_eq!(terminal.everything(), ["said", "more", "one", "two"]);
 }
+
+/// UI-2: no background leaks into rows that scroll in or are cleared, and a full row keeps its last letter, on terminals
+/// stricter than the one above.
+#[test]
+fn a_full_row_with_a_background_stays_by_itself() {
+    let full = Line::styled("abcde", Style::new().bg(Color::Blue));
+    let mut painter = Painter::new((5, 3), false);
+    let one = Picture {
+        rows: vec![full.clone(), Line::raw("x"), Line::raw("y")],
+        cursor: None,
+    };
+    painter.inline(&[], &one);
+    let two = Picture {
+        rows: vec![full.clone(), Line::raw("z")],
+        cursor: None,
+    };
+    let frame = String::from_utf8(painter.inline(&[full.clone(), full], &two)).unwrap();
+    let blue = "\u{1b}[44mabcde\u{1b}[m\r\n";
+    assert!(
+        frame.contains(&format!("{}z\r{END}", blue.repeat(3))),
+        "{frame:?}"
+    );
+    assert!(!frame.contains("\u{1b}[K"), "{frame:?}");
+}
