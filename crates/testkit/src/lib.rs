@@ -5,6 +5,8 @@
 //! - [`Workspace`]: a temporary folder with a home of its own, and the binary pointed at it.
 //! - [`Run`]: one start of the binary with a clean environment and a time limit. [`Run::output`] waits for its end,
 //!   [`Run::start`] gives a [`Running`] that can be watched, signalled and left without a reader.
+//! - [`Screen`]: one start of the binary on a terminal of its own, made by [`Run::on_screen`]: keys in, what a person sees
+//!   out.
 //! - [`Output`]: exit code, both streams, and the events of `--output-format stream-json`.
 //! - [`SimServer`]: the simulated model on a thread of its own, with its request log.
 //! - [`eventually`] and [`processes_with`]: wait for something to become true, look into the process table.
@@ -25,6 +27,7 @@
 mod output;
 mod process;
 mod run;
+mod screen;
 mod server;
 mod wait;
 mod workspace;
@@ -32,10 +35,12 @@ mod workspace;
 pub use self::output::Output;
 pub use self::process::processes_with;
 pub use self::run::{Run, Running};
+pub use self::screen::Screen;
 pub use self::server::SimServer;
 pub use self::wait::eventually;
 pub use self::workspace::{WIRES, Workspace, settings_name};
 pub use rustix::process::Signal;
+pub use vt100;
 
 /// The value, or the end of the test.
 fn must<T, E: std::fmt::Display>(result: Result<T, E>, what: &str) -> T {

@@ -153,6 +153,11 @@ impl Run {
             limit: self.limit,
         }
     }
+
+    /// The command, for another way to start it.
+    pub(crate) fn into_command(self) -> Command {
+        self.command
+    }
 }
 
 /// A run that has started. Dropped before its end, it is killed.

@@ -1,0 +1,153 @@
+//! A styled line as the cells of a terminal: letters as people see them, each with its columns and its look.
+
+use std::borrow::Cow;
+
+use ratatui::text::Line;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::look::Look;
+
+/// One letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cell<'a> {
+    pub(super) text: Cow<'a, str>,
+    pub(super) width: usize,
+    pub(super) look: Look,
+}
+
+impl Cell<'_> {
+    /// Whether terminals differ on how many columns this takes: joined and decorated emoji, flags, and all emoji that
+    /// are newer than some terminals.
+    pub(super) fn is_uncertain(&self) -> bool {
+        if self.text.len() == 1 {
+            return false;
+        }
+        let by_letter: usize = self.text.chars().filter_map(UnicodeWidthChar::width).sum();
+        by_letter != self.width || self.text.chars().any(is_emoji)
+    }
+
+    fn is_blank(&self) -> bool {
+        self.text == " " && !self.look.shows_on_blank()
+    }
+}
+
+/// The cells of a line, cut to the columns there are and without blanks at its end. Control characters are gone: this is
+/// the last place where foreign text could still bring some.
+pub(super) fn cells<'a>(line: &'a Line<'_>, columns: usize) -> Vec<Cell<'a>> {
+    let mut cells: Vec<Cell<'a>> = Vec::new();
+    let mut used = 0;
+    'line: for span in &line.spans {
+        let look = Look::from(line.style.patch(span.style));
+        for grapheme in span.content.graphemes(true) {
+            let text = harmless(grapheme);
+            let width = text.width();
+            if width == 0 {
+                // A mark that a change of style has parted from its letter.
+                if let Some(last) = cells.last_mut() {
+                    last.text.to_mut().push_str(&text);
+                }
+                continue;
+            }
+            if used + width > columns {
+                break 'line;
+            }
+            used += width;
+            cells.push(Cell { text, width, look });
+        }
+    }
+    while cells.last().is_some_and(Cell::is_blank) {
+        cells.pop();
+    }
+    cells
+}
+
+/// How many columns the cells take.
+pub(super) fn width(cells: &[Cell<'_>]) -> usize {
+    cells.iter().map(|cell| cell.width).sum()
+}
+
+/// In which of the rows that a terminal of `columns` breaks these cells into the column `column` comes to lie, the first
+/// being 0.
+pub(super) fn row_after_reflow(cells: &[Cell<'_>], column: usize, columns: usize) -> usize {
+    let (mut row, mut used, mut passed) = (0, 0, 0);
+    // Past the end of the text a cursor moves as if there were blanks.
+    let blanks = std::iter::repeat(1);
+    for width in cells.iter().map(|cell| cell.width).chain(blanks) {
+        if used + width > columns && used > 0 {
+            row += 1;
+            used = 0;
+        }
+        if passed + width > column {
+            break;
+        }
+        used += width;
+        passed += width;
+    }
+    row
+}
+
+fn harmless(grapheme: &str) -> Cow<'_, str> {
+    if grapheme.chars().any(is_unwanted) {
+        Cow::Owned(grapheme.chars().filter(|letter| !is_unwanted(*letter)).collect())
+    } else {
+        Cow::Borrowed(grapheme)
+    }
+}
+
+fn is_unwanted(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn is_emoji(letter: char) -> bool {
+    matches!(letter, '\u{1f000}'..='\u{1ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UI-2: a terminal that reflows breaks rows by columns and never through a wide letter.
+    #[test]
+    fn rows_after_a_reflow_are_counted() {
+        // Text, column, columns, row.
+        let cases = [
+            ("", 0, 10, 0),
+            ("abcdef", 0, 3, 0),
+            ("abcdef", 2, 3, 0),
+            ("abcdef", 3, 3, 1),
+            ("abcdef", 5, 3, 1),
+            ("abcdef", 6, 3, 2),
+            ("abcdef", 5, 80, 0),
+            ("日本語", 5, 3, 2),
+            ("日本語", 4, 4, 1),
+            ("ab", 7, 4, 1),
+            ("日本", 2, 1, 1),
+        ];
+        for (text, column, columns, expected) in cases {
+            let line = Line::raw(text);
+            let row = row_after_reflow(&cells(&line, 80), column, columns);
+            assert_eq!(row, expected, "column {column} of {text:?} at {columns}");
+        }
+    }
+
+    /// UI-2: a line is cut between letters, and blanks that nobody sees are left out.
+    #[test]
+    fn lines_become_cells() {
+        let texts = |line: Line<'static>, columns| -> Vec<String> {
+            cells(&line, columns)
+                .iter()
+                .map(|cell| cell.text.to_string())
+                .collect()
+        };
+        assert_eq!(texts(Line::raw("a日b"), 2), ["a"]);
+        assert_eq!(texts(Line::raw("a日b"), 3), ["a", "日"]);
+        assert_eq!(texts(Line::raw("日"), 1), [""; 0]);
+        assert_eq!(texts(Line::raw("a b   "), 9), ["a", " ", "b"]);
+        assert_eq!(texts(Line::raw("e\u{301}x"), 9), ["e\u{301}", "x"]);
+        assert_eq!(
+            texts(Line::from(vec!["e".into(), "\u{301}x".into()]), 9),
+            ["e\u{301}", "x"]
+        );
+    }
+}
