@@ -7,6 +7,7 @@
 //! through the [`Desktop`] port.
 
 mod composer;
+mod diff;
 mod markdown;
 mod paint;
 pub mod text;
