@@ -282,7 +282,7 @@ fn themes() -> impl Strategy<Value = Theme> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     /// UI-2: no line is wider than the screen, however narrow that is.
     #[test]

@@ -1,21 +1,19 @@
 //! Code in colours, one line after the other.
 
-use std::sync::OnceLock;
+mod grammar;
+mod scan;
 
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
-use syntect::easy::HighlightLines;
-use syntect::highlighting::{Color as SyntaxColor, FontStyle, Style as SyntaxStyle, Theme as SyntaxTheme};
-use syntect::parsing::{SyntaxReference, SyntaxSet};
-use two_face::theme::{EmbeddedLazyThemeSet, EmbeddedThemeName};
 
+use self::scan::{Scanner, Token};
 use super::flow;
 use crate::text::plain;
 use crate::theme::{Palette, Theme, Tone};
 
-/// Nobody reads on in colour, and colouring takes longer than everything else.
+/// Nobody reads on in colour.
 const MAX_LINES: usize = 2_000;
-/// Such a line was made by a machine; patterns take long on it.
+/// Such a line was made by a machine.
 const MAX_LINE_BYTES: usize = 4_000;
 /// How far code is moved to the right.
 const INDENT: &str = "  ";
@@ -86,25 +84,27 @@ fn indented(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
 
 /// Colours for the lines of one text, in their order: what a line means depends on the lines before it.
 struct Colouring {
-    highlighter: Option<HighlightLines<'static>>,
+    scanner: Option<Scanner>,
+    theme: Theme,
     lines: usize,
-    palette: Palette,
 }
 
 impl Colouring {
     fn new(language: &str, theme: Theme) -> Self {
+        let is_coloured = theme.palette != Palette::None;
+        let grammar = grammar::named(language).filter(|_| is_coloured);
         Self {
-            highlighter: highlighter(language, theme.palette),
+            scanner: grammar.map(Scanner::new),
+            theme,
             lines: 0,
-            palette: theme.palette,
         }
     }
 
     fn none() -> Self {
         Self {
-            highlighter: None,
+            scanner: None,
+            theme: Theme::default(),
             lines: 0,
-            palette: Palette::None,
         }
     }
 
@@ -113,123 +113,75 @@ impl Colouring {
         self.lines += 1;
         if self.lines > MAX_LINES || line.len() > MAX_LINE_BYTES {
             // From here on nothing is known about what a line means.
-            self.highlighter = None;
+            self.scanner = None;
         }
-        let Some(highlighter) = &mut self.highlighter else {
-            return uncoloured(line);
+        let parts = match &mut self.scanner {
+            Some(scanner) => scanner.line(&line),
+            None => vec![(Token::Plain, line.as_str())],
         };
-        let ended = format!("{line}\n");
-        let Ok(pieces) = highlighter.highlight_line(&ended, syntaxes()) else {
-            self.highlighter = None;
-            return uncoloured(line);
-        };
-        let palette = self.palette;
-        let span = |(style, text): (SyntaxStyle, &str)| {
-            let text = text.trim_end_matches('\n');
-            (!text.is_empty()).then(|| Span::styled(text.to_owned(), converted(style, palette)))
-        };
-        pieces.into_iter().filter_map(span).collect()
-    }
-}
-
-fn uncoloured(line: String) -> Vec<Span<'static>> {
-    if line.is_empty() {
-        Vec::new()
-    } else {
-        vec![Span::raw(line)]
-    }
-}
-
-fn highlighter(language: &str, palette: Palette) -> Option<HighlightLines<'static>> {
-    let theme = match palette {
-        Palette::None => return None,
-        Palette::Terminal => EmbeddedThemeName::Ansi,
-        Palette::Dark => EmbeddedThemeName::OneHalfDark,
-        Palette::Light => EmbeddedThemeName::OneHalfLight,
-    };
-    let syntax = syntax(language)?;
-    Some(HighlightLines::new(syntax, themes().get(theme)))
-}
-
-/// The syntax of a language as people name it in a fence. The definitions are loaded when one is asked for.
-fn syntax(language: &str) -> Option<&'static SyntaxReference> {
-    let name = language.to_lowercase();
-    let name = match name.as_str() {
-        "" | "text" | "txt" | "plain" | "plaintext" | "none" | "output" | "log" | "ascii" | "mermaid" => {
-            return None;
+        let mut spans: Vec<Span<'static>> = Vec::new();
+        for (token, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
+            let style = style(token, self.theme);
+            match spans.last_mut() {
+                Some(last) if last.style == style => last.content.to_mut().push_str(part),
+                _ => spans.push(Span::styled(part.to_owned(), style)),
+            }
         }
-        "golang" => "go",
-        "csharp" | "c#" => "cs",
-        "node" | "mjs" | "cjs" | "jsx" => "js",
-        "jsonc" | "json5" | "jsonl" | "ndjson" => "json",
-        "shell" | "console" | "shellsession" | "shell-session" | "terminal" => "sh",
-        "python3" | "pycon" => "py",
-        "objc" | "objective-c" => "m",
-        "docker" => "dockerfile",
-        "proto" => "protobuf",
-        "patch" => "diff",
-        name => name,
-    };
-    syntaxes().find_syntax_by_token(name)
-}
-
-fn syntaxes() -> &'static SyntaxSet {
-    static SYNTAXES: OnceLock<SyntaxSet> = OnceLock::new();
-    SYNTAXES.get_or_init(two_face::syntax::extra_newlines)
-}
-
-fn themes() -> &'static EmbeddedLazyThemeSet {
-    static THEMES: OnceLock<EmbeddedLazyThemeSet> = OnceLock::new();
-    THEMES.get_or_init(two_face::theme::extra)
-}
-
-fn converted(style: SyntaxStyle, palette: Palette) -> Style {
-    let mut converted = Style::new();
-    if let Some(colour) = colour(style.foreground, palette) {
-        converted = converted.fg(colour);
+        spans
     }
-    for (font, modifier) in [
-        (FontStyle::BOLD, Modifier::BOLD),
-        (FontStyle::ITALIC, Modifier::ITALIC),
-        (FontStyle::UNDERLINE, Modifier::UNDERLINED),
-    ] {
-        if style.font_style.contains(font) {
-            converted = converted.add_modifier(modifier);
-        }
-    }
-    converted
 }
 
-/// The colour on a terminal, or none where the terminal's own text colour is meant.
-fn colour(colour: SyntaxColor, palette: Palette) -> Option<Color> {
-    if palette != Palette::Terminal {
-        let is_text = Some(colour) == text_colour(palette);
-        return (!is_text).then_some(Color::Rgb(colour.r, colour.g, colour.b));
-    }
-    // The theme for terminals has no colours of its own: without opacity its red part is an index into the terminal's
-    // colours, with the least opacity it is the text colour.
-    let named = match colour.r {
-        0 => Color::Black,
-        1 => Color::Red,
-        2 => Color::Green,
-        3 => Color::Yellow,
-        4 => Color::Blue,
-        5 => Color::Magenta,
-        6 => Color::Cyan,
-        7 => Color::Gray,
-        index => Color::Indexed(index),
+fn style(token: Token, theme: Theme) -> Style {
+    let colours = match theme.palette {
+        Palette::None => return Style::new(),
+        Palette::Terminal => &TERMINAL,
+        Palette::Dark => &DARK,
+        Palette::Light => &LIGHT,
     };
-    (colour.a == 0).then_some(named)
+    match token {
+        Token::Plain => Style::new(),
+        Token::Comment => theme.style(Tone::Dim),
+        Token::Text => Style::new().fg(colours.text),
+        Token::Value => Style::new().fg(colours.value),
+        Token::Keyword => Style::new().fg(colours.keyword),
+        Token::Type => Style::new().fg(colours.kind),
+        Token::Name => Style::new().fg(colours.name),
+        Token::Added => theme.style(Tone::Added),
+        Token::Removed => theme.style(Tone::Removed),
+    }
 }
 
-fn text_colour(palette: Palette) -> Option<SyntaxColor> {
-    let theme: &SyntaxTheme = match palette {
-        Palette::Dark => themes().get(EmbeddedThemeName::OneHalfDark),
-        Palette::Light => themes().get(EmbeddedThemeName::OneHalfLight),
-        Palette::Terminal | Palette::None => return None,
-    };
-    theme.settings.foreground
+struct Colours {
+    text: Color,
+    value: Color,
+    keyword: Color,
+    kind: Color,
+    name: Color,
 }
+
+const TERMINAL: Colours = Colours {
+    text: Color::Green,
+    value: Color::Cyan,
+    keyword: Color::Magenta,
+    kind: Color::Yellow,
+    name: Color::Blue,
+};
+
+const DARK: Colours = Colours {
+    text: Color::Rgb(0x98, 0xc3, 0x79),
+    value: Color::Rgb(0xd1, 0x9a, 0x66),
+    keyword: Color::Rgb(0xc6, 0x78, 0xdd),
+    kind: Color::Rgb(0xe5, 0xc0, 0x7b),
+    name: Color::Rgb(0x61, 0xaf, 0xef),
+};
+
+const LIGHT: Colours = Colours {
+    text: Color::Rgb(0x3c, 0x7a, 0x39),
+    value: Color::Rgb(0x98, 0x68, 0x01),
+    keyword: Color::Rgb(0xa6, 0x26, 0xa4),
+    kind: Color::Rgb(0x8f, 0x5d, 0x00),
+    name: Color::Rgb(0x2f, 0x5f, 0xd0),
+};
 
 #[cfg(test)]
 #[path = "code_tests.rs"]

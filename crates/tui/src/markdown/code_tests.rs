@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn theme(palette: Palette) -> Theme {
@@ -101,7 +103,6 @@ fn languages_are_known_by_their_names() {
         "dockerfile",
         "makefile",
         "lua",
-        "markdown",
         "xml",
     ];
     let line = "for x = \"a\" in 12 # SELECT // --\n+added <a b=\"c\"> key: 1\nFROM a\n";
@@ -146,5 +147,94 @@ fn the_language_is_found() {
         ("", ""),
     ] {
         assert_eq!(language(info), expected);
+    }
+}
+
+/// The tokens of each line, as letters: comment, text, value, keyword, type, name.
+fn tokens(code: &str, language: &str) -> Vec<String> {
+    let grammar = grammar::named(language).expect("the language is known");
+    let mut scanner = Scanner::new(grammar);
+    let sign = |token: Token| match token {
+        Token::Plain => "",
+        Token::Comment => "c",
+        Token::Text => "t",
+        Token::Value => "v",
+        Token::Keyword => "k",
+        Token::Type => "T",
+        Token::Name => "n",
+        Token::Added => "+",
+        Token::Removed => "-",
+    };
+    let show = |(token, text): (Token, &str)| match sign(token) {
+        "" => text.to_owned(),
+        sign => format!("{sign}<{text}>"),
+    };
+    code.lines()
+        .map(|line| scanner.line(line).into_iter().map(show).collect())
+        .collect()
+}
+
+/// UI-2: comments, strings, keywords and names are told apart, also where they are longer than a line.
+#[test]
+fn parts_of_code_are_told_apart() {
+    let cases: [(&str, &str, &[&str]); 10] = [
+        (
+            "rust",
+            "let x: &'a str = f('b', \"\\\"\", 0x1f); // y",
+            &["k<let> x: &'a str = n<f>(t<'b'>, t<\"\\\"\">, v<0x1f>); c<// y>"],
+        ),
+        (
+            "rust",
+            "/* a\nb */ Vec::new(1..2.5)",
+            &["c</*>c< a>", "c<b */> T<Vec>::n<new>(v<1>..v<2.5>)"],
+        ),
+        ("rust", "r#\"a\"b\n\"# + c", &["t<r#\"a\"b>", "t<\"#> + c"]),
+        (
+            "python",
+            "def f(): # a\n  \"\"\"b\nc\"\"\" + None",
+            &["k<def> n<f>(): c<# a>", "  t<\"\"\"b>", "t<c\"\"\"> + v<None>"],
+        ),
+        (
+            "ts",
+            "const s: T = `a\nb`;",
+            &["k<const> s: T<T> = t<`a>", "t<b`>;"],
+        ),
+        (
+            "sh",
+            "for i in $x ${y#z}; do # c",
+            &["k<for> i k<in> v<$x> v<${y>#z}; k<do> c<# c>"],
+        ),
+        (
+            "json",
+            "{\"a\": [\"b\", 1, true]}",
+            &["{n<\"a\">: [t<\"b\">, v<1>, v<true>]}"],
+        ),
+        ("toml", "[a]\nb-c = 'd' # e", &["[a]", "n<b-c> = t<'d'> c<# e>"]),
+        (
+            "html",
+            "<a b=\"c\">d</a>",
+            &["k<<a> T<b>=t<\"c\">k<>>dk<</a>k<>>"],
+        ),
+        ("diff", "-a\n+b\n c", &["-<-a>", "+<+b>", " c"]),
+    ];
+    for (language, code, expected) in cases {
+        assert_eq!(tokens(code, language), expected, "{language}");
+    }
+}
+
+proptest! {
+    /// UI-2: whatever the code and its language, nothing is lost and nothing is added.
+    #[test]
+    fn code_stays_as_it_is(
+        pieces in prop::collection::vec(prop::sample::select(vec![
+            "\"", "'", "`", "\"\"\"", "/*", "*/", "//", "#", "r#\"", "\"#", "\\", "<", ">", "<!--", "$", "${", "a", "Bé", "日", "1.5", " ", "\n", "if",
+            ":", "=", "-", "!", "(", "--[[", "😀",
+        ]), 0..30),
+        language in prop::sample::select(vec!["rust", "ts", "py", "sh", "json", "yaml", "html", "diff", "lua", "sql", "php", "css"]),
+    ) {
+        let code = pieces.concat();
+        let lines = highlight(&code, language, theme(Palette::Dark));
+        let expected: String = code.lines().map(|line| format!("{line}\n")).collect();
+        prop_assert_eq!(text(&lines), expected);
     }
 }
