@@ -1,0 +1,96 @@
+use super::*;
+use crate::text::width;
+use crate::theme::Palette;
+
+const DIFF: &str = "\
+diff --git a/x b/x
+index 1..2 100644
+--- a/x
++++ b/x
+@@ -1,3 +1,3 @@ fn x
+ kept
+--- removed
++++ added
+\tkept
+\\ No newline at end of file
+";
+
+fn theme() -> Theme {
+    Theme::default()
+}
+
+fn texts(lines: &[Line<'_>]) -> Vec<String> {
+    lines.iter().map(ToString::to_string).collect()
+}
+
+/// UI-2: a diff is shown line by line with its signs, and its parts differ by style.
+#[test]
+fn parts_are_told_apart() {
+    let lines = render(DIFF, 40, theme());
+    assert_eq!(
+        texts(&lines),
+        [
+            "diff --git a/x b/x",
+            "index 1..2 100644",
+            "--- a/x",
+            "+++ b/x",
+            "@@ -1,3 +1,3 @@ fn x",
+            " kept",
+            "--- removed",
+            "+++ added",
+            "    kept",
+            "\\ No newline at end of file",
+        ]
+    );
+    let style = |index: usize| lines[index].spans[0].style;
+    assert!(style(2).add_modifier.contains(Modifier::BOLD));
+    assert_eq!(style(4), theme().style(Tone::Dim));
+    assert_eq!(style(6), theme().style(Tone::Removed));
+    assert_eq!(style(7), theme().style(Tone::Added));
+}
+
+/// UI-2: lines are counted by the heads of hunks, so that a removed line that looks like the head of a file counts.
+#[test]
+fn lines_are_counted() {
+    let cases = [
+        (DIFF, (1, 1)),
+        ("", (0, 0)),
+        ("--- a\n+++ b\n+x\n+y\n-z\n", (2, 1)),
+        ("@@ @@\n+x\n--- y\n z\n", (1, 1)),
+        (
+            "@@ -1 +1,2 @@\n-x\n+y\n+z\n--- c\n+++ d\n@@ -0,0 +1 @@\n+e\n",
+            (3, 1),
+        ),
+        ("@@ -1,9 +1,9 @@\n-x\n[… diff cut …]\n", (0, 1)),
+    ];
+    for (diff, expected) in cases {
+        assert_eq!(counts(diff), expected, "{diff:?}");
+    }
+}
+
+/// UI-2: a line that is too long goes on below itself, and not where the signs are.
+#[test]
+fn long_lines_go_on_below() {
+    assert_eq!(
+        texts(&render("+日本語 abc", 5, theme())),
+        ["+日本", " 語 a", " bc"]
+    );
+    for columns in 1..20 {
+        for line in render(DIFF, columns, theme()) {
+            assert!(width(&line.to_string()) <= columns, "{line} in {columns}");
+        }
+    }
+}
+
+/// SAFE-7: control characters in a changed file do not reach the terminal, in whatever palette.
+#[test]
+fn control_characters_are_removed() {
+    for palette in Palette::ALL {
+        let theme = Theme {
+            palette,
+            ascii: false,
+        };
+        let lines = render("+a\u{1b}[31mb\u{7}\r\n-\u{9b}c", 20, theme);
+        assert_eq!(texts(&lines), ["+ab", "-c"]);
+    }
+}

@@ -1,0 +1,247 @@
+//! Styled text set into lines of so many columns.
+//!
+//! Words and letters are found in the joined text and not span by span, so that a change of style within a word, or
+//! within what people see as one letter, is no place to break and does not change how wide the text is.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::text::width;
+
+/// Stands for a letter that is wider than the whole line.
+const TOO_WIDE: &str = "?";
+
+/// Lines broken between words where that is possible. A line break in the text is kept; white space at the end of a line is
+/// not.
+pub(crate) fn fill(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
+    set(spans, columns, Breaks::BetweenWords)
+}
+
+/// Lines broken exactly at the width, with all their white space: for code.
+pub(crate) fn chop(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
+    set(spans, columns, Breaks::Anywhere)
+}
+
+/// How many columns the text takes when it is broken nowhere, and how many its widest word takes.
+pub(super) fn measure(spans: &[Span<'_>]) -> (usize, usize) {
+    let text = joined(spans);
+    let whole = text.lines().map(width).max().unwrap_or(0);
+    let word = text.split_whitespace().map(width).max().unwrap_or(0);
+    (whole, word)
+}
+
+/// A tab reaches to the next multiple of this many columns.
+const TAB: usize = 4;
+
+/// The text with spaces for its tabs.
+pub(crate) fn without_tabs(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut column = 0;
+    for (index, part) in text.split('\t').enumerate() {
+        if index > 0 {
+            let gap = TAB - column % TAB;
+            out.extend(std::iter::repeat_n(' ', gap));
+            column += gap;
+        }
+        out.push_str(part);
+        column += width(part);
+    }
+    out
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Breaks {
+    BetweenWords,
+    Anywhere,
+}
+
+fn set(spans: &[Span<'_>], columns: usize, breaks: Breaks) -> Vec<Line<'static>> {
+    let columns = columns.max(1);
+    let text = joined(spans);
+    let mut setter = Setter {
+        columns,
+        breaks,
+        done: Vec::new(),
+        line: Vec::new(),
+        used: 0,
+        may_break: None,
+        is_wrapped: false,
+    };
+    for letter in letters(&text, spans) {
+        setter.put_fitting(letter);
+    }
+    setter.finish()
+}
+
+fn joined(spans: &[Span<'_>]) -> String {
+    spans.iter().map(|span| span.content.as_ref()).collect()
+}
+
+/// What people see as one letter.
+#[derive(Clone, Copy)]
+struct Letter<'a> {
+    text: &'a str,
+    columns: usize,
+    style: Style,
+}
+
+impl Letter<'_> {
+    fn is_space(&self) -> bool {
+        let is_space =
+            |letter: char| letter.is_whitespace() && !matches!(letter, '\u{a0}' | '\u{2007}' | '\u{202f}');
+        self.text.chars().all(is_space)
+    }
+
+    /// Letters of scripts that are written without spaces, and pictures: a line may be broken beside them.
+    fn stands_alone(&self) -> bool {
+        self.columns > 1
+    }
+
+    fn closes(&self) -> bool {
+        const CLOSING: &str = ",.;:!?)]}'\"…、。，．：；？！」』）】》〉〕ー";
+        self.text
+            .chars()
+            .next()
+            .is_some_and(|letter| CLOSING.contains(letter))
+    }
+
+    fn opens(&self) -> bool {
+        const OPENING: &str = "([{'\"（「『【《〈〔";
+        self.text
+            .chars()
+            .next()
+            .is_some_and(|letter| OPENING.contains(letter))
+    }
+}
+
+fn letters<'a>(text: &'a str, spans: &'a [Span<'_>]) -> impl Iterator<Item = Letter<'a>> {
+    let mut rest = spans.iter();
+    let mut end = 0;
+    let mut style = Style::new();
+    text.grapheme_indices(true).map(move |(at, grapheme)| {
+        while at >= end {
+            let Some(span) = rest.next() else { break };
+            end += span.content.len();
+            style = span.style;
+        }
+        Letter {
+            text: grapheme,
+            columns: width(grapheme),
+            style,
+        }
+    })
+}
+
+struct Setter<'a> {
+    columns: usize,
+    breaks: Breaks,
+    done: Vec<Line<'static>>,
+    line: Vec<Letter<'a>>,
+    used: usize,
+    /// The last place in the line where it may be broken.
+    may_break: Option<usize>,
+    /// Whether the line begins because the one before was full.
+    is_wrapped: bool,
+}
+
+impl<'a> Setter<'a> {
+    /// Puts a letter, or what can be shown of one that is wider than a line.
+    fn put_fitting(&mut self, letter: Letter<'a>) {
+        if letter.text == "\n" {
+            self.end_line();
+            return;
+        }
+        if letter.columns <= self.columns {
+            return self.put(letter);
+        }
+        let mut is_shown = false;
+        for part in letter.text.split_inclusive(|_: char| true) {
+            let columns = width(part);
+            // What has no width of its own may widen what is before it.
+            if (1..=self.columns).contains(&columns) {
+                is_shown = true;
+                self.put(Letter {
+                    text: part,
+                    columns,
+                    ..letter
+                });
+            }
+        }
+        if !is_shown {
+            self.put(Letter {
+                text: TOO_WIDE,
+                columns: 1,
+                ..letter
+            });
+        }
+    }
+
+    fn put(&mut self, letter: Letter<'a>) {
+        let is_space = self.breaks == Breaks::BetweenWords && letter.is_space();
+        if is_space && self.is_wrapped && self.line.is_empty() {
+            return;
+        }
+        if self.may_break_before(letter) {
+            self.may_break = Some(self.line.len());
+        }
+        while self.used + letter.columns > self.columns {
+            if is_space {
+                return self.wrap(self.line.len());
+            }
+            self.wrap(self.may_break.unwrap_or(self.line.len()));
+        }
+        self.used += letter.columns;
+        self.line.push(letter);
+    }
+
+    fn may_break_before(&self, letter: Letter<'_>) -> bool {
+        let Some(last) = self.line.last() else {
+            return false;
+        };
+        if self.breaks == Breaks::Anywhere || letter.is_space() {
+            return false;
+        }
+        let is_between = (last.stands_alone() || letter.stands_alone()) && !letter.closes() && !last.opens();
+        last.is_space() || is_between
+    }
+
+    fn wrap(&mut self, at: usize) {
+        let rest = self.line.split_off(at);
+        self.end_line();
+        self.used = rest.iter().map(|letter| letter.columns).sum();
+        self.line = rest;
+        self.is_wrapped = true;
+    }
+
+    fn end_line(&mut self) {
+        let mut letters = std::mem::take(&mut self.line);
+        if self.breaks == Breaks::BetweenWords {
+            while letters.pop_if(|letter| letter.is_space()).is_some() {}
+        }
+        self.done.push(line(&letters));
+        self.used = 0;
+        self.may_break = None;
+        self.is_wrapped = false;
+    }
+
+    fn finish(mut self) -> Vec<Line<'static>> {
+        if !self.line.is_empty() || self.done.is_empty() {
+            self.end_line();
+        }
+        self.done
+    }
+}
+
+fn line(letters: &[Letter<'_>]) -> Line<'static> {
+    let same_style = letters.chunk_by(|left, right| left.style == right.style);
+    let span = |letters: &[Letter<'_>]| {
+        let text: String = letters.iter().map(|letter| letter.text).collect();
+        Span::styled(text, letters.first().map_or(Style::new(), |letter| letter.style))
+    };
+    Line::from(same_style.map(span).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+#[path = "flow_tests.rs"]
+mod tests;
