@@ -145,7 +145,14 @@ struct Rest {
 
 impl App {
     /// An app for a session.
-    pub(crate) fn new(ports: Ports, jobs: Jobs, info: SessionInfo, view: View, keys: Keys, composer: Composer) -> Self {
+    pub(crate) fn new(
+        ports: Ports,
+        jobs: Jobs,
+        info: SessionInfo,
+        view: View,
+        keys: Keys,
+        composer: Composer,
+    ) -> Self {
         let now = millis(&ports);
         Self {
             talk: Talk::new(info, now),
@@ -193,7 +200,11 @@ impl App {
 
     /// Goes on in another session.
     fn go_to(&mut self, info: SessionInfo) {
-        let title = info.label.title.clone().unwrap_or_else(|| "a new session".to_owned());
+        let title = info
+            .label
+            .title
+            .clone()
+            .unwrap_or_else(|| "a new session".to_owned());
         self.asks.clear();
         self.talk = Talk::new(info, self.now());
         self.transcript = Transcript::default();
@@ -231,7 +242,8 @@ impl App {
         self.asks.clear();
         self.attention();
         if let Some(mode) = self.status.next_mode.take() {
-            self.jobs.quiet_command(&self.talk.info.id, &format!("/mode {mode}"));
+            self.jobs
+                .quiet_command(&self.talk.info.id, &format!("/mode {mode}"));
         }
         self.jobs.overview(&self.talk.info.id);
     }

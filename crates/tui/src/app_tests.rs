@@ -14,7 +14,11 @@ async fn enter_sends() {
     stage.keys("<Enter>").await;
     assert_eq!(stage.calls(), ["submit Steer hello\nthere"]);
     stage.hear(user("hello\nthere")).await;
-    assert!(stage.printed().contains("› hello\n  there"), "{}", stage.printed());
+    assert!(
+        stage.printed().contains("› hello\n  there"),
+        "{}",
+        stage.printed()
+    );
 }
 
 /// UI-2, SES-3: while a turn runs, enter steers it and tab queues for later; both are in sight until they are heard.
@@ -22,7 +26,12 @@ async fn enter_sends() {
 async fn enter_steers_and_tab_queues() {
     let mut stage = Stage::new(70, 20).await;
     stage.hear(user("work")).await;
-    stage.hear(Event::Start { provider: "sim".into(), model: "m".into() }).await;
+    stage
+        .hear(Event::Start {
+            provider: "sim".into(),
+            model: "m".into(),
+        })
+        .await;
     stage.keys("faster<Enter>").await;
     stage.keys("then rest<Tab>").await;
     assert_eq!(stage.calls(), ["submit Steer faster", "submit Queue then rest"]);
@@ -51,9 +60,17 @@ async fn esc_stops_and_ctrl_c_leaves() {
     stage.keys("draft<C-c>").await;
     assert_eq!(stage.calls(), Vec::<String>::new());
     assert!(!stage.screen().contains("draft"));
-    stage.hear(Event::Canceled { message: "Canceled by the user.".into() }).await;
+    stage
+        .hear(Event::Canceled {
+            message: "Canceled by the user.".into(),
+        })
+        .await;
     stage.keys("<C-c>").await;
-    assert!(stage.screen().contains("ctrl+c again to leave"), "{}", stage.screen());
+    assert!(
+        stage.screen().contains("ctrl+c again to leave"),
+        "{}",
+        stage.screen()
+    );
     assert!(!stage.has_left());
     stage.keys("<C-c>").await;
     assert!(stage.has_left());
@@ -68,7 +85,10 @@ async fn esc_twice_goes_back() {
     stage.calls();
     stage.keys("<Esc><Esc>").await;
     let screen = stage.screen();
-    assert!(screen.contains("Go back to before a message") && screen.contains("› first thing"), "{screen}");
+    assert!(
+        screen.contains("Go back to before a message") && screen.contains("› first thing"),
+        "{screen}"
+    );
     stage.keys("<Enter>").await;
     assert!(stage.calls().contains(&"command /rewind 1".to_owned()));
     assert!(stage.screen().contains("› first thing"), "{}", stage.screen());
@@ -96,14 +116,20 @@ async fn a_request_is_answered() {
     stage.hear(request("1", "rm -r build")).await;
     stage.pass(2_000);
     let screen = stage.screen();
-    assert!(screen.contains("▲ bash asks to run (admin)") && screen.contains("  rm -r build"), "{screen}");
+    assert!(
+        screen.contains("▲ bash asks to run (admin)") && screen.contains("  rm -r build"),
+        "{screen}"
+    );
     stage.keys("y").await;
     assert_eq!(stage.calls(), ["reply 1 Permission(Once)"]);
     assert!(!stage.screen().contains("asks to run"));
     stage.hear(request("2", "rm -r dist")).await;
     stage.pass(2_000);
     stage.keys("tuse make clean<Enter>").await;
-    assert_eq!(stage.calls(), ["reply 2 Permission(NoBecause(\"use make clean\"))"]);
+    assert_eq!(
+        stage.calls(),
+        ["reply 2 Permission(NoBecause(\"use make clean\"))"]
+    );
 }
 
 /// CMD-1, CMD-2: a slash lists the commands with their help; the chosen one goes to the backend, not to a model.
@@ -112,12 +138,19 @@ async fn a_slash_lists_commands() {
     let mut stage = Stage::new(90, 20).await;
     stage.keys("/sta").await;
     let screen = stage.screen();
-    assert!(screen.contains("› /status") && screen.contains("Say how this session stands"), "{screen}");
+    assert!(
+        screen.contains("› /status") && screen.contains("Say how this session stands"),
+        "{screen}"
+    );
     stage.keys("<Enter>").await;
     assert!(stage.calls().contains(&"command /status".to_owned()));
     assert!(stage.printed().contains("told: /status"), "{}", stage.printed());
     stage.keys("/nonsense<Esc><Enter>").await;
-    assert!(stage.printed().contains("there is no command /nonsense"), "{}", stage.printed());
+    assert!(
+        stage.printed().contains("there is no command /nonsense"),
+        "{}",
+        stage.printed()
+    );
     assert!(!stage.calls().iter().any(|call| call.starts_with("submit")));
 }
 
@@ -137,7 +170,10 @@ async fn an_at_sign_finds_files() {
     let screen = stage.screen();
     assert!(screen.contains("› src/main.rs"), "{screen}");
     stage.keys("<Tab>please<Enter>").await;
-    assert_eq!(stage.calls().last().map(String::as_str), Some("submit Steer look at @src/main.rs please"));
+    assert_eq!(
+        stage.calls().last().map(String::as_str),
+        Some("submit Steer look at @src/main.rs please")
+    );
 }
 
 /// OBS-3: after ten seconds without news the reason is in sight, and gone with the next event.
@@ -157,7 +193,10 @@ async fn after_ten_seconds_the_reason_is_shown() {
     stage.pass(2_000);
     stage.tick().await;
     let screen = stage.screen();
-    assert!(screen.contains("waits for provider: anthropic/claude, for 11 s; ends when it answers"), "{screen}");
+    assert!(
+        screen.contains("waits for provider: anthropic/claude, for 11 s; ends when it answers"),
+        "{screen}"
+    );
     stage.hear(delta("hello")).await;
     assert!(!stage.screen().contains("waits for"));
 }
@@ -183,15 +222,26 @@ async fn the_whole_screen_shows_everything() {
     let mut stage = Stage::new(80, 16).await;
     let output: String = (0..40).map(|line| format!("line {line}\n")).collect();
     stage.hear(user("run it")).await;
-    for event in call("1", "bash make", &output, StepStatus::Completed, Some(json!({ "exit_code": 0 }))) {
+    for event in call(
+        "1",
+        "bash make",
+        &output,
+        StepStatus::Completed,
+        Some(json!({ "exit_code": 0 })),
+    ) {
         stage.hear(event).await;
     }
     stage.hear(final_answer("It ran.")).await;
     assert!(stage.printed().contains("more lines"), "{}", stage.printed());
     stage.keys("<C-o>").await;
     let screen = stage.screen();
-    assert!(screen.contains("line 39") && screen.contains("It ran."), "{screen}");
-    stage.keys("<PageUp><PageUp><PageUp><PageUp><PageUp><PageUp><PageUp>").await;
+    assert!(
+        screen.contains("line 39") && screen.contains("It ran."),
+        "{screen}"
+    );
+    stage
+        .keys("<PageUp><PageUp><PageUp><PageUp><PageUp><PageUp><PageUp>")
+        .await;
     let screen = stage.screen();
     assert!(screen.contains("› run it"), "{screen}");
     stage.keys("<C-o>").await;
@@ -205,7 +255,11 @@ async fn what_was_not_taken_is_written_again() {
     stage.refuse();
     stage.keys("precious words<Enter>").await;
     assert!(stage.screen().contains("› precious words"), "{}", stage.screen());
-    assert!(stage.printed().contains("too many inputs waiting"), "{}", stage.printed());
+    assert!(
+        stage.printed().contains("too many inputs waiting"),
+        "{}",
+        stage.printed()
+    );
 }
 
 /// UI-2: a picture fits any terminal, however small, whatever is on it.
@@ -213,7 +267,9 @@ async fn what_was_not_taken_is_written_again() {
 async fn every_picture_fits_its_terminal() {
     let mut stage = Stage::new(80, 24).await;
     stage.hear(user("a long message with 日本語 and 👩‍👩‍👧 in it")).await;
-    stage.hear(call("1", "bash make", "", StepStatus::Completed, None).remove(0)).await;
+    stage
+        .hear(call("1", "bash make", "", StepStatus::Completed, None).remove(0))
+        .await;
     stage.hear(queue(&["one", "two"]).0).await;
     stage.keys("some text").await;
     for asks in [false, true] {
@@ -230,7 +286,12 @@ async fn every_picture_fits_its_terminal() {
     }
     for command in ["/keys", "/theme", "/resume", "/connect"] {
         stage.resize(80, 24);
-        stage.hear(Event::Waiting(Waiting::PermissionAnswer { call_id: "1".into(), allowed: true })).await;
+        stage
+            .hear(Event::Waiting(Waiting::PermissionAnswer {
+                call_id: "1".into(),
+                allowed: true,
+            }))
+            .await;
         stage.keys(&format!("<C-c>{command} <Enter>")).await;
         for (columns, rows) in [(1, 1), (3, 2), (9, 5), (80, 24)] {
             stage.resize(columns, rows);
@@ -246,7 +307,10 @@ async fn sessions_are_chosen_from_a_list() {
     let mut stage = Stage::new(80, 24).await;
     stage.keys("/resume <Enter>").await;
     let screen = stage.screen();
-    assert!(screen.contains("› fix the parser") && screen.contains("said in s-1"), "{screen}");
+    assert!(
+        screen.contains("› fix the parser") && screen.contains("said in s-1"),
+        "{screen}"
+    );
     stage.keys("write").await;
     assert!(stage.calls().contains(&"sessions write".to_owned()));
     stage.keys("<Down><C-f>").await;
@@ -260,7 +324,10 @@ async fn checkpoints_are_chosen_from_a_list() {
     let mut stage = Stage::new(80, 24).await;
     stage.keys("/checkpoint <Enter>").await;
     let screen = stage.screen();
-    assert!(screen.contains("make the parser faster") && screen.contains("+fast"), "{screen}");
+    assert!(
+        screen.contains("make the parser faster") && screen.contains("+fast"),
+        "{screen}"
+    );
     stage.keys("<Enter>").await;
     assert!(stage.calls().contains(&"command /checkpoint rewind 1".to_owned()));
 }
@@ -273,11 +340,18 @@ async fn a_model_is_set_up() {
     assert!(stage.screen().contains("› anthropic"), "{}", stage.screen());
     stage.keys("<Enter>sk-secret").await;
     let screen = stage.screen();
-    assert!(screen.contains("A key for anthropic") && screen.contains("*********"), "{screen}");
+    assert!(
+        screen.contains("A key for anthropic") && screen.contains("*********"),
+        "{screen}"
+    );
     assert!(!screen.contains("sk-secret"));
     stage.keys("<Enter>").await;
     assert!(stage.calls().contains(&"connect anthropic sk-secret".to_owned()));
-    assert!(stage.printed().contains("anthropic answers"), "{}", stage.printed());
+    assert!(
+        stage.printed().contains("anthropic answers"),
+        "{}",
+        stage.printed()
+    );
     assert!(!stage.printed().contains("sk-secret"));
 }
 
@@ -308,11 +382,20 @@ async fn answers_are_copied_as_they_were_written() {
 async fn images_go_with_the_message() {
     let mut stage = Stage::new(60, 12).await;
     stage.keys("<C-v>").await;
-    assert!(stage.screen().contains("[image 1: clipboard]"), "{}", stage.screen());
+    assert!(
+        stage.screen().contains("[image 1: clipboard]"),
+        "{}",
+        stage.screen()
+    );
     stage.paste("/tmp/shot.png").await;
     stage.keys(" what is this?<Enter>").await;
     let calls = stage.calls();
-    assert!(calls.last().is_some_and(|call| call.ends_with("+ clipboard image/png + shot.png image/png")), "{calls:?}");
+    assert!(
+        calls
+            .last()
+            .is_some_and(|call| call.ends_with("+ clipboard image/png + shot.png image/png")),
+        "{calls:?}"
+    );
 }
 
 /// UI-2: a session that is gone on with shows its end, and says how much there is before that.

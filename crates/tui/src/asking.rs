@@ -108,8 +108,17 @@ impl Asking {
     }
 
     /// Takes a key. `last_key_ms` is when a key was pressed before this one; `is_empty` says that nothing is written.
-    pub(crate) fn handle(&mut self, key: &KeyEvent, now_ms: u64, last_key_ms: u64, is_empty: bool) -> Pressed {
-        if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+    pub(crate) fn handle(
+        &mut self,
+        key: &KeyEvent,
+        now_ms: u64,
+        last_key_ms: u64,
+        is_empty: bool,
+    ) -> Pressed {
+        if key
+            .modifiers
+            .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
+        {
             return Pressed::Nothing;
         }
         let was_typing = self.since_ms.saturating_sub(last_key_ms) < STARTLE_MS && last_key_ms > 0;
@@ -227,7 +236,11 @@ impl Asking {
             What::Question { options, .. } if options.is_empty() => "  Write your answer; enter sends it.",
             What::Question { .. } => "  Press a number, or write your answer; enter sends it.",
         };
-        let text = if theme.ascii { text.replace('·', "|") } else { text.to_owned() };
+        let text = if theme.ascii {
+            text.replace('·', "|")
+        } else {
+            text.to_owned()
+        };
         wrap(&Line::styled(text, theme.style(Tone::Accent)), columns, "  ")
     }
 }

@@ -56,7 +56,10 @@ fn letters_answer_a_request() {
     ];
     for (letter, answer) in cases {
         let mut asking = Asking::of(&request(None), 0).unwrap();
-        assert_eq!(press(&mut asking, letter), Pressed::Reply(Reply::Permission(answer)));
+        assert_eq!(
+            press(&mut asking, letter),
+            Pressed::Reply(Reply::Permission(answer))
+        );
     }
     let mut asking = Asking::of(&request(None), 0).unwrap();
     assert_eq!(press(&mut asking, 'q'), Pressed::Taken);
@@ -65,7 +68,10 @@ fn letters_answer_a_request() {
     assert!(asking.takes_text());
     assert_eq!(press(&mut asking, 'y'), Pressed::Nothing);
     let note = asking.answer("use git pull".to_owned());
-    assert_eq!(note, Reply::Permission(Answer::NoBecause("use git pull".to_owned())));
+    assert_eq!(
+        note,
+        Reply::Permission(Answer::NoBecause("use git pull".to_owned()))
+    );
 }
 
 /// UI-2: a request that appears while somebody types does not take the letter as a yes.
@@ -84,7 +90,10 @@ fn a_letter_of_somebody_who_types_is_no_answer() {
 #[test]
 fn a_question_is_answered() {
     let mut asking = Asking::of(&question(), 0).unwrap();
-    assert_eq!(press(&mut asking, '2'), Pressed::Reply(Reply::Text("blue".to_owned())));
+    assert_eq!(
+        press(&mut asking, '2'),
+        Pressed::Reply(Reply::Text("blue".to_owned()))
+    );
     assert_eq!(press(&mut asking, '7'), Pressed::Nothing);
     assert_eq!(asking.answer("green".to_owned()), Reply::Text("green".to_owned()));
     let lines = texts(&asking.render(60, 20, Theme::default()));
@@ -101,7 +110,10 @@ fn a_long_request_fits_the_screen() {
         assert!(lines.len() <= rows.max(2), "{rows}");
     }
     let lines = texts(&asking.render(120, 10, Theme::default()));
-    assert!(lines.iter().any(|line| line.contains("more lines: v shows all")), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.contains("more lines: v shows all")),
+        "{lines:?}"
+    );
     assert_eq!(press(&mut asking, 'v'), Pressed::View);
     assert!(asking.whole(120, Theme::default()).len() > 200);
 }
@@ -115,7 +127,11 @@ fn a_request_is_harmless() {
         for line in asking.whole(columns, Theme::default()) {
             let text = line.to_string();
             assert!(width(&text) <= columns.max(2), "{columns}: {text:?}");
-            assert!(!text.chars().any(|letter| letter.is_control() || letter == '\u{202e}'));
+            assert!(
+                !text
+                    .chars()
+                    .any(|letter| letter.is_control() || letter == '\u{202e}')
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
-use crate::markdown::{chop, without_tabs};
+use crate::flow::{chop, without_tabs};
 use crate::text::plain;
 use crate::theme::{Theme, Tone};
 

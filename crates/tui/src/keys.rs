@@ -110,7 +110,9 @@ pub struct Keys(Vec<(Chord, Action)>);
 
 impl Default for Keys {
     fn default() -> Self {
-        let bound = ACTIONS.iter().filter_map(|named| Some((chord(named.default)?, named.action)));
+        let bound = ACTIONS
+            .iter()
+            .filter_map(|named| Some((chord(named.default)?, named.action)));
         Self(bound.collect())
     }
 }
@@ -162,7 +164,9 @@ impl Keys {
         let bound = ACTIONS
             .iter()
             .map(|named| (self.key(named.action), format!("{} ({})", named.help, named.name)));
-        let fixed = FIXED.iter().map(|(keys, help)| ((*keys).to_owned(), (*help).to_owned()));
+        let fixed = FIXED
+            .iter()
+            .map(|(keys, help)| ((*keys).to_owned(), (*help).to_owned()));
         bound.chain(fixed).collect()
     }
 }
@@ -211,7 +215,8 @@ fn chord(text: &str) -> Option<Chord> {
         _ => named_key(last)?,
     };
     // A letter alone, or with shift, is text.
-    let is_text = matches!(code, KeyCode::Char(_)) && !modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    let is_text =
+        matches!(code, KeyCode::Char(_)) && !modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
     (!is_text).then_some(Chord { code, modifiers })
 }
 
@@ -232,7 +237,12 @@ fn named_key(name: &str) -> Option<KeyCode> {
         "end" => KeyCode::End,
         "pageup" => KeyCode::PageUp,
         "pagedown" => KeyCode::PageDown,
-        _ => KeyCode::F(name.strip_prefix('f')?.parse().ok().filter(|number| (1..=24).contains(number))?),
+        _ => KeyCode::F(
+            name.strip_prefix('f')?
+                .parse()
+                .ok()
+                .filter(|number| (1..=24).contains(number))?,
+        ),
     })
 }
 
@@ -280,13 +290,22 @@ mod tests {
     #[test]
     fn keys_can_be_bound_anew() {
         let keys = Keys::with([("transcript", "f2"), ("mode", "ctrl+t")]).unwrap();
-        assert_eq!(keys.action(&press(KeyCode::F(2), KeyModifiers::NONE)), Some(Action::Transcript));
-        assert_eq!(keys.action(&press(KeyCode::Char('o'), KeyModifiers::CONTROL)), None);
+        assert_eq!(
+            keys.action(&press(KeyCode::F(2), KeyModifiers::NONE)),
+            Some(Action::Transcript)
+        );
+        assert_eq!(
+            keys.action(&press(KeyCode::Char('o'), KeyModifiers::CONTROL)),
+            None
+        );
         let cases = [
             (("transcipt", "f2"), "there is no action `transcipt`"),
             (("transcript", "hyper+x"), "`hyper+x` is no key"),
             (("transcript", "x"), "`x` is no key"),
-            (("transcript", "ctrl+r"), "`ctrl+r` is bound to `history` and to `transcript`"),
+            (
+                ("transcript", "ctrl+r"),
+                "`ctrl+r` is bound to `history` and to `transcript`",
+            ),
         ];
         for (change, expected) in cases {
             let error = Keys::with([change]).unwrap_err().to_string();
@@ -305,6 +324,9 @@ mod tests {
         ] {
             assert_eq!(keys.action(&key), Some(Action::Mode));
         }
-        assert_eq!(keys.action(&press(KeyCode::Tab, KeyModifiers::NONE)), Some(Action::Queue));
+        assert_eq!(
+            keys.action(&press(KeyCode::Tab, KeyModifiers::NONE)),
+            Some(Action::Queue)
+        );
     }
 }

@@ -13,6 +13,7 @@ mod asking;
 mod composer;
 mod desktop;
 mod diff;
+mod flow;
 mod keys;
 mod markdown;
 mod menu;

@@ -5,7 +5,6 @@
 
 mod block;
 mod code;
-mod flow;
 mod inline;
 mod split;
 mod table;
@@ -13,7 +12,6 @@ mod table;
 use ratatui::text::Line;
 
 pub(crate) use self::code::highlight;
-pub(crate) use self::flow::{chop, without_tabs};
 use self::split::{Piece, Splitter};
 use crate::text::plain;
 use crate::theme::Theme;

@@ -56,7 +56,11 @@ impl Menu {
         let column = widest.unwrap_or_default().min(columns / 2);
         let line = |(index, choice): (usize, &Choice)| {
             let is_selected = index == self.selected;
-            let mark = if is_selected { theme.sign("› ", "> ") } else { "  " };
+            let mark = if is_selected {
+                theme.sign("› ", "> ")
+            } else {
+                "  "
+            };
             let label = cut(&choice.label, column);
             let gap = " ".repeat(column.saturating_sub(width(&label)) + 2);
             let room = columns.saturating_sub(column + 4);
@@ -99,7 +103,12 @@ mod tests {
     /// UI-2: a few letters find a file, the one that fits best first.
     #[test]
     fn letters_find_files() {
-        let files = ["crates/core/src/run.rs", "README.md", "crates/cli/src/main.rs", "src/readme_test.rs"];
+        let files = [
+            "crates/core/src/run.rs",
+            "README.md",
+            "crates/cli/src/main.rs",
+            "src/readme_test.rs",
+        ];
         let found = |letters: &str| -> Vec<&str> {
             best(letters, &files, |file| *file).into_iter().copied().collect()
         };

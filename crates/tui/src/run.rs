@@ -214,7 +214,12 @@ impl Front {
         }
     }
 
-    async fn next(&mut self, signals: &mut Signals, wait: Option<Duration>, waits_for_writer: bool) -> Happened {
+    async fn next(
+        &mut self,
+        signals: &mut Signals,
+        wait: Option<Duration>,
+        waits_for_writer: bool,
+    ) -> Happened {
         let events = async {
             match &mut self.events {
                 Some(events) => events.next().await,
@@ -286,7 +291,9 @@ impl Front {
                 Effect::Bell => self.screen.extra.push(7),
                 Effect::Copy(text) => {
                     let text = base64::engine::general_purpose::STANDARD.encode(text);
-                    self.screen.extra.extend(format!("\x1b]52;c;{text}\x07").into_bytes());
+                    self.screen
+                        .extra
+                        .extend(format!("\x1b]52;c;{text}\x07").into_bytes());
                     self.app.touch();
                 }
                 Effect::Suspend => {

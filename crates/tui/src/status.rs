@@ -138,7 +138,13 @@ impl Status {
         }
         put(4, vec![Span::styled(money(self.cost_usd), dim)]);
         if self.queued > 0 {
-            put(3, vec![Span::styled(format!("{} queued", self.queued), theme.style(Tone::Accent))]);
+            put(
+                3,
+                vec![Span::styled(
+                    format!("{} queued", self.queued),
+                    theme.style(Tone::Accent),
+                )],
+            );
         }
         if let Some(badge) = self.compaction_badge(theme) {
             put(5, vec![Span::styled(badge, dim)]);

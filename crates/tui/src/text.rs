@@ -4,8 +4,7 @@ use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// How many columns a tab takes at most.
-const TAB: &str = "    ";
+use crate::flow;
 
 /// The text without control characters and escape sequences; line breaks and tabs stay.
 pub fn plain(text: &str) -> String {
@@ -85,77 +84,20 @@ pub fn cut(text: &str, columns: usize) -> String {
 }
 
 /// Breaks a styled line into lines of at most so many columns, between words where it can. `indent` begins every line but
-/// the first. A word that is wider than a line is broken between letters as people see them.
+/// the first.
 pub(crate) fn wrap(line: &Line<'_>, columns: usize, indent: &str) -> Vec<Line<'static>> {
-    let columns = columns.max(1);
-    let mut wrapping = Wrapping {
-        columns,
-        indent: if width(indent) < columns { indent } else { "" },
-        done: Vec::new(),
-        line: Vec::new(),
-        used: 0,
+    let style = line.style;
+    let with_tabs = line.spans.iter().any(|span| span.content.contains('\t'));
+    let lines = if with_tabs {
+        let spans = line
+            .spans
+            .iter()
+            .map(|span| Span::styled(flow::without_tabs(&span.content), span.style));
+        flow::hang(&spans.collect::<Vec<_>>(), columns, indent)
+    } else {
+        flow::hang(&line.spans, columns, indent)
     };
-    for span in &line.spans {
-        for word in span.content.replace('\t', TAB).split_word_bounds() {
-            wrapping.put(word, span.style);
-        }
-    }
-    wrapping.finish(line.style)
-}
-
-struct Wrapping<'a> {
-    columns: usize,
-    indent: &'a str,
-    done: Vec<Vec<Span<'static>>>,
-    line: Vec<Span<'static>>,
-    used: usize,
-}
-
-impl Wrapping<'_> {
-    fn put(&mut self, word: &str, style: ratatui::style::Style) {
-        let wide = width(word);
-        if self.used + wide <= self.columns {
-            return self.push(word, wide, style);
-        }
-        if word.trim().is_empty() {
-            // White space at the end of a line is not carried over.
-            return self.next();
-        }
-        if wide <= self.columns - width(self.indent) {
-            self.next();
-            return self.push(word, wide, style);
-        }
-        for grapheme in word.graphemes(true) {
-            let wide = width(grapheme);
-            if self.used + wide > self.columns {
-                self.next();
-            }
-            self.push(grapheme, wide, style);
-        }
-    }
-
-    fn push(&mut self, text: &str, wide: usize, style: ratatui::style::Style) {
-        self.used += wide;
-        match self.line.last_mut() {
-            Some(last) if last.style == style => last.content.to_mut().push_str(text),
-            _ => self.line.push(Span::styled(text.to_owned(), style)),
-        }
-    }
-
-    fn next(&mut self) {
-        self.done.push(std::mem::take(&mut self.line));
-        self.used = 0;
-        if !self.indent.is_empty() {
-            self.used = width(self.indent);
-            self.line.push(Span::raw(self.indent.to_owned()));
-        }
-    }
-
-    fn finish(mut self, style: ratatui::style::Style) -> Vec<Line<'static>> {
-        self.done.push(self.line);
-        let line = |spans| Line::from(spans).style(style);
-        self.done.into_iter().map(line).collect()
-    }
+    lines.into_iter().map(|line| line.style(style)).collect()
 }
 
 #[cfg(test)]
@@ -192,11 +134,13 @@ mod tests {
     #[test]
     fn lines_are_broken_by_columns() {
         let cases = [
-            ("one two three", 8, vec!["one two ", "  three"]),
+            ("one two three", 8, vec!["one two", "  three"]),
             ("日本語の文", 6, vec!["日本語", "  の文"]),
             ("abcdefghij", 4, vec!["abcd", "  ef", "  gh", "  ij"]),
             ("", 4, vec![""]),
             ("👩‍👩‍👧x", 2, vec!["👩‍👩‍👧", "x"]),
+            ("日本語", 3, vec!["日", "本", "語"]),
+            ("hello, you", 5, vec!["hello", ",", "  you"]),
         ];
         for (text, columns, expected) in cases {
             let wrapped = wrap(&Line::raw(text), columns, "  ");

@@ -107,7 +107,10 @@ impl Transcript {
             | Event::Canceled { .. }
             | Event::Failed { .. } => self.turning(seq, event),
             Event::Session(session) => self.whole(seq, session),
-            Event::Waiting(Waiting::PermissionAnswer { call_id, allowed: false }) => {
+            Event::Waiting(Waiting::PermissionAnswer {
+                call_id,
+                allowed: false,
+            }) => {
                 self.with_card(call_id, Card::refused);
             }
             Event::Start { .. } | Event::Usage { .. } | Event::Status { .. } | Event::Waiting(_) => {}
@@ -265,7 +268,11 @@ impl Transcript {
             None if self.last_answer == text && self.is_shown(text) => return,
             None => whole(text),
         };
-        self.last_answer = if text.is_empty() { rest.source().to_owned() } else { text.to_owned() };
+        self.last_answer = if text.is_empty() {
+            rest.source().to_owned()
+        } else {
+            text.to_owned()
+        };
         let item = Item::Answer {
             text: self.last_answer.clone(),
             rest: Some(rest),
@@ -303,7 +310,11 @@ impl Transcript {
     /// Something that is not part of the record: what a command said, what the front end has to say.
     pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
         let text = plain(text);
-        let item = if tone == Tone::Text { Item::Told { text } } else { Item::Note { tone, text } };
+        let item = if tone == Tone::Text {
+            Item::Told { text }
+        } else {
+            Item::Note { tone, text }
+        };
         let seq = self.last_seq();
         self.push(seq, item);
     }
@@ -322,10 +333,14 @@ impl Transcript {
     }
 
     fn with_card(&mut self, call: &windlass_api::CallId, change: impl FnOnce(&mut Card)) {
-        let cards = self.open.iter_mut().rev().filter_map(|placed| match &mut placed.item {
-            Item::Call(card) => Some(card),
-            _ => None,
-        });
+        let cards = self
+            .open
+            .iter_mut()
+            .rev()
+            .filter_map(|placed| match &mut placed.item {
+                Item::Call(card) => Some(card),
+                _ => None,
+            });
         if let Some(card) = cards.into_iter().find(|card| card.is(call)) {
             change(card);
         }
@@ -399,7 +414,11 @@ impl Transcript {
             blocks.push(thinking.lines(look));
         }
         if let Some(growing) = &self.growing {
-            blocks.push(crate::markdown::render(growing.source(), look.columns, look.theme));
+            blocks.push(crate::markdown::render(
+                growing.source(),
+                look.columns,
+                look.theme,
+            ));
         }
         lines += blocks.iter().map(|block| block.len() + 1).sum::<usize>();
         for placed in self.past.iter_mut().chain(self.open.iter_mut()).rev() {
@@ -462,7 +481,10 @@ impl Transcript {
     }
 
     fn last_seq(&self) -> u64 {
-        self.open.back().or(self.past.back()).map_or(0, |placed| placed.seq)
+        self.open
+            .back()
+            .or(self.past.back())
+            .map_or(0, |placed| placed.seq)
     }
 
     /// The last thing the model said, as it said it.
@@ -489,7 +511,11 @@ impl Thinking {
         let text = plain(&self.text);
         let mut lines = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            lines.extend(crate::text::wrap(&Line::styled(line.to_owned(), style), look.columns, ""));
+            lines.extend(crate::text::wrap(
+                &Line::styled(line.to_owned(), style),
+                look.columns,
+                "",
+            ));
         }
         let skip = lines.len().saturating_sub(THINKING_ROWS);
         lines.drain(..skip);

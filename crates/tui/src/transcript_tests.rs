@@ -15,7 +15,10 @@ const LOOK: Look = Look {
 };
 
 fn text(lines: &[Line<'_>]) -> String {
-    let lines: Vec<String> = lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect();
+    let lines: Vec<String> = lines
+        .iter()
+        .map(|line| line.to_string().trim_end().to_owned())
+        .collect();
     lines.join("\n").trim_matches('\n').to_owned()
 }
 
@@ -82,7 +85,12 @@ fn a_running_call_holds_back_what_follows() {
         call_id: CallId::from("2".to_owned()),
         text: "one\ntwo\n\u{1b}[31mthree".to_owned(),
     };
-    let begin = [user("do it"), call(1, "bash ls"), result(1, "a\nb", None), complete(1, StepStatus::Completed)];
+    let begin = [
+        user("do it"),
+        call(1, "bash ls"),
+        result(1, "a\nb", None),
+        complete(1, StepStatus::Completed),
+    ];
     let mut events = begin.to_vec();
     events.extend([call(2, "bash make"), output]);
     let (settled, live) = shown(&events);
@@ -104,7 +112,10 @@ fn changes_are_shown_as_diffs() {
         complete(1, StepStatus::Completed),
     ];
     let (settled, _) = shown(&events);
-    assert!(settled.starts_with("● edit_file a.txt (+1 -1) 1.2 s\n"), "{settled}");
+    assert!(
+        settled.starts_with("● edit_file a.txt (+1 -1) 1.2 s\n"),
+        "{settled}"
+    );
     assert!(settled.contains("-old") && settled.contains("+new"), "{settled}");
     let long: String = (0..100).map(|line| format!("+line {line}\n")).collect();
     let diff = format!("--- a\n+++ a\n@@ -0,0 +1,100 @@\n{long}");
@@ -122,11 +133,19 @@ fn changes_are_shown_as_diffs() {
 #[test]
 fn an_answer_is_shown_once() {
     let whole = "First *paragraph*.\n\nSecond.";
-    let streamed = [delta("First *para"), delta("graph*.\n\nSec"), delta("ond."), answer(whole)];
+    let streamed = [
+        delta("First *para"),
+        delta("graph*.\n\nSec"),
+        delta("ond."),
+        answer(whole),
+    ];
     assert_eq!(shown(&streamed).0, "First paragraph.\n\nSecond.");
     assert_eq!(shown(&[answer(whole)]).0, "First paragraph.\n\nSecond.");
     // Pieces at the end were missed.
-    assert_eq!(shown(&[delta("First *para"), answer(whole)]).0, "First paragraph.\n\nSecond.");
+    assert_eq!(
+        shown(&[delta("First *para"), answer(whole)]).0,
+        "First paragraph.\n\nSecond."
+    );
     let said = Event::Text {
         text: whole.to_owned(),
     };
@@ -160,7 +179,12 @@ fn a_reply_that_starts_over_is_told() {
         message: "the stream broke".to_owned(),
         discard: true,
     };
-    let (settled, _) = shown(&[delta("Half an ans"), retry, delta("An answer."), answer("An answer.")]);
+    let (settled, _) = shown(&[
+        delta("Half an ans"),
+        retry,
+        delta("An answer."),
+        answer("An answer."),
+    ]);
     assert_eq!(
         settled,
         "▲ the stream broke: retry 1 of 3 in 0.5 s; the reply starts over\n\nAn answer."
@@ -177,7 +201,9 @@ fn foreign_text_is_harmless() {
         call(1, bad),
         result(1, bad, Some(json!({ "diff": format!("+{bad}\n") }))),
         complete(1, StepStatus::Completed),
-        Event::Warning { message: bad.to_owned() },
+        Event::Warning {
+            message: bad.to_owned(),
+        },
         delta(bad),
         answer(bad),
     ];
@@ -191,12 +217,25 @@ fn foreign_text_is_harmless() {
 #[test]
 fn every_kind_of_event_is_shown() {
     let (settled, _) = shown(&[
-        Event::Warning { message: "careful".to_owned() },
-        Event::Error { message: "it broke".to_owned() },
-        Event::Session(SessionEvent::Compaction { before: 9_000, after: 1_000, history: Vec::new(), fidelity: None }),
+        Event::Warning {
+            message: "careful".to_owned(),
+        },
+        Event::Error {
+            message: "it broke".to_owned(),
+        },
+        Event::Session(SessionEvent::Compaction {
+            before: 9_000,
+            after: 1_000,
+            history: Vec::new(),
+            fidelity: None,
+        }),
         Event::Session(SessionEvent::Rewind { to: 3 }),
-        Event::Reasoning { text: "I think\nthat".to_owned() },
-        Event::Canceled { message: "Canceled by the user.".to_owned() },
+        Event::Reasoning {
+            text: "I think\nthat".to_owned(),
+        },
+        Event::Canceled {
+            message: "Canceled by the user.".to_owned(),
+        },
     ]);
     let expected = [
         "▲ careful",
@@ -213,7 +252,12 @@ fn every_kind_of_event_is_shown() {
 #[test]
 fn a_reply_that_was_cut_off_is_shown() {
     let session = SessionId::generate();
-    let message = Message::new(&session, Role::Assistant, vec![Part::text("half a re")], Timestamp(0));
+    let message = Message::new(
+        &session,
+        Role::Assistant,
+        vec![Part::text("half a re")],
+        Timestamp(0),
+    );
     let message = message.finished(FinishReason::Interrupted, Timestamp(1));
     assert_eq!(message.id, MessageId::from(message.id.to_string()));
     let event = Event::Message {

@@ -46,7 +46,9 @@ impl App {
                 self.known.files = Some(files);
                 self.written();
             }
-            Done::Sessions(words, found) => self.list(Subject::Sessions, found, |found| sessions(&words, &found)),
+            Done::Sessions(words, found) => {
+                self.list(Subject::Sessions, found, |found| sessions(&words, &found))
+            }
             Done::SessionPreview(session, entries) => self.session_preview(&session, entries),
             Done::Checkpoints(found) => self.list(Subject::Checkpoints, found, |found| checkpoints(&found)),
             Done::Changes(number, changes) => self.changes(number, changes),
@@ -135,7 +137,9 @@ impl App {
 
     /// After going back to before a message: that message is written again, to be changed.
     fn rewound(&mut self, line: &str) {
-        let number = line.strip_prefix("/rewind ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+        let number = line
+            .strip_prefix("/rewind ")
+            .and_then(|rest| rest.split(' ').next()?.parse().ok());
         let Some(number) = number else { return };
         if let Some(text) = self.transcript.said_at(number)
             && self.composer.is_empty()

@@ -49,7 +49,9 @@ impl App {
                 self.overlay = Some(Box::new(Picker::loading(Subject::Sessions)));
                 self.jobs.sessions("");
             }
-            ("resume", session) => self.jobs.command(&self.talk.info.id, &format!("/session resume {session}")),
+            ("resume", session) => self
+                .jobs
+                .command(&self.talk.info.id, &format!("/session resume {session}")),
             ("checkpoint" | "checkpoints", "") => {
                 self.overlay = Some(Box::new(Picker::loading(Subject::Checkpoints)));
                 self.jobs.checkpoints(&self.talk.info.id);
@@ -122,7 +124,14 @@ impl App {
         };
         self.composer.set_vim(on);
         self.ports.desktop.choose("vim", if on { "on" } else { "off" });
-        self.tell(Tone::Dim, if on { "vim's keys are on." } else { "vim's keys are off." });
+        self.tell(
+            Tone::Dim,
+            if on {
+                "vim's keys are on."
+            } else {
+                "vim's keys are off."
+            },
+        );
     }
 
     /// Sets up a model: the list of providers, or the key of one.
@@ -147,10 +156,14 @@ impl App {
                 self.overlay = Some(Box::new(Secret::new(&offer.name, &offer.hint)));
             }
             Some(offer) if offer.is_ready => {
-                self.jobs.command(&self.talk.info.id, &format!("/provider {}", offer.name));
+                self.jobs
+                    .command(&self.talk.info.id, &format!("/provider {}", offer.name));
             }
             Some(offer) => self.jobs.connect(offer.name.clone(), String::new()),
-            None => self.tell(Tone::Warn, &format!("there is no provider {name}: /connect lists all")),
+            None => self.tell(
+                Tone::Warn,
+                &format!("there is no provider {name}: /connect lists all"),
+            ),
         }
     }
 
@@ -213,7 +226,8 @@ impl App {
             }
             Deed::Choose(Subject::Messages, key) => self.jobs.command(&session, &format!("/rewind {key}")),
             Deed::ChooseOther(Subject::Messages, key) => {
-                self.jobs.command(&session, &format!("/rewind {key} --keep-files"));
+                self.jobs
+                    .command(&session, &format!("/rewind {key} --keep-files"));
             }
             Deed::Choose(Subject::Themes, key) | Deed::ChooseOther(Subject::Themes, key) => self.theme(&key),
             Deed::Choose(Subject::Providers, key) | Deed::ChooseOther(Subject::Providers, key) => {

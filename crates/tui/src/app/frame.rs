@@ -168,7 +168,11 @@ impl App {
         };
         let for_ms = self.now().saturating_sub(self.talk.since_ms);
         let seconds = duration(for_ms / 1000 * 1000);
-        let doing = if self.talk.doing.is_empty() { "working" } else { &self.talk.doing };
+        let doing = if self.talk.doing.is_empty() {
+            "working"
+        } else {
+            &self.talk.doing
+        };
         let stop = self.rest.keys.key(Action::Stop);
         let text = format!(" {doing} {seconds} · {stop} stops · enter steers · tab queues");
         let line = Line::from(vec![

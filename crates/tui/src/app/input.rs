@@ -156,7 +156,11 @@ impl App {
         let Some(line) = command_line(self.composer.text().trim_end()) else {
             return false;
         };
-        let found = self.known.commands.iter().find(|command| command.name == line.name);
+        let found = self
+            .known
+            .commands
+            .iter()
+            .find(|command| command.name == line.name);
         let optional = |command: &windlass_api::CommandInfo| {
             command.arguments.is_empty() || command.arguments.starts_with('[')
         };
@@ -191,7 +195,10 @@ impl App {
             Action::Cancel => self.cancel(),
             Action::Leave if self.composer.is_empty() => self.effect(Effect::Leave),
             Action::Leave => {
-                self.write(KeyEvent::new(KeyCode::Delete, crossterm::event::KeyModifiers::NONE));
+                self.write(KeyEvent::new(
+                    KeyCode::Delete,
+                    crossterm::event::KeyModifiers::NONE,
+                ));
             }
             Action::Mode => self.next_mode(),
             Action::History => self.composer.search(),
@@ -239,7 +246,11 @@ impl App {
             return;
         }
         self.ports.desktop.remember(text);
-        if let Some(command) = text.strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
+        if let Some(command) = text
+            .strip_prefix('!')
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+        {
             self.run_command(&format!("/shell {command}"));
         } else if command_line(text).is_some() {
             self.run_command(text);
@@ -313,7 +324,8 @@ impl App {
             return;
         }
         next.clone_into(&mut self.status.mode);
-        self.jobs.quiet_command(&self.talk.info.id, &format!("/mode {next}"));
+        self.jobs
+            .quiet_command(&self.talk.info.id, &format!("/mode {next}"));
     }
 
     fn paste(&mut self, text: &str) {
@@ -357,7 +369,9 @@ impl App {
         let found = best(letters, &self.known.commands, |command| &command.name);
         let choice = |command: &&windlass_api::CommandInfo| Choice {
             insert: format!("/{} ", command.name),
-            label: format!("/{} {}", command.name, command.arguments).trim_end().to_owned(),
+            label: format!("/{} {}", command.name, command.arguments)
+                .trim_end()
+                .to_owned(),
             detail: command.help.clone(),
         };
         self.menu = Menu::new(found.iter().map(choice).collect());

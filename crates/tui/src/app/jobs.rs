@@ -161,7 +161,9 @@ impl Jobs {
 
     pub(crate) fn session_preview(&self, session: SessionId) {
         let of = session.clone();
-        self.tail(&session, None, PREVIEW, move |entries| Done::SessionPreview(of, entries));
+        self.tail(&session, None, PREVIEW, move |entries| {
+            Done::SessionPreview(of, entries)
+        });
     }
 
     pub(crate) fn sessions(&self, words: &str) {

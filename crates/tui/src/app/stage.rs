@@ -9,10 +9,10 @@ use futures_util::stream;
 use ratatui::text::Line;
 use tokio::sync::mpsc;
 use windlass_api::{
-    Begin, CallId, Category, Changed, Checkpoint, Client, ClientError, CommandInfo, CommandReply, CommandSource,
-    Commands, Connections, DeltaKind, Entry, Envelope, Event, EventStream, FileChange, Find, FinishReason, Follow,
-    Label, Message, MessageId, Offer, Overview, Part, Presence, Records, Reply, SessionId, SessionInfo, Standing,
-    StepStatus, Submission, Timestamp, Wait, Waiting,
+    Begin, CallId, Category, Changed, Checkpoint, Client, ClientError, CommandInfo, CommandReply,
+    CommandSource, Commands, Connections, DeltaKind, Entry, Envelope, Event, EventStream, FileChange, Find,
+    FinishReason, Follow, Label, Message, MessageId, Offer, Overview, Part, Presence, Records, Reply,
+    SessionId, SessionInfo, Standing, StepStatus, Submission, Timestamp, Wait, Waiting,
 };
 use windlass_core::clock::Clock;
 use windlass_core::log::Totals;
@@ -141,7 +141,9 @@ impl Commands for Fake {
     async fn command(&self, _: &SessionId, line: &str) -> Result<CommandReply, ClientError> {
         self.note(format!("command {line}"));
         if line.starts_with("/nonsense") {
-            return Err(ClientError::CommandUsage("there is no command /nonsense".to_owned()));
+            return Err(ClientError::CommandUsage(
+                "there is no command /nonsense".to_owned(),
+            ));
         }
         Ok(CommandReply {
             text: format!("told: {line}"),
@@ -154,10 +156,18 @@ impl Commands for Fake {
 impl Records for Fake {
     async fn sessions(&self, find: &Find) -> Result<Vec<SessionInfo>, ClientError> {
         self.note(format!("sessions {}", find.words).trim_end().to_owned());
-        Ok(vec![info("s-1", "fix the parser", 9), info("s-2", "write the docs", 9)])
+        Ok(vec![
+            info("s-1", "fix the parser", 9),
+            info("s-2", "write the docs", 9),
+        ])
     }
 
-    async fn tail(&self, session: &SessionId, _: Option<u64>, limit: usize) -> Result<Vec<Entry>, ClientError> {
+    async fn tail(
+        &self,
+        session: &SessionId,
+        _: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Entry>, ClientError> {
         let entry = |seq, event| Entry {
             seq,
             time: Timestamp(0),
@@ -463,7 +473,10 @@ impl Stage {
 }
 
 fn text(lines: &[Line<'_>]) -> String {
-    let lines: Vec<String> = lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect();
+    let lines: Vec<String> = lines
+        .iter()
+        .map(|line| line.to_string().trim_end().to_owned())
+        .collect();
     lines.join("\n")
 }
 

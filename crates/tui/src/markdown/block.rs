@@ -6,9 +6,10 @@ use pulldown_cmark::{BlockQuoteKind, CodeBlockKind, Event, HeadingLevel, Options
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
+use super::code;
 use super::inline::{Inline, harmless};
 use super::table::Table;
-use super::{code, flow};
+use crate::flow;
 use crate::text::{one_line, width};
 use crate::theme::{Theme, Tone};
 

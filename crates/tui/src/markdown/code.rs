@@ -7,7 +7,8 @@ use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 
 use self::scan::{Scanner, Token};
-use super::flow;
+
+use crate::flow;
 use crate::text::plain;
 use crate::theme::{Palette, Theme, Tone};
 

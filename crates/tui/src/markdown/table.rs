@@ -4,7 +4,7 @@ use pulldown_cmark::Alignment;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
-use super::flow;
+use crate::flow;
 use crate::text::width;
 use crate::theme::{Theme, Tone};
 

@@ -34,7 +34,10 @@ impl Pager {
 
     /// A text whose line breaks mean something.
     pub(crate) fn text(title: &str, text: &str) -> Self {
-        Self::new(title, text.lines().map(|line| Line::raw(line.to_owned())).collect())
+        Self::new(
+            title,
+            text.lines().map(|line| Line::raw(line.to_owned())).collect(),
+        )
     }
 
     fn seek(&mut self, from: usize) {
@@ -105,7 +108,10 @@ impl Overlay for Pager {
         self.top = self.top.min(all.saturating_sub(room));
         let mut lines = Vec::with_capacity(rows);
         if rows > 2 {
-            lines.push(Line::styled(cut(&self.title, columns), theme.style(Tone::Heading)));
+            lines.push(Line::styled(
+                cut(&self.title, columns),
+                theme.style(Tone::Heading),
+            ));
         }
         lines.extend(self.broken.1.iter().skip(self.top).take(room).cloned());
         lines.resize(rows.saturating_sub(1), Line::default());
@@ -115,7 +121,10 @@ impl Overlay for Pager {
             let last = (self.top + room).min(all);
             format!("{last}/{all} · space, b, ↑, ↓ · / search · q or esc back")
         };
-        lines.push(Line::from(Span::styled(cut(&below, columns), theme.style(Tone::Dim))));
+        lines.push(Line::from(Span::styled(
+            cut(&below, columns),
+            theme.style(Tone::Dim),
+        )));
         lines.truncate(rows);
         Picture {
             rows: lines,

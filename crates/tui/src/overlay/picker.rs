@@ -150,7 +150,11 @@ impl Picker {
         let shown = found.iter().enumerate().skip(first).take(rows);
         let line = |(index, row): (usize, &&Row)| {
             let is_selected = index == self.selected;
-            let mark = if is_selected { theme.sign("› ", "> ") } else { "  " };
+            let mark = if is_selected {
+                theme.sign("› ", "> ")
+            } else {
+                "  "
+            };
             let detail = one_line(&row.detail);
             let room = columns.saturating_sub(4 + width(&detail)).max(columns / 2);
             let text = cut(&one_line(&row.text), room);
@@ -177,14 +181,24 @@ impl Overlay for Picker {
             KeyCode::Esc => return Step::Close,
             KeyCode::Char('c') if control => return Step::Close,
             KeyCode::Char('f') if control => {
-                return self.key().map_or(Step::Stay, |key| Step::Do(Deed::ChooseOther(self.subject, key)));
+                return self
+                    .key()
+                    .map_or(Step::Stay, |key| Step::Do(Deed::ChooseOther(self.subject, key)));
             }
             KeyCode::Enter => {
-                return self.key().map_or(Step::Stay, |key| Step::Do(Deed::Choose(self.subject, key)));
+                return self
+                    .key()
+                    .map_or(Step::Stay, |key| Step::Do(Deed::Choose(self.subject, key)));
             }
             KeyCode::Up => self.selected = self.selected.checked_sub(1).unwrap_or(last),
             KeyCode::Char('p') if control => self.selected = self.selected.saturating_sub(1),
-            KeyCode::Down => self.selected = if self.selected >= last { 0 } else { self.selected + 1 },
+            KeyCode::Down => {
+                self.selected = if self.selected >= last {
+                    0
+                } else {
+                    self.selected + 1
+                }
+            }
             KeyCode::Char('n') if control => self.selected = (self.selected + 1).min(last),
             KeyCode::PageUp => self.selected = self.selected.saturating_sub(page),
             KeyCode::PageDown => self.selected = (self.selected + page).min(last),
@@ -228,7 +242,11 @@ impl Overlay for Picker {
         let cursor = (width(&search), 1);
         lines.push(Line::raw(cut(&search, columns)));
         let room = rows.saturating_sub(3);
-        let list_rows = if self.subject.has_preview() { (room / 2).max(1) } else { room };
+        let list_rows = if self.subject.has_preview() {
+            (room / 2).max(1)
+        } else {
+            room
+        };
         lines.extend(self.list(columns, list_rows, theme));
         if self.subject.has_preview() {
             lines.resize((2 + list_rows).max(lines.len()), Line::default());
@@ -245,7 +263,10 @@ impl Overlay for Picker {
         }
         lines.truncate(rows.saturating_sub(1));
         lines.resize(rows.saturating_sub(1), Line::default());
-        lines.push(Line::styled(cut(self.subject.keys(), columns), theme.style(Tone::Dim)));
+        lines.push(Line::styled(
+            cut(self.subject.keys(), columns),
+            theme.style(Tone::Dim),
+        ));
         let cell = |value: usize| u16::try_from(value).unwrap_or(u16::MAX);
         let is_in_sight = cursor.0 < columns && cursor.1 < rows;
         Picture {

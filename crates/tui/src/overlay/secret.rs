@@ -46,7 +46,8 @@ impl Overlay for Secret {
     }
 
     fn paste(&mut self, text: &str) -> Step {
-        self.typed.extend(text.chars().filter(|letter| !letter.is_control()));
+        self.typed
+            .extend(text.chars().filter(|letter| !letter.is_control()));
         Step::Stay
     }
 
@@ -58,7 +59,11 @@ impl Overlay for Secret {
             theme.style(Tone::Heading),
         )];
         lines.push(Line::default());
-        lines.extend(wrap(&Line::styled(self.hint.clone(), theme.style(Tone::Dim)), columns, ""));
+        lines.extend(wrap(
+            &Line::styled(self.hint.clone(), theme.style(Tone::Dim)),
+            columns,
+            "",
+        ));
         lines.push(Line::default());
         let cursor = (4 + stars.len(), lines.len());
         lines.push(Line::raw(cut(&format!("key {stars}"), columns)));

@@ -20,7 +20,14 @@ const ENDS: usize = 3;
 /// How many lines of a diff are shown.
 const DIFF_ROWS: usize = 24;
 /// Tools whose results are for the model to read: people are told how much.
-const QUIET: &[&str] = &["read_file", "list_directory", "grep", "glob", "tool_output", "recall"];
+const QUIET: &[&str] = &[
+    "read_file",
+    "list_directory",
+    "grep",
+    "glob",
+    "tool_output",
+    "recall",
+];
 
 /// One call.
 pub(crate) struct Card {

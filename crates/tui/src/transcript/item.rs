@@ -82,7 +82,10 @@ fn user(text: &str, images: &[String], look: Look) -> Vec<Line<'static>> {
     let mut lines = block(mark, &plain(text), look.theme.style(Tone::User), look.columns);
     for image in images {
         let text = format!("  [image: {}]", one_line(image));
-        lines.push(Line::styled(crate::text::cut(&text, look.columns), look.theme.style(Tone::Dim)));
+        lines.push(Line::styled(
+            crate::text::cut(&text, look.columns),
+            look.theme.style(Tone::Dim),
+        ));
     }
     lines
 }
@@ -117,7 +120,12 @@ fn thought(text: &str, for_ms: Option<u64>, look: Look) -> Vec<Line<'static>> {
     let head = format!("{sign} thought{took}");
     if !look.unfolded {
         let first = plain(text);
-        let first = one_line(first.lines().find(|line| !line.trim().is_empty()).unwrap_or_default());
+        let first = one_line(
+            first
+                .lines()
+                .find(|line| !line.trim().is_empty())
+                .unwrap_or_default(),
+        );
         let line = format!("{head}: {first}");
         return vec![Line::styled(crate::text::cut(&line, look.columns), style)];
     }

@@ -15,16 +15,23 @@ const TOO_WIDE: &str = "?";
 /// Lines broken between words where that is possible. A line break in the text is kept; white space at the end of a line is
 /// not.
 pub(crate) fn fill(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
-    set(spans, columns, Breaks::BetweenWords)
+    set(spans, columns, Breaks::BetweenWords, "")
+}
+
+/// The same, with something before every line but the first that goes on.
+pub(crate) fn hang(spans: &[Span<'_>], columns: usize, indent: &str) -> Vec<Line<'static>> {
+    // The widest letter must fit behind it.
+    let indent = if width(indent) + 2 <= columns { indent } else { "" };
+    set(spans, columns, Breaks::BetweenWords, indent)
 }
 
 /// Lines broken exactly at the width, with all their white space: for code.
 pub(crate) fn chop(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
-    set(spans, columns, Breaks::Anywhere)
+    set(spans, columns, Breaks::Anywhere, "")
 }
 
 /// How many columns the text takes when it is broken nowhere, and how many its widest word takes.
-pub(super) fn measure(spans: &[Span<'_>]) -> (usize, usize) {
+pub(crate) fn measure(spans: &[Span<'_>]) -> (usize, usize) {
     let text = joined(spans);
     let whole = text.lines().map(width).max().unwrap_or(0);
     let word = text.split_whitespace().map(width).max().unwrap_or(0);
@@ -56,12 +63,13 @@ enum Breaks {
     Anywhere,
 }
 
-fn set(spans: &[Span<'_>], columns: usize, breaks: Breaks) -> Vec<Line<'static>> {
+fn set(spans: &[Span<'_>], columns: usize, breaks: Breaks, indent: &str) -> Vec<Line<'static>> {
     let columns = columns.max(1);
     let text = joined(spans);
     let mut setter = Setter {
         columns,
         breaks,
+        indent,
         done: Vec::new(),
         line: Vec::new(),
         used: 0,
@@ -136,6 +144,8 @@ fn letters<'a>(text: &'a str, spans: &'a [Span<'_>]) -> impl Iterator<Item = Let
 struct Setter<'a> {
     columns: usize,
     breaks: Breaks,
+    /// What stands before every line that goes on.
+    indent: &'a str,
     done: Vec<Line<'static>>,
     line: Vec<Letter<'a>>,
     used: usize,
@@ -209,7 +219,7 @@ impl<'a> Setter<'a> {
     fn wrap(&mut self, at: usize) {
         let rest = self.line.split_off(at);
         self.end_line();
-        self.used = rest.iter().map(|letter| letter.columns).sum();
+        self.used = width(self.indent) + rest.iter().map(|letter| letter.columns).sum::<usize>();
         self.line = rest;
         self.is_wrapped = true;
     }
@@ -219,7 +229,11 @@ impl<'a> Setter<'a> {
         if self.breaks == Breaks::BetweenWords {
             while letters.pop_if(|letter| letter.is_space()).is_some() {}
         }
-        self.done.push(line(&letters));
+        let mut line = line(&letters);
+        if self.is_wrapped && !self.indent.is_empty() {
+            line.spans.insert(0, Span::raw(self.indent.to_owned()));
+        }
+        self.done.push(line);
         self.used = 0;
         self.may_break = None;
         self.is_wrapped = false;
