@@ -1,0 +1,80 @@
+//! The word being written that asks for a completion.
+
+use std::ops::Range;
+
+use super::chips::is_mark;
+use super::cluster;
+
+/// What a completion is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// A command: the line from its slash up to the cursor.
+    Command(String),
+    /// A file: what stands between the `@` and the cursor, without a quote.
+    File(String),
+}
+
+/// The word that asks, and the range that a completion replaces: all of the word, also what is behind the cursor.
+pub(super) fn asking(text: &str, cursor: usize) -> Option<(Asking, Range<usize>)> {
+    file(text, cursor).or_else(|| command(text, cursor))
+}
+
+/// How a file is mentioned. What ends with a slash is left open, because a completion goes on there.
+pub(super) fn mention(path: &str) -> String {
+    let is_open = path.ends_with('/');
+    match (path.contains(char::is_whitespace), is_open) {
+        (false, false) => format!("@{path} "),
+        (false, true) => format!("@{path}"),
+        (true, false) => format!("@\"{path}\" "),
+        (true, true) => format!("@\"{path}"),
+    }
+}
+
+fn command(text: &str, cursor: usize) -> Option<(Asking, Range<usize>)> {
+    let line = cluster::slice(text, 0..cursor);
+    if !line.starts_with('/') || line.contains(|letter| letter == '\n' || is_mark(letter)) {
+        return None;
+    }
+    Some((Asking::Command(line.to_owned()), 0..word_end(text, cursor)))
+}
+
+fn file(text: &str, cursor: usize) -> Option<(Asking, Range<usize>)> {
+    let start = cluster::line_start(text, cursor);
+    let line = cluster::slice(text, start..cursor);
+    let (at, _) = line.rmatch_indices('@').find(|(at, _)| is_mention(line, *at))?;
+    let word = cluster::slice(line, at + 1..line.len());
+    let end = match word.strip_prefix('"') {
+        None => word_end(text, cursor),
+        Some(_) => quote_end(text, cursor),
+    };
+    let word = word.strip_prefix('"').unwrap_or(word);
+    Some((Asking::File(word.to_owned()), start + at..end))
+}
+
+/// Whether the sign here begins a word that reaches to the end of the line.
+fn is_mention(line: &str, at: usize) -> bool {
+    let before = cluster::slice(line, 0..at).chars().next_back();
+    let begins = before.is_none_or(|letter| {
+        letter.is_whitespace() || is_mark(letter) || matches!(letter, '(' | '[' | '{' | '"' | '\'' | '`')
+    });
+    let word = cluster::slice(line, at + 1..line.len());
+    begins
+        && match word.strip_prefix('"') {
+            Some(word) => !word.contains(|letter| letter == '"' || is_mark(letter)),
+            None => !word.contains(ends_word),
+        }
+}
+
+fn ends_word(letter: char) -> bool {
+    letter.is_whitespace() || is_mark(letter)
+}
+
+fn word_end(text: &str, cursor: usize) -> usize {
+    let rest = cluster::slice(text, cursor..text.len());
+    rest.find(ends_word).map_or(text.len(), |at| cursor + at)
+}
+
+fn quote_end(text: &str, cursor: usize) -> usize {
+    let rest = cluster::slice(text, cursor..cluster::line_end(text, cursor));
+    rest.find('"').map_or(cursor, |at| cursor + at + 1)
+}

@@ -1,0 +1,190 @@
+//! The text, the cursor in it, and what was done to it.
+
+use std::ops::Range;
+
+use super::cluster;
+
+/// How many steps can be undone.
+const STEPS: usize = 1_000;
+
+/// What kind of edit it is: edits of one kind that follow each other are undone together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A letter was typed. Typing is undone by words.
+    Type,
+    /// A letter was erased.
+    Erase,
+    /// A step of its own.
+    Whole,
+}
+
+#[derive(Debug)]
+struct Edit {
+    at: usize,
+    removed: String,
+    inserted: String,
+    cursor: usize,
+}
+
+#[derive(Debug)]
+struct Step {
+    kind: Kind,
+    edits: Vec<Edit>,
+}
+
+/// Whether edits are being gathered into one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Hold {
+    #[default]
+    Off,
+    /// The next edit begins the step.
+    Begins,
+    /// The next edit joins the step.
+    Joins,
+}
+
+/// A text being edited. The cursor is always between two letters as people see them.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    text: String,
+    cursor: usize,
+    revision: u64,
+    done: Vec<Step>,
+    undone: Vec<Step>,
+    hold: Hold,
+}
+
+impl Buffer {
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    /// Grows with every change of the text.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(super) fn move_to(&mut self, position: usize) {
+        self.cursor = cluster::snap(&self.text, position);
+    }
+
+    /// Replaces a part of the text; the cursor is behind it then.
+    pub(super) fn replace(&mut self, range: Range<usize>, with: &str, kind: Kind) {
+        let Some(removed) = self.text.get(range.clone()) else {
+            return;
+        };
+        if removed == with {
+            return self.move_to(range.end);
+        }
+        let edit = Edit {
+            at: range.start,
+            removed: removed.to_owned(),
+            inserted: with.to_owned(),
+            cursor: self.cursor,
+        };
+        self.text.replace_range(range.clone(), with);
+        self.revision += 1;
+        self.undone.clear();
+        self.remember(edit, kind);
+        self.move_to(range.start + with.len());
+    }
+
+    /// Replaces all of the text; the cursor is at its end then.
+    pub(super) fn replace_all(&mut self, with: &str) {
+        self.replace(0..self.text.len(), with, Kind::Whole);
+    }
+
+    /// Empties the text and forgets what was done to it.
+    pub(super) fn reset(&mut self) {
+        *self = Self {
+            revision: self.revision + 1,
+            ..Self::default()
+        };
+    }
+
+    /// Gathers the edits from here on into one step, up to [`Self::release`].
+    pub(super) fn hold(&mut self) {
+        self.hold = Hold::Begins;
+    }
+
+    /// Ends what [`Self::hold`] began.
+    pub(super) fn release(&mut self) {
+        self.hold = Hold::Off;
+    }
+
+    /// Undoes the last step, if there is one.
+    pub(super) fn undo(&mut self) {
+        self.release();
+        let Some(step) = self.done.pop() else {
+            return;
+        };
+        for edit in step.edits.iter().rev() {
+            self.text
+                .replace_range(edit.at..edit.at + edit.inserted.len(), &edit.removed);
+            self.cursor = edit.cursor;
+        }
+        self.revision += 1;
+        self.undone.push(step);
+    }
+
+    /// Does the step again that was undone last, if there is one.
+    pub(super) fn redo(&mut self) {
+        self.release();
+        let Some(step) = self.undone.pop() else {
+            return;
+        };
+        for edit in &step.edits {
+            self.text
+                .replace_range(edit.at..edit.at + edit.removed.len(), &edit.inserted);
+            self.cursor = cluster::snap(&self.text, edit.at + edit.inserted.len());
+        }
+        self.revision += 1;
+        self.done.push(step);
+    }
+
+    fn remember(&mut self, edit: Edit, kind: Kind) {
+        let hold = self.hold;
+        if hold == Hold::Begins {
+            self.hold = Hold::Joins;
+        }
+        match self.done.last_mut() {
+            Some(step) if hold == Hold::Joins => step.edits.push(edit),
+            Some(step) if hold == Hold::Off && step.continues(&edit, kind) => step.join(edit),
+            _ => {
+                if self.done.len() == STEPS {
+                    self.done.remove(0);
+                }
+                let edits = vec![edit];
+                self.done.push(Step { kind, edits });
+            }
+        }
+    }
+}
+
+impl Step {
+    fn continues(&self, edit: &Edit, kind: Kind) -> bool {
+        let Some(last) = self.edits.last().filter(|_| self.kind == kind) else {
+            return false;
+        };
+        match kind {
+            Kind::Whole => false,
+            Kind::Erase => edit.at == last.at || edit.at + edit.removed.len() == last.at,
+            Kind::Type => {
+                let ended = last.inserted.ends_with(char::is_whitespace);
+                let begins = !edit.inserted.starts_with(char::is_whitespace);
+                edit.at == last.at + last.inserted.len() && edit.removed.is_empty() && !(ended && begins)
+            }
+        }
+    }
+
+    fn join(&mut self, edit: Edit) {
+        match self.edits.last_mut() {
+            Some(last) if self.kind == Kind::Type => last.inserted.push_str(&edit.inserted),
+            _ => self.edits.push(edit),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What stands in the text as one unit: a long paste, an image. In the text it is one character, its mark, so that
+//! movement, deletion and undo need not know of it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::text;
+
+/// The end of the last private-use plane: icon fonts use the beginnings of these planes, and nobody the end.
+const MARKS: std::ops::RangeInclusive<u32> = 0x10_E000..=0x10_FFFD;
+
+/// How many columns of a file name a label shows.
+const NAME_COLUMNS: usize = 40;
+
+/// A picture that goes with a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Image {
+    /// The file's name, for people.
+    pub(crate) name: String,
+    /// Such as `image/png`.
+    pub(crate) media_type: String,
+    /// The file itself.
+    pub(crate) data: Arc<[u8]>,
+}
+
+/// What a mark stands for.
+#[derive(Debug)]
+pub(super) enum Content {
+    Text(String),
+    Image(Image),
+}
+
+#[derive(Debug)]
+struct Chip {
+    content: Content,
+    label: String,
+    number: usize,
+}
+
+/// Whether the character stands for a chip. Text from outside must not have any: see [`harmless`].
+pub(super) fn is_mark(letter: char) -> bool {
+    MARKS.contains(&u32::from(letter))
+}
+
+/// Foreign text as it may enter the composer: one kind of line break, no control characters, no marks.
+pub(super) fn harmless(foreign: &str) -> String {
+    let mut harmless = text::plain(&foreign.replace("\r\n", "\n").replace('\r', "\n"));
+    harmless.retain(|letter| !is_mark(letter));
+    harmless
+}
+
+/// All chips that a text, its undo steps or the history may mention.
+#[derive(Debug, Default)]
+pub(super) struct Chips {
+    by_mark: BTreeMap<char, Chip>,
+}
+
+impl Chips {
+    /// A new chip for a text that has these already; `None` when all marks are taken.
+    pub(super) fn add(&mut self, content: Content, beside: &str) -> Option<char> {
+        let mark = MARKS
+            .filter_map(char::from_u32)
+            .find(|mark| !self.by_mark.contains_key(mark))?;
+        let is_image = matches!(content, Content::Image(_));
+        let alike = self
+            .within(beside)
+            .filter(|(_, chip)| chip.is_image() == is_image);
+        let number = alike.map(|(_, chip)| chip.number).max().unwrap_or(0) + 1;
+        let label = label(&content, number);
+        let chip = Chip {
+            content,
+            label,
+            number,
+        };
+        self.by_mark.insert(mark, chip);
+        Some(mark)
+    }
+
+    /// The pasted text that the mark stands for.
+    pub(super) fn pasted(&self, mark: char) -> Option<&str> {
+        self.by_mark.get(&mark).and_then(Chip::pasted)
+    }
+
+    /// The text with labels instead of marks.
+    pub(super) fn show<'a>(&self, marked: &'a str) -> Cow<'a, str> {
+        self.replace(marked, |chip| &chip.label)
+    }
+
+    /// The text with pasted text in full, and images as labels.
+    pub(super) fn open<'a>(&self, marked: &'a str) -> Cow<'a, str> {
+        self.replace(marked, |chip| chip.pasted().unwrap_or(&chip.label))
+    }
+
+    /// The images that a text mentions, by their numbers, each of them once.
+    pub(super) fn images(&self, marked: &str) -> Vec<Image> {
+        let mut marks: Vec<_> = self.within(marked).collect();
+        marks.sort_by_key(|(mark, chip)| (chip.number, *mark));
+        marks.dedup_by_key(|(mark, _)| *mark);
+        let images = marks.into_iter().filter_map(|(_, chip)| match &chip.content {
+            Content::Image(image) => Some(image.clone()),
+            Content::Text(_) => None,
+        });
+        images.collect()
+    }
+
+    /// Finds the labels of chips that were in a text again in a text without marks, such as one that went through an
+    /// external editor.
+    pub(super) fn recognise(&self, text: String, before: &str) -> String {
+        self.within(before).fold(text, |text, (mark, chip)| {
+            text.replacen(&chip.label, mark.encode_utf8(&mut [0; 4]), 1)
+        })
+    }
+
+    /// Forgets the chips that nothing mentions any more.
+    pub(super) fn retain(&mut self, is_mentioned: impl Fn(char) -> bool) {
+        self.by_mark.retain(|mark, _| is_mentioned(*mark));
+    }
+
+    fn within<'a>(&'a self, marked: &'a str) -> impl Iterator<Item = (char, &'a Chip)> {
+        let marks = marked.chars().filter(|letter| is_mark(*letter));
+        marks.filter_map(|mark| Some((mark, self.by_mark.get(&mark)?)))
+    }
+
+    fn replace<'a, 'b>(&'b self, marked: &'a str, by: impl Fn(&'b Chip) -> &'b str) -> Cow<'a, str> {
+        if !marked.contains(is_mark) {
+            return Cow::Borrowed(marked);
+        }
+        let mut out = String::with_capacity(marked.len());
+        for letter in marked.chars() {
+            match self.by_mark.get(&letter) {
+                Some(chip) => out.push_str(by(chip)),
+                None if is_mark(letter) => {}
+                None => out.push(letter),
+            }
+        }
+        Cow::Owned(out)
+    }
+}
+
+impl Chip {
+    fn is_image(&self) -> bool {
+        matches!(self.content, Content::Image(_))
+    }
+
+    fn pasted(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) => Some(text),
+            Content::Image(_) => None,
+        }
+    }
+}
+
+fn label(content: &Content, number: usize) -> String {
+    match content {
+        Content::Image(image) => {
+            let name = text::cut(&text::one_line(&harmless(&image.name)), NAME_COLUMNS);
+            format!("[image {number}: {name}]")
+        }
+        Content::Text(text) => {
+            let size = match text.lines().count() {
+                lines if lines > super::PASTE_LINES => format!("{} lines", grouped(lines)),
+                _ => format!("{} characters", grouped(text.chars().count())),
+            };
+            match number {
+                1 => format!("[pasted {size}]"),
+                _ => format!("[pasted {size} #{number}]"),
+            }
+        }
+    }
+}
+
+/// The number with a comma between thousands.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

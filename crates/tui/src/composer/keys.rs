@@ -1,0 +1,253 @@
+//! What the keys do while a person writes: the bindings that shells have.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::buffer::Kind;
+use super::chips::is_mark;
+use super::layout::Layout;
+use super::{Composer, Did, cluster};
+
+/// Where a movement leads to, or how far something is erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Left,
+    Right,
+    WordLeft,
+    WordRight,
+    /// As [`Reach::WordLeft`], but only white space is between words.
+    BlankLeft,
+    LineStart,
+    LineEnd,
+    TextStart,
+    TextEnd,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Type(char),
+    Move(Reach),
+    Erase(Reach),
+    /// Erases, and keeps what was erased for [`Action::Yank`].
+    Kill(Reach),
+    Yank,
+    Swap,
+    Row(Direction),
+    Undo,
+    Redo,
+    Search,
+}
+
+/// Up or down the screen, and then into the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Up,
+    Down,
+}
+
+impl Composer {
+    /// A key while writing, outside of a search.
+    pub(super) fn write(&mut self, key: KeyEvent) -> Did {
+        let chains = std::mem::take(&mut self.kill.chains);
+        if key.code == KeyCode::Enter && key.modifiers.is_empty() {
+            return self.continue_line();
+        }
+        let Some(action) = action(key) else {
+            return Did::Nothing;
+        };
+        if !matches!(action, Action::Row(_)) {
+            self.view.goal = None;
+        }
+        // Leaving an empty composer is the app's.
+        if self.buffer.text().is_empty() && matches!(action, Action::Erase(_)) {
+            return Did::Nothing;
+        }
+        let revision = self.buffer.revision();
+        match action {
+            Action::Type(letter) => self.type_letter(letter),
+            Action::Move(reach) => self.buffer.move_to(self.reach(reach)),
+            Action::Erase(reach) => self.erase(reach),
+            Action::Kill(reach) => self.kill(reach, chains),
+            Action::Yank => {
+                let text = self.kill.text.clone();
+                self.put(&text);
+            }
+            Action::Swap => self.swap(),
+            Action::Row(direction) => return self.row(direction),
+            Action::Undo => self.buffer.undo(),
+            Action::Redo => self.buffer.redo(),
+            Action::Search => self.search(),
+        }
+        self.did_since(revision)
+    }
+
+    /// One row up or down; at the edge, through the history.
+    pub(super) fn row(&mut self, direction: Direction) -> Did {
+        // A text that was just recalled is passed by, however many rows it has.
+        let text = self.buffer.text();
+        let passes = self.buffer.cursor() == text.len() && self.history.walking() == Some(text);
+        let layout = Layout::new(text, &self.chips, self.view.room());
+        let (column, row) = layout.place(self.buffer.cursor());
+        let goal = self.view.goal.unwrap_or(column);
+        let row = match direction {
+            Direction::Up => row.checked_sub(1),
+            Direction::Down => Some(row + 1),
+        };
+        let position = row.and_then(|row| layout.position(goal, row));
+        if let Some(position) = position.filter(|_| !passes) {
+            self.buffer.move_to(position);
+            self.view.goal = Some(goal);
+            return Did::Moved;
+        }
+        let recalled = match direction {
+            Direction::Up => self.history.older(self.buffer.text()),
+            Direction::Down => self.history.newer(),
+        };
+        let Some(recalled) = recalled else {
+            return Did::Nothing;
+        };
+        self.view.goal = None;
+        self.buffer.replace_all(&recalled);
+        Did::Changed
+    }
+
+    /// A backslash directly before makes Enter a line break.
+    fn continue_line(&mut self) -> Did {
+        let cursor = self.buffer.cursor();
+        if cluster::before(self.buffer.text(), cursor) != "\\" {
+            return Did::Nothing;
+        }
+        self.buffer.replace(cursor - 1..cursor, "\n", Kind::Whole);
+        Did::Changed
+    }
+
+    fn type_letter(&mut self, letter: char) {
+        let is_text = letter == '\n' || !(letter.is_control() || is_mark(letter));
+        if is_text {
+            let cursor = self.buffer.cursor();
+            self.buffer
+                .replace(cursor..cursor, letter.encode_utf8(&mut [0; 4]), Kind::Type);
+        }
+    }
+
+    fn erase(&mut self, reach: Reach) {
+        let (cursor, to) = (self.buffer.cursor(), self.reach(reach));
+        self.buffer
+            .replace(cursor.min(to)..cursor.max(to), "", Kind::Erase);
+    }
+
+    fn kill(&mut self, reach: Reach, chains: bool) {
+        let cursor = self.buffer.cursor();
+        let to = match (reach, self.reach(reach)) {
+            // At the edge of a line there is still its line break.
+            (Reach::LineStart, to) if to == cursor => self.reach(Reach::Left),
+            (Reach::LineEnd, to) if to == cursor => self.reach(Reach::Right),
+            (_, to) => to,
+        };
+        let range = cursor.min(to)..cursor.max(to);
+        let killed = cluster::slice(self.buffer.text(), range.clone()).to_owned();
+        if killed.is_empty() {
+            self.kill.chains = chains;
+            return;
+        }
+        let kept = std::mem::take(&mut self.kill.text);
+        self.kill.text = match (chains, to < cursor) {
+            (false, _) => killed,
+            (true, true) => killed + &kept,
+            (true, false) => kept + &killed,
+        };
+        self.kill.is_lines = false;
+        self.kill.chains = true;
+        self.buffer.replace(range, "", Kind::Whole);
+    }
+
+    /// Swaps the letters around the cursor; at the end of a line, the two before it.
+    fn swap(&mut self) {
+        let text = self.buffer.text();
+        let mut middle = self.buffer.cursor();
+        if matches!(cluster::at(text, middle), "" | "\n") {
+            middle = cluster::previous(text, middle);
+        }
+        let (left, right) = (cluster::before(text, middle), cluster::at(text, middle));
+        if matches!(left, "" | "\n") || matches!(right, "" | "\n") {
+            return;
+        }
+        let swapped = format!("{right}{left}");
+        let range = middle - left.len()..middle + right.len();
+        self.buffer.replace(range, &swapped, Kind::Whole);
+    }
+
+    fn reach(&self, reach: Reach) -> usize {
+        let (text, cursor) = (self.buffer.text(), self.buffer.cursor());
+        match reach {
+            Reach::Left => cluster::previous(text, cursor),
+            Reach::Right => cluster::next(text, cursor),
+            Reach::WordLeft => cluster::word_left(text, cursor),
+            Reach::WordRight => cluster::word_right(text, cursor),
+            Reach::BlankLeft => cluster::blank_left(text, cursor),
+            Reach::LineStart => cluster::line_start(text, cursor),
+            Reach::LineEnd => cluster::line_end(text, cursor),
+            Reach::TextStart => 0,
+            Reach::TextEnd => text.len(),
+        }
+    }
+}
+
+fn action(key: KeyEvent) -> Option<Action> {
+    let modifiers = key.modifiers;
+    let known = KeyModifiers::SHIFT | KeyModifiers::CONTROL | KeyModifiers::ALT;
+    if !known.contains(modifiers) {
+        return None;
+    }
+    let control = modifiers.contains(KeyModifiers::CONTROL);
+    let alt = modifiers.contains(KeyModifiers::ALT);
+    let by_words = control || alt;
+    Some(match key.code {
+        KeyCode::Char(letter) => return letter_action(letter, control, alt),
+        KeyCode::Enter if !control => Action::Type('\n'),
+        KeyCode::Left if by_words => Action::Move(Reach::WordLeft),
+        KeyCode::Left => Action::Move(Reach::Left),
+        KeyCode::Right if by_words => Action::Move(Reach::WordRight),
+        KeyCode::Right => Action::Move(Reach::Right),
+        KeyCode::Home if control => Action::Move(Reach::TextStart),
+        KeyCode::Home => Action::Move(Reach::LineStart),
+        KeyCode::End if control => Action::Move(Reach::TextEnd),
+        KeyCode::End => Action::Move(Reach::LineEnd),
+        KeyCode::Backspace if by_words => Action::Kill(Reach::WordLeft),
+        KeyCode::Backspace => Action::Erase(Reach::Left),
+        KeyCode::Delete if by_words => Action::Kill(Reach::WordRight),
+        KeyCode::Delete => Action::Erase(Reach::Right),
+        KeyCode::Up if !by_words => Action::Row(Direction::Up),
+        KeyCode::Down if !by_words => Action::Row(Direction::Down),
+        _ => return None,
+    })
+}
+
+fn letter_action(letter: char, control: bool, alt: bool) -> Option<Action> {
+    Some(match (letter.to_ascii_lowercase(), control, alt) {
+        (_, false, false) => Action::Type(letter),
+        // On some keyboards this is how signs are typed that need a third key.
+        (sign, true, true) if !sign.is_ascii_alphanumeric() => Action::Type(letter),
+        ('a', true, false) => Action::Move(Reach::LineStart),
+        ('e', true, false) => Action::Move(Reach::LineEnd),
+        ('b', true, false) => Action::Move(Reach::Left),
+        ('f', true, false) => Action::Move(Reach::Right),
+        ('b', false, true) => Action::Move(Reach::WordLeft),
+        ('f', false, true) => Action::Move(Reach::WordRight),
+        ('h', true, false) => Action::Erase(Reach::Left),
+        ('d', true, false) => Action::Erase(Reach::Right),
+        ('w', true, false) => Action::Kill(Reach::BlankLeft),
+        ('d', false, true) => Action::Kill(Reach::WordRight),
+        ('u', true, false) => Action::Kill(Reach::LineStart),
+        ('k', true, false) => Action::Kill(Reach::LineEnd),
+        ('y', true, false) => Action::Yank,
+        ('t', true, false) => Action::Swap,
+        ('j', true, false) => Action::Type('\n'),
+        ('p', true, false) => Action::Row(Direction::Up),
+        ('n', true, false) => Action::Row(Direction::Down),
+        ('r', true, false) => Action::Search,
+        // Terminals without the newer keyboard protocol send the same byte for all three.
+        ('_' | '7' | '/', true, false) => Action::Undo,
+        ('_', false, true) => Action::Redo,
+        _ => return None,
+    })
+}

@@ -1,0 +1,257 @@
+//! The language of normal mode: keys read as a command.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// Above this a count is a slip of the finger, and would only take time.
+const MOST: usize = 999;
+
+/// What keys are so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Parsed {
+    Unfinished,
+    Wrong,
+    Command(Command),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) count: Option<usize>,
+    pub(super) act: Act,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    Move(Motion),
+    Operate(Operator, Target),
+    Insert(Entry),
+    /// Puts what was deleted or yanked last.
+    Put(Side),
+    /// Replaces letters by this one.
+    Replace(char),
+    SwapCase,
+    Join,
+    Undo,
+    /// Does the last change again.
+    Repeat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Delete,
+    Change,
+    Yank,
+}
+
+/// What an operator works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Lines,
+    Motion(Motion),
+    Object(Extent, Object),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Motion {
+    Left,
+    Right,
+    Up,
+    Down,
+    WordNext(Words),
+    WordBack(Words),
+    WordEnd(Words),
+    LineStart,
+    FirstLetter,
+    LineEnd,
+    Top,
+    Bottom,
+    Find(Find),
+    FindAgain,
+    FindBack,
+}
+
+/// What separates words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Words {
+    /// White space and signs.
+    Small,
+    /// White space.
+    Big,
+}
+
+/// A letter to find in the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Find {
+    pub(super) letter: char,
+    pub(super) is_forward: bool,
+    /// Whether to stop beside it instead of on it.
+    pub(super) is_till: bool,
+}
+
+/// Whether an object is taken with what surrounds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    Inner,
+    Around,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Object {
+    Word(Words),
+    Quoted(char),
+    Bracketed(char, char),
+}
+
+/// Where writing begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entry {
+    Here,
+    After,
+    FirstLetter,
+    LineEnd,
+    LineBelow,
+    LineAbove,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Before,
+    After,
+}
+
+/// Reads the keys that were typed so far.
+pub(super) fn parse(keys: &str) -> Parsed {
+    match command(&mut keys.chars().peekable()) {
+        Ok(command) => Parsed::Command(command),
+        Err(Stop::Unfinished) => Parsed::Unfinished,
+        Err(Stop::Wrong) => Parsed::Wrong,
+    }
+}
+
+impl Act {
+    /// Whether doing it again makes sense.
+    pub(super) fn is_change(self) -> bool {
+        !matches!(
+            self,
+            Self::Move(_) | Self::Undo | Self::Repeat | Self::Operate(Operator::Yank, _)
+        )
+    }
+}
+
+enum Stop {
+    Unfinished,
+    Wrong,
+}
+
+type Keys<'a> = Peekable<Chars<'a>>;
+
+fn command(keys: &mut Keys<'_>) -> Result<Command, Stop> {
+    let count = number(keys);
+    let letter = keys.next().ok_or(Stop::Unfinished)?;
+    let whole = |operator, motion| Act::Operate(operator, Target::Motion(motion));
+    let act = match letter {
+        'd' => return operation(keys, 'd', Operator::Delete, count),
+        'c' => return operation(keys, 'c', Operator::Change, count),
+        'y' => return operation(keys, 'y', Operator::Yank, count),
+        'x' => whole(Operator::Delete, Motion::Right),
+        'X' => whole(Operator::Delete, Motion::Left),
+        'D' => whole(Operator::Delete, Motion::LineEnd),
+        'C' => whole(Operator::Change, Motion::LineEnd),
+        's' => whole(Operator::Change, Motion::Right),
+        'S' => Act::Operate(Operator::Change, Target::Lines),
+        'Y' => Act::Operate(Operator::Yank, Target::Lines),
+        'i' => Act::Insert(Entry::Here),
+        'a' => Act::Insert(Entry::After),
+        'I' => Act::Insert(Entry::FirstLetter),
+        'A' => Act::Insert(Entry::LineEnd),
+        'o' => Act::Insert(Entry::LineBelow),
+        'O' => Act::Insert(Entry::LineAbove),
+        'p' => Act::Put(Side::After),
+        'P' => Act::Put(Side::Before),
+        'r' => Act::Replace(keys.next().ok_or(Stop::Unfinished)?),
+        '~' => Act::SwapCase,
+        'J' => Act::Join,
+        'u' => Act::Undo,
+        '.' => Act::Repeat,
+        letter => Act::Move(motion(letter, keys)?),
+    };
+    Ok(Command { count, act })
+}
+
+/// What follows an operator. A count before it and a count after it multiply.
+fn operation(
+    keys: &mut Keys<'_>,
+    own: char,
+    operator: Operator,
+    count: Option<usize>,
+) -> Result<Command, Stop> {
+    let second = number(keys);
+    let count = match (count, second) {
+        (None, None) => None,
+        (first, second) => Some((first.unwrap_or(1) * second.unwrap_or(1)).min(MOST)),
+    };
+    let target = match keys.next().ok_or(Stop::Unfinished)? {
+        letter if letter == own => Target::Lines,
+        'i' => Target::Object(Extent::Inner, object(keys)?),
+        'a' => Target::Object(Extent::Around, object(keys)?),
+        letter => Target::Motion(motion(letter, keys)?),
+    };
+    let act = Act::Operate(operator, target);
+    Ok(Command { count, act })
+}
+
+fn motion(letter: char, keys: &mut Keys<'_>) -> Result<Motion, Stop> {
+    Ok(match letter {
+        'h' => Motion::Left,
+        'l' | ' ' => Motion::Right,
+        'k' => Motion::Up,
+        'j' => Motion::Down,
+        'w' => Motion::WordNext(Words::Small),
+        'W' => Motion::WordNext(Words::Big),
+        'b' => Motion::WordBack(Words::Small),
+        'B' => Motion::WordBack(Words::Big),
+        'e' => Motion::WordEnd(Words::Small),
+        'E' => Motion::WordEnd(Words::Big),
+        '0' => Motion::LineStart,
+        '^' => Motion::FirstLetter,
+        '$' => Motion::LineEnd,
+        'G' => Motion::Bottom,
+        'g' => match keys.next().ok_or(Stop::Unfinished)? {
+            'g' => Motion::Top,
+            _ => return Err(Stop::Wrong),
+        },
+        'f' | 'F' | 't' | 'T' => Motion::Find(Find {
+            letter: keys.next().ok_or(Stop::Unfinished)?,
+            is_forward: letter.is_lowercase(),
+            is_till: letter.eq_ignore_ascii_case(&'t'),
+        }),
+        ';' => Motion::FindAgain,
+        ',' => Motion::FindBack,
+        _ => return Err(Stop::Wrong),
+    })
+}
+
+fn object(keys: &mut Keys<'_>) -> Result<Object, Stop> {
+    Ok(match keys.next().ok_or(Stop::Unfinished)? {
+        'w' => Object::Word(Words::Small),
+        'W' => Object::Word(Words::Big),
+        quote @ ('"' | '\'' | '`') => Object::Quoted(quote),
+        '(' | ')' | 'b' => Object::Bracketed('(', ')'),
+        '[' | ']' => Object::Bracketed('[', ']'),
+        '{' | '}' | 'B' => Object::Bracketed('{', '}'),
+        '<' | '>' => Object::Bracketed('<', '>'),
+        _ => return Err(Stop::Wrong),
+    })
+}
+
+/// A count. A zero at its beginning is a movement instead.
+fn number(keys: &mut Keys<'_>) -> Option<usize> {
+    keys.peek().filter(|letter| **letter != '0')?;
+    let mut count = None;
+    while let Some(digit) = keys.peek().and_then(|letter| letter.to_digit(10)) {
+        keys.next();
+        let digit = usize::try_from(digit).unwrap_or(0);
+        count = Some((count.unwrap_or(0) * 10 + digit).min(MOST));
+    }
+    count
+}
