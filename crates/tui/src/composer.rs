@@ -21,11 +21,11 @@ use ratatui::text::Line;
 
 pub(crate) use self::asking::Asking;
 use self::buffer::{Buffer, Kind};
-pub(crate) use self::chips::Image;
 use self::chips::{Chips, Content};
 use self::draw::View;
 use self::history::{History, Search};
 use self::vim::Vim;
+use crate::desktop::Image;
 use crate::text;
 
 /// A paste of more lines than this becomes a chip.

@@ -140,7 +140,7 @@ mod tests {
             ("", 4, vec![""]),
             ("👩‍👩‍👧x", 2, vec!["👩‍👩‍👧", "x"]),
             ("日本語", 3, vec!["日", "本", "語"]),
-            ("hello, you", 5, vec!["hello", ",", "  you"]),
+            ("hello, you", 5, vec!["hello", "  ,", "  you"]),
         ];
         for (text, columns, expected) in cases {
             let wrapped = wrap(&Line::raw(text), columns, "  ");

@@ -89,6 +89,11 @@ impl Tty {
         self.writer.idle().await;
     }
 
+    /// Waits for the last frame, but not for ever.
+    pub(crate) fn drain(&self) {
+        self.writer.drain(PATIENCE);
+    }
+
     /// Says which screen is shown: `true` before the bytes that enter the other one, `false` after those that leave it.
     pub(crate) fn set_full(&self, is_full: bool) {
         modes::set_full(is_full);

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use crate::desktop::Image;
 use crate::text;
 
 /// The end of the last private-use plane: icon fonts use the beginnings of these planes, and nobody the end.
@@ -12,17 +12,6 @@ const MARKS: std::ops::RangeInclusive<u32> = 0x10_E000..=0x10_FFFD;
 
 /// How many columns of a file name a label shows.
 const NAME_COLUMNS: usize = 40;
-
-/// A picture that goes with a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Image {
-    /// The file's name, for people.
-    pub(crate) name: String,
-    /// Such as `image/png`.
-    pub(crate) media_type: String,
-    /// The file itself.
-    pub(crate) data: Arc<[u8]>,
-}
 
 /// What a mark stands for.
 #[derive(Debug)]
