@@ -122,13 +122,10 @@ impl Composer {
                 return Did::Moved;
             }
             code => {
-                let letter = stand_in(code).filter(|_| known);
-                if letter.is_none() || vim.keys.parse::<usize>().is_err() {
-                    vim.keys.clear();
-                }
-                match letter {
-                    Some(letter) => letter,
-                    None => return Did::Nothing,
+                vim.keys.clear();
+                match stand_in(code) {
+                    Some(letter) if known => letter,
+                    _ => return Did::Nothing,
                 }
             }
         };
@@ -210,10 +207,9 @@ impl Composer {
     }
 
     fn move_rows(&mut self, direction: Direction, times: usize) -> Did {
-        let revision = self.buffer.revision();
-        self.go_rows(direction, times);
+        let did = self.go_rows(direction, times);
         self.settle();
-        self.did_since(revision)
+        did
     }
 
     /// Does the last change again, where the cursor is now.

@@ -53,6 +53,7 @@ fn movements_lead_where_they_should() {
         ("a(b)c(d)", "$T(", "a(b)c(|d)"),
         ("abc", "fz", "|abc"),
         ("abc", "<Right><End><Left>", "a|bc"),
+        ("abc", "$1<Home>x", "|bc"),
         ("abc", "k", "earlie|r"),
         ("abc", "kj", "ab|c"),
     ]);
