@@ -179,12 +179,11 @@ impl Composer {
 
         self.history.add(remembered.clone());
         self.buffer.reset();
-        self.view.goal = None;
         let (history, kill) = (&self.history, &self.kill);
         self.chips
             .retain(|mark| history.mentions(mark) || kill.text.contains(mark));
         if let Some(vim) = &mut self.vim {
-            *vim = Vim::default();
+            vim.restart();
         }
         Draft {
             text,
@@ -285,8 +284,9 @@ impl Composer {
     /// Puts text that is harmless, or has marks on purpose, at the cursor.
     fn put(&mut self, text: &str) {
         let cursor = self.buffer.cursor();
+        self.search = None;
+        self.kill.chains = false;
         self.buffer.replace(cursor..cursor, text, Kind::Whole);
-        self.view.goal = None;
         self.settle();
     }
 

@@ -121,13 +121,27 @@ fn undo_goes_by_words() {
         ("one two<C-_><C-_><A-_>", "one |"),
         ("one two<C-_><C-_><A-_><A-_>", "one two|"),
         ("one<C-w><C-_>", "one|"),
-        ("one<BS><BS><C-_>", "one|"),
+        ("one<BS><BS><C-S-->", "one|"),
         ("one<C-_>x<A-_>", "x|"),
         ("abcd<Left><Left>xy<C-_>", "ab|cd"),
     ];
     for (notation, expected) in cases {
         check(notation, expected);
     }
+}
+
+/// UI-2: what is erased word by word comes back as one, up to the next other thing that is done.
+#[test]
+fn kills_add_up() {
+    let mut composer = composer();
+    type_keys(&mut composer, "one two three<C-w>");
+    composer.insert("");
+    type_keys(&mut composer, "<C-w><C-y>");
+    assert_eq!(state(&composer), "one two |");
+    composer.search();
+    composer.insert("x");
+    assert!(!composer.is_searching());
+    assert_eq!(state(&composer), "one two x|");
 }
 
 /// UI-2: rows are broken by columns between words, and the cursor has one place for every position.

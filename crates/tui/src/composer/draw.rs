@@ -112,8 +112,8 @@ pub(super) struct View {
     columns: usize,
     /// The first row that is seen.
     top: usize,
-    /// The column that movements up and down keep to.
-    pub(super) goal: Option<usize>,
+    /// The column that movements up and down keep to, and the revision of the text that it is meant for.
+    goal: Option<(usize, u64)>,
 }
 
 impl Default for View {
@@ -130,6 +130,23 @@ impl View {
     /// How many columns of a row text can take: the last one is the cursor's.
     pub(super) fn room(&self) -> usize {
         self.columns.saturating_sub(self.indent() + 1).max(1)
+    }
+
+    /// The column that movements up and down keep to.
+    pub(super) fn goal(&self, revision: u64) -> Option<usize> {
+        self.goal
+            .filter(|(_, of)| *of == revision)
+            .map(|(column, _)| column)
+    }
+
+    /// From here on, movements up and down keep to this column.
+    pub(super) fn keep(&mut self, column: usize, revision: u64) {
+        self.goal = Some((column, revision));
+    }
+
+    /// The cursor went somewhere else.
+    pub(super) fn forget_column(&mut self) {
+        self.goal = None;
     }
 
     fn indent(&self) -> usize {

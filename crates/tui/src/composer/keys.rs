@@ -55,7 +55,7 @@ impl Composer {
             return Did::Nothing;
         };
         if !matches!(action, Action::Row(_)) {
-            self.view.goal = None;
+            self.view.forget_column();
         }
         // Leaving an empty composer is the app's.
         if self.buffer.text().is_empty() && matches!(action, Action::Erase(_)) {
@@ -72,7 +72,7 @@ impl Composer {
                 self.put(&text);
             }
             Action::Swap => self.swap(),
-            Action::Row(direction) => return self.row(direction),
+            Action::Row(direction) => return self.go_rows(direction, 1),
             Action::Undo => self.buffer.undo(),
             Action::Redo => self.buffer.redo(),
             Action::Search => self.search(),
@@ -80,22 +80,24 @@ impl Composer {
         self.did_since(revision)
     }
 
-    /// One row up or down; at the edge, through the history.
-    pub(super) fn row(&mut self, direction: Direction) -> Did {
+    /// So many rows up or down; from the edge on, one step through the history.
+    pub(super) fn go_rows(&mut self, direction: Direction, times: usize) -> Did {
         // A text that was just recalled is passed by, however many rows it has.
         let text = self.buffer.text();
         let passes = self.buffer.cursor() == text.len() && self.history.walking() == Some(text);
         let layout = Layout::new(text, &self.chips, self.view.room());
         let (column, row) = layout.place(self.buffer.cursor());
-        let goal = self.view.goal.unwrap_or(column);
-        let row = match direction {
-            Direction::Up => row.checked_sub(1),
-            Direction::Down => Some(row + 1),
+        let revision = self.buffer.revision();
+        let goal = self.view.goal(revision).unwrap_or(column);
+        let last = layout.len().saturating_sub(1);
+        let to = match direction {
+            Direction::Up => row.saturating_sub(times),
+            Direction::Down => (row + times).min(last),
         };
-        let position = row.and_then(|row| layout.position(goal, row));
-        if let Some(position) = position.filter(|_| !passes) {
+        let position = layout.position(goal, to);
+        if let Some(position) = position.filter(|_| to != row && !passes) {
             self.buffer.move_to(position);
-            self.view.goal = Some(goal);
+            self.view.keep(goal, revision);
             return Did::Moved;
         }
         let recalled = match direction {
@@ -105,7 +107,6 @@ impl Composer {
         let Some(recalled) = recalled else {
             return Did::Nothing;
         };
-        self.view.goal = None;
         self.buffer.replace_all(&recalled);
         Did::Changed
     }
@@ -245,9 +246,9 @@ fn letter_action(letter: char, control: bool, alt: bool) -> Option<Action> {
         ('p', true, false) => Action::Row(Direction::Up),
         ('n', true, false) => Action::Row(Direction::Down),
         ('r', true, false) => Action::Search,
-        // Terminals without the newer keyboard protocol send the same byte for all three.
-        ('_' | '7' | '/', true, false) => Action::Undo,
-        ('_', false, true) => Action::Redo,
+        // Older terminals send the same byte for three of these, and newer ones tell the key without its shift.
+        ('_' | '7' | '/' | '-', true, false) => Action::Undo,
+        ('_' | '-', false, true) => Action::Redo,
         _ => return None,
     })
 }

@@ -84,7 +84,7 @@ fn named_key(name: &str) -> KeyEvent {
         "Home" => KeyCode::Home,
         "End" => KeyCode::End,
         "lt" => KeyCode::Char('<'),
-        letter => KeyCode::Char(letter.chars().next().expect("a letter")),
+        letter => letter.chars().next().map_or(KeyCode::Null, KeyCode::Char),
     };
     KeyEvent::new(code, modifiers)
 }

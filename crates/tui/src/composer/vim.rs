@@ -35,6 +35,15 @@ enum Mode {
     Normal,
 }
 
+impl Vim {
+    /// A new text begins with writing.
+    pub(super) fn restart(&mut self) {
+        self.mode = Mode::Insert;
+        self.keys.clear();
+        self.change.is_open = false;
+    }
+}
+
 /// The last change: a command, and the keys that were typed after it.
 #[derive(Debug, Clone, Default)]
 struct Change {
@@ -96,6 +105,7 @@ impl Composer {
     }
 
     fn handle_normal(&mut self, key: KeyEvent) -> Did {
+        self.kill.chains = false;
         let Some(vim) = &mut self.vim else {
             return Did::Nothing;
         };
@@ -112,13 +122,10 @@ impl Composer {
                 return Did::Moved;
             }
             code => {
-                let letter = stand_in(code).filter(|_| known);
-                if letter.is_none() || vim.keys.parse::<usize>().is_err() {
-                    vim.keys.clear();
-                }
-                match letter {
-                    Some(letter) => letter,
-                    None => return Did::Nothing,
+                vim.keys.clear();
+                match stand_in(code) {
+                    Some(letter) if known => letter,
+                    _ => return Did::Nothing,
                 }
             }
         };
@@ -164,7 +171,7 @@ impl Composer {
             Act::Move(Motion::Down) => return self.move_rows(Direction::Down, times),
             _ => {}
         }
-        self.view.goal = None;
+        self.view.forget_column();
         let revision = self.buffer.revision();
         self.buffer.hold();
         match command.act {
@@ -200,14 +207,9 @@ impl Composer {
     }
 
     fn move_rows(&mut self, direction: Direction, times: usize) -> Did {
-        let revision = self.buffer.revision();
-        for _ in 0..times {
-            if self.row(direction) == Did::Nothing {
-                break;
-            }
-        }
+        let did = self.go_rows(direction, times);
         self.settle();
-        self.did_since(revision)
+        did
     }
 
     /// Does the last change again, where the cursor is now.
@@ -233,7 +235,7 @@ impl Composer {
 
     fn leave_insert(&mut self) {
         self.buffer.release();
-        self.view.goal = None;
+        self.view.forget_column();
         let (text, cursor) = (self.buffer.text(), self.buffer.cursor());
         let before = cluster::before(text, cursor);
         if before != "\n" {

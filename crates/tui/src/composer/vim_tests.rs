@@ -42,6 +42,8 @@ fn movements_lead_where_they_should() {
         ("a\nb\nc", "2G", "a\n|b\nc"),
         ("a\nb\nc", "Ggg", "|a\nb\nc"),
         ("abc\nx\nabc", "lljj", "abc\nx\nab|c"),
+        ("abc\nx\nabc", "ll2j", "abc\nx\nab|c"),
+        ("abc\nx\nabc", "ll9j9k", "ab|c\nx\nabc"),
         ("a(b)c(d)", "f(", "a|(b)c(d)"),
         ("a(b)c(d)", "2f(", "a(b)c|(d)"),
         ("a(b)c(d)", "t)", "a(|b)c(d)"),
@@ -51,6 +53,7 @@ fn movements_lead_where_they_should() {
         ("a(b)c(d)", "$T(", "a(b)c(|d)"),
         ("abc", "fz", "|abc"),
         ("abc", "<Right><End><Left>", "a|bc"),
+        ("abc", "$1<Home>x", "|bc"),
         ("abc", "k", "earlie|r"),
         ("abc", "kj", "ab|c"),
     ]);
@@ -162,6 +165,13 @@ fn modes_change_and_leave_keys_alone() {
     assert_eq!(state(&composer), "bc|a");
     composer.take();
     assert_eq!(composer.vim_mode(), Some("insert"));
+    type_keys(&mut composer, "one two<C-w>x<Esc>0yw");
+    composer.take();
+    type_keys(&mut composer, "one<Esc>x");
+    composer.take();
+    type_keys(&mut composer, "two<Esc>0.");
+    assert_eq!(state(&composer), "|wo");
+    composer.take();
     type_keys(&mut composer, "<C-r>");
     assert!(composer.is_searching());
     composer.set_vim(false);
