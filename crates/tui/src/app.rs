@@ -22,7 +22,7 @@ use windlass_core::clock::Clock;
 pub(crate) use self::frame::Frame;
 pub(crate) use self::jobs::{Done, Jobs};
 use crate::asking::Asking;
-use crate::composer::{Composer, Draft};
+use crate::composer::Composer;
 use crate::desktop::Desktop;
 use crate::keys::Keys;
 use crate::menu::Menu;
@@ -50,7 +50,7 @@ pub(crate) enum Effect {
     /// Goes to the shell for a while.
     Suspend,
     /// Lets the person's editor have the terminal, for what is written.
-    Edit(Box<Draft>),
+    Edit(String),
     /// Puts a text into the clipboard.
     Copy(String),
     /// Draws everything again.

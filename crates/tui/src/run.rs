@@ -12,7 +12,7 @@ use windlass_api::{Backend, Begin, Connections, Envelope, EventStream, SessionId
 use windlass_core::clock::Clock;
 
 use crate::app::{App, Done, Effect, Frame, Jobs, Ports, View};
-use crate::composer::{Composer, Draft};
+use crate::composer::Composer;
 use crate::desktop::Desktop;
 use crate::keys::Keys;
 use crate::paint::Painter;
@@ -119,6 +119,7 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
             painter: Painter::new(size, start.look.reflows),
             tty,
             is_full: false,
+            is_ascii: start.look.theme.ascii,
             extra: Vec::new(),
         },
         app,
@@ -301,7 +302,7 @@ impl Front {
                         self.app.tell(Tone::Bad, &error.to_string());
                     }
                 }
-                Effect::Edit(draft) => self.edit(*draft).await,
+                Effect::Edit(text) => self.edit(&text).await,
             }
         }
         None
@@ -330,15 +331,15 @@ impl Front {
     }
 
     /// Lets the person's editor have the terminal. What is read meanwhile is the editor's.
-    async fn edit(&mut self, draft: Draft) {
+    async fn edit(&mut self, text: &str) {
         self.screen.withdraw();
         self.inputs = Inputs::new();
         self.screen.tty.release();
-        let edited = self.ports.desktop.edit(&draft.text).await;
+        let edited = self.ports.desktop.edit(text).await;
         let taken = self.screen.tty.take();
         self.inputs = Inputs::new();
         self.screen.painter.forget();
-        self.app.edited(edited, draft);
+        self.app.edited(edited);
         if let Err(error) = taken {
             self.app.tell(Tone::Bad, &error.to_string());
         }
@@ -362,6 +363,8 @@ struct Screen {
     tty: Tty,
     painter: Painter,
     is_full: bool,
+    /// Whether the terminal shows nothing but ASCII.
+    is_ascii: bool,
     /// Bytes that go with the next picture.
     extra: Vec<u8>,
 }
@@ -369,6 +372,13 @@ struct Screen {
 impl Screen {
     /// Shows a picture. The writer must be free.
     fn show(&mut self, frame: &Frame) {
+        let plain;
+        let frame = if self.is_ascii {
+            plain = frame.in_ascii();
+            &plain
+        } else {
+            frame
+        };
         let mut bytes = std::mem::take(&mut self.extra);
         if frame.is_full != self.is_full {
             self.is_full = frame.is_full;

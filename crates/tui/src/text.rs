@@ -1,5 +1,7 @@
 //! Text on a terminal: foreign text made harmless, and text measured and broken by the columns it takes.
 
+use std::borrow::Cow;
+
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -83,6 +85,30 @@ pub fn cut(text: &str, columns: usize) -> String {
     out
 }
 
+/// A text for a terminal that shows nothing but ASCII, as wide as before: what has no stand-in is a question mark.
+pub(crate) fn ascii(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for grapheme in text.graphemes(true) {
+        let stand_in = match grapheme {
+            grapheme if grapheme.is_ascii() => grapheme,
+            "…" => ".",
+            "·" | "•" | "─" | "–" | "—" => "-",
+            "→" | "›" | "▶" => ">",
+            "‘" | "’" => "'",
+            "“" | "”" => "\"",
+            "│" | "▌" => "|",
+            _ => "?",
+        };
+        out.push_str(stand_in);
+        let missing = width(grapheme).saturating_sub(width(stand_in));
+        out.extend(std::iter::repeat_n('?', missing));
+    }
+    Cow::Owned(out)
+}
+
 /// Breaks a styled line into lines of at most so many columns, between words where it can. `indent` begins every line but
 /// the first.
 pub(crate) fn wrap(line: &Line<'_>, columns: usize, indent: &str) -> Vec<Line<'static>> {
@@ -146,6 +172,18 @@ mod tests {
             let wrapped = wrap(&Line::raw(text), columns, "  ");
             assert_eq!(texts(&wrapped), expected, "{text:?}");
         }
+    }
+
+    /// UI-2: a terminal that shows nothing but ASCII gets nothing else, and every column stays where it was.
+    #[test]
+    fn everything_has_a_stand_in() {
+        for text in ["plain", "a → b · c…", "日本語", "“quoted”", "👩‍👩‍👧", "e\u{301}"]
+        {
+            let shown = ascii(text);
+            assert!(shown.is_ascii(), "{shown}");
+            assert_eq!(width(&shown), width(text), "{shown}");
+        }
+        assert_eq!(ascii("a → “b”…"), "a > \"b\".");
     }
 
     /// UI-2: what does not fit is cut by columns, and that is seen.

@@ -6,7 +6,7 @@ use super::App;
 use crate::keys::Action;
 use crate::menu;
 use crate::paint::Picture;
-use crate::text::{cut, one_line, width};
+use crate::text::{ascii, cut, one_line, width};
 use crate::theme::{Theme, Tone};
 use crate::transcript::duration;
 
@@ -22,6 +22,25 @@ pub(crate) struct Frame {
     pub(crate) picture: Picture,
     /// Whether the picture is the whole screen.
     pub(crate) is_full: bool,
+}
+
+impl Frame {
+    /// The same for a terminal that shows nothing but ASCII.
+    pub(crate) fn in_ascii(&self) -> Self {
+        let line = |line: &Line<'static>| {
+            let spans = line.spans.iter();
+            let spans = spans.map(|span| Span::styled(ascii(&span.content).into_owned(), span.style));
+            Line::from(spans.collect::<Vec<_>>()).style(line.style)
+        };
+        Self {
+            above: self.above.iter().map(line).collect(),
+            picture: Picture {
+                rows: self.picture.rows.iter().map(line).collect(),
+                cursor: self.picture.cursor,
+            },
+            is_full: self.is_full,
+        }
+    }
 }
 
 impl App {

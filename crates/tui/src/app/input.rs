@@ -203,8 +203,8 @@ impl App {
             Action::Mode => self.next_mode(),
             Action::History => self.composer.search(),
             Action::Editor => {
-                let draft = self.composer.take();
-                self.effect(Effect::Edit(Box::new(draft)));
+                let text = self.composer.shown();
+                self.effect(Effect::Edit(text));
             }
             Action::PasteImage => self.jobs.clipboard_image(),
             Action::OpenPaste => {
@@ -245,7 +245,7 @@ impl App {
         if text.is_empty() && draft.images.is_empty() {
             return;
         }
-        self.ports.desktop.remember(text);
+        self.ports.desktop.remember(&draft.remembered);
         if let Some(command) = text
             .strip_prefix('!')
             .map(str::trim)
@@ -294,10 +294,6 @@ impl App {
     /// Ctrl+C: clears, then stops, then leaves.
     fn cancel(&mut self) {
         let now = self.now();
-        if self.composer.is_searching() {
-            self.composer.handle(KeyEvent::from(KeyCode::Esc));
-            return;
-        }
         if self.composer.clear() {
             self.menu = None;
             return;
@@ -394,16 +390,10 @@ impl App {
     }
 
     /// What the person's editor gave back; what was written stays when that is nothing.
-    pub(crate) fn edited(&mut self, text: Result<String, String>, draft: Draft) {
+    pub(crate) fn edited(&mut self, text: Result<String, String>) {
         match text {
             Ok(text) => self.composer.set(text.trim_end_matches('\n')),
-            Err(why) => {
-                self.composer.set(&draft.text);
-                self.tell(Tone::Warn, &why);
-            }
-        }
-        for image in draft.images {
-            self.composer.attach(image);
+            Err(why) => self.tell(Tone::Warn, &why),
         }
         self.written();
     }
