@@ -173,6 +173,11 @@ pub(crate) fn price_of(settings: &Settings, model: &str) -> Option<Price> {
     registry::lookup(model, &overrides(settings)).price
 }
 
+/// How many tokens a model reads at most, as far as settings and registry know.
+pub(crate) fn window_of(settings: &Settings, model: &str) -> u64 {
+    registry::lookup(model, &overrides(settings)).context_window
+}
+
 fn unknown_model(model: &Model) -> String {
     format!(
         "the model `{}` is not in the registry: assuming a window of {} tokens and no known price \

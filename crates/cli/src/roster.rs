@@ -12,7 +12,7 @@ use windlass_providers::preset::{Preset, presets};
 use windlass_service::{ChooseError, Chosen, ModelChoice, Models, NotReady, Titles};
 
 use crate::backoff::{Backoff, Watched};
-use crate::connect::{Choice, Connection, choose, connect, price_of};
+use crate::connect::{Choice, Connection, choose, connect, price_of, window_of};
 use crate::environment;
 use crate::exit::{Exit, Problem};
 use crate::remembered::{Named, Remembered};
@@ -247,6 +247,10 @@ impl Models for Roster {
 
     fn price(&self, model: &str) -> Option<Price> {
         price_of(&self.settings, model)
+    }
+
+    fn window(&self, model: &str) -> u64 {
+        window_of(&self.settings, model)
     }
 
     async fn choose(&mut self, provider: Option<&str>, model: Option<&str>) -> Result<Chosen, ChooseError> {

@@ -279,6 +279,10 @@ impl Access for SessionBench {
             Err(problem) => vec![problem.to_string()],
         }
     }
+
+    fn subgoal(&self) -> Option<String> {
+        self.context.subgoal()
+    }
 }
 
 fn system_prompt(settings: &Settings, require_done: bool) -> String {

@@ -9,10 +9,12 @@ mod context;
 mod cost;
 mod defined;
 mod help;
+mod look;
 mod model;
 mod session;
 mod status;
 mod table;
+mod why;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
@@ -20,6 +22,7 @@ use windlass_api::{ClientError, CommandInfo, CommandSource, Part, SessionInfo, c
 use windlass_core::log::{LogError, Store};
 
 use self::complete::Complete;
+pub(crate) use self::look::Look;
 use self::table::COMMANDS;
 use crate::live::Live;
 use crate::workshop::{Defined, DefinedCommand};
@@ -30,6 +33,7 @@ pub(crate) enum Asked {
     Catalog(oneshot::Sender<Vec<CommandInfo>>),
     Complete(String, oneshot::Sender<Vec<String>>),
     Run(String, oneshot::Sender<Result<Said, ClientError>>),
+    Look(Look),
 }
 
 /// What a command came to.
@@ -181,6 +185,7 @@ impl<'d> Desk<'d> {
             Asked::Catalog(answer) => drop(answer.send(self.catalog())),
             Asked::Complete(line, answer) => drop(answer.send(self.complete(&line).await)),
             Asked::Run(line, answer) => drop(answer.send(self.run(&line).await)),
+            Asked::Look(look) => self.look(look).await,
         }
     }
 

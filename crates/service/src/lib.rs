@@ -15,6 +15,7 @@ mod fork;
 mod keyed;
 pub mod lab;
 mod live;
+mod looking;
 pub mod past;
 mod pins;
 mod recall;
@@ -26,6 +27,7 @@ mod taco;
 pub mod telling;
 mod title;
 mod turn;
+mod why;
 mod workshop;
 pub mod xray;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
-use windlass_api::{ClientError, Event, OnBusy, SessionEvent, SessionInfo, Submission};
+use windlass_api::{ClientError, Event, OnBusy, SessionEvent, SessionInfo, Submission, Wait};
 use windlass_core::compact::{estimate_tokens, fidelity};
 use windlass_core::context::trim;
 use windlass_core::event::{FailureKind, Waiting};
@@ -286,6 +286,23 @@ impl Live {
         self.history = kept;
         work.history = self.history.clone();
         self.sink.store(events, Durability::Process).await
+    }
+
+    /// OBS-3: what the running turn waits for.
+    pub(crate) fn why(&self) -> Vec<Wait> {
+        self.sink.why()
+    }
+
+    /// Takes a message out of the queue; `None` when it is not there any more. What cannot be recorded did not happen.
+    pub(crate) async fn take_back(&mut self, message: &MessageId) -> Option<Arc<Message>> {
+        let place = self.queue.iter().position(|waiting| waiting.id == *message)?;
+        let taken = self.queue.remove(place)?;
+        let stored = self.sink.store(vec![self.queued()], Durability::Process).await;
+        if stored.is_err() {
+            self.queue.insert(place, taken);
+            return None;
+        }
+        Some(taken)
     }
 
     /// Puts another version of a message in its place; the old one stays in the record.

@@ -97,6 +97,9 @@ pub trait Models: Send + Sync {
     /// What a model costs, if that is known.
     fn price(&self, model: &str) -> Option<Price>;
 
+    /// How many tokens a model reads at most; 0 when that is not known.
+    fn window(&self, model: &str) -> u64;
+
     /// Has the next turns asked of another one; `None` leaves the provider, or takes the provider's own model. A model
     /// may be written `provider/model`. When it fails, everything stays as it was.
     ///
@@ -138,7 +141,7 @@ pub enum ChooseError {
     Failed(String),
 }
 
-/// What a session may do.
+/// What a session may do, and what it is about.
 pub trait Access: Send + Sync {
     /// The tools a model can call next.
     fn tools(&mut self) -> Vec<ToolInfo>;
@@ -151,6 +154,11 @@ pub trait Access: Send + Sync {
 
     /// What the user has allowed for good, a line each.
     fn granted(&self) -> Vec<String>;
+
+    /// What is being worked on, when that is known.
+    fn subgoal(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A tool, for people.

@@ -8,6 +8,7 @@ mod suite {
     mod feed;
     mod keys;
     mod kit;
+    mod looking;
     mod queue;
     mod sessions;
     mod titles;

@@ -1,7 +1,7 @@
 //! The built-in commands, in the order of the help.
 
 use super::complete::Complete;
-use super::{Command, Said, Then, checkpoint, context, cost, help, model, session, status};
+use super::{Command, Said, Then, checkpoint, context, cost, help, model, session, status, why};
 
 /// The modes as they are typed.
 const MODES: Complete = Complete::Words(&["plan", "default", "accept-edits", "unattended", "full"]);
@@ -23,6 +23,14 @@ pub(super) static COMMANDS: &[Command] = &[
         help: "Say how this session stands: model, mode, folder, context, cost, queue, checkpoints",
         complete: Complete::Nothing,
         run: |desk, words| Box::pin(status::status(desk, words)),
+    },
+    Command {
+        name: "why",
+        aliases: &[],
+        arguments: "",
+        help: "Say what the running turn waits for, since when, and what would end that",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(why::why(desk, words)),
     },
     Command {
         name: "session",

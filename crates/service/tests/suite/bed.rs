@@ -213,6 +213,10 @@ impl Models for TestBench {
         None
     }
 
+    fn window(&self, _: &str) -> u64 {
+        100_000
+    }
+
     async fn choose(&mut self, provider: Option<&str>, model: Option<&str>) -> Result<Chosen, ChooseError> {
         let mut active = self.kit.active.lock().unwrap();
         let provider = provider.unwrap_or(&active.0).to_owned();
