@@ -48,6 +48,7 @@ pub(crate) enum Then {
     Submit(Vec<Part>),
     Session(Box<SessionInfo>),
     Summarize,
+    Shell(String),
     Leave,
 }
 
@@ -131,6 +132,8 @@ pub(crate) fn built_in() -> Vec<CommandInfo> {
 struct Words<'a> {
     words: Vec<&'a str>,
     flags: Vec<&'a str>,
+    /// All of it as it was typed, more lines included.
+    raw: &'a str,
 }
 
 impl<'a> Words<'a> {
@@ -139,7 +142,11 @@ impl<'a> Words<'a> {
         let (flags, words) = line
             .split_whitespace()
             .partition(|word| word.len() > 2 && word.starts_with("--"));
-        Self { words, flags }
+        Self {
+            words,
+            flags,
+            raw: arguments,
+        }
     }
 
     fn get(&self, index: usize) -> Option<&'a str> {

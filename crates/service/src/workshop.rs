@@ -142,6 +142,7 @@ pub enum ChooseError {
 }
 
 /// What a session may do, and what it is about.
+#[async_trait]
 pub trait Access: Send + Sync {
     /// The tools a model can call next.
     fn tools(&mut self) -> Vec<ToolInfo>;
@@ -155,10 +156,27 @@ pub trait Access: Send + Sync {
     /// What the user has allowed for good, a line each.
     fn granted(&self) -> Vec<String>;
 
+    /// What a command that the user typed is run with. Must not connect to anything.
+    async fn own_command(&mut self, turn: &TurnStart, command: &str) -> OwnCommand;
+
     /// What is being worked on, when that is known.
     fn subgoal(&self) -> Option<String> {
         None
     }
+}
+
+/// A command of the user's as a call.
+pub struct OwnCommand {
+    /// The tools, of which one runs it.
+    pub tools: ToolSet,
+    /// How it is run.
+    pub calls: CallSettings,
+    /// That tool.
+    pub tool: String,
+    /// Its arguments.
+    pub input: String,
+    /// What the user should know first.
+    pub notices: Vec<String>,
 }
 
 /// A tool, for people.

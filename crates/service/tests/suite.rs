@@ -11,6 +11,7 @@ mod suite {
     mod looking;
     mod queue;
     mod sessions;
+    mod shell;
     mod titles;
     mod undo;
 }

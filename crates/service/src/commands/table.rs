@@ -1,7 +1,7 @@
 //! The built-in commands, in the order of the help.
 
 use super::complete::Complete;
-use super::{Command, Said, Then, checkpoint, context, cost, help, model, session, status, why};
+use super::{Command, Said, Stop, Then, checkpoint, context, cost, help, model, session, status, why};
 
 /// The modes as they are typed.
 const MODES: Complete = Complete::Words(&["plan", "default", "accept-edits", "unattended", "full"]);
@@ -66,6 +66,20 @@ pub(super) static COMMANDS: &[Command] = &[
             words.check(0, &[])?;
             desk.wait_for_turn()?;
             Ok(Said { text: "Making the conversation smaller…".to_owned(), then: Then::Summarize })
+        }),
+    },
+    Command {
+        name: "shell",
+        aliases: &[],
+        arguments: "COMMAND",
+        help: "Run a command of yours here, and show its output to the model with your next message",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(async move {
+            if words.raw.is_empty() {
+                return Err(Stop::Usage);
+            }
+            desk.wait_for_turn()?;
+            Ok(Said { text: format!("$ {}", words.raw), then: Then::Shell(words.raw.to_owned()) })
         }),
     },
     Command {

@@ -22,7 +22,7 @@ use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, To
 use windlass_core::turn::Limits;
 use windlass_service::{
     Access, Bench, CallSettings, ChooseError, Chosen, Defined, ModelChoice, Models, NotReady, Options,
-    Service, Setup, ToolInfo, TurnStart, Workshop,
+    OwnCommand, Service, Setup, ToolInfo, TurnStart, Workshop,
 };
 use windlass_store::SqliteStore;
 
@@ -154,16 +154,7 @@ impl Bench for TestBench {
             prefix: Arc::clone(&self.prefix),
             limits: Limits::default(),
             max_output: None,
-            calls: CallSettings {
-                execution: Arc::default(),
-                policy: Policy::default(),
-                approver: Arc::new(NobodyToAsk),
-                mode: Execution::Auto,
-                timeout: Duration::from_secs(20),
-                max_result_chars: 10_000,
-                outputs: None,
-                retry_transient: false,
-            },
+            calls: calls(),
             middleware: Vec::new(),
             compactor: Some(Arc::new(Summarize {
                 keep_recent: 2,
@@ -191,6 +182,19 @@ impl Bench for TestBench {
 
     fn defined(&mut self) -> Defined {
         self.kit.defined.lock().unwrap().clone()
+    }
+}
+
+fn calls() -> CallSettings {
+    CallSettings {
+        execution: Arc::default(),
+        policy: Policy::default(),
+        approver: Arc::new(NobodyToAsk),
+        mode: Execution::Auto,
+        timeout: Duration::from_secs(20),
+        max_result_chars: 10_000,
+        outputs: None,
+        retry_transient: false,
     }
 }
 
@@ -235,6 +239,7 @@ impl Models for TestBench {
     }
 }
 
+#[async_trait]
 impl Access for TestBench {
     fn tools(&mut self) -> Vec<ToolInfo> {
         let tool = |spec: windlass_core::tool::ToolSpec| ToolInfo {
@@ -258,6 +263,22 @@ impl Access for TestBench {
 
     fn granted(&self) -> Vec<String> {
         vec!["bash in /project: ls".to_owned()]
+    }
+
+    /// The command is the tool's name and its text.
+    async fn own_command(&mut self, _: &TurnStart, command: &str) -> OwnCommand {
+        let (tool, text) = command.split_once(' ').unwrap_or((command, ""));
+        let input = match tool {
+            "note" => serde_json::json!({ "text": text }),
+            _ => serde_json::json!({}),
+        };
+        OwnCommand {
+            tools: self.tools.clone(),
+            calls: calls(),
+            tool: tool.to_owned(),
+            input: input.to_string(),
+            notices: Vec::new(),
+        }
     }
 }
 
