@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use windlass_api::{CommandSource, FailureKind, Message, MessageId, SessionId, SessionInfo};
+use windlass_api::{CommandSource, FailureKind, Message, MessageId, Offer, SessionId, SessionInfo};
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::Compactor;
 use windlass_core::dispatch::Execution;
@@ -99,6 +99,9 @@ pub trait Models: Send + Sync {
 
     /// How many tokens a model reads at most; 0 when that is not known.
     fn window(&self, model: &str) -> u64;
+
+    /// Every provider that can be set up, those that can be used first. Must not connect to anything.
+    fn offers(&self) -> Vec<Offer>;
 
     /// Has the next turns asked of another one; `None` leaves the provider, or takes the provider's own model. A model
     /// may be written `provider/model`. When it fails, everything stays as it was.

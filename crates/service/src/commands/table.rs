@@ -99,6 +99,14 @@ pub(super) static COMMANDS: &[Command] = &[
         run: |desk, words| Box::pin(model::model(desk, words)),
     },
     Command {
+        name: "connect",
+        aliases: &[],
+        arguments: "[PROVIDER]",
+        help: "List every provider there is, and how to set one up",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(model::connect(desk, words)),
+    },
+    Command {
         name: "cost",
         aliases: &["usage"],
         arguments: "[session|model|cause|day] [--all]",

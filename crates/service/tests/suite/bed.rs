@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use tempfile::TempDir;
 use tokio::sync::Notify;
 use windlass_api::{
-    Begin, Client, Envelope, Event, EventStream, Label, Part, SessionId, SessionInfo, Submission,
+    Begin, Client, Envelope, Event, EventStream, Label, Offer, Part, SessionId, SessionInfo, Submission,
 };
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::{Clock, SystemClock};
@@ -219,6 +219,17 @@ impl Models for TestBench {
 
     fn window(&self, _: &str) -> u64 {
         100_000
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        let offer = |name: &str, is_ready: bool| Offer {
+            name: name.to_owned(),
+            model: format!("{name}-1"),
+            needs_key: true,
+            is_ready,
+            hint: format!("set {}_KEY", name.to_uppercase()),
+        };
+        vec![offer("first", true), offer("Second", false)]
     }
 
     async fn choose(&mut self, provider: Option<&str>, model: Option<&str>) -> Result<Chosen, ChooseError> {
