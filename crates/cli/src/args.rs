@@ -118,6 +118,9 @@ pub(crate) enum Command {
     Trust(TrustOptions),
     /// Run any command behind the wall: it can change only this folder and the temporary one, and has no network
     Sandbox(SandboxOptions),
+    /// Set up a provider: its key is read from standard input, tested, and kept for you alone
+    #[command(after_help = CONNECT_HELP)]
+    Connect(ConnectOptions),
     /// Say what is configured, what is reachable, and what this machine supports
     Doctor {
         #[command(flatten)]
@@ -141,6 +144,26 @@ pub(crate) enum Command {
         /// The command it is about; Windlass as a whole otherwise
         command: Option<String>,
     },
+}
+
+/// What the help of `windlass connect` adds.
+const CONNECT_HELP: &str = "\
+  pass show anthropic | windlass connect anthropic
+  windlass connect sim
+
+The key is sent to its provider once before it is kept; one that does not work is not kept. Keys
+in the environment and from `key_command` go first.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ConnectOptions {
+    /// The provider; without one, all are listed
+    #[arg(value_name = "PROVIDER")]
+    pub(crate) name: Option<String>,
+    /// Read a key although none is needed, or there is one
+    #[arg(long, requires = "name")]
+    pub(crate) key: bool,
+    #[command(flatten)]
+    pub(crate) settings: SettingsOptions,
 }
 
 /// What the help of `windlass trust` adds.

@@ -1,6 +1,9 @@
 //! Which model to ask: from settings and environment to a provider.
 
+mod command;
 mod key;
+mod keys_file;
+mod setup;
 
 use std::sync::Arc;
 
@@ -15,7 +18,11 @@ use windlass_providers::{
 };
 use windlass_sim::{Brain, Sim, SimConfig, SimHandle};
 
+pub(crate) use self::command::command;
 use self::key::find_key;
+pub(crate) use self::keys_file::{Keys, KeysFile};
+pub(crate) use self::setup::{ProviderSetup, offers};
+use crate::environment::Process;
 use crate::exit::{Exit, Problem};
 use crate::settings::{self, ProviderEntry, Reasoning, Settings};
 
@@ -32,8 +39,34 @@ pub(crate) struct Connection {
     _sim: Option<SimHandle>,
 }
 
-/// Looks up an environment variable.
-pub(crate) type Env<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
+/// What is around a process: variables, and the keys that the user has put down.
+pub(crate) trait Surroundings: Sync {
+    /// A variable that is set and not empty.
+    fn var(&self, name: &str) -> Option<String>;
+
+    /// The keys, by provider, as they are now.
+    ///
+    /// # Errors
+    /// When there are some that cannot be used.
+    fn keys(&self) -> Result<Keys, Problem>;
+}
+
+/// Variables alone.
+impl<F: Fn(&str) -> Option<String> + Sync> Surroundings for F {
+    fn var(&self, name: &str) -> Option<String> {
+        self(name)
+    }
+
+    fn keys(&self) -> Result<Keys, Problem> {
+        Ok(Keys::default())
+    }
+}
+
+/// Where variables and keys are looked for.
+pub(crate) type Env<'a> = &'a dyn Surroundings;
+
+/// Nothing around.
+const NOTHING: fn(&str) -> Option<String> = |_| None;
 
 /// Makes the provider that the settings ask for, or the first one whose key is in the environment.
 pub(crate) async fn connect(
@@ -61,10 +94,10 @@ pub(crate) async fn connect_sim(
 ) -> Result<Connection, Problem> {
     let choice = Choice {
         wire,
-        ..Choice::of(SIM, settings, &|_| None)?
+        ..Choice::of(SIM, settings, &NOTHING)?
     };
     let base_url = sim.url();
-    connect_to(settings, &|_| None, choice, base_url, Some(sim), None).await
+    connect_to(settings, &NOTHING, choice, base_url, Some(sim), None).await
 }
 
 /// Makes a provider like the one of a recorded session that asks somebody else: the same requests, and no key.
@@ -79,7 +112,7 @@ pub(crate) async fn connect_recorded(
     if let Some(entry) = settings.providers.get_mut(name) {
         entry.key_command = None;
     }
-    let env = &crate::environment::var;
+    let env: Env<'_> = &Process;
     let choice = || -> Result<Choice<'_>, Problem> {
         Ok(Choice {
             model: model.to_owned(),
@@ -173,6 +206,11 @@ pub(crate) fn price_of(settings: &Settings, model: &str) -> Option<Price> {
     registry::lookup(model, &overrides(settings)).price
 }
 
+/// How many tokens a model reads at most, as far as settings and registry know.
+pub(crate) fn window_of(settings: &Settings, model: &str) -> u64 {
+    registry::lookup(model, &overrides(settings)).context_window
+}
+
 fn unknown_model(model: &Model) -> String {
     format!(
         "the model `{}` is not in the registry: assuming a window of {} tokens and no known price \
@@ -209,19 +247,26 @@ pub(crate) fn choose<'a>(settings: &'a Settings, env: Env<'_>) -> Result<Choice<
         preset
             .key_variables
             .iter()
-            .any(|variable| env(variable).is_some())
+            .any(|variable| env.var(variable).is_some())
     };
-    match presets().iter().find(has_key) {
-        Some(found) => Choice::of(&found.name, settings, env),
-        None => Err(Problem::new(Exit::Provider, no_key())),
+    if let Some(found) = presets().iter().find(has_key) {
+        return Choice::of(&found.name, settings, env);
     }
+    let kept = env.keys()?;
+    let known = presets().iter().map(|preset| &preset.name);
+    let mut kept = known
+        .chain(settings.providers.keys())
+        .filter(|name| kept.contains_key(*name));
+    kept.find_map(|name| Choice::of(name, settings, env).ok())
+        .ok_or_else(|| Problem::new(Exit::Provider, no_key()))
 }
 
 fn no_key() -> String {
-    "no model is configured: no key was found in the environment and no provider is set.\n\
+    "no model is configured: no key was found and no provider is set.\n\
      Do one of these:\n  \
        export ANTHROPIC_API_KEY=…        use Anthropic\n  \
        export OPENAI_API_KEY=…           use OpenAI\n  \
+       windlass connect openai           keep a key that you pipe in\n  \
        windlass exec --provider ollama --model <name> …   use a local server\n  \
        windlass exec --provider sim …    use the simulated model: no key, no network\n\
      `windlass doctor` lists every provider and its variable."
@@ -239,7 +284,7 @@ impl<'a> Choice<'a> {
             preset
                 .base_url_variables
                 .iter()
-                .find_map(|variable| env(variable))
+                .find_map(|variable| env.var(variable))
         });
         let configured = entry.and_then(|entry| entry.base_url.clone());
         let base_url = configured

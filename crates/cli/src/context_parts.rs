@@ -265,6 +265,11 @@ impl ContextParts {
         })
     }
 
+    /// What is being worked on, as far as it was found out.
+    pub(crate) fn subgoal(&self) -> Option<String> {
+        self.parts.subgoals.active()
+    }
+
     /// Ends what still works in the background.
     pub(crate) async fn close(&self) {
         self.cancel.cancel();

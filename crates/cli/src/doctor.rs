@@ -6,8 +6,8 @@ use tokio::net::TcpStream;
 use windlass_providers::preset::presets;
 
 use crate::args::SettingsOptions;
-use crate::connect::{SIM, choose};
-use crate::environment;
+use crate::connect::{KeysFile, SIM, choose};
+use crate::environment::{self, Process};
 use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
 use crate::settings::Settings;
@@ -43,7 +43,7 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
     for warning in &settings.warnings {
         row("warning", warning);
     }
-    say!("\nKeys in the environment");
+    say!("\nKeys");
     for preset in presets().iter().filter(|preset| !preset.key_variables.is_empty()) {
         let found = preset
             .key_variables
@@ -61,6 +61,18 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
         .map(|preset| preset.name.as_str())
         .collect();
     row("no key needed", &local.join(", "));
+    let keys = KeysFile::new(&folders);
+    match keys.read() {
+        Ok(kept) if kept.is_empty() => {}
+        Ok(kept) => {
+            let names: Vec<String> = kept.into_keys().collect();
+            row(
+                "keys file",
+                &format!("{}: {}", keys.path().display(), names.join(", ")),
+            );
+        }
+        Err(problem) => row("keys file", &problem.message),
+    }
     say!("\nModel");
     let exit = model(&settings, offline).await;
     say!("\nThis machine");
@@ -69,7 +81,7 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
 }
 
 async fn model(settings: &Settings, offline: bool) -> Exit {
-    let choice = match choose(settings, &environment::var) {
+    let choice = match choose(settings, &Process) {
         Ok(choice) => choice,
         Err(problem) => {
             row("none", problem.message.lines().next().unwrap_or_default());
@@ -102,7 +114,7 @@ async fn model(settings: &Settings, offline: bool) -> Exit {
 }
 
 /// Whether something listens there. No request is sent, so no key leaves.
-async fn reach(base_url: &str) -> Result<(), String> {
+pub(crate) async fn reach(base_url: &str) -> Result<(), String> {
     let (scheme, rest) = base_url.split_once("://").ok_or("not an address")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let authority = authority.rsplit('@').next().unwrap_or_default();

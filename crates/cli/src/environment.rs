@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::args::SettingsOptions;
+use crate::connect::{Keys, KeysFile, Surroundings};
 use crate::exit::{Exit, Problem};
 use crate::folders::Folders;
 use crate::settings::{Override, Settings, Sources, load};
@@ -10,6 +11,19 @@ use crate::settings::{Override, Settings, Sources, load};
 /// A variable that is set and not empty.
 pub(crate) fn var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// What surrounds this process: its variables, and the user's keys.
+pub(crate) struct Process;
+
+impl Surroundings for Process {
+    fn var(&self, name: &str) -> Option<String> {
+        var(name)
+    }
+
+    fn keys(&self) -> Result<Keys, Problem> {
+        KeysFile::new(&folders()?).read()
+    }
 }
 
 /// Where our files are.

@@ -296,7 +296,7 @@ impl Runner<'_> {
     /// Has the model do what was said, to the end that was asked for.
     async fn work(&mut self, job: &Job, said: Vec<Part>, cwd: &Path, past: Option<&SessionInfo>) -> Ending {
         let mut parts = Vec::new();
-        if past.is_none_or(|past| past.place != cwd.display().to_string()) {
+        if past.is_none_or(|past| past.model.is_none() || past.place != cwd.display().to_string()) {
             parts.push(Part::text(prompt::environment(cwd)));
         }
         parts.extend(said);

@@ -11,6 +11,9 @@ const CONFIG_FILE: &str = "config.toml";
 /// The file with declared tools, in the user's folder and in a project's.
 const TOOLS_FILE: &str = "tools.yaml";
 
+/// The file with keys, in the user's folder alone.
+const KEYS_FILE: &str = "keys.toml";
+
 /// The folder with commands, in the user's folder and in a project's.
 const COMMANDS_FOLDER: &str = "commands";
 
@@ -80,6 +83,11 @@ impl Folders {
     /// The user's settings; the file need not exist.
     pub(crate) fn user_file(&self) -> PathBuf {
         self.config.join(CONFIG_FILE)
+    }
+
+    /// The user's keys; the file need not exist.
+    pub(crate) fn keys_file(&self) -> PathBuf {
+        self.config.join(KEYS_FILE)
     }
 
     /// The user's own tools; the file need not exist.

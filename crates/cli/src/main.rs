@@ -100,6 +100,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
     match command {
         Command::Exec { prompt, options } => exec::exec(&prompt, &options).await,
         Command::Demo(options) => demo::demo(&options).await,
+        Command::Connect(options) => connect::command(&options).await,
         Command::Doctor { settings, offline } => doctor::doctor(&settings, offline).await,
         Command::Sessions { command } => sessions::command(command).await,
         Command::Checkpoint { command } => {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use windlass_api::FailureKind;
+use windlass_api::{FailureKind, Offer};
 use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::log::SharedTape;
 use windlass_core::model::Price;
@@ -12,8 +12,8 @@ use windlass_providers::preset::{Preset, presets};
 use windlass_service::{ChooseError, Chosen, ModelChoice, Models, NotReady, Titles};
 
 use crate::backoff::{Backoff, Watched};
-use crate::connect::{Choice, Connection, choose, connect, price_of};
-use crate::environment;
+use crate::connect::{Choice, Connection, Surroundings, choose, connect, offers, price_of, window_of};
+use crate::environment::Process;
 use crate::exit::{Exit, Problem};
 use crate::remembered::{Named, Remembered};
 use crate::settings::{Reasoning, Settings};
@@ -85,7 +85,7 @@ impl Roster {
         let Some(chosen) = remembered.read().await else {
             return;
         };
-        if choose(&self.settings_with(&chosen), &environment::var).is_ok() {
+        if choose(&self.settings_with(&chosen), &Process).is_ok() {
             self.lock().chosen = Some(chosen);
         }
     }
@@ -119,7 +119,7 @@ impl Roster {
     }
 
     async fn open(&self, settings: &Settings) -> Result<Arc<Line>, Problem> {
-        let connection = connect(settings, &environment::var, self.tape.as_ref()).await?;
+        let connection = connect(settings, &Process, self.tape.as_ref()).await?;
         check_cost_limit(settings, &connection)?;
         Ok(self.line(connection))
     }
@@ -139,15 +139,20 @@ impl Roster {
         })
     }
 
+    /// What they are chosen by.
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Now> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The settings as if they named this choice. Without a model, a provider's own one counts: the one the settings
     /// name is meant for the provider they name.
-    fn settings_with(&self, chosen: &Named) -> Settings {
+    pub(crate) fn settings_with(&self, chosen: &Named) -> Settings {
         let mut settings = (*self.settings).clone();
-        let default = choose(&self.settings, &environment::var).ok();
+        let default = choose(&self.settings, &Process).ok();
         let own = default.filter(|choice| Some(&choice.name) == chosen.provider.as_ref());
         settings.model = chosen.model.clone().or_else(|| own.map(|choice| choice.model));
         settings.provider = chosen.provider.clone().or(settings.provider);
@@ -155,7 +160,7 @@ impl Roster {
     }
 
     /// The provider of this name, in whatever letters it is written.
-    fn known(&self, name: &str) -> Option<String> {
+    pub(crate) fn known(&self, name: &str) -> Option<String> {
         let own = self.settings.providers.keys().map(String::as_str);
         let all = own.chain(presets().iter().map(|preset| preset.name.as_str()));
         let exact = all.clone().find(|known| *known == name);
@@ -182,9 +187,7 @@ impl Roster {
             provider: Some(self.known(provider)?),
             model,
         });
-        let connection = connect(&settings, &environment::var, self.tape.as_ref())
-            .await
-            .ok()?;
+        let connection = connect(&settings, &Process, self.tape.as_ref()).await.ok()?;
         Some(Arc::clone(&connection.provider))
     }
 
@@ -202,9 +205,10 @@ impl Roster {
 impl Models for Roster {
     fn list(&self) -> Vec<ModelChoice> {
         let mut names: Vec<String> = self.settings.providers.keys().cloned().collect();
+        let kept = Process.keys().unwrap_or_default();
         let has_key = |preset: &&Preset| {
             let mut variables = preset.key_variables.iter();
-            variables.any(|variable| environment::var(variable).is_some())
+            variables.any(|variable| Process.var(variable).is_some()) || kept.contains_key(&preset.name)
         };
         let found = presets().iter().filter(has_key).map(|preset| preset.name.clone());
         let active = self.active();
@@ -223,7 +227,7 @@ impl Models for Roster {
                     .map(|(_, model)| model.clone()),
             };
             let settings = self.settings_with(&named);
-            let found = Choice::of(&provider, &settings, &environment::var).ok();
+            let found = Choice::of(&provider, &settings, &Process).ok();
             ModelChoice {
                 kind: found
                     .as_ref()
@@ -241,12 +245,20 @@ impl Models for Roster {
             return Ok((line.provider.name().to_owned(), line.provider.model().id.clone()));
         }
         let settings = self.effective();
-        let choice = choose(&settings, &environment::var).map_err(|problem| problem.to_string())?;
+        let choice = choose(&settings, &Process).map_err(|problem| problem.to_string())?;
         Ok((choice.name, choice.model))
     }
 
     fn price(&self, model: &str) -> Option<Price> {
         price_of(&self.settings, model)
+    }
+
+    fn window(&self, model: &str) -> u64 {
+        window_of(&self.settings, model)
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        offers(self)
     }
 
     async fn choose(&mut self, provider: Option<&str>, model: Option<&str>) -> Result<Chosen, ChooseError> {
@@ -329,9 +341,7 @@ impl TitleModel {
             }
         }
         settings.agent.reasoning = Reasoning::Off;
-        connect(&settings, &environment::var, self.roster.tape.as_ref())
-            .await
-            .ok()
+        connect(&settings, &Process, self.roster.tape.as_ref()).await.ok()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::json;
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::SystemClock;
 use windlass_core::dispatch::Execution;
@@ -10,10 +11,11 @@ use windlass_core::id::SessionId;
 use windlass_core::permission::{Asker, Granting, Mode, Policy};
 use windlass_core::provider::Provider;
 use windlass_core::run::IncompleteWork;
+use windlass_core::tool::{Category, ToolSet};
 use windlass_core::turn::{Limits, OnMaxIterations};
 use windlass_service::{
-    Access, Bench, CallSettings, Defined, Models, NotReady, Recorder, Setup, Taco, TacoLimits, Titles,
-    ToolInfo, TurnStart,
+    Access, Bench, CallSettings, Defined, Models, NotReady, OwnCommand, Recorder, Setup, Taco, TacoLimits,
+    Titles, ToolInfo, TurnStart,
 };
 use windlass_tools::{CheckpointLimits, Ground, TodoList, Tracker};
 
@@ -25,10 +27,13 @@ use crate::exit::Problem;
 use crate::grants::{GrantFile, NobodyNow, grant_line};
 use crate::instructions::Instructions;
 use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
-use crate::reload::{Workbench, source};
+use crate::reload::{Offer, Workbench, source};
 use crate::roster::Roster;
 use crate::settings::{self, Settings, ToolExecution};
 use crate::settings_again::SettingsAgain;
+
+/// The tool that runs commands.
+const BASH: &str = "bash";
 
 /// What a session works with.
 pub(crate) struct SessionBench {
@@ -154,6 +159,23 @@ impl SessionBench {
         }))
     }
 
+    /// What a turn can do, as it is now.
+    async fn hands(&mut self, turn: &TurnStart) -> Hands {
+        let mut notices = self.reread();
+        let (offer, more) = self.workbench.refresh();
+        notices.extend(more);
+        let mut tools = offer.tools.clone();
+        if let (Some(tracker), Some(message)) = (&self.tracker, &turn.message) {
+            notices.extend(tracker.begin_turn(message.clone(), turn.prompt.clone()).await);
+            tools = tracker.wrap(&tools);
+        }
+        Hands {
+            offer,
+            tools,
+            notices,
+        }
+    }
+
     /// Reads again what changed. What the user should know.
     fn reread(&mut self) -> Vec<String> {
         let (settings, mut notices) = self.reading.settings.refresh();
@@ -189,23 +211,29 @@ impl SessionBench {
     }
 }
 
+/// What a turn can do.
+struct Hands {
+    offer: Offer,
+    /// The tools of the offer; what they change can be taken back.
+    tools: ToolSet,
+    /// What the user should know.
+    notices: Vec<String>,
+}
+
 #[async_trait]
 impl Bench for SessionBench {
     async fn setup(&mut self, turn: &TurnStart) -> Result<Setup, NotReady> {
         let line = self.roster.ready().await?;
-        let mut notices = self.reread();
-        let (offer, more) = self.workbench.refresh();
-        notices.extend(more);
+        let Hands {
+            offer,
+            mut tools,
+            mut notices,
+        } = self.hands(turn).await;
         notices.extend(line.take_notices());
         let settings = self.reading.settings.now();
         let max_output = settings.agent.max_output_tokens;
-        let mut tools = offer.tools;
         if let Some(taco) = self.taco(&settings, &line.provider).await {
             tools = taco.wrap(&tools);
-        }
-        if let (Some(tracker), Some(message)) = (&self.tracker, &turn.message) {
-            notices.extend(tracker.begin_turn(message.clone(), turn.prompt.clone()).await);
-            tools = tracker.wrap(&tools);
         }
         if let Some(recorder) = &self.recorder {
             recorder.frame(&self.session, &offer.prefix, max_output);
@@ -252,6 +280,7 @@ impl Bench for SessionBench {
     }
 }
 
+#[async_trait]
 impl Access for SessionBench {
     fn tools(&mut self) -> Vec<ToolInfo> {
         let specs = self.workbench.tools().specs().into_iter();
@@ -278,6 +307,42 @@ impl Access for SessionBench {
             Ok(grants) => grants.iter().map(grant_line).collect(),
             Err(problem) => vec![problem.to_string()],
         }
+    }
+
+    async fn own_command(&mut self, turn: &TurnStart, command: &str) -> OwnCommand {
+        let Hands {
+            offer,
+            tools,
+            notices,
+        } = self.hands(turn).await;
+        OwnCommand {
+            input: own_input(&tools, command),
+            tools,
+            calls: CallSettings {
+                execution: offer.execution,
+                ..self.calls.clone()
+            },
+            tool: BASH.to_owned(),
+            notices,
+        }
+    }
+
+    fn subgoal(&self) -> Option<String> {
+        self.context.subgoal()
+    }
+}
+
+/// The arguments of a command that the user typed. One that does more than read reaches what a person can allow.
+fn own_input(tools: &ToolSet, command: &str) -> String {
+    let plain = json!({ "command": command }).to_string();
+    let prepared = tools
+        .get(BASH)
+        .and_then(|tool| Arc::clone(tool).prepare(&plain).ok());
+    match prepared {
+        Some(call) if call.category != Category::Read => {
+            json!({ "command": command, "network": true, "outside": true }).to_string()
+        }
+        _ => plain,
     }
 }
 

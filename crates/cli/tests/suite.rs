@@ -7,6 +7,7 @@ mod suite {
     mod bad_input;
     mod cancel;
     mod commands;
+    mod connecting;
     mod context;
     mod crash;
     mod embed;

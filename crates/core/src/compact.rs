@@ -43,6 +43,9 @@ use crate::provider::Provider;
 use crate::run::Deps;
 use crate::tokens::{Estimate, Gauge, of_message};
 
+/// What is shown when a long compaction begins.
+pub const COMPACTING: &str = "Compacting context…";
+
 /// What a compactor works on.
 pub struct Job<'a> {
     /// The whole history.
@@ -167,7 +170,7 @@ pub async fn compact(
     gauge.meant_for(deps.provider.model());
     let before = gauge.tokens(history);
     if shrink.depth == Depth::Hard {
-        show(deps, "Compacting context…".to_owned());
+        show(deps, COMPACTING.to_owned());
     }
     let job = Job {
         history,

@@ -12,15 +12,16 @@ mod settle;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::admit::{Admitted, Fate, admit};
 use self::schedule::batches;
 use self::settle::{Running, Settlement};
-use crate::event::{Event, StepStatus};
+use crate::clock::Clock;
+use crate::event::{Event, EventSink, StepStatus};
 use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Approver, PermissionHook, Policy};
-use crate::run::Deps;
 use crate::tool::{ExecutionContext, Outputs, ToolSet, raw_arguments};
 use crate::turn::{CANCELED_TEXT, Planned, Settled, SettledEnd, refused};
 
@@ -62,8 +63,28 @@ pub enum Execution {
     Sequential,
 }
 
+/// What calls need beside the rules: time, a place for their events, and an end.
+pub struct Calling<'a> {
+    /// How they are admitted and run.
+    pub dispatch: &'a Dispatch<'a>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where events go.
+    pub events: Arc<dyn EventSink>,
+    /// Stops them.
+    pub cancel: CancellationToken,
+}
+
+/// Deals with one call that no model made, as with any other: it can be refused, and has exactly one result.
+pub async fn call(calling: &Calling<'_>, call: ToolCall) -> ToolResult {
+    let answer = refused(&call, CANCELED_TEXT);
+    let planned = Planned { call, refusal: None };
+    let settled = dispatch(calling, vec![planned]).await;
+    settled.results.into_iter().next().unwrap_or(answer)
+}
+
 /// Deals with every call: each gets exactly one result.
-pub(crate) async fn dispatch(deps: &Deps<'_>, calls: Vec<Planned>) -> Settled {
+pub(crate) async fn dispatch(deps: &Calling<'_>, calls: Vec<Planned>) -> Settled {
     let (mut admitted, denied) = admit(deps, calls).await;
     let mut results = Vec::with_capacity(admitted.len());
     let mut finished = None;
@@ -90,7 +111,7 @@ pub(crate) async fn dispatch(deps: &Deps<'_>, calls: Vec<Planned>) -> Settled {
     }
 }
 
-fn start(deps: &Deps<'_>, admitted: Admitted, stop: bool) -> (ToolCall, Running) {
+fn start(deps: &Calling<'_>, admitted: Admitted, stop: bool) -> (ToolCall, Running) {
     let Admitted { call, fate } = admitted;
     let running = match fate {
         Fate::Settled(result) => Running::settled(result),
@@ -100,7 +121,7 @@ fn start(deps: &Deps<'_>, admitted: Admitted, stop: bool) -> (ToolCall, Running)
     (call, running)
 }
 
-fn stop_text(deps: &Deps<'_>) -> &'static str {
+fn stop_text(deps: &Calling<'_>) -> &'static str {
     if deps.cancel.is_cancelled() {
         CANCELED_TEXT
     } else {
@@ -109,7 +130,7 @@ fn stop_text(deps: &Deps<'_>) -> &'static str {
 }
 
 /// Waits for one call and tells about it, in the fixed order of step events.
-async fn record_step(deps: &Deps<'_>, call: &ToolCall, running: Running, number: u32) -> Settlement {
+async fn record_step(deps: &Calling<'_>, call: &ToolCall, running: Running, number: u32) -> Settlement {
     let args = raw_arguments(&call.input);
     let title = title(&call.name, &args);
     record(
@@ -168,7 +189,7 @@ async fn record_step(deps: &Deps<'_>, call: &ToolCall, running: Running, number:
 }
 
 /// A call that could not be recorded still gets its result; the loop finds the broken record at its next step.
-async fn record(deps: &Deps<'_>, event: Event) {
+async fn record(deps: &Calling<'_>, event: Event) {
     let _ = deps.events.record(event).await;
 }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::compact::{Compactor, compact};
 use crate::context::Context;
-use crate::dispatch::{Dispatch, dispatch};
+use crate::dispatch::{Calling, Dispatch, dispatch};
 use crate::event::{Event, EventSink, SinkError};
 use crate::message::Message;
 use crate::middleware::{Middleware, Verdict, run_pipeline};
@@ -91,7 +91,7 @@ pub async fn run(input: TurnInput, deps: &Deps<'_>) -> TurnReport {
                 turn.consulted(verdict.unwrap_or_else(Verdict::proceed));
             }
             Action::Ask(ask) => turn.answered(reply(deps, &mut context, turn.history(), ask).await),
-            Action::Call(calls) => turn.settled(dispatch(deps, calls).await),
+            Action::Call(calls) => turn.settled(dispatch(&calling(deps), calls).await),
             Action::Shrink(shrink) => {
                 let smaller = compact(deps, turn.history(), shrink, limit).await;
                 turn.shrunk(smaller);
@@ -104,6 +104,15 @@ pub async fn run(input: TurnInput, deps: &Deps<'_>) -> TurnReport {
                 return report;
             }
         }
+    }
+}
+
+fn calling<'a>(deps: &'a Deps<'a>) -> Calling<'a> {
+    Calling {
+        dispatch: &deps.dispatch,
+        clock: Arc::clone(&deps.clock),
+        events: Arc::clone(&deps.events),
+        cancel: deps.cancel.clone(),
     }
 }
 

@@ -9,10 +9,12 @@ mod context;
 mod cost;
 mod defined;
 mod help;
+mod look;
 mod model;
 mod session;
 mod status;
 mod table;
+mod why;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
@@ -20,6 +22,7 @@ use windlass_api::{ClientError, CommandInfo, CommandSource, Part, SessionInfo, c
 use windlass_core::log::{LogError, Store};
 
 use self::complete::Complete;
+pub(crate) use self::look::Look;
 use self::table::COMMANDS;
 use crate::live::Live;
 use crate::workshop::{Defined, DefinedCommand};
@@ -30,6 +33,7 @@ pub(crate) enum Asked {
     Catalog(oneshot::Sender<Vec<CommandInfo>>),
     Complete(String, oneshot::Sender<Vec<String>>),
     Run(String, oneshot::Sender<Result<Said, ClientError>>),
+    Look(Look),
 }
 
 /// What a command came to.
@@ -44,6 +48,7 @@ pub(crate) enum Then {
     Submit(Vec<Part>),
     Session(Box<SessionInfo>),
     Summarize,
+    Shell(String),
     Leave,
 }
 
@@ -127,6 +132,8 @@ pub(crate) fn built_in() -> Vec<CommandInfo> {
 struct Words<'a> {
     words: Vec<&'a str>,
     flags: Vec<&'a str>,
+    /// All of it as it was typed, more lines included.
+    raw: &'a str,
 }
 
 impl<'a> Words<'a> {
@@ -135,7 +142,11 @@ impl<'a> Words<'a> {
         let (flags, words) = line
             .split_whitespace()
             .partition(|word| word.len() > 2 && word.starts_with("--"));
-        Self { words, flags }
+        Self {
+            words,
+            flags,
+            raw: arguments,
+        }
     }
 
     fn get(&self, index: usize) -> Option<&'a str> {
@@ -181,6 +192,7 @@ impl<'d> Desk<'d> {
             Asked::Catalog(answer) => drop(answer.send(self.catalog())),
             Asked::Complete(line, answer) => drop(answer.send(self.complete(&line).await)),
             Asked::Run(line, answer) => drop(answer.send(self.run(&line).await)),
+            Asked::Look(look) => self.look(look).await,
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
-use windlass_api::{EVENT_VERSION, Envelope, Event, EventStream, SessionId};
+use windlass_api::{EVENT_VERSION, Envelope, Event, EventStream, SessionId, Waiting};
 use windlass_core::id::MessageId;
 use windlass_core::log::{Entry, Store};
 
@@ -156,9 +156,11 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// The events up to the next terminal one; of an input that waits, from its own message on.
+    /// The events up to the next terminal one; of an input that waits, from its own message on. One that is taken back has
+    /// none.
     pub(crate) fn turn(mut self, mut waits: Option<MessageId>) -> EventStream {
         let mut over = false;
+        let mut was_queued = false;
         EventStream::new(stream::poll_fn(move |cx| {
             loop {
                 if over {
@@ -167,6 +169,14 @@ impl Reader {
                 let Poll::Ready(next) = self.poll_next_unpin(cx) else {
                     return Poll::Pending;
                 };
+                if let (Some(waits), Some(Event::Waiting(Waiting::Queue { messages }))) =
+                    (&waits, next.as_ref().map(|envelope| &envelope.event))
+                {
+                    let is_queued = messages.iter().any(|message| message.id == *waits);
+                    over = was_queued && !is_queued;
+                    was_queued |= is_queued;
+                    continue;
+                }
                 let is_own = |envelope: &Envelope| match (&waits, &envelope.event) {
                     (Some(waits), Event::Message { message }) => message.id == *waits,
                     (waits, _) => waits.is_none(),

@@ -15,6 +15,7 @@ mod fork;
 mod keyed;
 pub mod lab;
 mod live;
+mod looking;
 pub mod past;
 mod pins;
 mod recall;
@@ -26,6 +27,7 @@ mod taco;
 pub mod telling;
 mod title;
 mod turn;
+mod why;
 mod workshop;
 pub mod xray;
 
@@ -55,7 +57,7 @@ use self::replies::Replies;
 pub use self::taco::{Booker, Taco, TacoLimits};
 pub use self::workshop::{
     Access, Bench, BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, ModelChoice,
-    Models, NotReady, Setup, Titles, ToolInfo, TurnStart, Workshop,
+    Models, NotReady, OwnCommand, Setup, Titles, ToolInfo, TurnStart, Workshop,
 };
 
 /// How many orders may wait for a session's task. Nobody waits long: the task takes them at once.
@@ -316,6 +318,7 @@ impl Commands for Service {
             Then::Submit(parts) => Follow::Submit(parts),
             Then::Session(info) => Follow::Session(info),
             Then::Summarize => Follow::Watch(self.summarize(session).await?),
+            Then::Shell(command) => Follow::Watch(self.shell(session, command).await?),
             Then::Leave => Follow::Leave,
         };
         Ok(CommandReply {
@@ -330,6 +333,15 @@ impl Service {
         Self {
             inner: Arc::clone(inner),
         }
+    }
+
+    /// Runs a command of the user's, and returns the events of that.
+    async fn shell(&self, session: &SessionId, command: String) -> Result<EventStream, ClientError> {
+        let handle = self.handle(session).await?;
+        let reader = handle.feed.reader();
+        self.order(session, |answer| Order::Shell(command, answer))
+            .await??;
+        Ok(reader.turn(None))
     }
 
     async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, ClientError> {

@@ -1,5 +1,8 @@
 //! A live session: one task that owns its state.
 
+mod shell;
+mod summary;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
-use windlass_api::{ClientError, Event, OnBusy, SessionEvent, SessionInfo, Submission};
+use windlass_api::{ClientError, Event, OnBusy, SessionEvent, SessionInfo, Submission, Wait};
 use windlass_core::compact::{estimate_tokens, fidelity};
 use windlass_core::context::trim;
 use windlass_core::event::{FailureKind, Waiting};
@@ -33,11 +36,16 @@ const PROMPT: usize = 120;
 /// What became of an input.
 pub(crate) type Accepted = Result<Option<MessageId>, ClientError>;
 
+/// Whether something has begun that is no turn.
+pub(crate) type Begun = Result<(), ClientError>;
+
 /// What a session's task can be told.
 pub(crate) enum Order {
     /// Answers with the message's id when it has to wait for its turn.
     Submit(Submission, oneshot::Sender<Accepted>),
-    Summarize(oneshot::Sender<Result<(), ClientError>>),
+    Summarize(oneshot::Sender<Begun>),
+    /// A command of the user's.
+    Shell(String, oneshot::Sender<Begun>),
     Cancel(oneshot::Sender<bool>),
     /// About commands.
     Desk(Asked),
@@ -135,6 +143,7 @@ impl Live {
                 order = inbox.recv() => match order {
                     Some(Order::Submit(submission, answer)) => self.submit(submission, answer, &mut inbox).await,
                     Some(Order::Summarize(answer)) => self.summarize(answer, &mut inbox).await,
+                    Some(Order::Shell(command, answer)) => self.shell(&command, answer, &mut inbox).await,
                     Some(Order::Cancel(answer)) => drop(answer.send(false)),
                     Some(Order::Desk(asked)) => Desk::free(&mut self).serve(asked).await,
                     Some(Order::Close) | None => break,
@@ -229,14 +238,17 @@ impl Live {
             task: tokio::spawn(work.run()),
         };
         let (report, unheard) = self.watch(running, inbox).await;
-        let unheard = unheard.into_iter().map(Arc::new);
-        // What came too late for this turn is the next one.
-        for message in unheard.rev() {
-            self.queue.push_front(message);
-        }
+        self.put_back(unheard);
         self.finish(report).await;
         if let Some(between) = between {
             between.turn_ended(&self.history);
+        }
+    }
+
+    /// What came too late for what ran is the next turn.
+    fn put_back(&mut self, unheard: Vec<Message>) {
+        for message in unheard.into_iter().map(Arc::new).rev() {
+            self.queue.push_front(message);
         }
     }
 
@@ -286,6 +298,23 @@ impl Live {
         self.history = kept;
         work.history = self.history.clone();
         self.sink.store(events, Durability::Process).await
+    }
+
+    /// OBS-3: what the running turn waits for.
+    pub(crate) fn why(&self) -> Vec<Wait> {
+        self.sink.why()
+    }
+
+    /// Takes a message out of the queue; `None` when it is not there any more. What cannot be recorded did not happen.
+    pub(crate) async fn take_back(&mut self, message: &MessageId) -> Option<Arc<Message>> {
+        let place = self.queue.iter().position(|waiting| waiting.id == *message)?;
+        let taken = self.queue.remove(place)?;
+        let stored = self.sink.store(vec![self.queued()], Durability::Process).await;
+        if stored.is_err() {
+            self.queue.insert(place, taken);
+            return None;
+        }
+        Some(taken)
     }
 
     /// Puts another version of a message in its place; the old one stays in the record.
@@ -344,7 +373,7 @@ impl Live {
                     Some(Order::Submit(submission, answer)) => {
                         let _ = answer.send(self.submit_busy(submission, &running.steering).await);
                     }
-                    Some(Order::Summarize(answer)) => {
+                    Some(Order::Summarize(answer) | Order::Shell(_, answer)) => {
                         let _ = answer.send(Err(ClientError::Busy(self.info.id.clone())));
                     }
                     Some(Order::Cancel(answer)) => {
@@ -419,48 +448,6 @@ impl Live {
             self.closing = true;
         }
     }
-
-    /// Makes the history smaller on demand.
-    async fn summarize(
-        &mut self,
-        answer: oneshot::Sender<Result<(), ClientError>>,
-        inbox: &mut mpsc::Receiver<Order>,
-    ) {
-        let start = TurnStart {
-            message: None,
-            prompt: String::new(),
-            history: self.history.clone(),
-        };
-        let ready = self.work(&start).await;
-        let _ = answer.send(Ok(()));
-        let work = match ready {
-            Ok(work) => work,
-            Err(why) => return self.end(not_ready(why)).await,
-        };
-        self.warn(&work.setup.notices).await;
-        let running = Running {
-            cancel: work.cancel.clone(),
-            steering: work.steering.clone(),
-            task: tokio::spawn(work.shrink()),
-        };
-        let canceled = running.cancel.clone();
-        let (done, _) = self.watch(running, inbox).await;
-        let end = match done {
-            _ if canceled.is_cancelled() => Event::Canceled {
-                message: "Canceled by the user.".to_owned(),
-            },
-            Ok(Ok(history)) => {
-                self.history = history;
-                Event::Final {
-                    content: "The conversation was summarized.".to_owned(),
-                    finish: FinishReason::EndTurn,
-                }
-            }
-            Ok(Err(why)) => not_summarized(&why),
-            Err(error) => not_summarized(&error.to_string()),
-        };
-        self.end(end).await;
-    }
 }
 
 /// What a bench is told about a turn.
@@ -486,15 +473,6 @@ fn not_stored(why: &str) -> Event {
         reason: FailureKind::Log,
         message: format!("the record could not be written: {why}"),
         hint: Some("free some space or mend the store, then go on with the session".to_owned()),
-        finish: FinishReason::Error,
-    }
-}
-
-fn not_summarized(why: &str) -> Event {
-    Event::Failed {
-        reason: FailureKind::Stopped,
-        message: format!("the conversation was not summarized: {why}"),
-        hint: None,
         finish: FinishReason::Error,
     }
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
-use windlass_api::{DeltaKind, EVENT_VERSION, Envelope, Event, SessionId};
+use windlass_api::{DeltaKind, EVENT_VERSION, Envelope, Event, SessionId, Wait};
 use windlass_core::clock::Clock;
 use windlass_core::event::{EventSink, SinkError};
 use windlass_core::log::{Batch, Booking, DraftChange, Durability, Lease, LogError, Store};
 use windlass_core::message::{Message, Part, Role};
 
 use crate::feed::Feed;
+use crate::why::Why;
 
 /// How old the stored part of a reply may be while it is received.
 const STALENESS: Duration = Duration::from_millis(250);
@@ -36,6 +37,8 @@ struct State {
     reply: Reply,
     /// Who writes the replies of this turn: provider and model.
     model: (String, String),
+    /// What the running turn waits for.
+    why: Why,
 }
 
 /// The reply that is being received.
@@ -66,6 +69,7 @@ impl Sink {
                 under_way: Vec::new(),
                 reply: Reply::default(),
                 model: Default::default(),
+                why: Why::default(),
             }),
         }
     }
@@ -116,7 +120,15 @@ impl Sink {
         first
     }
 
+    /// OBS-3: what the running turn waits for now.
+    pub(crate) fn why(&self) -> Vec<Wait> {
+        let now = self.clock.elapsed();
+        self.lock().why.chain(now)
+    }
+
     fn publish(&self, seq: u64, event: Event) {
+        let now = self.clock.elapsed();
+        self.lock().why.hear(now, &event);
         self.feed.publish(&Envelope {
             v: EVENT_VERSION,
             session: self.session().clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use windlass_api::{CommandSource, FailureKind, Message, MessageId, SessionId, SessionInfo};
+use windlass_api::{CommandSource, FailureKind, Message, MessageId, Offer, SessionId, SessionInfo};
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::Compactor;
 use windlass_core::dispatch::Execution;
@@ -97,6 +97,12 @@ pub trait Models: Send + Sync {
     /// What a model costs, if that is known.
     fn price(&self, model: &str) -> Option<Price>;
 
+    /// How many tokens a model reads at most; 0 when that is not known.
+    fn window(&self, model: &str) -> u64;
+
+    /// Every provider that can be set up, those that can be used first. Must not connect to anything.
+    fn offers(&self) -> Vec<Offer>;
+
     /// Has the next turns asked of another one; `None` leaves the provider, or takes the provider's own model. A model
     /// may be written `provider/model`. When it fails, everything stays as it was.
     ///
@@ -138,7 +144,8 @@ pub enum ChooseError {
     Failed(String),
 }
 
-/// What a session may do.
+/// What a session may do, and what it is about.
+#[async_trait]
 pub trait Access: Send + Sync {
     /// The tools a model can call next.
     fn tools(&mut self) -> Vec<ToolInfo>;
@@ -151,6 +158,28 @@ pub trait Access: Send + Sync {
 
     /// What the user has allowed for good, a line each.
     fn granted(&self) -> Vec<String>;
+
+    /// What a command that the user typed is run with. Must not connect to anything.
+    async fn own_command(&mut self, turn: &TurnStart, command: &str) -> OwnCommand;
+
+    /// What is being worked on, when that is known.
+    fn subgoal(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A command of the user's as a call.
+pub struct OwnCommand {
+    /// The tools, of which one runs it.
+    pub tools: ToolSet,
+    /// How it is run.
+    pub calls: CallSettings,
+    /// That tool.
+    pub tool: String,
+    /// Its arguments.
+    pub input: String,
+    /// What the user should know first.
+    pub notices: Vec<String>,
 }
 
 /// A tool, for people.

@@ -8,8 +8,10 @@ mod suite {
     mod feed;
     mod keys;
     mod kit;
+    mod looking;
     mod queue;
     mod sessions;
+    mod shell;
     mod titles;
     mod undo;
 }

@@ -1,4 +1,4 @@
-//! Where a key comes from: a named variable, a command, or the preset's usual variables. Never a file of ours.
+//! Where a key comes from: a named variable, a command, the preset's usual variables, or the user's file of keys.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::{Choice, Env};
 use crate::exit::{Exit, Problem};
 use crate::settings::KeyCommand;
 
-/// A key and the variable it came from.
+/// A key and the variable it came from, if it came from one.
 pub(super) struct Found {
     pub(super) secret: Secret,
     pub(super) variable: String,
@@ -18,49 +18,71 @@ pub(super) struct Found {
 
 const COMMAND_LIMIT: Duration = Duration::from_secs(20);
 
-/// The key for `choice`, or `None` when its server needs none.
-pub(super) async fn find_key(choice: &Choice<'_>, env: Env<'_>) -> Result<Option<Found>, Problem> {
+/// Where a key comes from.
+pub(super) enum Source {
+    /// A variable that is set.
+    Variable { name: String, key: String },
+    /// A command of the user's settings.
+    Command(KeyCommand),
+    /// The user's file of keys.
+    File(Secret),
+    /// Nowhere, and its server needs none.
+    NotNeeded,
+    /// Nowhere; this is what to do about it.
+    Missing(String),
+}
+
+/// Where the key for `choice` comes from: what was said for this run first, what was put down once last.
+///
+/// # Errors
+/// When the file of keys was needed and cannot be used.
+pub(super) fn key_source(choice: &Choice<'_>, env: Env<'_>) -> Result<Source, Problem> {
     let entry = choice.entry;
-    if let Some(variable) = entry.and_then(|entry| entry.key_env.as_ref()) {
-        return match env(variable) {
-            Some(key) => Ok(Some(Found {
-                secret: Secret::new(&key),
-                variable: variable.clone(),
-            })),
-            None => {
-                let text = format!(
-                    "`providers.{}.key_env` names {variable}, which is not set",
-                    choice.name
-                );
-                Err(Problem::new(Exit::Provider, text))
-            }
-        };
-    }
-    if let Some(command) = entry.and_then(|entry| entry.key_command.as_ref()) {
-        let secret = run_key_command(&choice.name, command).await?;
-        return Ok(Some(Found {
-            secret,
-            variable: String::new(),
-        }));
-    }
-    let variables = choice
+    let named = entry.and_then(|entry| entry.key_env.as_ref());
+    let command = entry.and_then(|entry| entry.key_command.as_ref());
+    let usual = choice
         .preset
         .map(|preset| preset.key_variables.as_slice())
         .unwrap_or_default();
-    let found = variables
-        .iter()
-        .find_map(|variable| env(variable).map(|key| (variable, key)));
-    match found {
-        Some((variable, key)) => Ok(Some(Found {
-            secret: Secret::new(&key),
-            variable: variable.clone(),
-        })),
-        None if variables.is_empty() || entry.is_some_and(|entry| entry.base_url.is_some()) => Ok(None),
-        None => {
-            let text = format!("no key for provider `{}`: {}", choice.name, choice.key_hint());
-            Err(Problem::new(Exit::Provider, text))
-        }
+    let variables = match (named, command) {
+        (Some(named), _) => std::slice::from_ref(named),
+        (None, Some(command)) => return Ok(Source::Command(command.clone())),
+        (None, None) => usual,
+    };
+    let found = variables.iter().find_map(|name| Some((name, env.var(name)?)));
+    if let Some((name, key)) = found {
+        return Ok(Source::Variable {
+            name: name.clone(),
+            key,
+        });
     }
+    if let Some(key) = env.keys()?.remove(&choice.name) {
+        return Ok(Source::File(key));
+    }
+    Ok(match named {
+        Some(variable) => Source::Missing(format!(
+            "`providers.{}.key_env` names {variable}, which is not set",
+            choice.name
+        )),
+        None if usual.is_empty() || entry.is_some_and(|entry| entry.base_url.is_some()) => Source::NotNeeded,
+        None => Source::Missing(format!(
+            "no key for provider `{}`: {}",
+            choice.name,
+            choice.key_hint()
+        )),
+    })
+}
+
+/// The key for `choice`, or `None` when its server needs none.
+pub(super) async fn find_key(choice: &Choice<'_>, env: Env<'_>) -> Result<Option<Found>, Problem> {
+    let (secret, variable) = match key_source(choice, env)? {
+        Source::Variable { name, key } => (Secret::new(&key), name),
+        Source::Command(command) => (run_key_command(&choice.name, &command).await?, String::new()),
+        Source::File(secret) => (secret, String::new()),
+        Source::NotNeeded => return Ok(None),
+        Source::Missing(text) => return Err(Problem::new(Exit::Provider, text)),
+    };
+    Ok(Some(Found { secret, variable }))
 }
 
 async fn run_key_command(name: &str, command: &KeyCommand) -> Result<Secret, Problem> {

@@ -2,9 +2,12 @@
 //! for one.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::StreamExt;
 use windlass_api::{
-    ClientError, Commands, EVENT_VERSION, Envelope, Event, FinishReason, Follow, SessionId, SessionInfo,
+    ClientError, Commands, EVENT_VERSION, Envelope, Event, EventStream, FinishReason, Follow, SessionId,
+    SessionInfo,
 };
 
 use super::{Ending, Job, Runner, connect, not_begun};
@@ -33,7 +36,7 @@ impl Runner<'_> {
             }
             Follow::Watch(events) => {
                 job.style.note(&reply.text);
-                return Ok(self.watch(events).await);
+                return Ok(self.outcome(events).await);
             }
         }
         let last = past.map_or(0, |past| past.last_seq);
@@ -46,6 +49,30 @@ impl Runner<'_> {
             problem: None,
             done: false,
         })
+    }
+
+    /// Shows what runs to its end. What has no answer of its own has the output of what was called.
+    async fn outcome(&mut self, events: EventStream) -> Ending {
+        let called = Arc::new(Mutex::new(None));
+        let seen = Arc::clone(&called);
+        let events = events.inspect(move |envelope| {
+            if let Event::ToolResult {
+                content, is_error, ..
+            } = &envelope.event
+            {
+                *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some((content.clone(), *is_error));
+            }
+        });
+        let ending = self.watch(EventStream::new(events)).await;
+        let called = called.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match (called, ending.answer.as_deref()) {
+            (Some((content, has_failed)), Some("")) => Ending {
+                exit: if has_failed { Exit::Failed } else { ending.exit },
+                answer: Some(crate::terminal::plain(&content)),
+                ..ending
+            },
+            _ => ending,
+        }
     }
 }
 

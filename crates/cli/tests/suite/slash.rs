@@ -224,3 +224,59 @@ fn undo_is_a_command() {
     run(&workspace, &["undo", "--session", "nothing"]).assert_code(2);
     assert_eq!(sim.count(), 1);
 }
+
+/// UI-2, CMD-1: a command of the user's runs in the session's folder without a model and without anybody asked; what it
+/// printed is printed, and the model reads it with the next prompt.
+#[test]
+fn own_commands_run_without_a_model() {
+    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("I see it").forever()]);
+    workspace.write("a.txt", "one");
+    let output = run(
+        &workspace,
+        &[
+            "exec",
+            "--mode",
+            "plan",
+            "/shell echo hi > b.txt && cat a.txt b.txt",
+        ],
+    );
+    assert_eq!(output.assert_code(0).stdout, "onehi\n");
+    let failed = run(&workspace, &["exec", "--continue", "/shell ls nowhere-at-all"]);
+    assert!(
+        failed.assert_code(1).stdout.contains("nowhere-at-all"),
+        "{failed}"
+    );
+    assert_eq!(sim.count(), 0);
+    let answered = run(&workspace, &["exec", "--continue", "what was that?"]);
+    assert_eq!(answered.assert_code(0).stdout, "I see it\n");
+    let outline = sim.outlines().concat();
+    for text in ["I ran this command myself", "echo hi > b.txt", "onehi"] {
+        assert!(outline.contains(text), "{text}: {outline}");
+    }
+    sim.assert_valid();
+    let undone = run(&workspace, &["exec", "--continue", "/undo"]);
+    assert!(undone.assert_code(0).stdout.contains("b.txt"), "{undone}");
+    assert!(!workspace.path().join("b.txt").exists());
+}
+
+/// UI-2, SAFE-1: what is denied is denied to commands of the user's, too; the events are those of any call.
+#[test]
+fn own_commands_keep_to_denials() {
+    let workspace = workspace();
+    let denied = run(
+        &workspace,
+        &[
+            "exec",
+            "-c",
+            "security.deny=[\"bash(touch *)\"]",
+            "/shell touch x",
+        ],
+    );
+    assert!(denied.assert_code(1).stdout.contains("forbids this"), "{denied}");
+    assert!(!workspace.path().join("x").exists());
+    let events = run(
+        &workspace,
+        &["exec", "-o", "stream-json", "/shell echo one; echo two"],
+    );
+    check_events(events.assert_code(0));
+}

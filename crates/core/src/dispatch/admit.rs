@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use super::attempt::Attempt;
-use super::record;
+use super::{Calling, record};
 use crate::event::{Event, Waiting};
 use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Decision, Denial, Proposal};
-use crate::run::Deps;
 use crate::tool::ToolTraits;
 use crate::turn::{CANCELED_TEXT, Planned, refused};
 
@@ -26,7 +25,7 @@ pub(super) enum Fate {
 }
 
 /// Admits or refuses every call. The second value says why the turn must end after these calls.
-pub(super) async fn admit(deps: &Deps<'_>, calls: Vec<Planned>) -> (Vec<Admitted>, Option<String>) {
+pub(super) async fn admit(deps: &Calling<'_>, calls: Vec<Planned>) -> (Vec<Admitted>, Option<String>) {
     let mut admitted = Vec::with_capacity(calls.len());
     let mut denied = None;
     for Planned { call, refusal } in calls {
@@ -49,7 +48,7 @@ pub(super) async fn admit(deps: &Deps<'_>, calls: Vec<Planned>) -> (Vec<Admitted
 }
 
 /// Validates one call and asks for permission. `Err` ends the turn and says why.
-async fn propose(deps: &Deps<'_>, call: &ToolCall) -> Result<Fate, String> {
+async fn propose(deps: &Calling<'_>, call: &ToolCall) -> Result<Fate, String> {
     let Some(tool) = deps.dispatch.tools.get(&call.name) else {
         return Ok(Fate::Settled(refused(
             call,
@@ -91,7 +90,7 @@ async fn propose(deps: &Deps<'_>, call: &ToolCall) -> Result<Fate, String> {
 }
 
 /// What is decided without a person; `None` when one must be asked.
-fn decided(deps: &Deps<'_>, proposal: &Proposal) -> Option<Result<(), Denial>> {
+fn decided(deps: &Calling<'_>, proposal: &Proposal) -> Option<Result<(), Denial>> {
     match deps.dispatch.policy.decide(proposal, deps.dispatch.hook) {
         Decision::Allow => Some(Ok(())),
         Decision::Deny(denial) => Some(Err(denial)),
@@ -99,7 +98,7 @@ fn decided(deps: &Deps<'_>, proposal: &Proposal) -> Option<Result<(), Denial>> {
     }
 }
 
-async fn ask(deps: &Deps<'_>, proposal: Proposal) -> Result<(), Denial> {
+async fn ask(deps: &Calling<'_>, proposal: Proposal) -> Result<(), Denial> {
     record(deps, Event::permission_request(&proposal)).await;
     let answer = tokio::select! {
         biased;

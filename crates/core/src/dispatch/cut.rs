@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Calling;
 use super::settle::Settlement;
 use crate::message::ToolCall;
-use crate::run::Deps;
 use crate::tool::{Kept, TOOL_OUTPUT};
 
 /// How long a store may take. The disk of a user who waits for the next step is worth no more.
@@ -14,7 +14,7 @@ const KEEP_TIME: Duration = Duration::from_secs(5);
 const KEEP_TIME_CANCELED: Duration = Duration::from_millis(50);
 
 /// TOOL-3: cuts the text for the model, and notes what the user should know about it.
-pub(super) async fn cut(deps: &Deps<'_>, call: &ToolCall, mut settlement: Settlement) -> Settlement {
+pub(super) async fn cut(deps: &Calling<'_>, call: &ToolCall, mut settlement: Settlement) -> Settlement {
     let Some(most) = deps.dispatch.max_result_chars else {
         return settlement;
     };
@@ -49,7 +49,7 @@ fn excess(content: &str, most: usize) -> Option<usize> {
     Some(content.chars().count()).filter(|total| *total > most)
 }
 
-async fn keep(deps: &Deps<'_>, call: &ToolCall, content: String, characters: usize) -> Option<Kept> {
+async fn keep(deps: &Calling<'_>, call: &ToolCall, content: String, characters: usize) -> Option<Kept> {
     let outputs = Arc::clone(deps.dispatch.outputs.as_ref()?);
     if call.name == TOOL_OUTPUT {
         return None;

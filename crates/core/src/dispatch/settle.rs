@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+use super::Calling;
 use super::attempt::{Attempt, Finished};
 use super::cut::cut;
 use crate::event::Event;
 use crate::message::{ToolCall, ToolResult};
-use crate::run::Deps;
 use crate::tool::{Kept, Person, Progress, ToolContext, ToolError, ToolOutput, ToolTraits};
 use crate::turn::CANCELED_TEXT;
 
@@ -66,7 +66,7 @@ impl Running {
         Self::Settled(result)
     }
 
-    pub(super) fn spawn(deps: &Deps<'_>, call: &ToolCall, attempt: Attempt, traits: ToolTraits) -> Self {
+    pub(super) fn spawn(deps: &Calling<'_>, call: &ToolCall, attempt: Attempt, traits: ToolTraits) -> Self {
         let cancel = deps.cancel.child_token();
         let (events, call_id) = (Arc::clone(&deps.events), call.id.clone());
         let progress = Progress::new(move |piece| {
@@ -99,7 +99,7 @@ impl Running {
 
     /// Waits for the result; a canceled or timed-out call is stopped and given a moment to hand over
     /// what it has. After that it is left behind to die.
-    pub(super) async fn wait(self, deps: &Deps<'_>, call: &ToolCall) -> Settlement {
+    pub(super) async fn wait(self, deps: &Calling<'_>, call: &ToolCall) -> Settlement {
         let settlement = match self {
             Self::Settled(result) => return Settlement::new(result, Duration::ZERO),
             Self::Task {
@@ -114,7 +114,7 @@ impl Running {
 }
 
 async fn outcome(
-    deps: &Deps<'_>,
+    deps: &Calling<'_>,
     call: &ToolCall,
     mut handle: JoinHandle<Finished>,
     (cancel, timeout, started): (CancellationToken, Duration, Duration),

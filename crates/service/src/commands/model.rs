@@ -1,6 +1,8 @@
-//! `/provider` and `/model`: who is asked from the next turn on.
+//! `/provider`, `/model` and `/connect`: who is asked from the next turn on, and who could be.
 
 use std::fmt::Write;
+
+use windlass_api::Offer;
 
 use super::{Desk, Outcome, Said, Stop, Words};
 use crate::workshop::{ChooseError, Chosen, ModelChoice};
@@ -113,5 +115,45 @@ pub(super) async fn model(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
             &chosen,
         )),
         Err(error) => Err(refused(error, name, &all)),
+    }
+}
+
+/// A front end that can ask for a secret sets a provider up itself; this is for the others.
+pub(super) async fn connect(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+    words.check(1, &[])?;
+    let offers = desk.live.bench.models().offers();
+    let Some(name) = words.get(0) else {
+        let width = offers.iter().map(|offer| offer.name.chars().count()).max();
+        let width = width.unwrap_or_default();
+        let mut text = "Providers:".to_owned();
+        for offer in &offers {
+            let state = if offer.is_ready { "ready" } else { "not set up" };
+            let _ = write!(text, "\n  {:<width$}  {state:<10}  {}", offer.name, offer.hint);
+        }
+        text.push_str("\n/connect PROVIDER says how to set one up.");
+        return Ok(Said::text(text));
+    };
+    let found = offers.iter().find(|offer| offer.name.eq_ignore_ascii_case(name));
+    match found {
+        Some(offer) => Ok(Said::text(how_to(offer))),
+        None => {
+            let names: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();
+            Err(Stop::Failed(format!(
+                "Unknown provider '{name}'. Known: {}",
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+fn how_to(offer: &Offer) -> String {
+    let Offer { name, hint, .. } = offer;
+    match (offer.is_ready, offer.needs_key) {
+        (true, _) => format!("{name} is ready: {hint}. /provider {name} has it asked from the next turn on."),
+        (false, true) => format!(
+            "{name} is not set up: {hint}.\nTo enter its key, type /connect in the terminal UI, pipe it into \
+             `windlass connect {name}`, or export the variable before you start."
+        ),
+        (false, false) => format!("{name} is not set up: {hint}."),
     }
 }

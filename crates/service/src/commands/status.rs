@@ -34,7 +34,7 @@ pub(super) async fn status(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
         }
         Err(why) => rows.push(("model", why.lines().next().unwrap_or_default().to_owned())),
     }
-    rows.push(("mode", name(bench.access().policy().mode).to_owned()));
+    rows.push(("mode", mode_word(bench.access().policy().mode).to_owned()));
     let totals = &info.totals;
     rows.push(("messages", totals.messages.to_string()));
     rows.push(("context", format!("{} tokens", totals.context_tokens)));
@@ -74,7 +74,7 @@ pub(super) async fn permissions(desk: &mut Desk<'_>, words: &Words<'_>) -> Outco
         mode,
         ask_for_writes,
     } = access.policy();
-    let mut text = format!("mode   {}: {}", name(mode), meaning(mode));
+    let mut text = format!("mode   {}: {}", mode_word(mode), meaning(mode));
     if ask_for_writes {
         text.push_str("\nwrites ask first, whatever the mode says");
     }
@@ -98,7 +98,7 @@ pub(super) async fn mode(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
     let Some(word) = words.get(0) else {
         let mode = desk.live.bench.access().policy().mode;
-        return Ok(Said::text(format!("{}: {}", name(mode), meaning(mode))));
+        return Ok(Said::text(format!("{}: {}", mode_word(mode), meaning(mode))));
     };
     let found = MODES.iter().find(|(name, _)| *name == word);
     let (_, mode) = found.ok_or(Stop::Usage)?;
@@ -115,12 +115,13 @@ fn set(desk: &mut Desk<'_>, mode: Mode) -> Outcome {
     desk.live.bench.access().set_mode(mode);
     Ok(Said::text(format!(
         "Mode: {}, from the next turn on and until the session is left: {}",
-        name(mode),
+        mode_word(mode),
         meaning(mode)
     )))
 }
 
-fn name(mode: Mode) -> &'static str {
+/// The mode as it is written.
+pub(super) fn mode_word(mode: Mode) -> &'static str {
     let found = MODES.iter().find(|(_, known)| *known == mode);
     found.map_or("", |(name, _)| name)
 }

@@ -1,7 +1,7 @@
 //! The built-in commands, in the order of the help.
 
 use super::complete::Complete;
-use super::{Command, Said, Then, checkpoint, context, cost, help, model, session, status};
+use super::{Command, Said, Stop, Then, checkpoint, context, cost, help, model, session, status, why};
 
 /// The modes as they are typed.
 const MODES: Complete = Complete::Words(&["plan", "default", "accept-edits", "unattended", "full"]);
@@ -23,6 +23,14 @@ pub(super) static COMMANDS: &[Command] = &[
         help: "Say how this session stands: model, mode, folder, context, cost, queue, checkpoints",
         complete: Complete::Nothing,
         run: |desk, words| Box::pin(status::status(desk, words)),
+    },
+    Command {
+        name: "why",
+        aliases: &[],
+        arguments: "",
+        help: "Say what the running turn waits for, since when, and what would end that",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(why::why(desk, words)),
     },
     Command {
         name: "session",
@@ -61,6 +69,20 @@ pub(super) static COMMANDS: &[Command] = &[
         }),
     },
     Command {
+        name: "shell",
+        aliases: &[],
+        arguments: "COMMAND",
+        help: "Run a command of yours here, and show its output to the model with your next message",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(async move {
+            if words.raw.is_empty() {
+                return Err(Stop::Usage);
+            }
+            desk.wait_for_turn()?;
+            Ok(Said { text: format!("$ {}", words.raw), then: Then::Shell(words.raw.to_owned()) })
+        }),
+    },
+    Command {
         name: "provider",
         aliases: &["providers"],
         arguments: "[NAME|status]",
@@ -75,6 +97,14 @@ pub(super) static COMMANDS: &[Command] = &[
         help: "Say which model is asked, or have another one asked from the next turn on",
         complete: Complete::Nothing,
         run: |desk, words| Box::pin(model::model(desk, words)),
+    },
+    Command {
+        name: "connect",
+        aliases: &[],
+        arguments: "[PROVIDER]",
+        help: "List every provider there is, and how to set one up",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(model::connect(desk, words)),
     },
     Command {
         name: "cost",

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use tempfile::TempDir;
 use tokio::sync::Notify;
 use windlass_api::{
-    Begin, Client, Envelope, Event, EventStream, Label, Part, SessionId, SessionInfo, Submission,
+    Begin, Client, Envelope, Event, EventStream, Label, Offer, Part, SessionId, SessionInfo, Submission,
 };
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::{Clock, SystemClock};
@@ -22,7 +22,7 @@ use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, To
 use windlass_core::turn::Limits;
 use windlass_service::{
     Access, Bench, CallSettings, ChooseError, Chosen, Defined, ModelChoice, Models, NotReady, Options,
-    Service, Setup, ToolInfo, TurnStart, Workshop,
+    OwnCommand, Service, Setup, ToolInfo, TurnStart, Workshop,
 };
 use windlass_store::SqliteStore;
 
@@ -154,16 +154,7 @@ impl Bench for TestBench {
             prefix: Arc::clone(&self.prefix),
             limits: Limits::default(),
             max_output: None,
-            calls: CallSettings {
-                execution: Arc::default(),
-                policy: Policy::default(),
-                approver: Arc::new(NobodyToAsk),
-                mode: Execution::Auto,
-                timeout: Duration::from_secs(20),
-                max_result_chars: 10_000,
-                outputs: None,
-                retry_transient: false,
-            },
+            calls: calls(),
             middleware: Vec::new(),
             compactor: Some(Arc::new(Summarize {
                 keep_recent: 2,
@@ -194,6 +185,19 @@ impl Bench for TestBench {
     }
 }
 
+fn calls() -> CallSettings {
+    CallSettings {
+        execution: Arc::default(),
+        policy: Policy::default(),
+        approver: Arc::new(NobodyToAsk),
+        mode: Execution::Auto,
+        timeout: Duration::from_secs(20),
+        max_result_chars: 10_000,
+        outputs: None,
+        retry_transient: false,
+    }
+}
+
 #[async_trait]
 impl Models for TestBench {
     fn list(&self) -> Vec<ModelChoice> {
@@ -211,6 +215,21 @@ impl Models for TestBench {
 
     fn price(&self, _: &str) -> Option<windlass_core::model::Price> {
         None
+    }
+
+    fn window(&self, _: &str) -> u64 {
+        100_000
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        let offer = |name: &str, is_ready: bool| Offer {
+            name: name.to_owned(),
+            model: format!("{name}-1"),
+            needs_key: true,
+            is_ready,
+            hint: format!("set {}_KEY", name.to_uppercase()),
+        };
+        vec![offer("first", true), offer("Second", false)]
     }
 
     async fn choose(&mut self, provider: Option<&str>, model: Option<&str>) -> Result<Chosen, ChooseError> {
@@ -231,6 +250,7 @@ impl Models for TestBench {
     }
 }
 
+#[async_trait]
 impl Access for TestBench {
     fn tools(&mut self) -> Vec<ToolInfo> {
         let tool = |spec: windlass_core::tool::ToolSpec| ToolInfo {
@@ -254,6 +274,22 @@ impl Access for TestBench {
 
     fn granted(&self) -> Vec<String> {
         vec!["bash in /project: ls".to_owned()]
+    }
+
+    /// The command is the tool's name and its text.
+    async fn own_command(&mut self, _: &TurnStart, command: &str) -> OwnCommand {
+        let (tool, text) = command.split_once(' ').unwrap_or((command, ""));
+        let input = match tool {
+            "note" => serde_json::json!({ "text": text }),
+            _ => serde_json::json!({}),
+        };
+        OwnCommand {
+            tools: self.tools.clone(),
+            calls: calls(),
+            tool: tool.to_owned(),
+            input: input.to_string(),
+            notices: Vec::new(),
+        }
     }
 }
 

@@ -1,0 +1,70 @@
+//! `windlass connect`: a provider set up without a screen.
+
+use std::io::{IsTerminal, Read};
+use std::sync::Arc;
+
+use windlass_api::{Connections, Offer};
+
+use super::ProviderSetup;
+use crate::args::ConnectOptions;
+use crate::environment;
+use crate::exec::{not_begun, working_directory};
+use crate::exit::{Exit, Problem};
+use crate::keeping::{Keeper, Which};
+use crate::remembered::Remembered;
+use crate::roster::Roster;
+use crate::terminal::{plain, say, tell_warnings};
+
+/// No key is longer.
+const LONGEST_KEY: u64 = 64 * 1024;
+
+/// Sets up the provider that was named, or lists all.
+pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
+    let cwd = working_directory(None)?;
+    let settings = Arc::new(environment::settings(&options.settings, &cwd, Vec::new())?);
+    tell_warnings(&settings.warnings);
+    let Some(name) = &options.name else {
+        let setup = ProviderSetup::new(Roster::new(&settings, None));
+        list(&setup.offers());
+        return Ok(Exit::Ok);
+    };
+    let keeper = Keeper::open(&Which::Latest)?;
+    let remembered = Remembered::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
+    let setup = ProviderSetup::new(Roster::new(&settings, remembered));
+    let offers = setup.offers();
+    let offer = offers.iter().find(|offer| offer.name.eq_ignore_ascii_case(name));
+    let wants_key = offer.is_some_and(|offer| offer.needs_key && !offer.is_ready);
+    let key = if options.key || wants_key {
+        read_key()?
+    } else {
+        String::new()
+    };
+    let told = setup.connect(name, &key).await.map_err(not_begun)?;
+    say!("{}", plain(&told));
+    Ok(Exit::Ok)
+}
+
+fn list(offers: &[Offer]) {
+    let widths = offers.iter().map(|offer| offer.name.chars().count());
+    let width = widths.max().unwrap_or_default();
+    for offer in offers {
+        let state = if offer.is_ready { "ready" } else { "not set up" };
+        say!("{:<width$}  {state:<10}  {}", offer.name, plain(&offer.hint));
+    }
+}
+
+/// The key that is piped in. On a terminal everybody around could read it.
+fn read_key() -> Result<String, Problem> {
+    let input = std::io::stdin();
+    if input.is_terminal() {
+        let text = "pipe the key in, as in `pass show anthropic | windlass connect anthropic`";
+        return Err(Problem::usage(text.to_owned()));
+    }
+    let mut key = String::new();
+    let read = input.lock().take(LONGEST_KEY).read_to_string(&mut key);
+    read.map_err(|error| Problem::usage(format!("the key could not be read: {error}")))?;
+    match key.trim() {
+        "" => Err(Problem::usage("no key was piped in".to_owned())),
+        key => Ok(key.to_owned()),
+    }
+}

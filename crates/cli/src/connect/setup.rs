@@ -1,0 +1,277 @@
+//! Setting up a provider: what there is to set up, and a key that is tested before it is kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+use windlass_api::{ClientError, Connections, Message, Offer, ProviderErrorKind, SessionId};
+use windlass_core::clock::{Clock, SystemClock};
+use windlass_core::provider::{Prefix, ProviderError, Request, ToolChoice};
+use windlass_providers::key::Secret;
+use windlass_providers::preset::presets;
+use windlass_service::Models;
+
+use super::key::{Source, key_source};
+use super::{Choice, Keys, KeysFile, SIM, Surroundings, connect};
+use crate::doctor::reach;
+use crate::environment::{self, Process};
+use crate::exit::Problem;
+use crate::remembered::Named;
+use crate::roster::Roster;
+use crate::settings::{Reasoning, Settings};
+
+/// How long a provider may take to answer one word.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How much it may say. No wire takes less.
+const FEW_TOKENS: u64 = 16;
+/// Stands for a model where none is needed.
+const SOME_MODEL: &str = "-";
+
+/// Sets up the providers of a roster.
+pub(crate) struct ProviderSetup {
+    roster: Roster,
+}
+
+impl ProviderSetup {
+    pub(crate) fn new(roster: Roster) -> Self {
+        Self { roster }
+    }
+}
+
+#[async_trait]
+impl Connections for ProviderSetup {
+    fn offers(&self) -> Vec<Offer> {
+        offers(&self.roster)
+    }
+
+    async fn connect(&self, provider: &str, key: &str) -> Result<String, ClientError> {
+        let Some(name) = self.roster.known(provider) else {
+            let names: Vec<String> = self.offers().into_iter().map(|offer| offer.name).collect();
+            return Err(refused(&format!(
+                "there is no provider `{provider}`; known are {}",
+                names.join(", ")
+            )));
+        };
+        let key = key.trim();
+        if key.contains(|sign: char| sign.is_whitespace() || sign.is_control()) {
+            return Err(refused(
+                "a key has no white space and no control characters in it",
+            ));
+        }
+        self.test(&name, key).await?;
+        let told = self.keep(&name, key).await?;
+        Ok(told)
+    }
+}
+
+impl ProviderSetup {
+    /// Asks the provider one word with this key, or with the one it has when this is empty.
+    async fn test(&self, name: &str, key: &str) -> Result<(), ClientError> {
+        let mut settings = test_settings(&self.roster, name);
+        let typed = Typed { name, key };
+        let env: &dyn Surroundings = if key.is_empty() {
+            &Process
+        } else {
+            if let Some(entry) = settings.providers.get_mut(name) {
+                (entry.key_env, entry.key_command) = (None, None);
+            }
+            &typed
+        };
+        let choice = Choice::of(name, &settings, env).map_err(told)?;
+        match key_source(&choice, env).map_err(told)? {
+            Source::Missing(why) => return Err(refused(&why)),
+            Source::NotNeeded if choice.base_url.is_empty() => return Ok(()),
+            // A local server may have to load its model first, which says nothing about whether it is there.
+            Source::NotNeeded if is_local(&choice.base_url) => {
+                let reached = reach(&choice.base_url).await;
+                return reached.map_err(|why| not_reached(name, &choice.base_url, &why));
+            }
+            _ => {}
+        }
+        let base_url = choice.base_url.clone();
+        let connection = connect(&settings, env, None).await.map_err(told)?;
+        let asked = tokio::time::timeout(PATIENCE, connection.provider.send(one_word())).await;
+        match asked {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(failed(name, &base_url, &error)),
+            Err(_) => {
+                let why = format!("no answer within {} s", PATIENCE.as_secs());
+                Err(not_reached(name, &base_url, &why))
+            }
+        }
+    }
+
+    /// Puts the key down and has the provider asked from the next turn on; when that cannot be, the key is taken back.
+    async fn keep(&self, name: &str, key: &str) -> Result<String, ClientError> {
+        let file = KeysFile::new(&environment::folders().map_err(told)?);
+        let before = match key {
+            "" => None,
+            key => Some(file.keep(name, key).map_err(told)?),
+        };
+        let chosen = match self.roster.clone().choose(Some(name), None).await {
+            Ok(chosen) => chosen,
+            Err(error) => {
+                if let Some(before) = &before {
+                    file.put_back(before).map_err(told)?;
+                }
+                return Err(refused(&error.to_string()));
+            }
+        };
+        let mut text = format!(
+            "Connected to {}: {} is asked from the next turn on.",
+            chosen.provider, chosen.model
+        );
+        if before.is_some() {
+            text.push_str(&format!("\nThe key is kept in {}.", file.path().display()));
+            let settings = self.roster.settings_with(&named(name));
+            let choice = Choice::of(name, &settings, &Process).map_err(told)?;
+            if let Some(first) = goes_first(&choice) {
+                text.push_str(&format!("\nBut the key of {first} goes first."));
+            }
+        }
+        for notice in &chosen.notices {
+            text.push_str(&format!("\n{notice}"));
+        }
+        Ok(text)
+    }
+}
+
+/// Every provider that is known, those that can be used first.
+pub(crate) fn offers(roster: &Roster) -> Vec<Offer> {
+    let own = roster.settings().providers.keys();
+    let known = presets().iter().map(|preset| &preset.name);
+    let mut names: Vec<&String> = own.collect();
+    for name in known {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let mut offers: Vec<Offer> = names.into_iter().map(|name| offer(roster, name)).collect();
+    offers.sort_by_key(|offer| !offer.is_ready);
+    offers
+}
+
+fn offer(roster: &Roster, name: &str) -> Offer {
+    let mut settings = roster.settings_with(&named(name));
+    let model = Choice::of(name, &settings, &Process).map(|choice| choice.model);
+    if model.is_err() {
+        settings.model = Some(SOME_MODEL.to_owned());
+    }
+    let source = Choice::of(name, &settings, &Process).and_then(|choice| key_source(&choice, &Process));
+    let (needs_key, is_ready, hint) = match source {
+        Err(problem) => (false, false, first_line(&problem)),
+        Ok(Source::Variable { name, .. }) => (true, true, format!("key from {name}")),
+        Ok(Source::Command(_)) => (true, true, format!("key from `providers.{name}.key_command`")),
+        Ok(Source::File(_)) => (true, true, "key from keys.toml".to_owned()),
+        Ok(Source::NotNeeded) => (false, true, "needs no key".to_owned()),
+        Ok(Source::Missing(why)) => {
+            let hint = why.split_once(": ").map_or(why.as_str(), |(_, hint)| hint);
+            (true, false, hint.to_owned())
+        }
+    };
+    match model {
+        Ok(model) => Offer {
+            name: name.to_owned(),
+            model,
+            needs_key,
+            is_ready,
+            hint,
+        },
+        Err(problem) => Offer {
+            name: name.to_owned(),
+            model: String::new(),
+            needs_key,
+            is_ready: false,
+            hint: first_line(&problem),
+        },
+    }
+}
+
+/// What a typed key is tested in: the process as it is, but for where keys come from.
+struct Typed<'a> {
+    name: &'a str,
+    key: &'a str,
+}
+
+impl Surroundings for Typed<'_> {
+    fn var(&self, name: &str) -> Option<String> {
+        let is_key = |variables: &[String]| variables.iter().any(|variable| variable == name);
+        let holds_keys = presets().iter().any(|preset| is_key(&preset.key_variables));
+        environment::var(name).filter(|_| !holds_keys)
+    }
+
+    fn keys(&self) -> Result<Keys, Problem> {
+        Ok(Keys::from([(self.name.to_owned(), Secret::new(self.key))]))
+    }
+}
+
+/// The settings of a test: one request, sent once.
+fn test_settings(roster: &Roster, name: &str) -> Settings {
+    let mut settings = roster.settings_with(&named(name));
+    settings.retry.max_retries = 0;
+    settings.agent.reasoning = Reasoning::Off;
+    settings
+}
+
+fn named(provider: &str) -> Named {
+    Named {
+        provider: Some(provider.to_owned()),
+        model: None,
+    }
+}
+
+/// A request that costs next to nothing.
+fn one_word() -> Request {
+    let session = SessionId::from("connect");
+    let now = SystemClock::default().now();
+    Request {
+        prefix: Arc::new(Prefix::default()),
+        messages: vec![Arc::new(Message::user(&session, "Say ok.", now))],
+        tool_choice: ToolChoice::None,
+        max_output: Some(FEW_TOKENS),
+        session,
+        cancel: CancellationToken::new(),
+    }
+}
+
+/// What has a key for it that counts more than the file's.
+fn goes_first(choice: &Choice<'_>) -> Option<String> {
+    match key_source(choice, &Process) {
+        Ok(Source::Variable { name, .. }) => Some(name),
+        Ok(Source::Command(_)) => Some(format!("`providers.{}.key_command`", choice.name)),
+        _ => None,
+    }
+}
+
+fn is_local(base_url: &str) -> bool {
+    let host = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
+    ["localhost", "127.", "[::1]"]
+        .iter()
+        .any(|local| host.starts_with(local))
+}
+
+fn failed(name: &str, base_url: &str, error: &ProviderError) -> ClientError {
+    match error.kind {
+        ProviderErrorKind::Auth => refused(&format!("{name} does not take the key: {}", error.message)),
+        ProviderErrorKind::Network => not_reached(name, base_url, &error.message),
+        _ => refused(&format!("{name} answered with an error: {}", error.message)),
+    }
+}
+
+fn not_reached(name: &str, base_url: &str, why: &str) -> ClientError {
+    let place = if base_url.is_empty() { SIM } else { base_url };
+    refused(&format!("{name} was not reached at {place}: {why}"))
+}
+
+fn told(problem: Problem) -> ClientError {
+    refused(&problem.to_string())
+}
+
+fn refused(why: &str) -> ClientError {
+    ClientError::Command(format!("{}. Nothing was kept.", why.trim_end_matches('.')))
+}
+
+fn first_line(problem: &Problem) -> String {
+    problem.message.lines().next().unwrap_or_default().to_owned()
+}

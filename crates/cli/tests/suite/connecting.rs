@@ -1,0 +1,150 @@
+//! Keys that are typed once: tested, kept for one user, used from then on; through the binary.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use windlass_sim::{Reply, Wire};
+use windlass_testkit::{Output, SimServer, Workspace};
+
+use super::support::{script, with_replies, workspace};
+
+const KEY: &str = "sk-ant-0123456789";
+const ADDRESS: &str = "ANTHROPIC_BASE_URL";
+
+/// A provider of Anthropic's kind that only takes [`KEY`], and a workspace that knows nothing of it.
+fn locked() -> (SimServer, Workspace) {
+    let sim = SimServer::script_with_key(script([Reply::text("fine").forever()]), KEY);
+    let workspace = workspace();
+    workspace.config("[retry]\nmax_delay_secs = 0\n");
+    (sim, workspace)
+}
+
+fn keys_file(workspace: &Workspace) -> PathBuf {
+    workspace.home().join("config/keys.toml")
+}
+
+fn run(workspace: &Workspace, address: &str, args: &[&str]) -> Output {
+    workspace.run(args).env(ADDRESS, address).output()
+}
+
+fn connect(workspace: &Workspace, address: &str, key: &str) -> Output {
+    let run = workspace.run(&["connect", "anthropic"]).env(ADDRESS, address);
+    run.stdin(key).output()
+}
+
+/// PROV-11: a key that works is kept where only this user can read it and used by later runs; it is never shown.
+#[test]
+fn a_key_that_works_is_kept() {
+    let (sim, workspace) = locked();
+    let address = sim.url();
+    let connected = connect(&workspace, &address, &format!("  {KEY}\n"));
+    let told = &connected.assert_code(0).stdout;
+    assert!(
+        told.contains("Connected to anthropic") && told.contains("keys.toml"),
+        "{connected}"
+    );
+    let file = keys_file(&workspace);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(fs::read_to_string(&file).unwrap().contains(KEY));
+    let answered = run(&workspace, &address, &["exec", "hello"]);
+    assert_eq!(answered.assert_code(0).stdout, "fine\n");
+    // Also in a folder where nothing was chosen.
+    let elsewhere = workspace.run(&["exec", "hello"]).env(ADDRESS, &address);
+    let elsewhere = elsewhere.cwd(workspace.user_home()).output();
+    assert_eq!(elsewhere.assert_code(0).stdout, "fine\n");
+    let doctor = run(&workspace, &address, &["doctor", "--offline"]);
+    assert!(
+        doctor.assert_code(0).stdout.contains("keys.toml: anthropic"),
+        "{doctor}"
+    );
+    let listed = run(&workspace, &address, &["exec", "/connect"]);
+    assert!(
+        listed.assert_code(0).stdout.contains("key from keys.toml"),
+        "{listed}"
+    );
+    for output in [&connected, &answered, &doctor, &listed] {
+        assert!(!output.to_string().contains(KEY), "{output}");
+    }
+    // What the environment says goes first.
+    let other = workspace.run(&["exec", "hello"]).env(ADDRESS, &address);
+    other.env("ANTHROPIC_API_KEY", "another").output().assert_code(8);
+}
+
+/// PROV-11: a key that is refused or cannot be tested is not kept, and which of both it was is told.
+#[test]
+fn a_key_that_does_not_work_is_not_kept() {
+    let (sim, workspace) = locked();
+    let cases = [
+        (sim.url(), "sk-ant-wrong", 1, "anthropic does not take the key"),
+        (
+            "http://127.0.0.1:1".to_owned(),
+            KEY,
+            1,
+            "anthropic was not reached at http://127.0.0.1:1",
+        ),
+        (sim.url(), "two words", 1, "no white space"),
+        (sim.url(), "contr\u{1}ol", 1, "no control characters"),
+        (sim.url(), "  \n", 2, "no key was piped in"),
+    ];
+    for (address, key, code, text) in cases {
+        let refused = connect(&workspace, &address, key);
+        refused.assert_code(code).assert_says(text);
+        assert!(!keys_file(&workspace).exists(), "{refused}");
+    }
+    let unknown = workspace.run(&["connect", "nobody"]).stdin(KEY).output();
+    unknown
+        .assert_code(1)
+        .assert_says("there is no provider `nobody`");
+    run(&workspace, &sim.url(), &["exec", "hello"]).assert_code(8);
+}
+
+/// PROV-11: a file of keys that others can read, or that is broken, is told of and not used.
+#[test]
+fn a_wrong_file_of_keys_is_told() {
+    let (sim, workspace) = locked();
+    let address = sim.url();
+    connect(&workspace, &address, KEY).assert_code(0);
+    let file = keys_file(&workspace);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let wide = run(&workspace, &address, &["exec", "hello"]);
+    wide.assert_code(3).assert_says("chmod 600");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&file, format!("[keys]\nanthropic = {KEY}\n")).unwrap();
+    let broken = run(&workspace, &address, &["exec", "hello"]);
+    broken.assert_code(3).assert_says("keys.toml: line 2");
+    assert!(!broken.to_string().contains(KEY), "{broken}");
+}
+
+/// PROV-7, PROV-11: a server that needs no key is only looked for; the simulated model is always there; commands tell how each
+/// is set up.
+#[test]
+fn what_needs_no_key_is_connected_without() {
+    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine").forever()]);
+    let connected = workspace.run(&["connect", "test"]).output();
+    assert!(
+        connected
+            .assert_code(0)
+            .stdout
+            .contains("sim-1 is asked from the next turn on"),
+        "{connected}"
+    );
+    assert_eq!(sim.count(), 0);
+    let simulated = workspace.run(&["connect", "sim"]).output();
+    assert!(
+        simulated.assert_code(0).stdout.contains("Connected to sim"),
+        "{simulated}"
+    );
+    assert!(!keys_file(&workspace).exists());
+    let listed = workspace.run(&["connect"]).output();
+    let lines: Vec<&str> = listed.assert_code(0).stdout.lines().collect();
+    let place = |name: &str| lines.iter().position(|line| line.starts_with(name)).unwrap();
+    assert!(place("sim ") < place("anthropic "), "{listed}");
+    let how = workspace.run(&["exec", "/connect anthropic"]).output();
+    assert!(
+        how.assert_code(0).stdout.contains("set ANTHROPIC_API_KEY"),
+        "{how}"
+    );
+    let unknown = workspace.run(&["exec", "/connect nobody"]).output();
+    unknown.assert_code(1).assert_says("Unknown provider 'nobody'");
+}

@@ -1,0 +1,81 @@
+//! What a front end looks at in a live session. Served at any time, a running turn or not.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use windlass_api::{Checkpoint, ClientError, FileChange, Message, MessageId, Overview, Wait};
+use windlass_core::checkpoint::CheckpointError;
+
+use super::Desk;
+use super::status::mode_word;
+
+/// What can be looked at.
+pub(crate) enum Look {
+    Overview(oneshot::Sender<Result<Overview, ClientError>>),
+    Why(oneshot::Sender<Vec<Wait>>),
+    /// Not only looked at: it is taken out of the queue.
+    TakeBack(MessageId, oneshot::Sender<Option<Arc<Message>>>),
+    Checkpoints(oneshot::Sender<Result<Vec<Checkpoint>, ClientError>>),
+    Changes(u64, oneshot::Sender<Result<Vec<FileChange>, ClientError>>),
+}
+
+impl Desk<'_> {
+    pub(super) async fn look(&mut self, look: Look) {
+        match look {
+            Look::Overview(answer) => drop(answer.send(self.overview().await)),
+            Look::Why(answer) => drop(answer.send(self.why())),
+            Look::TakeBack(message, answer) => drop(answer.send(self.live.take_back(&message).await)),
+            Look::Checkpoints(answer) => drop(answer.send(self.checkpoints().await)),
+            Look::Changes(number, answer) => drop(answer.send(self.changes(number).await)),
+        }
+    }
+
+    /// OBS-3: what the turn waits for; nothing when none runs.
+    pub(super) fn why(&self) -> Vec<Wait> {
+        if self.is_busy { self.live.why() } else { Vec::new() }
+    }
+
+    async fn overview(&mut self) -> Result<Overview, ClientError> {
+        let id = self.live.info.id.clone();
+        let info = self.service().info(&id).await?;
+        let info = info.ok_or(ClientError::Unknown(id))?;
+        let bench = &mut self.live.bench;
+        let models = bench.models();
+        let (provider, model) = models.active().unwrap_or_default();
+        let window = if model.is_empty() {
+            0
+        } else {
+            models.window(&model)
+        };
+        let access = bench.access();
+        Ok(Overview {
+            info,
+            provider,
+            model,
+            window,
+            mode: mode_word(access.policy().mode).to_owned(),
+            is_busy: self.is_busy,
+            queue: self.live.queue.iter().cloned().collect(),
+            goal: None,
+            subgoal: self.live.bench.access().subgoal(),
+        })
+    }
+
+    async fn checkpoints(&self) -> Result<Vec<Checkpoint>, ClientError> {
+        match self.live.bench.checkpoints() {
+            Some(kept) => kept.list().await.map_err(told),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn changes(&self, number: u64) -> Result<Vec<FileChange>, ClientError> {
+        match self.live.bench.checkpoints() {
+            Some(kept) => kept.show(number).await.map_err(told),
+            None => Err(told(CheckpointError::Unknown { number, last: 0 })),
+        }
+    }
+}
+
+fn told(error: CheckpointError) -> ClientError {
+    ClientError::Command(error.to_string())
+}

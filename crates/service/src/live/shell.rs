@@ -1,0 +1,184 @@
+//! A command that the user typed: run as a call without a model, and told to the model with its next turn.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass_api::{CallId, Event, Message, MessageId, Part, Role};
+use windlass_core::clock::Clock;
+use windlass_core::dispatch::{Calling, Dispatch, call};
+use windlass_core::log::Durability;
+use windlass_core::message::{FinishReason, ToolCall, ToolResult};
+use windlass_core::permission::{Approver, Denial, Mode, Policy, Proposal};
+
+use super::{Begun, Live, Order, PROMPT, Running, not_stored};
+use crate::sink::Sink;
+use crate::turn::Steering;
+use crate::workshop::{OwnCommand, TurnStart};
+
+impl Live {
+    /// Runs a command of the user's in the session.
+    pub(super) async fn shell(
+        &mut self,
+        command: &str,
+        answer: oneshot::Sender<Begun>,
+        inbox: &mut mpsc::Receiver<Order>,
+    ) {
+        let now = self.inner.clock.now();
+        // Its id is needed now, so that what the command does to files belongs to it; its text is known at the end.
+        let mut message = Message::new(&self.info.id, Role::User, Vec::new(), now);
+        let start = TurnStart {
+            message: Some(message.id.clone()),
+            prompt: format!("!{command}").chars().take(PROMPT).collect(),
+            history: self.history.clone(),
+        };
+        let own = self.bench.access().own_command(&start, command).await;
+        let _ = answer.send(Ok(()));
+        self.warn(&own.notices).await;
+        let job = Job {
+            call: ToolCall {
+                id: call_id(&message.id),
+                name: own.tool.clone(),
+                input: own.input.clone(),
+                finished: true,
+            },
+            own,
+            sink: Arc::clone(&self.sink),
+            clock: Arc::clone(&self.inner.clock),
+            tasks: self.inner.strays.clone(),
+            cancel: CancellationToken::new(),
+        };
+        let cancel = job.cancel.clone();
+        let running = Running {
+            cancel: cancel.clone(),
+            steering: Steering::default(),
+            task: tokio::spawn(job.run()),
+        };
+        let (done, unheard) = self.watch(running, inbox).await;
+        self.put_back(unheard);
+        message.parts = vec![Part::text(told(command, &done))];
+        let end = if cancel.is_cancelled() {
+            Event::Canceled {
+                message: "Canceled by the user.".to_owned(),
+            }
+        } else {
+            Event::Final {
+                content: String::new(),
+                finish: FinishReason::EndTurn,
+            }
+        };
+        let message = Arc::new(message);
+        let said = Event::Message {
+            message: Arc::clone(&message),
+        };
+        match self.sink.store(vec![said, end], Durability::Disk).await {
+            Ok(()) => self.history.push(message),
+            Err(error) => {
+                self.sink.tell_only(not_stored(&error.to_string()));
+                self.closing = true;
+            }
+        }
+    }
+}
+
+/// The id of a call that no model gave one.
+fn call_id(message: &MessageId) -> CallId {
+    CallId::from(format!("own-{message}").as_str())
+}
+
+/// Everything the call needs. Owned, so that it can run in a task of its own.
+struct Job {
+    call: ToolCall,
+    own: OwnCommand,
+    sink: Arc<Sink>,
+    clock: Arc<dyn Clock>,
+    tasks: TaskTracker,
+    cancel: CancellationToken,
+}
+
+impl Job {
+    async fn run(self) -> ToolResult {
+        let calls = self.own.calls;
+        // The user typed it: nobody needs to be asked, whatever the mode. What is denied stays denied.
+        let policy = Policy {
+            mode: Mode::Full,
+            ..calls.policy
+        };
+        let dispatch = Dispatch {
+            tools: &self.own.tools,
+            hook: None,
+            policy: &policy,
+            approver: Arc::new(Typed),
+            execution: calls.execution,
+            execution_mode: calls.mode,
+            timeout: calls.timeout,
+            max_result_chars: Some(calls.max_result_chars),
+            outputs: calls.outputs,
+            retry_transient: false,
+            tasks: self.tasks,
+        };
+        let calling = Calling {
+            dispatch: &dispatch,
+            clock: self.clock,
+            events: self.sink as _,
+            cancel: self.cancel,
+        };
+        call(&calling, self.call).await
+    }
+}
+
+/// Says yes for whoever typed the command.
+struct Typed;
+
+#[async_trait]
+impl Approver for Typed {
+    fn granted(&self, _: &Proposal) -> bool {
+        true
+    }
+
+    async fn approve(&self, _: &Proposal) -> Result<(), Denial> {
+        Ok(())
+    }
+}
+
+/// What the model reads of it.
+fn told(command: &str, done: &Result<ToolResult, JoinError>) -> String {
+    let (lead, output) = match done {
+        Ok(result) if result.is_error => ("It failed:", result.content.clone()),
+        Ok(result) => ("Its output:", result.content.clone()),
+        Err(error) => ("It failed inside:", error.to_string()),
+    };
+    format!(
+        "I ran this command myself:\n\n{}\n\n{lead}\n\n{}",
+        fenced(command, "sh"),
+        fenced(&output, "")
+    )
+}
+
+/// A text between fences that it cannot close.
+fn fenced(text: &str, language: &str) -> String {
+    let longest = text.split(|sign| sign != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}{language}\n{}\n{fence}", text.trim_end_matches('\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UI-2: whatever a command prints stays inside its fence.
+    #[test]
+    fn outputs_stay_fenced() {
+        let cases = [
+            ("hi\n", "```\nhi\n```"),
+            ("a `b` ```c```", "````\na `b` ```c```\n````"),
+            ("", "```\n\n```"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(fenced(text, ""), expected);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The conversation made smaller on demand.
+
+use tokio::sync::{mpsc, oneshot};
+use windlass_api::Event;
+use windlass_core::event::FailureKind;
+use windlass_core::message::FinishReason;
+
+use super::{Begun, Live, Order, Running, not_ready};
+use crate::workshop::TurnStart;
+
+impl Live {
+    /// Makes the history smaller on demand.
+    pub(super) async fn summarize(
+        &mut self,
+        answer: oneshot::Sender<Begun>,
+        inbox: &mut mpsc::Receiver<Order>,
+    ) {
+        let start = TurnStart {
+            message: None,
+            prompt: String::new(),
+            history: self.history.clone(),
+        };
+        let ready = self.work(&start).await;
+        let _ = answer.send(Ok(()));
+        let work = match ready {
+            Ok(work) => work,
+            Err(why) => return self.end(not_ready(why)).await,
+        };
+        self.warn(&work.setup.notices).await;
+        let running = Running {
+            cancel: work.cancel.clone(),
+            steering: work.steering.clone(),
+            task: tokio::spawn(work.shrink()),
+        };
+        let canceled = running.cancel.clone();
+        let (done, unheard) = self.watch(running, inbox).await;
+        self.put_back(unheard);
+        let end = match done {
+            _ if canceled.is_cancelled() => Event::Canceled {
+                message: "Canceled by the user.".to_owned(),
+            },
+            Ok(Ok(history)) => {
+                self.history = history;
+                Event::Final {
+                    content: "The conversation was summarized.".to_owned(),
+                    finish: FinishReason::EndTurn,
+                }
+            }
+            Ok(Err(why)) => not_summarized(&why),
+            Err(error) => not_summarized(&error.to_string()),
+        };
+        self.end(end).await;
+    }
+}
+
+fn not_summarized(why: &str) -> Event {
+    Event::Failed {
+        reason: FailureKind::Stopped,
+        message: format!("the conversation was not summarized: {why}"),
+        hint: None,
+        finish: FinishReason::Error,
+    }
+}

@@ -1,0 +1,131 @@
+//! What a front end can look at: the sessions that are kept, and how a live one stands.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+use windlass_api::{
+    Checkpoint, ClientError, Entry, FileChange, Find, Message, MessageId, Overview, Presence, Records,
+    SessionId, SessionInfo, Wait,
+};
+use windlass_core::log::SessionQuery;
+
+use crate::commands::{Asked, Look};
+use crate::live::Order;
+use crate::{Service, refused};
+
+/// How many places are looked through where words were said. One session may hold many of them.
+const PLACES: usize = 200;
+/// From how many characters on the beginning of an id is hardly anything else.
+const TELLING: usize = 4;
+
+#[async_trait]
+impl Records for Service {
+    async fn sessions(&self, find: &Find) -> Result<Vec<SessionInfo>, ClientError> {
+        let words = find.words.trim();
+        let store = &self.inner.store;
+        let query = SessionQuery {
+            place: find.place.clone(),
+            limit: if words.is_empty() { find.limit } else { 0 },
+            ..SessionQuery::default()
+        };
+        let all = store.list(&query).await.map_err(refused)?;
+        if words.is_empty() {
+            return Ok(all);
+        }
+        let places = store.search(words, PLACES).await.map_err(refused)?;
+        let said: Vec<SessionId> = places.into_iter().map(|place| place.session).collect();
+        Ok(best(all, &said, words, find.limit))
+    }
+
+    async fn tail(
+        &self,
+        session: &SessionId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Entry>, ClientError> {
+        let store = &self.inner.store;
+        let info = store.get(session).await.map_err(refused)?;
+        let info = info.ok_or_else(|| ClientError::Unknown(session.clone()))?;
+        // Entries are numbered without a gap, so that the place of the first one can be counted.
+        let end = before.map_or(info.last_seq, |before| {
+            before.saturating_sub(1).min(info.last_seq)
+        });
+        let after = end.saturating_sub(u64::try_from(limit).unwrap_or(u64::MAX));
+        let count = usize::try_from(end - after).unwrap_or(usize::MAX);
+        store.entries(session, after, count).await.map_err(refused)
+    }
+
+    async fn checkpoints(&self, session: &SessionId) -> Result<Vec<Checkpoint>, ClientError> {
+        self.look(session, Look::Checkpoints)
+            .await
+            .unwrap_or_else(|| Err(not_live(session)))
+    }
+
+    async fn changes(&self, session: &SessionId, number: u64) -> Result<Vec<FileChange>, ClientError> {
+        self.look(session, |answer| Look::Changes(number, answer))
+            .await
+            .unwrap_or_else(|| Err(not_live(session)))
+    }
+}
+
+#[async_trait]
+impl Presence for Service {
+    async fn overview(&self, session: &SessionId) -> Result<Overview, ClientError> {
+        self.order(session, |answer| Order::Desk(Asked::Look(Look::Overview(answer))))
+            .await?
+    }
+
+    async fn why(&self, session: &SessionId) -> Vec<Wait> {
+        self.look(session, Look::Why).await.unwrap_or_default()
+    }
+
+    async fn take_back(&self, session: &SessionId, message: &MessageId) -> Option<Arc<Message>> {
+        let message = message.clone();
+        self.look(session, |answer| Look::TakeBack(message, answer))
+            .await
+            .flatten()
+    }
+}
+
+impl Service {
+    /// Asks a session that is live, and makes none so.
+    async fn look<T>(&self, session: &SessionId, look: impl FnOnce(oneshot::Sender<T>) -> Look) -> Option<T> {
+        let handle = self.lock().get(session).cloned()?;
+        let (answer, answered) = oneshot::channel();
+        let order = Order::Desk(Asked::Look(look(answer)));
+        handle.orders.send(order).await.ok()?;
+        answered.await.ok()
+    }
+}
+
+fn not_live(session: &SessionId) -> ClientError {
+    ClientError::Setup(format!("session {session} is not open here"))
+}
+
+/// Those that fit, the best first: what it is called, then what was said in it. Of two that fit alike the one that
+/// changed last, as `all` has them.
+fn best(all: Vec<SessionInfo>, said: &[SessionId], words: &str, limit: usize) -> Vec<SessionInfo> {
+    let words = words.to_lowercase();
+    let rank = |info: &SessionInfo| -> Option<(u8, usize)> {
+        let name = info.label.name.as_deref().unwrap_or_default().to_lowercase();
+        let title = info.label.title.as_deref().unwrap_or_default().to_lowercase();
+        let has = |word: &str| name.contains(word) || title.contains(word);
+        let is_id = info.id.as_str().to_lowercase().starts_with(&words);
+        if name == words || (is_id && words.chars().count() >= TELLING) {
+            return Some((0, 0));
+        }
+        if words.split_whitespace().all(has) {
+            return Some((1, 0));
+        }
+        let place = said.iter().position(|session| *session == info.id);
+        place.map(|place| (2, place)).or(is_id.then_some((3, 0)))
+    };
+    let ranked = all
+        .into_iter()
+        .filter_map(|info| rank(&info).map(|rank| (rank, info)));
+    let mut ranked: Vec<_> = ranked.collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    let most = if limit == 0 { usize::MAX } else { limit };
+    ranked.into_iter().map(|(_, info)| info).take(most).collect()
+}

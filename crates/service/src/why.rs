@@ -1,0 +1,364 @@
+//! OBS-3: what a running turn waits for, folded from its events. Keeps no more than the open calls of one iteration.
+
+use std::time::Duration;
+
+use windlass_api::{CallId, Event, Message, Part, Role, SessionEvent, Wait, WaitOn, Waiting};
+use windlass_core::compact::COMPACTING;
+
+use crate::telling::cut;
+
+/// How much is told of a command, a question or an error.
+const LINE: usize = 120;
+
+/// What would end most waits.
+const STOP: &str = "or when you stop the turn";
+
+/// A fold over the events of a turn. Times are those of a clock that never runs backwards.
+#[derive(Debug, Default)]
+pub(crate) struct Why {
+    /// Who is asked: provider and model.
+    model: (String, String),
+    doing: Doing,
+    /// The calls of this iteration that have no result yet, in their order.
+    calls: Vec<Call>,
+    /// The call that a person is asked about.
+    asked: Option<Asked>,
+}
+
+/// What the turn does when no call is open.
+#[derive(Debug, Default, PartialEq)]
+enum Doing {
+    #[default]
+    Nothing,
+    /// The input is there, and nobody was asked yet.
+    Preparing {
+        since: Duration,
+    },
+    Asking {
+        since: Duration,
+        /// When the last piece of the reply came.
+        heard: Option<Duration>,
+    },
+    Retrying {
+        since: Duration,
+        delay: Duration,
+        what: String,
+    },
+    Summarizing {
+        since: Duration,
+    },
+}
+
+#[derive(Debug)]
+struct Call {
+    id: CallId,
+    /// The tool; with what it is about as soon as that was told.
+    title: String,
+    since: Option<Duration>,
+    /// When it last put something out.
+    heard: Option<Duration>,
+    /// What it asks the user, and since when.
+    question: Option<(String, Duration)>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    id: CallId,
+    /// The tool and what it is about.
+    what: String,
+    reasons: String,
+    since: Duration,
+}
+
+impl Why {
+    /// Takes in what happened.
+    pub(crate) fn hear(&mut self, now: Duration, event: &Event) {
+        match event {
+            Event::Start { provider, model } => {
+                self.model = (provider.clone(), model.clone());
+                self.ask(now);
+            }
+            Event::Message { message } => self.said(now, message),
+            Event::Delta { .. } => self.reply_goes_on(now),
+            Event::Retry {
+                attempt,
+                max_attempts,
+                delay_ms,
+                message,
+                ..
+            } => {
+                self.doing = Doing::Retrying {
+                    since: now,
+                    delay: Duration::from_millis(*delay_ms),
+                    what: format!(
+                        "retry {attempt} of {max_attempts}, because {}",
+                        cut(message, LINE)
+                    ),
+                };
+            }
+            Event::Status { text } if text == COMPACTING => self.doing = Doing::Summarizing { since: now },
+            Event::Session(SessionEvent::Compaction { .. }) => self.summarized(now),
+            Event::Warning { .. } if matches!(self.doing, Doing::Summarizing { .. }) => self.summarized(now),
+            Event::StepStart { call_id, title, .. } => {
+                let call = self.call(call_id);
+                call.title = cut(title, LINE);
+                call.since.get_or_insert(now);
+            }
+            Event::ToolOutput { call_id, .. } => {
+                let call = self.call(call_id);
+                call.since.get_or_insert(now);
+                call.heard = Some(now);
+            }
+            Event::ToolResult { call_id, .. } => {
+                self.calls.retain(|call| call.id != *call_id);
+                if self.calls.is_empty() {
+                    self.ask(now);
+                }
+            }
+            Event::Waiting(waiting) => self.waits(now, waiting),
+            event if event.is_terminal() => *self = Self::default(),
+            _ => {}
+        }
+    }
+
+    /// What is waited for, the outermost first.
+    pub(crate) fn chain(&self, now: Duration) -> Vec<Wait> {
+        if let Some(asked) = &self.asked {
+            return self.approval(now, asked);
+        }
+        if let Some(call) = self.running() {
+            return self.tool(now, call);
+        }
+        let wait = match &self.doing {
+            Doing::Nothing => return Vec::new(),
+            Doing::Preparing { since } => wait(
+                WaitOn::Provider,
+                "the first request is being made ready".to_owned(),
+                (*since, now),
+                format!("when it is sent, {STOP}"),
+            ),
+            Doing::Asking { since, heard } => self.provider(now, *since, *heard),
+            Doing::Retrying { since, delay, what } => match (*since + *delay).checked_sub(now) {
+                Some(left) if !left.is_zero() => {
+                    let ends = format!("when it is sent, in {}, {STOP}", span(left));
+                    wait(WaitOn::Retry, what.clone(), (*since, now), ends)
+                }
+                _ => self.provider(now, *since + *delay, None),
+            },
+            Doing::Summarizing { since } => wait(
+                WaitOn::Summary,
+                "the conversation is being made smaller".to_owned(),
+                (*since, now),
+                format!("when the summary is there or takes too long, {STOP}"),
+            ),
+        };
+        vec![wait]
+    }
+
+    fn ask(&mut self, now: Duration) {
+        self.calls.clear();
+        self.asked = None;
+        self.doing = Doing::Asking {
+            since: now,
+            heard: None,
+        };
+    }
+
+    fn reply_goes_on(&mut self, now: Duration) {
+        let since = match &self.doing {
+            Doing::Asking { since, .. } => *since,
+            _ => now,
+        };
+        self.doing = Doing::Asking {
+            since,
+            heard: Some(now),
+        };
+    }
+
+    fn said(&mut self, now: Duration, message: &Message) {
+        match (message.role, &self.doing) {
+            // A summary is made of messages, too.
+            (_, Doing::Summarizing { .. }) => {}
+            (Role::Assistant, Doing::Nothing) => {}
+            (Role::Assistant, _) => {
+                self.ask(now);
+                let calls = message.parts.iter().filter_map(|part| match part {
+                    Part::ToolCall(call) => Some(Call::new(&call.id, &call.name)),
+                    _ => None,
+                });
+                self.calls.extend(calls);
+            }
+            (Role::Tool, doing) if *doing != Doing::Nothing => self.ask(now),
+            (Role::User, Doing::Nothing) => self.doing = Doing::Preparing { since: now },
+            _ => {}
+        }
+    }
+
+    fn summarized(&mut self, now: Duration) {
+        if self.doing != Doing::Nothing {
+            self.ask(now);
+        }
+    }
+
+    fn waits(&mut self, now: Duration, waiting: &Waiting) {
+        match waiting {
+            Waiting::PermissionRequest {
+                call_id,
+                tool,
+                subjects,
+                reasons,
+                ..
+            } => {
+                let about = subjects.join(" · ");
+                let what = [tool.as_str(), &about].join(" ");
+                self.asked = Some(Asked {
+                    id: call_id.clone(),
+                    what: cut(&what, LINE),
+                    reasons: cut(&reasons.join("; "), LINE),
+                    since: now,
+                });
+            }
+            Waiting::PermissionAnswer { .. } => self.asked = None,
+            Waiting::Question { call_id, text, .. } => {
+                self.call(call_id).question = Some((cut(text, LINE), now));
+            }
+            Waiting::Queue { .. } => {}
+        }
+    }
+
+    /// The call, which is added when no message told of it.
+    fn call(&mut self, id: &CallId) -> &mut Call {
+        let known = self.calls.iter().position(|call| call.id == *id);
+        let place = known.unwrap_or(self.calls.len());
+        if known.is_none() {
+            self.calls.push(Call::new(id, ""));
+        }
+        &mut self.calls[place]
+    }
+
+    /// The call that the others wait for: results are taken in the order of calls.
+    fn running(&self) -> Option<&Call> {
+        self.calls.first()
+    }
+
+    fn provider(&self, now: Duration, since: Duration, heard: Option<Duration>) -> Wait {
+        let (provider, model) = &self.model;
+        let who = match (provider.as_str(), model.as_str()) {
+            ("", "") => "the model".to_owned(),
+            (provider, model) => format!("{model} of {provider}"),
+        };
+        let (what, since, ends) = match heard {
+            None => (format!("{who} to answer"), since, "when it answers"),
+            Some(heard) => (
+                format!("{who} to go on; it has answered for {}", between(since, now)),
+                heard,
+                "when it goes on",
+            ),
+        };
+        wait(WaitOn::Provider, what, (since, now), format!("{ends}, {STOP}"))
+    }
+
+    fn approval(&self, now: Duration, asked: &Asked) -> Vec<Wait> {
+        let others = self.calls.iter().filter(|call| call.id != asked.id).count();
+        let reasons = match asked.reasons.as_str() {
+            "" => String::new(),
+            reasons => format!(", because it {reasons}"),
+        };
+        vec![
+            wait(
+                WaitOn::Tool,
+                format!("{}{}", asked.what, more(others)),
+                (asked.since, now),
+                "when it is allowed and has run".to_owned(),
+            ),
+            wait(
+                WaitOn::Approval,
+                format!("whether {} may run{reasons}", asked.what),
+                (asked.since, now),
+                format!("when somebody answers, {STOP}"),
+            ),
+        ]
+    }
+
+    fn tool(&self, now: Duration, call: &Call) -> Vec<Wait> {
+        let others = self.calls.len().saturating_sub(1);
+        let since = call.since.unwrap_or(now);
+        let heard = match (call.since, call.heard) {
+            (None, _) => ", which is about to begin".to_owned(),
+            (Some(_), None) => String::new(),
+            (Some(_), Some(heard)) => format!(", last heard of {} ago", between(heard, now)),
+        };
+        let mut chain = vec![wait(
+            WaitOn::Tool,
+            format!("{}{heard}{}", call.title, more(others)),
+            (since, now),
+            format!("when it ends or its time is up, {STOP}"),
+        )];
+        if let Some((text, since)) = &call.question {
+            let ends = format!("when somebody answers, {STOP}");
+            chain.push(wait(WaitOn::Question, text.clone(), (*since, now), ends));
+        }
+        chain
+    }
+}
+
+impl Call {
+    fn new(id: &CallId, name: &str) -> Self {
+        Self {
+            id: id.clone(),
+            title: name.to_owned(),
+            since: None,
+            heard: None,
+            question: None,
+        }
+    }
+}
+
+/// The chain for people, a line each.
+pub(crate) fn lines(chain: &[Wait]) -> String {
+    let line = |(level, wait): (usize, &Wait)| {
+        format!(
+            "{}waits for {}: {} — for {}; ends {}",
+            "  ".repeat(level),
+            wait.on.name(),
+            wait.what,
+            span(Duration::from_millis(wait.for_ms)),
+            wait.ends
+        )
+    };
+    let lines: Vec<String> = chain.iter().enumerate().map(line).collect();
+    lines.join("\n")
+}
+
+fn wait(on: WaitOn, what: String, (since, now): (Duration, Duration), ends: String) -> Wait {
+    Wait {
+        on,
+        what,
+        for_ms: u64::try_from(now.saturating_sub(since).as_millis()).unwrap_or(u64::MAX),
+        ends,
+    }
+}
+
+fn more(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        1 => ", then 1 more call".to_owned(),
+        others => format!(", then {others} more calls"),
+    }
+}
+
+fn between(since: Duration, now: Duration) -> String {
+    span(now.saturating_sub(since))
+}
+
+/// A time in words: seconds, and minutes when there are some.
+fn span(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..=119 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+#[path = "why_tests.rs"]
+mod tests;

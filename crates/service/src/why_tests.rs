@@ -1,0 +1,283 @@
+//! Events with their times in, what is waited for out.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use windlass_api::{DeltaKind, FinishReason, ProviderErrorKind, SessionId, StepStatus};
+use windlass_core::clock::Timestamp;
+use windlass_core::message::ToolCall;
+use windlass_core::tool::Category;
+
+use super::*;
+
+fn start() -> Event {
+    Event::Start {
+        provider: "anthropic".into(),
+        model: "opus".into(),
+    }
+}
+
+fn said(role: Role, calls: &[(&str, &str)]) -> Event {
+    let call = |(id, name): &(&str, &str)| {
+        Part::ToolCall(ToolCall {
+            id: CallId::from(*id),
+            name: (*name).to_owned(),
+            input: "{}".to_owned(),
+            finished: true,
+        })
+    };
+    let parts = calls.iter().map(call).collect();
+    let message = Message::new(&SessionId::from("s"), role, parts, Timestamp(0));
+    Event::Message {
+        message: Arc::new(message),
+    }
+}
+
+fn step(id: &str, title: &str) -> Event {
+    Event::StepStart {
+        call_id: CallId::from(id),
+        title: title.to_owned(),
+        number: 1,
+    }
+}
+
+fn output(id: &str) -> Event {
+    Event::ToolOutput {
+        call_id: CallId::from(id),
+        text: "…".into(),
+    }
+}
+
+fn result(id: &str) -> Event {
+    Event::ToolResult {
+        call_id: CallId::from(id),
+        name: "bash".into(),
+        content: String::new(),
+        is_error: false,
+        details: Some(json!({})),
+    }
+}
+
+fn complete(id: &str) -> Event {
+    Event::StepComplete {
+        call_id: CallId::from(id),
+        status: StepStatus::Completed,
+        duration_ms: 1,
+    }
+}
+
+fn delta() -> Event {
+    Event::Delta {
+        kind: DeltaKind::Text,
+        text: "a".into(),
+    }
+}
+
+fn retry(delay_ms: u64) -> Event {
+    Event::Retry {
+        attempt: 2,
+        max_attempts: 5,
+        delay_ms,
+        kind: ProviderErrorKind::Overloaded,
+        message: "overloaded".into(),
+        discard: false,
+    }
+}
+
+fn request(id: &str) -> Event {
+    Event::Waiting(Waiting::PermissionRequest {
+        call_id: CallId::from(id),
+        tool: "bash".into(),
+        category: Category::Admin,
+        subjects: vec!["make test".into(), "rm -r x".into()],
+        reasons: vec!["removes files".into()],
+        preview: None,
+    })
+}
+
+fn answer(id: &str) -> Event {
+    Event::Waiting(Waiting::PermissionAnswer {
+        call_id: CallId::from(id),
+        allowed: true,
+    })
+}
+
+fn ended() -> Event {
+    Event::Final {
+        content: String::new(),
+        finish: FinishReason::EndTurn,
+    }
+}
+
+fn status(text: &str) -> Event {
+    Event::Status { text: text.into() }
+}
+
+fn compaction() -> Event {
+    Event::Session(SessionEvent::Compaction {
+        before: 2,
+        after: 1,
+        history: Vec::new(),
+        fidelity: None,
+    })
+}
+
+/// Hears events at seconds, and tells the chain at another second.
+#[track_caller]
+fn check(events: &[(u64, Event)], at: u64, expected: &str) {
+    let mut why = Why::default();
+    for (second, event) in events {
+        why.hear(Duration::from_secs(*second), event);
+    }
+    assert_eq!(lines(&why.chain(Duration::from_secs(at))), expected);
+}
+
+/// OBS-3: a turn that waits for a model says for which, since when, and whether it has begun to answer.
+#[test]
+fn models_are_waited_for() {
+    check(&[], 5, "");
+    check(
+        &[(1, said(Role::User, &[]))],
+        3,
+        "waits for provider: the first request is being made ready — for 2 s; ends when it is sent, or when you stop the turn",
+    );
+    check(
+        &[(1, said(Role::User, &[])), (2, start())],
+        14,
+        "waits for provider: opus of anthropic to answer — for 12 s; ends when it answers, or when you stop the turn",
+    );
+    check(
+        &[(2, start()), (5, delta()), (9, delta())],
+        12,
+        "waits for provider: opus of anthropic to go on; it has answered for 10 s — for 3 s; ends when it goes on, or when \
+         you stop the turn",
+    );
+    check(&[(2, start()), (5, delta()), (6, ended())], 9, "");
+}
+
+/// OBS-3: a request that is sent again says when, as which attempt and why; once it is sent, the model is waited for.
+#[test]
+fn retries_are_waited_for() {
+    let events = [(0, start()), (10, retry(8_000))];
+    check(
+        &events,
+        13,
+        "waits for retry: retry 2 of 5, because overloaded — for 3 s; ends when it is sent, in 5 s, or when you stop the turn",
+    );
+    check(
+        &events,
+        20,
+        "waits for provider: opus of anthropic to answer — for 2 s; ends when it answers, or when you stop the turn",
+    );
+}
+
+/// OBS-3: the call that runs is named, with how long ago it was heard of and how many come after it.
+#[test]
+fn tools_are_waited_for() {
+    let mut events = vec![
+        (0, start()),
+        (
+            1,
+            said(
+                Role::Assistant,
+                &[("a", "bash"), ("b", "bash"), ("c", "read_file")],
+            ),
+        ),
+    ];
+    check(
+        &events,
+        1,
+        "waits for tool: bash, which is about to begin, then 2 more calls — for 0 s; ends when it ends or its time is up, or \
+         when you stop the turn",
+    );
+    events.extend([(2, step("a", "bash make test")), (60, output("a"))]);
+    check(
+        &events,
+        200,
+        "waits for tool: bash make test, last heard of 2 min 20 s ago, then 2 more calls — for 3 min 18 s; ends when it ends \
+         or its time is up, or when you stop the turn",
+    );
+    // One that ran beside it is known since it was heard of.
+    events.extend([
+        (205, output("b")),
+        (210, result("a")),
+        (210, complete("a")),
+        (210, step("b", "bash ls")),
+    ]);
+    check(
+        &events,
+        211,
+        "waits for tool: bash ls, last heard of 6 s ago, then 1 more call — for 6 s; ends when it ends or its time is up, or \
+         when you stop the turn",
+    );
+    events.extend([
+        (212, result("b")),
+        (213, step("c", "read_file")),
+        (214, result("c")),
+    ]);
+    let asking = "waits for provider: opus of anthropic to answer — for 4 s; ends when it answers, or when you stop the turn";
+    check(&events, 218, asking);
+    events.push((214, said(Role::Tool, &[])));
+    check(&events, 218, asking);
+}
+
+/// OBS-3: a turn that waits for a person says for what: the call is outside, the person inside.
+#[test]
+fn people_are_waited_for() {
+    let mut events = vec![
+        (0, start()),
+        (1, said(Role::Assistant, &[("a", "bash"), ("b", "bash")])),
+        (2, request("a")),
+    ];
+    check(
+        &events,
+        9,
+        "waits for tool: bash make test · rm -r x, then 1 more call — for 7 s; ends when it is allowed and has run\n  \
+         waits for approval: whether bash make test · rm -r x may run, because it removes files — for 7 s; ends when \
+         somebody answers, or when you stop the turn",
+    );
+    let question = Event::Waiting(Waiting::Question {
+        call_id: CallId::from("a"),
+        text: "Which one?".into(),
+        options: Vec::new(),
+    });
+    events.extend([(10, answer("a")), (11, step("a", "ask_user")), (12, question)]);
+    check(
+        &events,
+        20,
+        "waits for tool: ask_user, then 1 more call — for 9 s; ends when it ends or its time is up, or when you stop the \
+         turn\n  waits for question: Which one? — for 8 s; ends when somebody answers, or when you stop the turn",
+    );
+}
+
+/// OBS-3: a conversation that is being made smaller says so, inside a turn and on demand, and nothing is left of it after.
+#[test]
+fn summaries_are_waited_for() {
+    let line = "waits for summary: the conversation is being made smaller — for 4 s; ends when the summary is there or takes \
+                too long, or when you stop the turn";
+    check(&[(1, status(COMPACTING))], 5, line);
+    let mut events = vec![(0, start()), (1, status(COMPACTING)), (2, said(Role::User, &[]))];
+    check(&events, 5, line);
+    events.push((6, compaction()));
+    check(
+        &events,
+        8,
+        "waits for provider: opus of anthropic to answer — for 2 s; ends when it answers, or when you stop the turn",
+    );
+    check(&[(0, compaction())], 8, "");
+}
+
+/// OBS-3: what is kept does not grow with a turn: only calls without a result are.
+#[test]
+fn only_open_calls_are_kept() {
+    let mut why = Why::default();
+    why.hear(Duration::ZERO, &start());
+    for number in 0..1000 {
+        let id = number.to_string();
+        why.hear(Duration::ZERO, &said(Role::Assistant, &[(&id, "bash")]));
+        why.hear(Duration::ZERO, &step(&id, "bash"));
+        why.hear(Duration::ZERO, &result(&id));
+        why.hear(Duration::ZERO, &said(Role::Tool, &[]));
+    }
+    assert!(why.calls.capacity() < 16, "{}", why.calls.capacity());
+}
