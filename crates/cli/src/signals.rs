@@ -1,7 +1,7 @@
 //! Ctrl-C and termination: the first stops the turn, the second the program.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,6 +21,8 @@ pub(crate) struct Signals {
 #[derive(Default)]
 struct State {
     count: AtomicU8,
+    /// Somebody wants the program to end, and not only what it does.
+    is_over: AtomicBool,
     asked: Notify,
 }
 
@@ -47,6 +49,16 @@ impl Signals {
         self.state.asked.notified().await;
     }
 
+    /// What the signals so far asked for was done: the next one is a first one again.
+    pub(crate) fn settled(&self) {
+        self.state.count.store(0, Ordering::SeqCst);
+    }
+
+    /// Whether a signal asked for more than what Ctrl-C does: that the program ends.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.is_over.load(Ordering::SeqCst)
+    }
+
     /// The exit code of a canceled run.
     pub(crate) fn exit(&self) -> Exit {
         if self.state.count.load(Ordering::SeqCst) > 0 {
@@ -68,11 +80,12 @@ impl State {
             return;
         };
         loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
-            }
+            let is_over = tokio::select! {
+                _ = interrupt.recv() => false,
+                _ = terminate.recv() => true,
+                _ = hangup.recv() => true,
+            };
+            self.is_over.fetch_or(is_over, Ordering::SeqCst);
             if self.count.fetch_add(1, Ordering::SeqCst) > 0 {
                 // Asked twice: whatever hangs, the user wants out, and children are killed at once.
                 process::end_all(LAST_LOOK).await;
