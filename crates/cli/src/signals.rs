@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,19 +29,22 @@ struct State {
 
 impl Signals {
     /// Starts listening, on a thread of its own: when the main one waits for somebody to read our output, the user must
-    /// still get out. Where signals cannot be had, the system's own way of ending a program stays.
+    /// still get out. Where signals cannot be had, the system's own way of ending a program stays; where they can be,
+    /// none is missed from here on.
     pub(crate) fn listen() -> Self {
         let state = Arc::new(State::default());
         let listener = Arc::clone(&state);
+        let (ready, is_ready) = mpsc::sync_channel(1);
         let listen = move || {
             if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                runtime.block_on(listener.listen());
+                runtime.block_on(listener.listen(&ready));
             }
         };
-        // Without the thread the system's own way stays.
+        // Without the thread the system's own way stays, and there is nothing to wait for.
         let _ = std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(listen);
+        let _ = is_ready.recv();
         Self { state }
     }
 
@@ -70,7 +74,7 @@ impl Signals {
 }
 
 impl State {
-    async fn listen(&self) {
+    async fn listen(&self, ready: &mpsc::SyncSender<()>) {
         let kinds = [
             SignalKind::interrupt(),
             SignalKind::terminate(),
@@ -79,6 +83,7 @@ impl State {
         let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
             return;
         };
+        let _ = ready.try_send(());
         loop {
             let is_over = tokio::select! {
                 _ = interrupt.recv() => false,

@@ -58,10 +58,10 @@ fn lines_are_turns_of_one_session() {
         again.assert_says("going on with");
         let outlines = sim.outlines();
         assert!(
-            outlines[1].contains("first") && outlines[1].contains("second \nhalf"),
+            outlines[1].contains("first") && outlines[1].contains("second \\nhalf"),
             "{outlines:?}"
         );
-        assert!(outlines[2].contains("second \nhalf"), "{outlines:?}");
+        assert!(outlines[2].contains("second \\nhalf"), "{outlines:?}");
         // Where it works is told with the first message, and only there.
         let told = |outline: &str| outline.matches("working directory:").count();
         assert_eq!(
@@ -129,11 +129,11 @@ fn commands_reach_no_model() {
     assert_eq!(sim.count(), 1);
 
     let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("a"), Reply::text("b")]);
-    let output = talk(&workspace, &[], "hi\n/clear\nho\n/etc/hosts is odd\n");
+    let output = talk(&workspace, &[], "tell zebras\n/clear\nho\n/etc/hosts is odd\n");
     output.assert_code(8);
     assert_eq!(sessions(&workspace).len(), 2);
     assert!(
-        !sim.outlines()[1].contains("hi"),
+        !sim.outlines()[1].contains("zebras"),
         "a new session: {:?}",
         sim.outlines()
     );
@@ -181,7 +181,8 @@ fn an_interrupt_stops_the_turn_only() {
     running.hush();
     let output = running.output();
     assert_eq!(output.assert_code(0).stdout, "on\nand on\n", "{output}");
-    assert!(sim.outlines()[1].contains("next"));
+    let asked = |index: usize| sim.requests()[index].seen.last_user_text().map(str::to_owned);
+    assert!(asked(1).unwrap().ends_with("next") && asked(2).unwrap().ends_with("last"));
 
     // What ends with a stopped turn says so; so does what is told to end.
     let (sim, workspace) = with_replies(Wire::Anthropic, [slow()]);
@@ -271,7 +272,7 @@ fn no_key_is_needed() {
 #[test]
 fn a_reader_that_leaves_ends_it() {
     let long = "a long answer ".repeat(50_000);
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text(long), Reply::text("more")]);
+    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text(&long), Reply::text("more")]);
     let line = "{ printf 'go\\nand on\\n' | \"$WINDLASS\"; echo \"code $?\" >&2; } | head -c 5";
     let output = shell(&workspace, line);
     output.assert_code(0).assert_says("code 141");

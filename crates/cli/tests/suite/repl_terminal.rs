@@ -72,10 +72,11 @@ fn a_person_is_asked() {
 #[test]
 fn ctrl_c_and_ctrl_d() {
     let slow = Reply::text("slow").fault(Fault::new().delay_ms(60_000));
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [slow, Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Wire::Anthropic, [slow, Reply::text("fine")]);
     let mut running = start(&workspace, "");
     wait_for_prompt(&mut running, 1);
     running.say("go\n");
+    running.wait_until("the model was asked", |_| sim.count() == 1);
     running.wait_for_stdout("thinking");
     running.say(CTRL_C);
     running.wait_for_stdout("interrupted");
