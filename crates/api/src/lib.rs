@@ -4,14 +4,18 @@
 //! data of `windlass-core` through it. It submits an input through a [`Client`] and reads
 //! [`Envelope`]s until a terminal one; it never sees a session's insides, a provider or a tool.
 //!
+//! A front end that only passes messages on implements a [`Channel`], and [`converse`] does the rest.
+//!
 //! What a person types after a slash goes through [`Commands`] and never reaches a model by itself. [`Records`] and
 //! [`Presence`] are for looking: what is kept, how a session stands, what a turn waits for.
 //!
-//! The types to know: [`Client`], [`Submission`], [`EventStream`], [`Envelope`], [`Commands`], [`ClientError`].
+//! The types to know: [`Client`], [`Submission`], [`EventStream`], [`Envelope`], [`Commands`], [`Channel`],
+//! [`ClientError`].
 //!
 //! Deliberately absent: anything about HTTP, terminals or storage, and any way to reach a running
 //! turn but through its session id.
 
+mod channel;
 mod command;
 mod connection;
 mod record;
@@ -23,6 +27,7 @@ use async_trait::async_trait;
 use futures_util::Stream;
 use futures_util::stream::BoxStream;
 
+pub use self::channel::{Channel, ChannelError, Ended, Input, Interrupt, converse};
 pub use self::command::{
     CommandInfo, CommandLine, CommandReply, CommandSource, Commands, Follow, command_line,
 };

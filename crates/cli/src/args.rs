@@ -22,10 +22,10 @@ use crate::exit::EXIT_CODES;
     version,
     about = "Have work done in a folder by any model you like.",
     long_about = "Have work done in a folder by any model you like: Anthropic, OpenAI, any compatible server, \
-                  or the built-in simulated model, which needs no key and no network.",
-    after_help = "Try it without a key:\n  windlass demo\n  windlass exec --provider sim \"list the files here\"\n\n\
-                  With a key:\n  export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, or any of `windlass doctor`)\n  \
-                  windlass exec \"fix the failing test\"",
+                  or the built-in simulated model, which needs no key and no network.\n\n\
+                  Without a command it talks with you: say what you want done, answer when it asks, /help lists \
+                  what else can be typed.",
+    after_help = HELP,
     args_conflicts_with_subcommands = true,
     subcommand_required = false,
     disable_help_subcommand = true
@@ -36,11 +36,30 @@ pub(crate) struct Cli {
     pub(crate) print: Option<String>,
 
     #[command(flatten)]
+    pub(crate) front: FrontOptions,
+
+    #[command(flatten)]
     pub(crate) exec: ExecOptions,
 
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
+
+/// What `windlass --help` adds.
+const HELP: &str = "\
+Talk with it:
+  windlass                     in this folder; Ctrl+C stops a turn, Ctrl+D leaves
+  windlass --continue          go on where you were
+  windlass --plain             the same in plain lines
+  printf 'first\\nsecond\\n' | windlass     each line is a message
+
+Try it without a key:
+  windlass demo
+  windlass exec --provider sim \"list the files here\"
+
+With a key:
+  export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, or any of `windlass doctor`)
+  windlass exec \"fix the failing test\"";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -233,6 +252,18 @@ pub(crate) struct ExecOptions {
     /// Say nothing on standard error but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// How a conversation looks.
+#[derive(Debug, Clone, Args, Default)]
+pub(crate) struct FrontOptions {
+    /// Talk in plain lines: nothing moves and nothing is drawn over. For screen readers, and wherever less is more
+    #[arg(long, conflicts_with_all = ["full_screen", "print"])]
+    pub(crate) plain: bool,
+
+    /// Use the whole terminal instead of its last lines
+    #[arg(long, conflicts_with = "print")]
+    pub(crate) full_screen: bool,
 }
 
 /// Which session a run belongs to.

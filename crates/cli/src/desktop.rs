@@ -121,7 +121,7 @@ impl Desktop for Machine {
         Some(Image {
             media_type: media_type(&data)?.to_owned(),
             name,
-            data,
+            data: data.into(),
         })
     }
 
@@ -147,7 +147,7 @@ impl Desktop for Machine {
                 return Ok(Image {
                     name: "clipboard".to_owned(),
                     media_type: media_type.to_owned(),
-                    data,
+                    data: data.into(),
                 });
             }
         }

@@ -7,8 +7,8 @@ use windlass_providers::preset::presets;
 
 use crate::args::SettingsOptions;
 use crate::connect::{KeysFile, SIM, choose};
+use crate::engine::working_directory;
 use crate::environment::{self, Process};
-use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
 use crate::settings::Settings;
 use crate::terminal::say;

@@ -1,44 +1,32 @@
 //! `windlass exec`: one prompt to its answer.
 
-pub(crate) mod asking;
 mod command;
 mod input;
 mod schema;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use windlass_api::{
-    Client, ClientError, Event, EventStream, FailureKind, OnBusy, Part, SessionId, SessionInfo, Submission,
-    Waiting, command_line,
+    Client, ClientError, Event, EventStream, OnBusy, Part, SessionId, Submission, Waiting, command_line,
 };
-use windlass_core::clock::SystemClock;
-use windlass_core::log::SharedTape;
-use windlass_service::{Options, Recorder, Service};
-use windlass_store::SqliteStore;
-use windlass_tools::process;
+use windlass_service::Recorder;
 
 use self::input::read_prompt;
 use self::schema::AnswerSchema;
 use crate::args::{ExecOptions, OutputFormat, SettingsOptions};
-use crate::assemble::{Purpose, RunWorkshop};
+use crate::engine::{Backend, Engine, Lines, Plan, not_begun, working_directory};
 use crate::exit::{Exit, Problem};
 use crate::keeping::{self, Keeper, Opening, Which};
-use crate::output::{Printer, RunResult, Style, Totals, Trouble, printer};
+use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, printer};
 use crate::remembered::Remembered;
 use crate::roster::Roster;
 use crate::settings::Settings;
 use crate::settings_again::Given;
 use crate::signals::Signals;
-use crate::{environment, prompt};
-
-/// What to do about a denied call.
-const ALLOW_HINT: &str = "allow it with a rule, as in -c 'security.allow=[\"bash(git *)\"]', or let everything run with --mode full";
-
-/// How long child processes may take to die before we exit all the same.
-const LAST_CALL: Duration = Duration::from_secs(3);
+use crate::{asking, environment};
 
 /// Runs a prompt and shows its answer.
 pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit, Problem> {
@@ -58,17 +46,8 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
     }
     let prompt = read_prompt(words, style).await?;
     let keeper = opening.finish()?;
-    let remembered = match which {
-        Which::Ephemeral => None,
-        _ => Remembered::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd),
-    };
-    let recorder = match which {
-        Which::Ephemeral => None,
-        _ => recorder(&settings, &keeper),
-    };
-    let tape = recorder.clone().map(|recorder| recorder as SharedTape);
-    let roster = Roster::new(&settings, remembered).recorded(tape);
-    roster.restore().await;
+    let remembered = Remembered::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
+    let Lines { roster, recorder } = Lines::new(&settings, &keeper, &which, remembered).await;
     // What is piped in is data, and not typed by anybody.
     let is_command = command_line(&words.join(" ")).is_some();
     // A command may need nobody to ask; one that does connects then.
@@ -92,15 +71,6 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         recorder,
     };
     Ok(run(&settings, &roster, cwd, job, keeper).await?.exit)
-}
-
-/// OBS-2: keeps what goes over the wire, unless that is off.
-fn recorder(settings: &Settings, keeper: &Keeper) -> Option<Arc<Recorder>> {
-    let session = &settings.agent.session;
-    let limit = session.record_max_mb.saturating_mul(1 << 20);
-    session
-        .record
-        .then(|| Recorder::new(Arc::clone(&keeper.store) as _, limit))
 }
 
 /// Carries out a command on a session that is kept: this one, or the last one of this folder. Its own folder counts.
@@ -189,28 +159,20 @@ pub(crate) async fn run(
     keeper: Keeper,
 ) -> Result<RunResult, Problem> {
     let begun = Instant::now();
-    let (begin, session, past) = keeping::begin(&keeper.store, &job.which, job.fork, &cwd).await?;
-    let purpose = Purpose {
-        cwd: cwd.clone(),
-        session: session.clone(),
+    let plan = Plan {
+        cwd,
+        which: job.which.clone(),
+        fork: job.fork,
         require_done: job.require_done,
         interactive: job.interactive,
         given: job.given.clone(),
         recorder: job.recorder.clone(),
-        store: Some(Arc::clone(&keeper.store) as _),
-        prefixes: Arc::default(),
     };
-    let service = Service::new(
-        Arc::clone(&keeper.store) as _,
-        Arc::new(RunWorkshop::new(settings, roster, purpose)?),
-        Arc::new(SystemClock::default()),
-        SqliteStore::owner(),
-        Options::default(),
-    );
-    service.begin(begin).await.map_err(not_begun)?;
+    let engine = Engine::start(settings, roster, plan, keeper).await?;
+    let session = engine.session.id.clone();
     let mut runner = Runner {
-        client: &service,
-        session,
+        client: &engine.backend,
+        session: session.clone(),
         printer: printer(job.format, job.style),
         signals: Signals::listen(),
         totals: Totals::default(),
@@ -218,23 +180,20 @@ pub(crate) async fn run(
         went_to: None,
     };
     let ending = if job.is_command {
-        runner.command(&job, roster, &cwd, past.as_ref()).await
+        let last = engine.past.as_ref().map_or(0, |past| past.last_seq);
+        runner.command(&job, roster, last).await
     } else {
-        if let Some(info) = &past {
+        if let Some(info) = &engine.past {
             job.style.note(&format!("going on with {}", keeping::line(info)));
         }
         let said = vec![Part::text(job.prompt.clone())];
-        Ok(runner.work(&job, said, &cwd, past.as_ref()).await)
+        Ok(runner.work(&job, said).await)
     };
     let ended = ending.map(|ending| runner.finish(ending, begun));
-    service.close().await;
-    if let Some(recorder) = &job.recorder {
-        recorder.close().await;
-    }
-    if past.is_none() && job.is_command {
-        keeping::drop_unused(&keeper.store, &runner.session).await;
-    }
-    process::settle(LAST_CALL).await;
+    let only_looked = engine.past.is_none() && job.is_command;
+    engine
+        .stop(Some(&session).filter(|_| only_looked).as_slice())
+        .await;
     ended
 }
 
@@ -265,7 +224,7 @@ impl Ending {
 }
 
 struct Runner<'a> {
-    client: &'a Service,
+    client: &'a Backend,
     session: SessionId,
     printer: Box<dyn Printer>,
     signals: Signals,
@@ -294,12 +253,7 @@ impl Runner<'_> {
     }
 
     /// Has the model do what was said, to the end that was asked for.
-    async fn work(&mut self, job: &Job, said: Vec<Part>, cwd: &Path, past: Option<&SessionInfo>) -> Ending {
-        let mut parts = Vec::new();
-        if past.is_none_or(|past| past.model.is_none() || past.place != cwd.display().to_string()) {
-            parts.push(Part::text(prompt::environment(cwd)));
-        }
-        parts.extend(said);
+    async fn work(&mut self, job: &Job, mut parts: Vec<Part>) -> Ending {
         if let Some(schema) = &job.schema {
             parts.push(Part::text(schema.instruction()));
         }
@@ -383,7 +337,7 @@ impl Runner<'_> {
                 self.client.cancel(&self.session).await;
             }
             if envelope.event.is_terminal() {
-                let ending = self.ending(envelope.event, ended_by_tool);
+                let ending = self.ending(&envelope.event, ended_by_tool);
                 return if broken {
                     Ending {
                         exit: Exit::BrokenPipe,
@@ -405,10 +359,11 @@ impl Runner<'_> {
         if !self.interactive {
             return;
         }
+        let mut typed = asking::Typed;
         let reply = tokio::select! {
             biased;
             () = self.signals.interrupted() => None,
-            reply = asking::ask(asking) => reply,
+            reply = asking::ask(asking, &mut typed) => reply,
         };
         match reply {
             Some(reply) => self.client.reply(&self.session, call_id, reply).await,
@@ -416,28 +371,18 @@ impl Runner<'_> {
         };
     }
 
-    fn ending(&self, event: Event, done: bool) -> Ending {
-        match event {
-            Event::Final { content, finish } => Ending {
-                exit: Exit::of_answer(finish),
-                answer: Some(content),
-                structured: None,
-                problem: None,
-                done,
-            },
-            Event::Failed {
-                reason,
-                message,
-                hint,
-                ..
-            } => {
-                let denied = reason == FailureKind::PermissionDenied;
-                let hint = hint.or_else(|| denied.then(|| ALLOW_HINT.to_owned()));
-                let kind = serde_json::to_value(reason).ok();
-                let kind = kind.map(|kind| kind.as_str().map_or_else(|| kind.to_string(), str::to_owned));
-                Ending::failed(Exit::of_failure(reason), &kind.unwrap_or_default(), message, hint)
-            }
-            _ => Ending::failed(self.signals.exit(), "canceled", "interrupted".to_owned(), None),
+    fn ending(&self, event: &Event, done: bool) -> Ending {
+        let Outcome {
+            exit,
+            answer,
+            problem,
+        } = Outcome::of(event, self.signals.exit());
+        Ending {
+            exit,
+            answer,
+            structured: None,
+            problem,
+            done,
         }
     }
 
@@ -479,34 +424,8 @@ impl Runner<'_> {
     }
 }
 
-/// What a session that could not be used says, with its exit code.
-pub(crate) fn not_begun(error: ClientError) -> Problem {
-    let exit = match &error {
-        ClientError::Busy(_) | ClientError::QueueFull(_) | ClientError::CommandBusy { .. } => Exit::Busy,
-        ClientError::Empty | ClientError::Unknown(_) | ClientError::CommandUsage(_) => Exit::Usage,
-        ClientError::Closed(_) | ClientError::Setup(_) | ClientError::Command(_) => Exit::Failed,
-        ClientError::Store(_) => Exit::Store,
-    };
-    Problem::new(exit, error.to_string())
-}
-
-/// The folder to work in.
-pub(crate) fn working_directory(given: Option<&Path>) -> Result<PathBuf, Problem> {
-    let here = std::env::current_dir()
-        .map_err(|error| Problem::usage(format!("the current folder cannot be used: {error}")))?;
-    let Some(given) = given else { return Ok(here) };
-    let path = here.join(given);
-    match std::fs::canonicalize(&path) {
-        Ok(path) if path.is_dir() => Ok(path),
-        Ok(_) => Err(Problem::usage(format!(
-            "--cd {}: this is not a folder",
-            given.display()
-        ))),
-        Err(error) => Err(Problem::usage(format!("--cd {}: {error}", given.display()))),
-    }
-}
-
-fn flags(options: &ExecOptions) -> Vec<(&'static str, &'static str, String)> {
+/// What the options of a run say of settings.
+pub(crate) fn flags(options: &ExecOptions) -> Vec<(&'static str, &'static str, String)> {
     let mut flags = Vec::new();
     if let Some(iterations) = options.max_iterations {
         flags.push(("agent.max_iterations", "--max-iterations", iterations.to_string()));

@@ -4,6 +4,7 @@
 //! provider, tools and the loop together ([`connect`], [`assemble`]). What a run shows is in [`output`].
 
 mod args;
+mod asking;
 mod assemble;
 mod backoff;
 mod command_files;
@@ -11,13 +12,16 @@ mod connect;
 mod context_parts;
 mod db;
 mod demo;
+mod desktop;
 mod doctor;
+mod engine;
 mod environment;
 mod exec;
 mod exit;
 mod folders;
 mod grants;
 mod instructions;
+mod interactive;
 mod keeping;
 mod lab;
 mod output;
@@ -26,6 +30,7 @@ mod prompt;
 mod reach;
 mod reload;
 mod remembered;
+mod repl;
 mod replay;
 mod roster;
 mod sandbox;
@@ -35,7 +40,9 @@ mod settings;
 mod settings_again;
 mod signals;
 mod sim;
+mod surroundings;
 mod terminal;
+mod terminal_ui;
 mod tools;
 mod trust;
 
@@ -89,10 +96,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Problem> {
     match (cli.command, cli.print) {
         (Some(command), _) => command_line(command).await,
         (None, Some(prompt)) => exec::exec(&[prompt], &cli.exec).await,
-        (None, None) => {
-            let _ = Cli::command().print_help();
-            Ok(Exit::Usage)
-        }
+        (None, None) => interactive::interactive(&cli.exec, &cli.front).await,
     }
 }
 
@@ -155,7 +159,7 @@ fn config(command: ConfigCommand) -> Result<Exit, Problem> {
             origin,
             settings: options,
         } => {
-            let cwd = exec::working_directory(None)?;
+            let cwd = engine::working_directory(None)?;
             let settings = environment::settings(&options, &cwd, Vec::new())?;
             terminal::tell_warnings(&settings.warnings);
             print_text(&settings::show(&settings, origin))
@@ -168,7 +172,7 @@ fn config(command: ConfigCommand) -> Result<Exit, Problem> {
         },
         ConfigCommand::Path => {
             let folders = environment::folders()?;
-            let cwd = exec::working_directory(None)?;
+            let cwd = engine::working_directory(None)?;
             let mut text = format!("{}\n", folders.user_file().display());
             if let Some(project) = folders.project_file(&cwd) {
                 text.push_str(&format!("{}\n", project.display()));

@@ -1,6 +1,8 @@
 //! What a run shows: the answer on standard output, everything else on standard error.
 
 mod json;
+mod outcome;
+mod plain;
 mod spinner;
 mod stream_json;
 mod text;
@@ -9,8 +11,9 @@ use std::io;
 
 use windlass_api::{Envelope, Event, Usage};
 
+pub(crate) use self::outcome::Outcome;
 pub(crate) use self::text::Style;
-use self::{json::JsonPrinter, stream_json::StreamJsonPrinter, text::TextPrinter};
+use self::{json::JsonPrinter, plain::PlainPrinter, stream_json::StreamJsonPrinter, text::TextPrinter};
 use crate::args::OutputFormat;
 use crate::exit::Exit;
 
@@ -24,6 +27,11 @@ pub(crate) trait Printer: Send {
 
     /// Called now and then while nothing happens.
     fn tick(&mut self) {}
+
+    /// Called before somebody else writes to the terminal.
+    fn pause(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// The run is over.
     fn finish(&mut self, result: &RunResult) -> io::Result<()>;
@@ -90,5 +98,15 @@ pub(crate) fn printer(format: OutputFormat, style: Style) -> Box<dyn Printer> {
         OutputFormat::Text => Box::new(TextPrinter::new(style)),
         OutputFormat::Json => Box::new(JsonPrinter::new(style)),
         OutputFormat::StreamJson => Box::new(StreamJsonPrinter::new(style)),
+    }
+}
+
+/// The printer for a conversation: the text streams, wherever it goes.
+pub(crate) fn talking(style: Style, is_plain: bool) -> Box<dyn Printer> {
+    let style = Style { live: true, ..style };
+    if is_plain {
+        Box::new(PlainPrinter::new(style))
+    } else {
+        Box::new(TextPrinter::new(style))
     }
 }

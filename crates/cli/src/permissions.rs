@@ -13,8 +13,8 @@ use windlass_core::tool::{Category, ToolSet};
 
 use crate::args::{ReplayOptions, SettingsOptions};
 use crate::assemble::{Purpose, policy, tools};
+use crate::engine::working_directory;
 use crate::environment;
-use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
 use crate::grants::{GrantFile, grant_line};
 use crate::settings::Settings;

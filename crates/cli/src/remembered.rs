@@ -1,6 +1,6 @@
 //! PROV-8: the provider and model that a channel was told to use last, kept beside its sessions.
 //!
-//! What is kept is kept per channel: for `exec`, per folder. A flag or a variable beats it; so does a settings file that
+//! What is kept is kept per channel: for `exec` and for conversations, per folder. A flag or a variable beats it; so does a settings file that
 //! says something else now than when the choice was made. Nothing that goes wrong here stops a run.
 
 use std::path::Path;
@@ -48,10 +48,23 @@ pub(crate) struct Remembered {
 impl Remembered {
     /// The memory of runs in a folder; `None` when none is wished.
     pub(crate) fn of_exec(settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
+        Self::of("exec", settings, store, folder)
+    }
+
+    /// The same of conversations in a folder, whatever front end they are had in.
+    pub(crate) fn of_terminal(
+        settings: &Settings,
+        store: Arc<dyn Preferences>,
+        folder: &Path,
+    ) -> Option<Self> {
+        Self::of("terminal", settings, store, folder)
+    }
+
+    fn of(channel: &str, settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
         settings.agent.session.provider_persistence.then(|| Self {
             store,
             clock: Arc::new(SystemClock::default()),
-            scope: format!("channel:exec:{}", folder.display()),
+            scope: format!("channel:{channel}:{}", folder.display()),
             settings: Named {
                 provider: settings.provider.clone(),
                 model: settings.model.clone(),

@@ -25,7 +25,7 @@ use crate::keeping;
 use crate::roster::Roster;
 use crate::session_bench::limits;
 use crate::settings::Settings;
-use crate::{environment, exec};
+use crate::{engine, environment, exec};
 
 /// Runs the command.
 pub(crate) async fn replay(options: &ReplaySessionOptions) -> Result<Exit, Problem> {
@@ -261,7 +261,7 @@ async fn copy(
         after: Some(after),
         id: Some(id),
     };
-    let made = service.begin(begin).await.map_err(exec::not_begun);
+    let made = service.begin(begin).await.map_err(engine::not_begun);
     service.close().await;
     Ok(made?.id)
 }

@@ -8,8 +8,8 @@ use windlass_tools::program;
 use windlass_tools::sandbox::{Gap, Network, Wall};
 
 use crate::args::SandboxOptions;
+use crate::engine::working_directory;
 use crate::environment;
-use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
 use crate::reach::Reach;
 use crate::terminal::tell;

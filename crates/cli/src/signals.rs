@@ -1,7 +1,8 @@
 //! Ctrl-C and termination: the first stops the turn, the second the program.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,30 +22,45 @@ pub(crate) struct Signals {
 #[derive(Default)]
 struct State {
     count: AtomicU8,
+    /// Somebody wants the program to end, and not only what it does.
+    is_over: AtomicBool,
     asked: Notify,
 }
 
 impl Signals {
     /// Starts listening, on a thread of its own: when the main one waits for somebody to read our output, the user must
-    /// still get out. Where signals cannot be had, the system's own way of ending a program stays.
+    /// still get out. Where signals cannot be had, the system's own way of ending a program stays; where they can be,
+    /// none is missed from here on.
     pub(crate) fn listen() -> Self {
         let state = Arc::new(State::default());
         let listener = Arc::clone(&state);
+        let (ready, is_ready) = mpsc::sync_channel(1);
         let listen = move || {
             if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                runtime.block_on(listener.listen());
+                runtime.block_on(listener.listen(&ready));
             }
         };
-        // Without the thread the system's own way stays.
+        // Without the thread the system's own way stays, and there is nothing to wait for.
         let _ = std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(listen);
+        let _ = is_ready.recv();
         Self { state }
     }
 
     /// Returns when a signal asks for the turn to stop.
     pub(crate) async fn interrupted(&self) {
         self.state.asked.notified().await;
+    }
+
+    /// What the signals so far asked for was done: the next one is a first one again.
+    pub(crate) fn settled(&self) {
+        self.state.count.store(0, Ordering::SeqCst);
+    }
+
+    /// Whether a signal asked for more than what Ctrl-C does: that the program ends.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.is_over.load(Ordering::SeqCst)
     }
 
     /// The exit code of a canceled run.
@@ -58,7 +74,7 @@ impl Signals {
 }
 
 impl State {
-    async fn listen(&self) {
+    async fn listen(&self, ready: &mpsc::SyncSender<()>) {
         let kinds = [
             SignalKind::interrupt(),
             SignalKind::terminate(),
@@ -67,12 +83,14 @@ impl State {
         let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
             return;
         };
+        let _ = ready.try_send(());
         loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
-            }
+            let is_over = tokio::select! {
+                _ = interrupt.recv() => false,
+                _ = terminate.recv() => true,
+                _ = hangup.recv() => true,
+            };
+            self.is_over.fetch_or(is_over, Ordering::SeqCst);
             if self.count.fetch_add(1, Ordering::SeqCst) > 0 {
                 // Asked twice: whatever hangs, the user wants out, and children are killed at once.
                 process::end_all(LAST_LOOK).await;

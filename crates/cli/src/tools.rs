@@ -10,8 +10,8 @@ use windlass_tools::declared::{Declarations, Paths, Source};
 
 use crate::args::{SettingsOptions, ToolsCommand};
 use crate::assemble::{Purpose, tools};
+use crate::engine::working_directory;
 use crate::environment;
-use crate::exec::working_directory;
 use crate::exit::{Exit, Problem};
 use crate::reload::{Workbench, source};
 use crate::signals::Signals;

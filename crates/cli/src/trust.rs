@@ -6,11 +6,13 @@
 
 mod command;
 mod content;
+mod offer;
 mod review;
 mod store;
 
 pub(crate) use self::command::command;
 pub(crate) use self::content::Snapshot;
+pub(crate) use self::offer::offer;
 use self::store::Store;
 use crate::folders::{Folders, Project};
 

@@ -24,6 +24,8 @@ mod suite {
     mod permissions;
     mod pressure;
     mod reload;
+    mod repl;
+    mod repl_terminal;
     mod replay;
     mod scenarios;
     mod sessions;

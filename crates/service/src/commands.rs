@@ -11,6 +11,7 @@ mod defined;
 mod help;
 mod look;
 mod model;
+mod rewind;
 mod session;
 mod status;
 mod table;

@@ -67,7 +67,7 @@ impl Run {
         self
     }
 
-    /// Standard input is a pipe that nobody writes to and nobody closes.
+    /// Standard input is a pipe that stays open; [`Running::say`] writes to it.
     #[must_use]
     pub fn open_stdin(mut self) -> Self {
         self.input = Input::Open;
@@ -165,7 +165,6 @@ impl Run {
 pub struct Running {
     child: Child,
     /// Held so that the pipe stays open.
-    #[allow(dead_code)]
     stdin: Option<std::process::ChildStdin>,
     stdout: Stream,
     stderr: Stream,
@@ -195,13 +194,29 @@ impl Running {
         });
     }
 
+    /// Writes to standard input, which must be [open](Run::open_stdin).
+    #[track_caller]
+    pub fn say(&mut self, text: &str) {
+        let Some(stdin) = &mut self.stdin else {
+            panic!("standard input is not open");
+        };
+        let said = stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush());
+        must(said, "write to standard input");
+    }
+
+    /// Ends standard input.
+    pub fn hush(&mut self) {
+        self.stdin = None;
+    }
+
     /// Standard output so far.
     pub fn stdout(&self) -> String {
         self.stdout.text()
     }
 
+    /// Waits until something is true of it; `what` says what.
     #[track_caller]
-    fn wait_until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
+    pub fn wait_until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
         let limit = self.limit;
         if !eventually(limit, || condition(self)) {
             let _ = self.child.kill();

@@ -104,9 +104,10 @@ impl Workspace {
         self.prepared(Run::new(&self.binary, args))
     }
 
-    /// The same on a terminal of its own, made by `script`; all output is in `stdout`. `line` is for the shell.
+    /// The same on a terminal of its own, made by `script`; all output is in `stdout`. `line` is for the shell, which the
+    /// binary replaces: a shell that is interrupted would have an exit code of its own.
     pub fn run_on_terminal(&self, line: &str) -> Run {
-        let line = format!("'{}' {line}", self.binary.display());
+        let line = format!("exec '{}' {line}", self.binary.display());
         let run = Run::new(Path::new("script"), &["-qec", &line, "/dev/null"]);
         self.prepared(run)
             .env("TERM", "xterm-256color")

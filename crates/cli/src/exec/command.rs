@@ -1,28 +1,21 @@
 //! A prompt that is a command: it is carried out and its text printed. No model is asked, unless the command is a text
 //! for one.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::StreamExt;
 use windlass_api::{
     ClientError, Commands, EVENT_VERSION, Envelope, Event, EventStream, FinishReason, Follow, SessionId,
-    SessionInfo,
 };
 
-use super::{Ending, Job, Runner, connect, not_begun};
+use super::{Ending, Job, Runner, connect};
+use crate::engine::not_begun;
 use crate::exit::{Exit, Problem};
 use crate::roster::Roster;
 
 impl Runner<'_> {
-    /// Carries out the command of a job.
-    pub(super) async fn command(
-        &mut self,
-        job: &Job,
-        roster: &Roster,
-        cwd: &Path,
-        past: Option<&SessionInfo>,
-    ) -> Result<Ending, Problem> {
+    /// Carries out the command of a job. `last` is the number of the session's last entry.
+    pub(super) async fn command(&mut self, job: &Job, roster: &Roster, last: u64) -> Result<Ending, Problem> {
         let reply = match self.client.command(&self.session, &job.prompt).await {
             Ok(reply) => reply,
             Err(error) => return Ok(refused(error)),
@@ -32,14 +25,13 @@ impl Runner<'_> {
             Follow::Session(info) => self.went_to = Some(info.id),
             Follow::Submit(said) => {
                 connect(roster, job.style).await?;
-                return Ok(self.work(job, said, cwd, past).await);
+                return Ok(self.work(job, said).await);
             }
             Follow::Watch(events) => {
                 job.style.note(&reply.text);
                 return Ok(self.outcome(events).await);
             }
         }
-        let last = past.map_or(0, |past| past.last_seq);
         let event = told(&self.session, last, &reply.text);
         let broken = self.printer.event(&event).is_err();
         Ok(Ending {

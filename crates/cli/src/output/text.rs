@@ -269,6 +269,11 @@ impl Printer for TextPrinter {
         }
     }
 
+    fn pause(&mut self) -> io::Result<()> {
+        self.spinner.clear();
+        self.break_line()
+    }
+
     fn finish(&mut self, result: &RunResult) -> io::Result<()> {
         self.spinner.clear();
         let streamed = std::mem::take(&mut self.shown);
@@ -325,10 +330,12 @@ fn summary(result: &RunResult) -> String {
     )
 }
 
+/// Seconds, for people.
 #[allow(clippy::cast_precision_loss)]
-fn millis(milliseconds: u64) -> f64 {
+pub(super) fn millis(milliseconds: u64) -> f64 {
     milliseconds as f64 / 1_000.0
 }
+
 /// What a call changed, in one file or in several.
 fn diffs(details: &serde_json::Value) -> String {
     let files = details.get("files").and_then(serde_json::Value::as_array);

@@ -23,7 +23,7 @@ use windlass_store::SqliteStore;
 use self::lines::Lines;
 use super::line;
 use crate::args::{ImportFrom, ImportOptions};
-use crate::exec::working_directory;
+use crate::engine::working_directory;
 use crate::exit::{Exit, Problem};
 use crate::keeping::problem;
 use crate::terminal::{say, tell};

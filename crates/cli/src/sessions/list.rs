@@ -8,7 +8,7 @@ use windlass_store::SqliteStore;
 
 use super::{called, cut, line, print_json, short};
 use crate::args::ListOptions;
-use crate::exec::working_directory;
+use crate::engine::working_directory;
 use crate::exit::{Exit, Problem};
 use crate::keeping::{ago, problem};
 use crate::terminal::say;

@@ -20,6 +20,9 @@ pub(super) struct Store {
 #[serde(deny_unknown_fields)]
 struct Content {
     folders: BTreeMap<String, Trusted>,
+    /// The hash of what the user said no to, and does not want to be asked about again.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    declined: BTreeMap<String, String>,
 }
 
 /// What was trusted.
@@ -67,8 +70,22 @@ impl Store {
     pub(super) fn insert(&mut self, root: &Path, hash: String) -> Result<(), String> {
         let key = key(root).ok_or_else(|| format!("{}: its path is not UTF-8", root.display()))?;
         let when = date(SystemClock::default().now().0 / 1_000);
+        self.content.declined.remove(&key);
         self.content.folders.insert(key, Trusted { hash, when });
         Ok(())
+    }
+
+    /// Whether the user said no to this content of a folder.
+    pub(super) fn is_declined(&self, root: &Path, hash: &str) -> bool {
+        let declined = key(root).and_then(|key| self.content.declined.get(&key));
+        declined.is_some_and(|declined| declined == hash)
+    }
+
+    /// Remembers a no to this content of a folder. One whose path cannot be written down is asked about again.
+    pub(super) fn decline(&mut self, root: &Path, hash: String) {
+        if let Some(key) = key(root) {
+            self.content.declined.insert(key, hash);
+        }
     }
 
     /// Trusts a folder no longer. Whether it was trusted.
@@ -137,6 +154,13 @@ mod tests {
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
         let mut store = Store::read(&path).unwrap();
         assert_eq!(store.find(root.path()).unwrap().hash, "abc");
+        store.decline(root.path(), "def".to_owned());
+        assert!(store.is_declined(root.path(), "def") && !store.is_declined(root.path(), "abc"));
+        store.write().unwrap();
+        let mut store = Store::read(&path).unwrap();
+        assert!(store.is_declined(root.path(), "def"));
+        store.insert(root.path(), "def".to_owned()).unwrap();
+        assert!(!store.is_declined(root.path(), "def"), "a yes takes a no back");
         assert!(store.remove(root.path()) && !store.remove(root.path()));
         store.write().unwrap();
         assert_eq!(Store::read(&path).unwrap().all().count(), 0);

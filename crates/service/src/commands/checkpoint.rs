@@ -19,7 +19,7 @@ const PROMPT: usize = 60;
 const DIFF_LINES: usize = 200;
 
 const CONVERSATION: &str = "--conversation";
-const FORCE: &str = "--force";
+pub(super) const FORCE: &str = "--force";
 
 pub(super) async fn checkpoint(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     words.check(2, &[CONVERSATION, FORCE])?;
@@ -63,7 +63,7 @@ pub(super) async fn redo(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     Ok(Said::text(text))
 }
 
-fn kept(desk: &Desk<'_>) -> Result<Arc<dyn Checkpoints>, Stop> {
+pub(super) fn kept(desk: &Desk<'_>) -> Result<Arc<dyn Checkpoints>, Stop> {
     desk.live
         .bench
         .checkpoints()
@@ -78,7 +78,7 @@ fn force(words: &Words<'_>) -> Force {
     }
 }
 
-fn refused(error: CheckpointError) -> Stop {
+pub(super) fn refused(error: CheckpointError) -> Stop {
     Stop::Failed(match &error {
         CheckpointError::Conflict(_) => {
             format!("Nothing was done, because some files were {error}. {FORCE} takes them back as well.")
@@ -245,7 +245,7 @@ fn named(checkpoints: &[Checkpoint]) -> String {
 }
 
 /// What was done to each path, and what could not be covered.
-fn tell(text: &mut String, restored: &Restored) {
+pub(super) fn tell(text: &mut String, restored: &Restored) {
     for FileChange { path, what, .. } in &restored.changes {
         let what = match what {
             Changed::Created => "brought back",

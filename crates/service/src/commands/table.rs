@@ -1,7 +1,7 @@
 //! The built-in commands, in the order of the help.
 
 use super::complete::Complete;
-use super::{Command, Said, Stop, Then, checkpoint, context, cost, help, model, session, status, why};
+use super::{Command, Said, Stop, Then, checkpoint, context, cost, help, model, rewind, session, status, why};
 
 /// The modes as they are typed.
 const MODES: Complete = Complete::Words(&["plan", "default", "accept-edits", "unattended", "full"]);
@@ -177,6 +177,14 @@ pub(super) static COMMANDS: &[Command] = &[
         help: "Do again what was undone last",
         complete: Complete::Words(&["--force"]),
         run: |desk, words| Box::pin(checkpoint::redo(desk, words)),
+    },
+    Command {
+        name: "rewind",
+        aliases: &[],
+        arguments: "[N] [--keep-files] [--force]",
+        help: "Go back to before a message of yours, files included; without a number, list them",
+        complete: Complete::Words(&["--keep-files", "--force"]),
+        run: |desk, words| Box::pin(rewind::rewind(desk, words)),
     },
     Command {
         name: "exit",

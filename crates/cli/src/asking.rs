@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, IsTerminal};
 
+use async_trait::async_trait;
 use tokio::sync::oneshot;
 use windlass_api::{Answer, Reply, Waiting};
 
@@ -15,8 +16,16 @@ pub(crate) fn somebody_is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
+/// Where answers come from.
+#[async_trait]
+pub(crate) trait Answers: Send {
+    /// The next line somebody types, without the white space around it; `None` when nobody will. It may be dropped
+    /// while it waits.
+    async fn line(&mut self) -> Option<String>;
+}
+
 /// Shows a question and waits for the reply. `None` when it asks nothing, and when the terminal is gone.
-pub(super) async fn ask(asking: &Waiting) -> Option<Reply> {
+pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<Reply> {
     match asking {
         Waiting::PermissionRequest {
             tool,
@@ -26,7 +35,7 @@ pub(super) async fn ask(asking: &Waiting) -> Option<Reply> {
             ..
         } => {
             show_request(tool, subjects, reasons, preview.as_deref());
-            permission().await
+            permission(answers).await
         }
         Waiting::Question { text, options, .. } => {
             tell!("\n{}", plain(text));
@@ -34,7 +43,7 @@ pub(super) async fn ask(asking: &Waiting) -> Option<Reply> {
                 tell!("  {}) {}", index + 1, plain(option));
             }
             tell!("Your answer:");
-            let line = line().await?;
+            let line = answers.line().await?;
             let chosen = line
                 .parse::<usize>()
                 .ok()
@@ -69,12 +78,12 @@ fn show_request(tool: &str, subjects: &[String], reasons: &[String], preview: Op
     }
 }
 
-async fn permission() -> Option<Reply> {
+async fn permission(answers: &mut dyn Answers) -> Option<Reply> {
     tell!(
         "y = yes, once · s = yes, in this session · a = yes, always in this folder · n = no · or say what to do instead"
     );
     loop {
-        let line = line().await?;
+        let line = answers.line().await?;
         let answer = match line.to_lowercase().as_str() {
             "y" | "yes" => Answer::Once,
             "s" | "session" => Answer::Session,
@@ -90,21 +99,27 @@ async fn permission() -> Option<Reply> {
     }
 }
 
-/// A line from the terminal. Read on a thread of its own: nothing can stop such a read, and nothing may wait for it.
-async fn line() -> Option<String> {
-    let (sender, receiver) = oneshot::channel();
-    let read = move || {
-        let mut line = String::new();
-        let read = std::io::stdin().lock().read_line(&mut line);
-        let _ = sender.send(
-            read.ok()
-                .filter(|bytes| *bytes > 0)
-                .map(|_| line.trim().to_owned()),
-        );
-    };
-    std::thread::Builder::new()
-        .name("answer".to_owned())
-        .spawn(read)
-        .ok()?;
-    receiver.await.ok().flatten()
+/// What is typed on the terminal. Each line is read on a thread of its own: nothing can stop such a read, and nothing may
+/// wait for it.
+pub(crate) struct Typed;
+
+#[async_trait]
+impl Answers for Typed {
+    async fn line(&mut self) -> Option<String> {
+        let (sender, receiver) = oneshot::channel();
+        let read = move || {
+            let mut line = String::new();
+            let read = std::io::stdin().lock().read_line(&mut line);
+            let _ = sender.send(
+                read.ok()
+                    .filter(|bytes| *bytes > 0)
+                    .map(|_| line.trim().to_owned()),
+            );
+        };
+        std::thread::Builder::new()
+            .name("answer".to_owned())
+            .spawn(read)
+            .ok()?;
+        receiver.await.ok().flatten()
+    }
 }

@@ -1,0 +1,169 @@
+//! What a run works with: a store, models, a service, and one session that has begun; and how it all ends.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_api::{Client, ClientError, SessionId, SessionInfo};
+use windlass_core::clock::SystemClock;
+use windlass_core::log::SharedTape;
+use windlass_service::{Options, Recorder, Service};
+use windlass_store::SqliteStore;
+use windlass_tools::process;
+
+use crate::assemble::{Purpose, RunWorkshop};
+use crate::exit::{Exit, Problem};
+use crate::keeping::{self, Keeper, Which};
+use crate::remembered::Remembered;
+use crate::roster::Roster;
+use crate::settings::Settings;
+use crate::settings_again::Given;
+use crate::surroundings::Surrounded;
+
+/// How long child processes may take to die before we exit all the same.
+const LAST_CALL: Duration = Duration::from_secs(3);
+
+/// How many live events may wait for a front end that draws: a second of a fast model.
+const BUFFER: usize = 16_384;
+
+/// What runs sessions here.
+pub(crate) type Backend = Surrounded<Service>;
+
+/// The models of a run, and what keeps what goes over the wire.
+pub(crate) struct Lines {
+    pub(crate) roster: Roster,
+    pub(crate) recorder: Option<Arc<Recorder>>,
+}
+
+impl Lines {
+    /// Nothing is connected yet. What the channel was told to use last is restored, unless nothing is kept.
+    pub(crate) async fn new(
+        settings: &Arc<Settings>,
+        keeper: &Keeper,
+        which: &Which,
+        remembered: Option<Remembered>,
+    ) -> Self {
+        let recorder = match which {
+            Which::Ephemeral => None,
+            _ => recorder(settings, keeper),
+        };
+        let tape = recorder.clone().map(|recorder| recorder as SharedTape);
+        let remembered = remembered.filter(|_| *which != Which::Ephemeral);
+        let roster = Roster::new(settings, remembered).recorded(tape);
+        roster.restore().await;
+        Self { roster, recorder }
+    }
+}
+
+/// OBS-2: keeps what goes over the wire, unless that is off.
+fn recorder(settings: &Settings, keeper: &Keeper) -> Option<Arc<Recorder>> {
+    let session = &settings.agent.session;
+    let limit = session.record_max_mb.saturating_mul(1 << 20);
+    session
+        .record
+        .then(|| Recorder::new(Arc::clone(&keeper.store) as _, limit))
+}
+
+/// Which session a run works in, and how.
+pub(crate) struct Plan {
+    pub(crate) cwd: PathBuf,
+    pub(crate) which: Which,
+    /// Whether that session is copied first.
+    pub(crate) fork: bool,
+    pub(crate) require_done: bool,
+    /// Whether somebody answers questions.
+    pub(crate) interactive: bool,
+    /// What the command line says of settings.
+    pub(crate) given: Given,
+    /// Keeps what goes over the wire.
+    pub(crate) recorder: Option<Arc<Recorder>>,
+}
+
+/// A service with a session that has begun.
+pub(crate) struct Engine {
+    pub(crate) backend: Arc<Backend>,
+    /// The session.
+    pub(crate) session: SessionInfo,
+    /// The one that is gone on with, as it was before.
+    pub(crate) past: Option<SessionInfo>,
+    keeper: Keeper,
+    recorder: Option<Arc<Recorder>>,
+}
+
+impl Engine {
+    pub(crate) async fn start(
+        settings: &Arc<Settings>,
+        roster: &Roster,
+        plan: Plan,
+        keeper: Keeper,
+    ) -> Result<Self, Problem> {
+        let (begin, session, past) = keeping::begin(&keeper.store, &plan.which, plan.fork, &plan.cwd).await?;
+        let purpose = Purpose {
+            cwd: plan.cwd.clone(),
+            session,
+            require_done: plan.require_done,
+            interactive: plan.interactive,
+            given: plan.given,
+            recorder: plan.recorder.clone(),
+            store: Some(Arc::clone(&keeper.store) as _),
+            prefixes: Arc::default(),
+        };
+        let service = Service::new(
+            Arc::clone(&keeper.store) as _,
+            Arc::new(RunWorkshop::new(settings, roster, purpose)?),
+            Arc::new(SystemClock::default()),
+            SqliteStore::owner(),
+            Options {
+                buffer: BUFFER,
+                ..Options::default()
+            },
+        );
+        let session = service.begin(begin).await.map_err(not_begun)?;
+        Ok(Self {
+            backend: Arc::new(Surrounded::new(service, Arc::clone(&keeper.store) as _, plan.cwd)),
+            session,
+            past,
+            keeper,
+            recorder: plan.recorder,
+        })
+    }
+
+    /// Ends every session and process. Of these sessions, those go in which nothing happened.
+    pub(crate) async fn stop(self, unused: &[&SessionId]) {
+        self.backend.plain().close().await;
+        if let Some(recorder) = &self.recorder {
+            recorder.close().await;
+        }
+        for session in unused {
+            keeping::drop_unused(&self.keeper.store, session).await;
+        }
+        process::settle(LAST_CALL).await;
+    }
+}
+
+/// What a session that could not be used says, with its exit code.
+pub(crate) fn not_begun(error: ClientError) -> Problem {
+    let exit = match &error {
+        ClientError::Busy(_) | ClientError::QueueFull(_) | ClientError::CommandBusy { .. } => Exit::Busy,
+        ClientError::Empty | ClientError::Unknown(_) | ClientError::CommandUsage(_) => Exit::Usage,
+        ClientError::Closed(_) | ClientError::Setup(_) | ClientError::Command(_) => Exit::Failed,
+        ClientError::Store(_) => Exit::Store,
+    };
+    Problem::new(exit, error.to_string())
+}
+
+/// The folder to work in.
+pub(crate) fn working_directory(given: Option<&Path>) -> Result<PathBuf, Problem> {
+    let here = std::env::current_dir()
+        .map_err(|error| Problem::usage(format!("the current folder cannot be used: {error}")))?;
+    let Some(given) = given else { return Ok(here) };
+    let path = here.join(given);
+    match std::fs::canonicalize(&path) {
+        Ok(path) if path.is_dir() => Ok(path),
+        Ok(_) => Err(Problem::usage(format!(
+            "--cd {}: this is not a folder",
+            given.display()
+        ))),
+        Err(error) => Err(Problem::usage(format!("--cd {}: {error}", given.display()))),
+    }
+}

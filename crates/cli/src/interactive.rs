@@ -1,0 +1,222 @@
+//! `windlass` with nothing to do yet: everything up to the front end in which a person says what.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+
+use windlass_api::SessionInfo;
+use windlass_core::log::Preferences;
+use windlass_service::Models;
+
+use crate::args::{ExecOptions, FrontOptions, OutputFormat};
+use crate::connect::{SIM, choose};
+use crate::engine::{Backend, Engine, Lines, Plan, working_directory};
+use crate::exec::flags;
+use crate::exit::{Exit, Problem};
+use crate::keeping::{self, Keeper, Opening, Which};
+use crate::output::Style;
+use crate::remembered::Remembered;
+use crate::repl::{self, Spoken};
+use crate::roster::Roster;
+use crate::settings::Settings;
+use crate::settings_again::Given;
+use crate::terminal::tell;
+use crate::{asking, environment, terminal_ui, trust};
+
+/// What is said when there is nobody to ask but the simulated model.
+const NO_KEY: &str = "no key was found: the simulated model answers. /connect sets up a real one";
+
+/// Starts a conversation and has it.
+pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> Result<Exit, Problem> {
+    check(options, front)?;
+    repl::check_input()?;
+    let is_plain = front.plain || environment::var("TERM").is_some_and(|term| term == "dumb");
+    let detected = Style::detect(options.quiet, &environment::var);
+    let style = Style {
+        color: detected.color && !is_plain,
+        spinner: detected.spinner && !is_plain,
+        ..detected
+    };
+    let (which, fork) = Which::of(&options.session)?;
+    let opening = Opening::start(&which);
+    let cwd = working_directory(options.cd.as_deref())?;
+    let is_somebody_there = asking::somebody_is_there();
+    if is_somebody_there {
+        trust::offer(&environment::folders()?, &cwd);
+    }
+    let given = Given {
+        options: options.settings.clone(),
+        flags: flags(options),
+    };
+    let Ready {
+        settings,
+        given,
+        lines,
+        keeper,
+        notices,
+    } = Ready::make(given, opening, &which, &cwd).await?;
+    let keeps = which != Which::Ephemeral;
+    let plan = Plan {
+        cwd,
+        which,
+        fork,
+        require_done: false,
+        // Lines of a pipe are messages, and none of them is an answer.
+        interactive: is_somebody_there,
+        given,
+        recorder: lines.recorder.clone(),
+    };
+    let preferences: Arc<dyn Preferences> = Arc::clone(&keeper.store) as _;
+    let engine = Engine::start(&settings, &lines.roster, plan, keeper).await?;
+    let scene = Scene {
+        backend: &engine.backend,
+        session: &engine.session,
+        past: engine.past.as_ref(),
+        settings: &settings,
+        roster: &lines.roster,
+        preferences: &preferences,
+        notices: &notices,
+        style,
+        is_plain,
+        is_somebody_there,
+    };
+    let spoken = front_end(&scene, front.full_screen).await;
+    let begun = engine.session.id.clone();
+    let last = spoken.as_ref().ok().map(|spoken| spoken.session.clone());
+    let new = engine.past.is_none().then_some(&begun);
+    let unused: Vec<_> = new.into_iter().chain(last.as_ref()).collect();
+    engine.stop(&unused).await;
+    let spoken = spoken?;
+    if spoken.has_talked && keeps && !style.quiet {
+        let id = &spoken.session;
+        tell!("session {id}: go on with windlass --resume {id}");
+    }
+    Ok(spoken.exit)
+}
+
+/// What a front end has to work with.
+pub(crate) struct Scene<'a> {
+    pub(crate) backend: &'a Arc<Backend>,
+    pub(crate) session: &'a SessionInfo,
+    /// The session that is gone on with, as it was before.
+    pub(crate) past: Option<&'a SessionInfo>,
+    pub(crate) settings: &'a Arc<Settings>,
+    pub(crate) roster: &'a Roster,
+    /// Keeps small choices.
+    pub(crate) preferences: &'a Arc<dyn Preferences>,
+    /// What the person should know first.
+    pub(crate) notices: &'a [String],
+    pub(crate) style: Style,
+    /// Whether nothing may move.
+    pub(crate) is_plain: bool,
+    /// Whether questions can be asked.
+    pub(crate) is_somebody_there: bool,
+}
+
+/// The one place that chooses who talks with the person. Whatever it is, it leaves the terminal as it was.
+async fn front_end(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, Problem> {
+    if !scene.is_plain && terminal_ui::is_possible() {
+        return terminal_ui::run(scene, full_screen).await;
+    }
+    greet(scene);
+    repl::run(scene).await
+}
+
+/// What the person should know before they say something.
+fn greet(scene: &Scene<'_>) {
+    let style = scene.style;
+    for warning in &scene.settings.warnings {
+        style.warn(warning);
+    }
+    if let Some(past) = scene.past {
+        style.note(&format!("going on with {}", keeping::line(past)));
+    }
+    for notice in scene.notices {
+        style.note(notice);
+    }
+    if scene.is_somebody_there {
+        let model = match scene.roster.active() {
+            Ok((provider, model)) => format!("{provider} {model} · "),
+            Err(_) => String::new(),
+        };
+        style.note(&format!("{model}/help lists the commands · Ctrl+D leaves"));
+    }
+}
+
+/// Refuses what only makes sense with a prompt, or with a terminal.
+fn check(options: &ExecOptions, front: &FrontOptions) -> Result<(), Problem> {
+    let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if front.full_screen && !has_terminal {
+        let text = "--full-screen needs a terminal: standard input and standard output must be one";
+        return Err(Problem::usage(text));
+    }
+    let flags = [
+        (options.output_format != OutputFormat::Text, "--output-format"),
+        (options.output_schema.is_some(), "--output-schema"),
+        (options.require_done, "--require-done"),
+    ];
+    match flags.iter().find(|(is_given, _)| *is_given) {
+        None => Ok(()),
+        Some((_, flag)) => Err(Problem::usage(format!(
+            "{flag} is for a run with a prompt: write `windlass exec {flag} … \"<prompt>\"`"
+        ))),
+    }
+}
+
+/// Settings, a store, and models.
+struct Ready {
+    settings: Arc<Settings>,
+    given: Given,
+    lines: Lines,
+    keeper: Keeper,
+    notices: Vec<String>,
+}
+
+impl Ready {
+    async fn make(mut given: Given, opening: Opening, which: &Which, cwd: &Path) -> Result<Self, Problem> {
+        let settings = read(&given, cwd)?;
+        let keeper = opening.finish()?;
+        let remembered = Remembered::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
+        let lines = Lines::new(&settings, &keeper, which, remembered).await;
+        if lines.roster.active().is_err() && has_no_key(&settings) {
+            // As if the command line had named it, so that settings which are read again do not say otherwise.
+            given.options.provider = Some(SIM.to_owned());
+            let settings = read(&given, cwd)?;
+            let remembered = Remembered::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
+            let lines = Lines::new(&settings, &keeper, which, remembered).await;
+            // What its line has to say is in the notice.
+            lines.roster.connect().await?.take_notices();
+            let notices = vec![NO_KEY.to_owned()];
+            return Ok(Self {
+                settings,
+                given,
+                lines,
+                keeper,
+                notices,
+            });
+        }
+        let notices = match lines.roster.connect().await {
+            Ok(line) => line.take_notices(),
+            // Turns will say so again, and commands can mend it.
+            Err(problem) if problem.exit == Exit::Provider => vec![problem.message],
+            Err(problem) => return Err(problem),
+        };
+        Ok(Self {
+            settings,
+            given,
+            lines,
+            keeper,
+            notices,
+        })
+    }
+}
+
+fn read(given: &Given, cwd: &Path) -> Result<Arc<Settings>, Problem> {
+    environment::settings(&given.options, cwd, given.flags.clone()).map(Arc::new)
+}
+
+/// Whether nobody said which model to ask, and nothing lets one be found.
+fn has_no_key(settings: &Settings) -> bool {
+    let is_silent = settings.provider.is_none() && settings.model.is_none();
+    is_silent && choose(settings, &environment::var).is_err_and(|problem| problem.exit == Exit::Provider)
+}

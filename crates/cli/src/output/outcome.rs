@@ -1,0 +1,62 @@
+//! How a turn ended.
+
+use windlass_api::{Event, FailureKind};
+
+use super::Trouble;
+use crate::exit::Exit;
+
+/// What to do about a denied call.
+const ALLOW_HINT: &str = "allow it with a rule, as in -c 'security.allow=[\"bash(git *)\"]', or let everything run with --mode full";
+
+/// What a turn came to, from its terminal event.
+pub(crate) struct Outcome {
+    pub(crate) exit: Exit,
+    /// The answer, if there is one.
+    pub(crate) answer: Option<String>,
+    /// Why there is none.
+    pub(crate) problem: Option<Trouble>,
+}
+
+impl Outcome {
+    /// What `event` says. `canceled` is the exit code of a turn that was stopped.
+    pub(crate) fn of(event: &Event, canceled: Exit) -> Self {
+        match event {
+            Event::Final { content, finish } => Self {
+                exit: Exit::of_answer(*finish),
+                answer: Some(content.clone()),
+                problem: None,
+            },
+            Event::Failed {
+                reason,
+                message,
+                hint,
+                ..
+            } => {
+                let denied = *reason == FailureKind::PermissionDenied;
+                let hint = hint.clone().or_else(|| denied.then(|| ALLOW_HINT.to_owned()));
+                let kind = serde_json::to_value(reason).ok();
+                let kind = kind.map(|kind| kind.as_str().map_or_else(|| kind.to_string(), str::to_owned));
+                Self::failed(
+                    Exit::of_failure(*reason),
+                    &kind.unwrap_or_default(),
+                    message.clone(),
+                    hint,
+                )
+            }
+            _ => Self::failed(canceled, "canceled", "interrupted".to_owned(), None),
+        }
+    }
+
+    fn failed(exit: Exit, kind: &str, message: String, hint: Option<String>) -> Self {
+        let problem = Some(Trouble {
+            kind: kind.to_owned(),
+            message,
+            hint,
+        });
+        Self {
+            exit,
+            answer: None,
+            problem,
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The plain conversation: lines in, text out. It needs no terminal, moves no cursor, and works over a pipe.
+
+mod lines;
+mod view;
+
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use tokio::sync::Notify;
+use windlass_api::{Channel, ChannelError, Ended, Envelope, Input, Reply, SessionId, Waiting, converse};
+
+use self::lines::{Line, Lines, MAX_BYTES};
+use self::view::View;
+use crate::asking::{self, Answers};
+use crate::engine::not_begun;
+use crate::exit::{Exit, Problem};
+use crate::interactive::Scene;
+use crate::output::Style;
+use crate::signals::Signals;
+use crate::terminal::{plain, tell};
+
+/// How often a sign of life moves.
+const BEAT: Duration = Duration::from_millis(120);
+
+/// What a conversation came to.
+pub(crate) struct Spoken {
+    pub(crate) exit: Exit,
+    /// The session it was in at the end.
+    pub(crate) session: SessionId,
+    /// Whether there is something to go on with.
+    pub(crate) has_talked: bool,
+}
+
+/// Refuses a standard input that carries nothing, such as one that is closed: nobody could say anything.
+pub(crate) fn check_input() -> Result<(), Problem> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Ok(());
+    }
+    // The system hands us the null device in the place of a descriptor that is closed.
+    let opened = stdin.as_fd().try_clone_to_owned().map(std::fs::File::from);
+    let metadata = opened.and_then(|file| file.metadata());
+    let carries = metadata.is_ok_and(|metadata| {
+        use std::os::unix::fs::FileTypeExt;
+        let kind = metadata.file_type();
+        kind.is_file() || kind.is_fifo() || kind.is_socket() || kind.is_dir()
+    });
+    if carries { Ok(()) } else { Err(nothing_said()) }
+}
+
+fn nothing_said() -> Problem {
+    Problem::usage(
+        "nothing was said: standard input is closed or empty. Start `windlass` in a terminal, pipe lines into it, or run \
+         one prompt, as in `windlass exec \"list the files here\"`; `windlass --help` tells more",
+    )
+}
+
+/// Has a conversation over standard input and output.
+pub(crate) async fn run(scene: &Scene<'_>) -> Result<Spoken, Problem> {
+    let signals = Arc::new(Signals::listen());
+    let shared = Arc::new(Shared {
+        view: Mutex::new(View::new(scene.style, scene.is_plain, scene.session.id.clone())),
+        woken: Notify::new(),
+    });
+    let mut repl = Repl {
+        style: scene.style,
+        lines: Lines::of_stdin(),
+        signals: Arc::clone(&signals),
+        shared: Arc::clone(&shared),
+        has_heard: false,
+        was_interrupted: false,
+    };
+    let ended = {
+        let listening = Arc::clone(&signals);
+        let mut interrupt = move || {
+            let listening = Arc::clone(&listening);
+            async move { listening.interrupted().await }.boxed()
+        };
+        let session = scene.session.id.clone();
+        let conversation = converse(scene.backend.as_ref(), session, &mut repl, &mut interrupt);
+        shared.show(conversation).await
+    };
+    let exit = repl.exit(&ended);
+    let view = shared.view();
+    let mut spoken = Spoken {
+        exit,
+        session: view.session().clone(),
+        has_talked: view.has_talked(),
+    };
+    match ended {
+        Ok(_) if !repl.has_heard && !is_typed() && exit != Exit::Interrupted => Err(nothing_said()),
+        Ok(ended) => {
+            spoken.session = ended.session;
+            Ok(spoken)
+        }
+        Err(_) if view.is_broken() => Ok(spoken),
+        Err(error) => Err(Problem::usage(error.to_string())),
+    }
+}
+
+/// Whether a person types what is said.
+fn is_typed() -> bool {
+    std::io::stdin().is_terminal()
+}
+
+/// What the conversation and the sign of life beside it have in common.
+struct Shared {
+    view: Mutex<View>,
+    /// Something was written, or it begins or ends that something is waited for.
+    woken: Notify,
+}
+
+impl Shared {
+    fn view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a conversation, with a sign of life while it works.
+    async fn show<T>(&self, conversation: impl Future<Output = T>) -> T {
+        let mut heartbeat = tokio::time::interval(BEAT);
+        tokio::pin!(conversation);
+        loop {
+            let is_working = self.view().is_working();
+            tokio::select! {
+                biased;
+                ended = &mut conversation => return ended,
+                // Flushing between events that come in one gulp would cost a system call each.
+                () = self.woken.notified() => self.view().flush(),
+                _ = heartbeat.tick(), if is_working => self.view().tick(),
+            }
+        }
+    }
+}
+
+/// One person at standard input.
+struct Repl {
+    style: Style,
+    lines: Lines,
+    signals: Arc<Signals>,
+    shared: Arc<Shared>,
+    /// Whether anything was said at all.
+    has_heard: bool,
+    /// Whether a signal ended the waiting for more.
+    was_interrupted: bool,
+}
+
+impl Repl {
+    /// The exit code. Whoever types is there to read how things went; a script is not.
+    fn exit(&self, ended: &Result<Ended, ChannelError>) -> Exit {
+        match ended {
+            Err(_) => Exit::BrokenPipe,
+            Ok(_) if self.signals.is_over() || self.was_interrupted => Exit::Interrupted,
+            Ok(_) if is_typed() => Exit::Ok,
+            Ok(Ended {
+                refused: Some(error), ..
+            }) => not_begun(error.clone()).exit,
+            Ok(_) => self.shared.view().exit(),
+        }
+    }
+
+    /// The sign that something can be said, for whoever types.
+    fn prompt(&self, sign: &str) {
+        if !is_typed() {
+            return;
+        }
+        let mut stdout = std::io::stdout();
+        if stdout.is_terminal() {
+            let _ = write!(stdout, "{sign}").and_then(|()| stdout.flush());
+        } else {
+            let mut stderr = std::io::stderr();
+            let _ = write!(stderr, "{sign}").and_then(|()| stderr.flush());
+        }
+    }
+
+    /// The next line that can be used, with what is wrong about others told.
+    async fn usable(&mut self) -> Result<Option<String>, ChannelError> {
+        loop {
+            match self.lines.next().await {
+                None => return Ok(None),
+                Some(Line::Text(text)) => return Ok(Some(text)),
+                Some(Line::Mended(text)) => {
+                    let text = text.trim_end().to_owned();
+                    self.style
+                        .warn("this line was not valid UTF-8; bad bytes are replaced");
+                    return Ok(Some(text));
+                }
+                Some(Line::TooLong) => {
+                    self.has_heard = true;
+                    self.shared.view().fail(Exit::Usage);
+                    too_long(self.style);
+                    self.prompt("> ");
+                }
+                // A terminal that is gone is one that says nothing more.
+                Some(Line::Unreadable(_)) if is_typed() => return Ok(None),
+                Some(Line::Unreadable(why)) => {
+                    let text = format!("standard input cannot be read: {why}");
+                    return Err(ChannelError::Fatal(text));
+                }
+            }
+        }
+    }
+
+    /// Ctrl-C while something can be said. Whether that is the end.
+    fn interrupted(&mut self, said: &mut Vec<String>, is_warned: &mut bool) -> bool {
+        self.signals.settled();
+        if !is_typed() || self.signals.is_over() {
+            self.was_interrupted = true;
+            return true;
+        }
+        tell!("");
+        if !said.is_empty() {
+            said.clear();
+        } else if *is_warned {
+            return true;
+        } else {
+            *is_warned = true;
+            tell!("Ctrl+C again, or Ctrl+D, leaves");
+        }
+        false
+    }
+}
+
+fn too_long(style: Style) {
+    let most = MAX_BYTES >> 20;
+    style.error(&format!(
+        "this line is longer than {most} MB and was not taken; put it into a file and name the file"
+    ));
+}
+
+#[async_trait]
+impl Channel for Repl {
+    async fn recv(&mut self) -> Result<Option<Input>, ChannelError> {
+        self.signals.settled();
+        let mut said: Vec<String> = Vec::new();
+        let mut is_warned = false;
+        loop {
+            if self.signals.is_over() {
+                return Ok(None);
+            }
+            self.prompt(if said.is_empty() { "> " } else { "  " });
+            let signals = Arc::clone(&self.signals);
+            let line = tokio::select! {
+                biased;
+                () = signals.interrupted() => {
+                    if self.interrupted(&mut said, &mut is_warned) {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+                line = self.usable() => line?,
+            };
+            let has_more = match line {
+                Some(line) => {
+                    let more = line.strip_suffix('\\').map(str::to_owned);
+                    let has_more = more.is_some();
+                    said.push(more.unwrap_or(line));
+                    has_more
+                }
+                None => {
+                    if is_typed() {
+                        tell!("");
+                    }
+                    if said.is_empty() {
+                        return Ok(None);
+                    }
+                    false
+                }
+            };
+            if has_more {
+                continue;
+            }
+            let text = std::mem::take(&mut said).join("\n");
+            if !text.trim().is_empty() {
+                self.has_heard = true;
+                return Ok(Some(Input::text(text.trim_end())));
+            }
+            is_warned = false;
+        }
+    }
+
+    async fn send(&mut self, envelope: &Envelope) -> Result<(), ChannelError> {
+        let shown = self.shared.view().event(envelope, self.signals.exit());
+        self.shared.woken.notify_one();
+        shown.map_err(|error| ChannelError::Fatal(format!("nobody reads standard output any more: {error}")))
+    }
+
+    async fn status(&mut self, text: &str) -> Result<(), ChannelError> {
+        tell!("{}", plain(text));
+        Ok(())
+    }
+
+    async fn confirm(&mut self, asking: &Waiting) -> Result<Option<Reply>, ChannelError> {
+        self.shared.view().pause();
+        // What was typed before the question was seen is no answer to it.
+        self.lines.put_aside();
+        let mut answers = Fresh {
+            style: self.style,
+            lines: &mut self.lines,
+        };
+        Ok(asking::ask(asking, &mut answers).await)
+    }
+}
+
+/// Lines that are typed from now on.
+struct Fresh<'a> {
+    style: Style,
+    lines: &'a mut Lines,
+}
+
+#[async_trait]
+impl Answers for Fresh<'_> {
+    async fn line(&mut self) -> Option<String> {
+        loop {
+            match self.lines.fresh().await? {
+                Line::Text(text) | Line::Mended(text) => return Some(text.trim().to_owned()),
+                Line::TooLong => too_long(self.style),
+                Line::Unreadable(_) => return None,
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Standard input, line by line.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Read};
+
+use tokio::sync::mpsc;
+
+/// More than this is not a line that somebody says.
+pub(super) const MAX_BYTES: usize = 1 << 20;
+
+/// How many lines are read ahead. Whoever writes more waits, as with any pipe.
+const AHEAD: usize = 64;
+
+/// A line, without its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Text(String),
+    /// It was not UTF-8, and bad bytes are replaced.
+    Mended(String),
+    /// It is longer than can be taken, and all of it was skipped.
+    TooLong,
+    /// It cannot be read, and nothing after it.
+    Unreadable(String),
+}
+
+/// Lines that are read on a thread of their own: nothing can stop such a read, so nothing may wait for it. A wait for the
+/// next line can be given up, and nothing is lost.
+pub(super) struct Lines {
+    receiver: mpsc::Receiver<Line>,
+    /// Read, and not yet taken.
+    aside: VecDeque<Line>,
+}
+
+impl Lines {
+    /// The lines of standard input. Nobody else may read it from now on.
+    pub(super) fn of_stdin() -> Self {
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let read = move || {
+            let mut input = io::stdin().lock();
+            while let Some(line) = next(&mut input) {
+                let is_last = matches!(line, Line::Unreadable(_));
+                if sender.blocking_send(line).is_err() || is_last {
+                    break;
+                }
+            }
+        };
+        // Without the thread nothing is said.
+        let _ = std::thread::Builder::new().name("input".to_owned()).spawn(read);
+        Self {
+            receiver,
+            aside: VecDeque::new(),
+        }
+    }
+
+    /// The next line; `None` at the end.
+    pub(super) async fn next(&mut self) -> Option<Line> {
+        match self.aside.pop_front() {
+            Some(line) => Some(line),
+            None => self.receiver.recv().await,
+        }
+    }
+
+    /// Has what is there already wait, so that [`Self::fresh`] gives what comes from now on.
+    pub(super) fn put_aside(&mut self) {
+        while let Ok(line) = self.receiver.try_recv() {
+            self.aside.push_back(line);
+        }
+    }
+
+    /// The next line that was not put aside; `None` at the end.
+    pub(super) async fn fresh(&mut self) -> Option<Line> {
+        self.receiver.recv().await
+    }
+}
+
+/// Reads a line; `None` at the end. However long it is, only so much of it is held.
+fn next(input: &mut impl BufRead) -> Option<Line> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX) + 1;
+    match input.by_ref().take(most).read_until(b'\n', &mut bytes) {
+        Ok(0) => return None,
+        Ok(_) => {}
+        Err(error) => return Some(Line::Unreadable(error.to_string())),
+    }
+    if bytes.pop_if(|byte| *byte == b'\n').is_some() {
+        bytes.pop_if(|byte| *byte == b'\r');
+    } else if bytes.len() > MAX_BYTES {
+        return Some(match input.skip_until(b'\n') {
+            Ok(_) => Line::TooLong,
+            Err(error) => Line::Unreadable(error.to_string()),
+        });
+    }
+    Some(match String::from_utf8(bytes) {
+        Ok(text) => Line::Text(text),
+        Err(error) => Line::Mended(String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(input: &[u8]) -> Vec<Line> {
+        let mut input = io::BufReader::with_capacity(7, input);
+        std::iter::from_fn(|| next(&mut input)).collect()
+    }
+
+    fn text(text: &str) -> Line {
+        Line::Text(text.to_owned())
+    }
+
+    /// UI-1: lines end with a line break of either kind or with the input, and bytes that are not UTF-8 are replaced.
+    #[test]
+    fn lines_are_read() {
+        assert_eq!(all(b""), []);
+        assert_eq!(all(b"one\r\n\ntwo\rx"), [text("one"), text(""), text("two\rx")]);
+        assert_eq!(
+            all(b"caf\xe9\n\xf0\x9f\x8e\x88"),
+            [Line::Mended("caf\u{fffd}".to_owned()), text("🎈")]
+        );
+    }
+
+    /// UI-1: a line that is too long is skipped as a whole, and what follows it is read.
+    #[test]
+    fn long_lines_are_skipped() {
+        let longest = "x".repeat(MAX_BYTES);
+        let input = format!("{longest}\n{longest}y\nnext\n{longest}yy");
+        assert_eq!(
+            all(input.as_bytes()),
+            [text(&longest), Line::TooLong, text("next"), Line::TooLong]
+        );
+    }
+
+    /// UI-1: what is put aside waits in its order, and a question gets only what comes after.
+    #[tokio::test]
+    async fn what_came_before_a_question_waits() {
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let mut lines = Lines {
+            receiver,
+            aside: VecDeque::new(),
+        };
+        sender.send(text("early")).await.unwrap();
+        sender.send(text("too")).await.unwrap();
+        lines.put_aside();
+        sender.send(text("answer")).await.unwrap();
+        drop(sender);
+        assert_eq!(lines.fresh().await, Some(text("answer")));
+        assert_eq!(lines.next().await, Some(text("early")));
+        assert_eq!(lines.next().await, Some(text("too")));
+        assert_eq!(lines.next().await, None);
+    }
+}

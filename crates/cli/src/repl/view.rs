@@ -1,0 +1,132 @@
+//! What a conversation shows, turn by turn.
+
+use std::io;
+use std::time::Instant;
+
+use windlass_api::{Envelope, SessionId};
+
+use crate::exit::Exit;
+use crate::output::{Outcome, Printer, RunResult, Style, Totals, talking};
+
+/// Shows the events of turns, and knows how the last one ended.
+pub(super) struct View {
+    style: Style,
+    is_plain: bool,
+    turn: Option<Turn>,
+    /// A question is on the screen, and nothing may be written over it.
+    is_asking: bool,
+    is_broken: bool,
+    /// The session of the last event.
+    session: SessionId,
+    has_talked: bool,
+    exit: Exit,
+}
+
+/// A turn that is being shown.
+struct Turn {
+    printer: Box<dyn Printer>,
+    totals: Totals,
+    begun: Instant,
+}
+
+impl View {
+    pub(super) fn new(style: Style, is_plain: bool, session: SessionId) -> Self {
+        Self {
+            style,
+            is_plain,
+            turn: None,
+            is_asking: false,
+            is_broken: false,
+            session,
+            has_talked: false,
+            exit: Exit::Ok,
+        }
+    }
+
+    /// Shows an event. `canceled` is the exit code of a turn that was stopped. An error means that nobody reads any more.
+    pub(super) fn event(&mut self, envelope: &Envelope, canceled: Exit) -> io::Result<()> {
+        self.is_asking = false;
+        self.session.clone_from(&envelope.session);
+        // The text of a command has no number, and is not part of the record.
+        self.has_talked |= envelope.seq > 0;
+        let shown = self.show(envelope, canceled);
+        self.is_broken |= shown.is_err();
+        shown
+    }
+
+    fn show(&mut self, envelope: &Envelope, canceled: Exit) -> io::Result<()> {
+        let turn = self.turn.get_or_insert_with(|| Turn {
+            printer: talking(self.style, self.is_plain),
+            totals: Totals::default(),
+            begun: Instant::now(),
+        });
+        turn.totals.count(&envelope.event);
+        turn.printer.event(envelope)?;
+        if !envelope.event.is_terminal() {
+            return Ok(());
+        }
+        let Outcome {
+            exit,
+            answer,
+            problem,
+        } = Outcome::of(&envelope.event, canceled);
+        self.exit = exit;
+        let Some(mut turn) = self.turn.take() else {
+            return Ok(());
+        };
+        turn.printer.finish(&RunResult {
+            session: envelope.session.to_string(),
+            exit,
+            answer,
+            structured: None,
+            problem,
+            totals: turn.totals,
+            duration_ms: u64::try_from(turn.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Makes room for a question.
+    pub(super) fn pause(&mut self) {
+        self.is_asking = true;
+        let paused = self.turn.as_mut().map(|turn| turn.printer.pause());
+        self.is_broken |= paused.is_some_and(|paused| paused.is_err());
+    }
+
+    /// What was said last was not taken.
+    pub(super) fn fail(&mut self, exit: Exit) {
+        self.exit = exit;
+    }
+
+    /// Whether a sign of life is of use.
+    pub(super) fn is_working(&self) -> bool {
+        self.turn.is_some() && !self.is_asking
+    }
+
+    pub(super) fn tick(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.printer.tick();
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        let flushed = self.turn.as_mut().map(|turn| turn.printer.idle());
+        self.is_broken |= flushed.is_some_and(|flushed| flushed.is_err());
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    pub(super) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    pub(super) fn has_talked(&self) -> bool {
+        self.has_talked
+    }
+
+    /// How the last turn ended.
+    pub(super) fn exit(&self) -> Exit {
+        self.exit
+    }
+}

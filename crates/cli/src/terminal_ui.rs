@@ -1,0 +1,96 @@
+//! The terminal UI, put together: what it looks like here, and what this machine offers it.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use windlass_api::Records;
+use windlass_core::clock::SystemClock;
+use windlass_tui::{Keys, Looks, Palette, Start, Theme, Why};
+
+use crate::connect::ProviderSetup;
+use crate::desktop::Machine;
+use crate::environment;
+use crate::exit::{Exit, Problem};
+use crate::interactive::Scene;
+use crate::repl::Spoken;
+use crate::settings::Settings;
+
+/// Terminals that leave lines as they are when their width changes.
+const RIGID: &[&str] = &["linux", "vt100", "vt102", "vt220", "ansi", "xterm-mono"];
+
+/// Whether there is a terminal that a picture can be drawn on.
+pub(crate) fn is_possible() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Talks with the person until they leave.
+pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, Problem> {
+    let folders = environment::folders()?;
+    let machine = Machine::new(&folders.data, Arc::clone(scene.preferences));
+    let look = look(scene.settings, &machine, full_screen).await?;
+    let history = machine.history();
+    let mut notices = scene.settings.warnings.clone();
+    notices.extend_from_slice(scene.notices);
+    let start = Start {
+        backend: Arc::clone(scene.backend) as _,
+        connections: Arc::new(ProviderSetup::new(scene.roster.clone())),
+        desktop: Arc::new(machine),
+        clock: Arc::new(SystemClock::default()),
+        session: scene.session.clone(),
+        notices,
+        history,
+        look,
+    };
+    let ended = windlass_tui::run(start).await;
+    let ended = ended.map_err(|error| Problem::usage(format!("{error}; --plain needs less of a terminal")))?;
+    let last = scene.backend.tail(&ended.session, None, 1).await;
+    Ok(Spoken {
+        exit: match ended.why {
+            Why::Left => Exit::Ok,
+            Why::Signal => Exit::Interrupted,
+            Why::Gone => Exit::BrokenPipe,
+        },
+        has_talked: last.is_ok_and(|entries| !entries.is_empty()),
+        session: ended.session,
+    })
+}
+
+/// What it looks like: what the settings say, then what was chosen last.
+async fn look(settings: &Settings, machine: &Machine, full_screen: bool) -> Result<Looks, Problem> {
+    let screen = &settings.agent.screen;
+    let changes = screen.keys.iter().map(|(action, key)| (action.as_str(), key.as_str()));
+    let keys = Keys::with(changes).map_err(|error| Problem::new(Exit::Config, format!("`tui.keys`: {error}")))?;
+    let theme = match &screen.theme {
+        Some(name) => Some(name.clone()),
+        None => machine.chosen("theme").await,
+    };
+    let vim = match screen.vim {
+        Some(vim) => vim,
+        None => machine.chosen("vim").await.as_deref() == Some("on"),
+    };
+    let term = environment::var("TERM").unwrap_or_default();
+    let has_color = environment::var("NO_COLOR").is_none() && !term.ends_with("-m");
+    let palette = theme.as_deref().and_then(Palette::named).unwrap_or_default();
+    Ok(Looks {
+        theme: Theme {
+            palette: if has_color { palette } else { Palette::None },
+            ascii: !is_utf8(),
+        },
+        full_screen: full_screen || screen.full_screen,
+        vim,
+        keys,
+        reflows: !RIGID.contains(&term.as_str()),
+    })
+}
+
+/// Whether the terminal's letters are those of UTF-8. Where nobody says, they are.
+fn is_utf8() -> bool {
+    let named = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(environment::var);
+    let Some(locale) = named else {
+        return true;
+    };
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}

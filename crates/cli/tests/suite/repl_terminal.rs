@@ -1,0 +1,165 @@
+//! A conversation with a person at a terminal, which is a pseudo-terminal made by `script`.
+
+use serde_json::json;
+use windlass_sim::{Fault, Reply, Wire};
+use windlass_testkit::{Running, Workspace};
+
+use super::support::with_replies;
+
+/// What a terminal sends for Ctrl-C and Ctrl-D.
+const CTRL_C: &str = "\u{3}";
+const CTRL_D: &str = "\u{4}";
+
+fn start(workspace: &Workspace, line: &str) -> Running {
+    let run = workspace.run_on_terminal(line).open_stdin();
+    run.env("NO_COLOR", "1").start()
+}
+
+/// Waits until it can be said what next, for the so many-th time.
+#[track_caller]
+fn wait_for_prompt(running: &mut Running, count: usize) {
+    running.wait_until(&format!("it prompts for the {count}. time"), |running| {
+        let shown = running.stdout().replace('\r', "\n");
+        let is_prompt = |line: &&str| line.trim_start_matches("\u{1b}[K").starts_with("> ");
+        shown.split('\n').filter(is_prompt).count() >= count
+    });
+}
+
+fn outside() -> Reply {
+    Reply::call(
+        "bash",
+        json!({ "command": "curl -sS http://127.0.0.1:1/; echo ran" }),
+    )
+}
+
+/// UI-1, SAFE-6: whoever types is asked before something runs; what was typed before the question is no answer to it, and
+/// is said afterwards.
+#[test]
+fn a_person_is_asked() {
+    let (sim, workspace) = with_replies(
+        Wire::Anthropic,
+        [outside(), Reply::text("It ran."), Reply::text("You are welcome.")],
+    );
+    let mut running = start(&workspace, "");
+    wait_for_prompt(&mut running, 1);
+    running.say("go\ny\n");
+    running.wait_for_stdout("asks for permission");
+    assert_eq!(sim.count(), 1, "what was typed before is no answer");
+    running.say("y\n");
+    running.wait_for_stdout("You are welcome.");
+    running.say("/exit\n");
+    let output = running.output();
+    output.assert_code(0);
+    assert!(output.stdout.contains("go on with windlass --resume"), "{output}");
+    let outlines = sim.outlines();
+    assert!(outlines[1].contains("ran"), "{outlines:?}");
+    assert_eq!(sim.requests()[2].seen.last_user_text(), Some("y"));
+
+    let (sim, workspace) = with_replies(Wire::Anthropic, [outside(), Reply::text("fine")]);
+    let mut running = start(&workspace, "--plain");
+    wait_for_prompt(&mut running, 1);
+    running.say("go\n");
+    running.wait_for_stdout("asks for permission");
+    running.say(CTRL_C);
+    wait_for_prompt(&mut running, 2);
+    running.say("/exit\n");
+    let output = running.output();
+    assert!(output.assert_code(0).stdout.contains("interrupted"), "{output}");
+    assert_eq!(sim.count(), 1);
+}
+
+/// UI-1: Ctrl-C during a turn stops it; at the prompt the second one leaves, as Ctrl-D does; neither is a failure.
+#[test]
+fn ctrl_c_and_ctrl_d() {
+    let slow = Reply::text("slow").fault(Fault::new().delay_ms(60_000));
+    let (sim, workspace) = with_replies(Wire::Anthropic, [slow, Reply::text("fine")]);
+    let mut running = start(&workspace, "");
+    wait_for_prompt(&mut running, 1);
+    running.say("go\n");
+    running.wait_until("the model was asked", |_| sim.count() == 1);
+    running.wait_for_stdout("thinking");
+    running.say(CTRL_C);
+    running.wait_for_stdout("interrupted");
+    wait_for_prompt(&mut running, 2);
+    running.say("and on\n");
+    running.wait_for_stdout("fine");
+    wait_for_prompt(&mut running, 3);
+    running.say("half a line");
+    running.say(CTRL_C);
+    running.wait_for_stdout("Ctrl+C again, or Ctrl+D, leaves");
+    running.say(CTRL_C);
+    running.output().assert_code(0);
+
+    let mut running = start(&workspace, "");
+    wait_for_prompt(&mut running, 1);
+    running.say(CTRL_D);
+    let output = running.output();
+    output.assert_code(0);
+    assert!(!output.stdout.contains("--resume"), "nothing was said: {output}");
+}
+
+/// UI-1: the reply streams with a sign of life before it; `--plain` and a dumb terminal get lines and nothing that moves.
+#[test]
+fn what_moves_depends_on_the_terminal() {
+    let reply = || Reply::text("Here it is.").fault(Fault::new().delay_ms(400));
+    let show = |line: &str, term: &str| {
+        let (_sim, workspace) = with_replies(Wire::Anthropic, [reply()]);
+        let run = workspace.run_on_terminal(line).open_stdin().env("TERM", term);
+        let mut running = run.start();
+        wait_for_prompt(&mut running, 1);
+        running.say("go\n");
+        running.wait_for_stdout("Here it is.");
+        running.say("/exit\n");
+        running.output().assert_code(0).stdout.clone()
+    };
+    let moving = show("", "xterm-256color");
+    assert!(
+        moving.contains("thinking") && moving.contains("\r\u{1b}[K"),
+        "{moving}"
+    );
+    for (line, term) in [("--plain", "xterm-256color"), ("", "dumb")] {
+        let still = show(line, term);
+        assert!(
+            !still.contains('\u{1b}') && !still.contains("thinking"),
+            "{still}"
+        );
+    }
+}
+
+/// SAFE-6, UI-1: before a conversation begins in a folder that brings its own settings along, the user is shown them and
+/// asked: yes is trust, no is not asked again until they change, nothing is asked again.
+#[test]
+fn trust_is_asked_for() {
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine").forever()]);
+    workspace.write(".windlass/config.toml", "agent.max_iterations = 17\n");
+    let begin = |answer: Option<&str>| {
+        let mut running = start(&workspace, "");
+        if let Some(answer) = answer {
+            running.wait_for_stdout("Trust this folder?");
+            let shown = running.stdout();
+            assert!(shown.contains("agent.max_iterations = 17"), "{shown}");
+            running.say(answer);
+        }
+        wait_for_prompt(&mut running, 1);
+        running.say("/exit\n");
+        let output = running.output();
+        let asked = output.assert_code(0).stdout.contains("Trust this folder?");
+        assert_eq!(asked, answer.is_some(), "{output}");
+        output.stdout
+    };
+    assert!(begin(Some("\n")).contains("not trusted"));
+    assert!(begin(Some("n\n")).contains("not trusted"));
+    assert!(begin(None).contains("not trusted"));
+    workspace.write(".windlass/config.toml", "agent.max_iterations = 17 # more\n");
+    assert!(!begin(Some("y\n")).contains("not in effect"));
+    assert!(!begin(None).contains("not in effect"));
+    let shown = workspace.run(&["config", "show"]).output();
+    assert!(shown.stdout.contains("max_iterations = 17"), "{shown}");
+
+    // Nobody is asked where nobody is.
+    workspace.write(".windlass/config.toml", "agent.max_iterations = 18\n");
+    let piped = workspace.run(&[]).stdin("hi\n").output();
+    piped
+        .assert_code(0)
+        .assert_says("it changed since this folder was trusted");
+}
