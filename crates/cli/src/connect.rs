@@ -22,7 +22,6 @@ pub(crate) use self::command::command;
 use self::key::find_key;
 pub(crate) use self::keys_file::{Keys, KeysFile};
 pub(crate) use self::setup::{ProviderSetup, offers};
-use crate::environment::Process;
 use crate::exit::{Exit, Problem};
 use crate::settings::{self, ProviderEntry, Reasoning, Settings};
 
@@ -112,7 +111,7 @@ pub(crate) async fn connect_recorded(
     if let Some(entry) = settings.providers.get_mut(name) {
         entry.key_command = None;
     }
-    let env: Env<'_> = &Process;
+    let env: Env<'_> = &crate::environment::var;
     let choice = || -> Result<Choice<'_>, Problem> {
         Ok(Choice {
             model: model.to_owned(),

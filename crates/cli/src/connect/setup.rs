@@ -158,12 +158,21 @@ fn offer(roster: &Roster, name: &str) -> Offer {
     if model.is_err() {
         settings.model = Some(SOME_MODEL.to_owned());
     }
-    let source = Choice::of(name, &settings, &Process).and_then(|choice| key_source(&choice, &Process));
+    let choice = Choice::of(name, &settings, &Process);
+    // A server that nobody set up may run or not.
+    let address = choice.as_ref().ok().filter(|choice| choice.entry.is_none());
+    let address = address.map(|choice| choice.base_url.clone()).unwrap_or_default();
+    let source = choice.and_then(|choice| key_source(&choice, &Process));
     let (needs_key, is_ready, hint) = match source {
         Err(problem) => (false, false, first_line(&problem)),
         Ok(Source::Variable { name, .. }) => (true, true, format!("key from {name}")),
         Ok(Source::Command(_)) => (true, true, format!("key from `providers.{name}.key_command`")),
         Ok(Source::File(_)) => (true, true, "key from keys.toml".to_owned()),
+        Ok(Source::NotNeeded) if !address.is_empty() => (
+            false,
+            false,
+            format!("needs no key; a server must run at {address}"),
+        ),
         Ok(Source::NotNeeded) => (false, true, "needs no key".to_owned()),
         Ok(Source::Missing(why)) => {
             let hint = why.split_once(": ").map_or(why.as_str(), |(_, hint)| hint);

@@ -154,6 +154,8 @@ fn how_to(offer: &Offer) -> String {
             "{name} is not set up: {hint}.\nTo enter its key, type /connect in the terminal UI, pipe it into \
              `windlass connect {name}`, or export the variable before you start."
         ),
-        (false, false) => format!("{name} is not set up: {hint}."),
+        (false, false) => {
+            format!("{name} is not set up: {hint}.\n`windlass connect {name}` looks whether it can be used.")
+        }
     }
 }
