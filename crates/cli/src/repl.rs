@@ -11,7 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use tokio::sync::Notify;
-use windlass_api::{Channel, ChannelError, Ended, Envelope, Input, Reply, SessionId, Waiting, converse};
+use windlass_api::{
+    Answer, Channel, ChannelError, Ended, Envelope, Input, Reply, SessionId, Waiting, converse,
+};
 
 use self::lines::{Line, Lines, MAX_BYTES};
 use self::view::View;
@@ -69,6 +71,7 @@ pub(crate) async fn run(scene: &Scene<'_>) -> Result<Spoken, Problem> {
     let mut repl = Repl {
         style: scene.style,
         is_typed: std::io::stdin().is_terminal(),
+        can_answer: scene.is_somebody_there,
         lines: Lines::of_stdin(),
         signals: Arc::clone(&signals),
         shared: Arc::clone(&shared),
@@ -137,6 +140,8 @@ struct Repl {
     style: Style,
     /// Whether a person types what is said. A terminal that is gone is no terminal any more, so it is asked once.
     is_typed: bool,
+    /// Whether questions can be asked.
+    can_answer: bool,
     lines: Lines,
     signals: Arc<Signals>,
     shared: Arc<Shared>,
@@ -292,6 +297,10 @@ impl Channel for Repl {
     }
 
     async fn confirm(&mut self, asking: &Waiting) -> Result<Option<Reply>, ChannelError> {
+        if !self.can_answer {
+            // The request is told all the same, and is refused without us.
+            return Ok(Some(Reply::Permission(Answer::No)));
+        }
         self.shared.view().pause();
         // What was typed before the question was seen is no answer to it.
         self.lines.put_aside();
