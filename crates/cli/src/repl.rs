@@ -11,7 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use tokio::sync::Notify;
-use windlass_api::{Channel, ChannelError, Ended, Envelope, Input, Reply, SessionId, Waiting, converse};
+use windlass_api::{
+    Answer, Channel, ChannelError, Ended, Envelope, Input, Reply, SessionId, Waiting, converse,
+};
 
 use self::lines::{Line, Lines, MAX_BYTES};
 use self::view::View;
@@ -68,6 +70,8 @@ pub(crate) async fn run(scene: &Scene<'_>) -> Result<Spoken, Problem> {
     });
     let mut repl = Repl {
         style: scene.style,
+        is_typed: std::io::stdin().is_terminal(),
+        can_answer: scene.is_somebody_there,
         lines: Lines::of_stdin(),
         signals: Arc::clone(&signals),
         shared: Arc::clone(&shared),
@@ -92,7 +96,7 @@ pub(crate) async fn run(scene: &Scene<'_>) -> Result<Spoken, Problem> {
         has_talked: view.has_talked(),
     };
     match ended {
-        Ok(_) if !repl.has_heard && !is_typed() && exit != Exit::Interrupted => Err(nothing_said()),
+        Ok(_) if !repl.has_heard && !repl.is_typed && exit != Exit::Interrupted => Err(nothing_said()),
         Ok(ended) => {
             spoken.session = ended.session;
             Ok(spoken)
@@ -100,11 +104,6 @@ pub(crate) async fn run(scene: &Scene<'_>) -> Result<Spoken, Problem> {
         Err(_) if view.is_broken() => Ok(spoken),
         Err(error) => Err(Problem::usage(error.to_string())),
     }
-}
-
-/// Whether a person types what is said.
-fn is_typed() -> bool {
-    std::io::stdin().is_terminal()
 }
 
 /// What the conversation and the sign of life beside it have in common.
@@ -139,6 +138,10 @@ impl Shared {
 /// One person at standard input.
 struct Repl {
     style: Style,
+    /// Whether a person types what is said. A terminal that is gone is no terminal any more, so it is asked once.
+    is_typed: bool,
+    /// Whether questions can be asked.
+    can_answer: bool,
     lines: Lines,
     signals: Arc<Signals>,
     shared: Arc<Shared>,
@@ -154,7 +157,7 @@ impl Repl {
         match ended {
             Err(_) => Exit::BrokenPipe,
             Ok(_) if self.signals.is_over() || self.was_interrupted => Exit::Interrupted,
-            Ok(_) if is_typed() => Exit::Ok,
+            Ok(_) if self.is_typed => Exit::Ok,
             Ok(Ended {
                 refused: Some(error), ..
             }) => not_begun(error.clone()).exit,
@@ -164,7 +167,7 @@ impl Repl {
 
     /// The sign that something can be said, for whoever types.
     fn prompt(&self, sign: &str) {
-        if !is_typed() {
+        if !self.is_typed {
             return;
         }
         let mut stdout = std::io::stdout();
@@ -195,7 +198,7 @@ impl Repl {
                     self.prompt("> ");
                 }
                 // A terminal that is gone is one that says nothing more.
-                Some(Line::Unreadable(_)) if is_typed() => return Ok(None),
+                Some(Line::Unreadable(_)) if self.is_typed => return Ok(None),
                 Some(Line::Unreadable(why)) => {
                     let text = format!("standard input cannot be read: {why}");
                     return Err(ChannelError::Fatal(text));
@@ -207,7 +210,7 @@ impl Repl {
     /// Ctrl-C while something can be said. Whether that is the end.
     fn interrupted(&mut self, said: &mut Vec<String>, is_warned: &mut bool) -> bool {
         self.signals.settled();
-        if !is_typed() || self.signals.is_over() {
+        if !self.is_typed || self.signals.is_over() {
             self.was_interrupted = true;
             return true;
         }
@@ -261,7 +264,7 @@ impl Channel for Repl {
                     has_more
                 }
                 None => {
-                    if is_typed() {
+                    if self.is_typed {
                         tell!("");
                     }
                     if said.is_empty() {
@@ -294,6 +297,10 @@ impl Channel for Repl {
     }
 
     async fn confirm(&mut self, asking: &Waiting) -> Result<Option<Reply>, ChannelError> {
+        if !self.can_answer {
+            // The request is told all the same, and is refused without us.
+            return Ok(Some(Reply::Permission(Answer::No)));
+        }
         self.shared.view().pause();
         // What was typed before the question was seen is no answer to it.
         self.lines.put_aside();

@@ -200,7 +200,7 @@ fn help_tells_what_there_is() {
     let cases: [(&[&str], &str); 9] = [
         (
             &["--help"],
-            "exec demo config doctor sim completions man -p windlass demo --provider sim ANTHROPIC_API_KEY",
+            "exec demo config doctor sim completions man -p --plain --full-screen --continue --resume windlass demo --provider sim ANTHROPIC_API_KEY",
         ),
         (&["exec", "--help"], exec),
         (&["demo", "--help"], "--keep --wire responses"),

@@ -154,14 +154,16 @@ fn the_exit_code_is_that_of_the_last_turn() {
     output.assert_says("not like this");
     talk(&workspace, &[], "three\n").assert_code(8);
 
-    let denied = Reply::call("bash", json!({ "command": "curl -sS http://127.0.0.1:1/" }));
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [denied]);
+    let denied = || Reply::call("bash", json!({ "command": "curl -sS http://127.0.0.1:1/" }));
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [denied(), Reply::text("fine"), denied()]);
     let output = talk(&workspace, &[], "go\ny\n");
-    assert!(
-        !output.stdout.contains("asks for permission"),
+    assert_eq!(
+        output.assert_code(0).stdout,
+        "fine\n",
         "no line of a pipe is an answer: {output}"
     );
-    output.assert_says("error:");
+    output.assert_says("allow it with a rule");
+    talk(&workspace, &[], "go\n").assert_code(5);
 }
 
 /// UI-1: Ctrl-C stops the turn and the conversation goes on; lines that came meanwhile wait and are taken in order.

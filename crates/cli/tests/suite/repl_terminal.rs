@@ -1,8 +1,10 @@
 //! A conversation with a person at a terminal, which is a pseudo-terminal made by `script`.
 
+use std::time::Duration;
+
 use serde_json::json;
 use windlass_sim::{Fault, Reply, Wire};
-use windlass_testkit::{Running, Workspace};
+use windlass_testkit::{Running, Signal, Workspace, eventually, processes_with};
 
 use super::support::with_replies;
 
@@ -162,4 +164,31 @@ fn trust_is_asked_for() {
     piped
         .assert_code(0)
         .assert_says("it changed since this folder was trusted");
+}
+
+/// UI-1, UI-6: a terminal that goes away stops the turn and ends the program.
+#[test]
+fn a_terminal_that_goes_away_ends_it() {
+    let slow = Reply::text("slow").fault(Fault::new().delay_ms(60_000));
+    let (sim, workspace) = with_replies(Wire::Anthropic, [slow]);
+    let marker = "agent.max_iterations=47113";
+    for says_something in [true, false] {
+        let mut running = start(&workspace, &format!("-c {marker}"));
+        wait_for_prompt(&mut running, 1);
+        if says_something {
+            running.say("go\n");
+            running.wait_until("the model was asked", |_| sim.count() == 1);
+        }
+        running.signal(Signal::KILL);
+        let is_gone = || processes_with(marker).is_empty();
+        assert!(
+            eventually(Duration::from_secs(20), is_gone),
+            "{}",
+            running.stdout()
+        );
+    }
+    let listed = workspace.run(&["sessions", "list", "--all", "--json"]).output();
+    let sessions = listed.assert_code(0).json();
+    assert_eq!(sessions[0]["standing"], "canceled", "{listed}");
+    assert_eq!(sessions.as_array().unwrap().len(), 1, "{listed}");
 }
