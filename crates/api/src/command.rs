@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::{ClientError, EventStream, Part, SessionId, SessionInfo};
+use crate::{CallId, ClientError, EventStream, MessageId, Part, SessionId, SessionInfo};
 
 /// The commands that people type after a slash. None of them reaches a model by itself.
 #[async_trait]
@@ -92,6 +92,11 @@ pub fn command_line(input: &str) -> Option<CommandLine<'_>> {
         name,
         arguments: arguments.trim(),
     })
+}
+
+/// The call of a command that the user ran, by the message that tells the model of it.
+pub fn own_call(message: &MessageId) -> CallId {
+    CallId::from(format!("own-{message}"))
 }
 
 #[cfg(test)]

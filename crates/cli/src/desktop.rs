@@ -243,7 +243,10 @@ mod tests {
         machine.remember("first\nsecond line");
         let found = || machine.history() == ["first\nsecond line"];
         assert!(windlass_testkit::eventually(Duration::from_secs(10), found));
-        let mode = std::fs::metadata(folder.path().join("history.jsonl")).unwrap().permissions().mode();
+        let mode = std::fs::metadata(folder.path().join("history.jsonl"))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600);
         machine.remember(&"x".repeat(MAX_REMEMBERED + 1));
         machine.choose("theme", "dark");
@@ -265,7 +268,10 @@ mod tests {
         std::fs::write(path("real.png"), [0x89, b'P', b'N', b'G', 1, 2]).unwrap();
         std::fs::write(path("fake.png"), "text").unwrap();
         let image = machine.image(&path("real.png")).await.unwrap();
-        assert_eq!((image.name.as_str(), image.media_type.as_str()), ("real.png", "image/png"));
+        assert_eq!(
+            (image.name.as_str(), image.media_type.as_str()),
+            ("real.png", "image/png")
+        );
         assert_eq!(machine.image(&path("fake.png")).await, None);
         assert_eq!(machine.image(&path("none.png")).await, None);
     }

@@ -42,7 +42,8 @@ pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, 
         look,
     };
     let ended = windlass_tui::run(start).await;
-    let ended = ended.map_err(|error| Problem::usage(format!("{error}; --plain needs less of a terminal")))?;
+    let ended =
+        ended.map_err(|error| Problem::usage(format!("{error}; --plain needs less of a terminal")))?;
     let last = scene.backend.tail(&ended.session, None, 1).await;
     Ok(Spoken {
         exit: match ended.why {
@@ -58,8 +59,12 @@ pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, 
 /// What it looks like: what the settings say, then what was chosen last.
 async fn look(settings: &Settings, machine: &Machine, full_screen: bool) -> Result<Looks, Problem> {
     let screen = &settings.agent.screen;
-    let changes = screen.keys.iter().map(|(action, key)| (action.as_str(), key.as_str()));
-    let keys = Keys::with(changes).map_err(|error| Problem::new(Exit::Config, format!("`tui.keys`: {error}")))?;
+    let changes = screen
+        .keys
+        .iter()
+        .map(|(action, key)| (action.as_str(), key.as_str()));
+    let keys =
+        Keys::with(changes).map_err(|error| Problem::new(Exit::Config, format!("`tui.keys`: {error}")))?;
     let theme = match &screen.theme {
         Some(name) => Some(name.clone()),
         None => machine.chosen("theme").await,

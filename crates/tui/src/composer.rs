@@ -150,6 +150,7 @@ impl Composer {
     }
 
     /// Puts text at the cursor as it is, however long.
+    #[cfg(test)]
     pub(crate) fn insert(&mut self, text: &str) {
         self.put(&chips::harmless(text));
     }
@@ -228,6 +229,7 @@ impl Composer {
     }
 
     /// Where the cursor is, in bytes of [`Self::text`].
+    #[cfg(test)]
     pub(crate) fn cursor(&self) -> usize {
         self.buffer.cursor()
     }

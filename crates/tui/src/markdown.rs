@@ -11,7 +11,6 @@ mod table;
 
 use ratatui::text::Line;
 
-pub(crate) use self::code::highlight;
 use self::split::{Piece, Splitter};
 use crate::text::plain;
 use crate::theme::Theme;

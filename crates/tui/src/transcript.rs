@@ -9,10 +9,12 @@ mod item;
 use std::collections::VecDeque;
 
 use ratatui::text::Line;
-use windlass_api::{DeltaKind, Event, FinishReason, Message, Part, Role, SessionEvent, Waiting};
+use windlass_api::{
+    CallId, DeltaKind, Event, FinishReason, Message, Part, Role, SessionEvent, Waiting, own_call,
+};
 
 use self::card::Card;
-pub(crate) use self::card::duration;
+pub(crate) use self::card::seconds;
 use self::item::Item;
 pub(crate) use self::item::Look;
 use crate::markdown::Growing;
@@ -21,6 +23,8 @@ use crate::theme::Tone;
 
 /// How many items are kept for looking back; older ones are read from the record again.
 const KEPT: usize = 300;
+/// How far back the call of a message about it can be.
+const OWN_CALLS: usize = 3;
 /// How many live lines of thinking are shown.
 const THINKING_ROWS: usize = 3;
 /// How much of running thoughts is kept for showing.
@@ -183,6 +187,8 @@ impl Transcript {
 
     fn message(&mut self, seq: u64, message: &Message) {
         match message.role {
+            // What the user ran is shown as a call; this is the same for the model.
+            Role::User if self.has_own_call(message) => {}
             Role::User => {
                 let mut texts = Vec::new();
                 let mut images = Vec::new();
@@ -211,6 +217,18 @@ impl Transcript {
             }
             Role::System | Role::Tool => {}
         }
+    }
+
+    /// Whether a message tells the model of a command that the user ran.
+    fn has_own_call(&self, message: &Message) -> bool {
+        let call = own_call(&message.id);
+        let mut last = self
+            .open
+            .iter()
+            .rev()
+            .chain(self.past.iter().rev())
+            .take(OWN_CALLS);
+        last.any(|placed| matches!(&placed.item, Item::Call(card) if card.is(&call)))
     }
 
     fn delta(&mut self, kind: DeltaKind, text: &str, now_ms: u64) {
@@ -332,7 +350,7 @@ impl Transcript {
         });
     }
 
-    fn with_card(&mut self, call: &windlass_api::CallId, change: impl FnOnce(&mut Card)) {
+    fn with_card(&mut self, call: &CallId, change: impl FnOnce(&mut Card)) {
         let cards = self
             .open
             .iter_mut()

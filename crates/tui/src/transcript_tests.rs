@@ -95,7 +95,7 @@ fn a_running_call_holds_back_what_follows() {
     events.extend([call(2, "bash make"), output]);
     let (settled, live) = shown(&events);
     assert_eq!(settled, "› do it\n\n● bash ls 1.2 s\n  a\n  b");
-    assert_eq!(live, "◌ bash make 4.0 s\n  one\n  two\n  three");
+    assert_eq!(live, "◌ bash make 4 s\n  one\n  two\n  three");
     events.extend([result(2, "failed", None), complete(2, StepStatus::Error)]);
     let (settled, live) = shown(&events);
     assert!(settled.ends_with("✗ bash make 1.2 s\n  failed"), "{settled}");

@@ -7,8 +7,8 @@ use windlass_api::{Connections, Offer};
 
 use super::ProviderSetup;
 use crate::args::ConnectOptions;
-use crate::environment;
 use crate::engine::{not_begun, working_directory};
+use crate::environment;
 use crate::exit::{Exit, Problem};
 use crate::keeping::{Keeper, Which};
 use crate::remembered::Remembered;

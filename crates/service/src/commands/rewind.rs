@@ -88,7 +88,10 @@ fn said(entry: &Entry) -> Option<(&MessageId, String)> {
 }
 
 fn list(entries: &[Entry]) -> String {
-    let said = entries.iter().rev().filter_map(|entry| Some((entry.seq, said(entry)?.1)));
+    let said = entries
+        .iter()
+        .rev()
+        .filter_map(|entry| Some((entry.seq, said(entry)?.1)));
     let mut text = String::new();
     for (number, words) in said.take(SHOWN) {
         let _ = writeln!(text, "{number:>5}  {}", cut(&words, MESSAGE));

@@ -1,7 +1,9 @@
 //! The built-in commands, in the order of the help.
 
 use super::complete::Complete;
-use super::{Command, Said, Stop, Then, checkpoint, context, cost, help, model, rewind, session, status, why};
+use super::{
+    Command, Said, Stop, Then, checkpoint, context, cost, help, model, rewind, session, status, why,
+};
 
 /// The modes as they are typed.
 const MODES: Complete = Complete::Words(&["plan", "default", "accept-edits", "unattended", "full"]);

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_api::{CallId, Event, Message, MessageId, Part, Role};
+use windlass_api::{Event, Message, Part, Role, own_call};
 use windlass_core::clock::Clock;
 use windlass_core::dispatch::{Calling, Dispatch, call};
 use windlass_core::log::Durability;
@@ -40,7 +40,7 @@ impl Live {
         self.warn(&own.notices).await;
         let job = Job {
             call: ToolCall {
-                id: call_id(&message.id),
+                id: own_call(&message.id),
                 name: own.tool.clone(),
                 input: own.input.clone(),
                 finished: true,
@@ -82,11 +82,6 @@ impl Live {
             }
         }
     }
-}
-
-/// The id of a call that no model gave one.
-fn call_id(message: &MessageId) -> CallId {
-    CallId::from(format!("own-{message}").as_str())
 }
 
 /// Everything the call needs. Owned, so that it can run in a task of its own.

@@ -2,8 +2,8 @@
 
 use ratatui::text::Line;
 use windlass_api::{
-    Checkpoint, ClientError, CommandReply, Entry, Event, FileChange, Follow, OnBusy, Part, Role, SessionId,
-    SessionInfo,
+    CallId, Checkpoint, ClientError, CommandReply, Entry, Event, FileChange, Follow, OnBusy, Part, Role,
+    SessionId, SessionInfo, own_call,
 };
 
 use super::{App, Done, Effect, commands};
@@ -101,7 +101,8 @@ impl App {
             Err(error) => return self.tell(Tone::Warn, &error.to_string()),
         };
         let text = plain(&reply.text);
-        if !text.is_empty() {
+        // What is watched shows itself.
+        if !text.is_empty() && !line.starts_with("/shell ") {
             if commands::is_read(line) {
                 self.overlay = Some(Box::new(Pager::text(line, &text)));
             } else {
@@ -260,8 +261,7 @@ fn told(entries: &[Entry]) -> Transcript {
     transcript
 }
 
-fn sessions(words: &str, found: &[SessionInfo]) -> Vec<Row> {
-    let _ = words;
+fn sessions(found: &[SessionInfo]) -> Vec<Row> {
     let row = |info: &SessionInfo| {
         let title = info.label.title.as_deref().unwrap_or("untitled");
         let name = info.label.name.as_ref().map(|name| format!("{name}: "));
@@ -295,11 +295,15 @@ fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
 
 /// The messages of the user, the last one first.
 fn messages(found: &[Entry]) -> Vec<Row> {
+    let is_call = |id: &CallId| {
+        let mut calls = found.iter();
+        calls.any(|entry| matches!(&entry.event, Event::StepStart { call_id, .. } if call_id == id))
+    };
     let row = |entry: &Entry| {
         let Event::Message { message } = &entry.event else {
             return None;
         };
-        if message.role != Role::User {
+        if message.role != Role::User || is_call(&own_call(&message.id)) {
             return None;
         }
         let texts = message.parts.iter().filter_map(|part| match part {

@@ -8,7 +8,7 @@ use crate::menu;
 use crate::paint::Picture;
 use crate::text::{ascii, cut, one_line, width};
 use crate::theme::{Theme, Tone};
-use crate::transcript::duration;
+use crate::transcript::seconds;
 
 /// How many messages that wait are shown.
 const QUEUE_ROWS: usize = 4;
@@ -186,14 +186,14 @@ impl App {
             SPINNER[spins % SPINNER.len()]
         };
         let for_ms = self.now().saturating_sub(self.talk.since_ms);
-        let seconds = duration(for_ms / 1000 * 1000);
+        let for_ms = seconds(for_ms);
         let doing = if self.talk.doing.is_empty() {
             "working"
         } else {
             &self.talk.doing
         };
         let stop = self.rest.keys.key(Action::Stop);
-        let text = format!(" {doing} {seconds} · {stop} stops · enter steers · tab queues");
+        let text = format!(" {doing} {for_ms} · {stop} stops · enter steers · tab queues");
         let line = Line::from(vec![
             Span::styled(sign, theme.style(Tone::Accent)),
             Span::styled(cut(&text, columns.saturating_sub(1)), theme.style(Tone::Dim)),
@@ -205,7 +205,7 @@ impl App {
                 "  ".repeat(depth + 1),
                 wait.on.name(),
                 one_line(&wait.what),
-                duration(wait.for_ms / 1000 * 1000),
+                seconds(wait.for_ms),
                 one_line(&wait.ends)
             );
             lines.push(Line::styled(cut(&text, columns), theme.style(Tone::Warn)));

@@ -21,14 +21,6 @@ const INDENT: &str = "  ";
 /// Code is not moved to the right on a narrower screen.
 const MIN_COLUMNS: usize = 12;
 
-/// Code with colours, one line per source line, tabs expanded, not wrapped.
-pub(crate) fn highlight(code: &str, language: &str, theme: Theme) -> Vec<Line<'static>> {
-    let mut colouring = Colouring::new(language, theme);
-    code.lines()
-        .map(|line| Line::from(colouring.line(line)))
-        .collect()
-}
-
 /// A code block that is set line by line.
 pub(super) struct Block {
     colouring: Colouring,

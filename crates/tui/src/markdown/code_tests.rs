@@ -25,6 +25,14 @@ fn text(lines: &[Line<'_>]) -> String {
 
 const CODE: &str = "// why\nfn main() {\n    let x = \"a\";\n\n}\n";
 
+/// Code with colours, one line per source line, tabs expanded, not wrapped.
+fn highlight(code: &str, language: &str, theme: Theme) -> Vec<Line<'static>> {
+    let mut colouring = Colouring::new(language, theme);
+    code.lines()
+        .map(|line| Line::from(colouring.line(line)))
+        .collect()
+}
+
 /// UI-2: code is coloured and nothing of it is changed, one line for each.
 #[test]
 fn code_is_coloured() {

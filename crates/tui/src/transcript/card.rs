@@ -92,7 +92,7 @@ impl Card {
     pub(crate) fn result(&mut self, content: &str, details: Option<&Value>) {
         self.result = head(content, RESULT);
         let Some(details) = details else { return };
-        self.diff = diff_of(details).map(|diff| head(&diff, RESULT));
+        self.diff = diff_of(details).map(|diff| head(without_name(&diff), RESULT));
         let items = details.get("items").and_then(Value::as_array);
         for item in items.into_iter().flatten() {
             let text = |key: &str| item.get(key).and_then(Value::as_str).map(one_line);
@@ -160,8 +160,10 @@ impl Card {
             let (added, removed) = diff::counts(diff);
             after.push_str(&format!(" (+{added} -{removed})"));
         }
-        if took >= 100 {
-            after.push_str(&format!(" {}", duration(took)));
+        match self.state {
+            State::Running if took >= 1_000 => after.push_str(&format!(" {}", seconds(took))),
+            State::Done | State::Failed if took >= 100 => after.push_str(&format!(" {}", duration(took))),
+            _ => {}
         }
         let room = look.columns.saturating_sub(2 + crate::text::width(&after));
         let title = cut(&self.title, room);
@@ -247,6 +249,16 @@ fn diff_of(details: &Value) -> Option<String> {
     (!diffs.is_empty()).then(|| diffs.concat())
 }
 
+/// A diff of one file without its name, which the title tells.
+fn without_name(diff: &str) -> &str {
+    let names = diff.lines().filter(|line| line.starts_with("--- ")).count();
+    let begin = diff.find("\n@@ ").map(|at| at + 1);
+    match begin {
+        Some(begin) if names == 1 => diff.get(begin..).unwrap_or(diff),
+        _ => diff,
+    }
+}
+
 /// The beginning of a text.
 fn head(text: &str, most: usize) -> String {
     if text.len() <= most {
@@ -257,6 +269,14 @@ fn head(text: &str, most: usize) -> String {
         end -= 1;
     }
     format!("{}\n…", text.get(..end).unwrap_or_default())
+}
+
+/// How long, in whole seconds: for what runs.
+pub(crate) fn seconds(ms: u64) -> String {
+    match ms {
+        0..=59_999 => format!("{} s", ms / 1000),
+        _ => duration(ms),
+    }
 }
 
 /// How long, for people.

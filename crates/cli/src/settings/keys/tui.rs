@@ -10,7 +10,11 @@ pub(super) static SECTION: Section = Section {
         Key {
             name: "tui.theme",
             kind: Kind::Choice {
-                words: || windlass_tui::Palette::ALL.map(windlass_tui::Palette::name).to_vec(),
+                words: || {
+                    windlass_tui::Palette::ALL
+                        .map(windlass_tui::Palette::name)
+                        .to_vec()
+                },
                 default: None,
                 set: |s, _, v| s.agent.screen.theme = Some(v.to_owned()),
             },
