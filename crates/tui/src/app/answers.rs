@@ -46,9 +46,7 @@ impl App {
                 self.known.files = Some(files);
                 self.written();
             }
-            Done::Sessions(words, found) => {
-                self.list(Subject::Sessions, found, |found| sessions(&words, &found))
-            }
+            Done::Sessions(found) => self.list(Subject::Sessions, found, |found| sessions(&found)),
             Done::SessionPreview(session, entries) => self.session_preview(&session, entries),
             Done::Checkpoints(found) => self.list(Subject::Checkpoints, found, |found| checkpoints(&found)),
             Done::Changes(number, changes) => self.changes(number, changes),
