@@ -219,7 +219,7 @@ pub(crate) fn line(info: &SessionInfo) -> String {
 
 /// How long ago, roughly.
 pub(crate) fn ago(time: u64) -> String {
-    telling::ago(SystemClock::default().now(), Timestamp(time))
+    Timestamp(time).ago(SystemClock::default().now())
 }
 
 /// What the store says, with its exit code.

@@ -13,6 +13,19 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
 
+impl Timestamp {
+    /// How long ago that is, roughly, for people.
+    pub fn ago(self, now: Self) -> String {
+        let seconds = now.0.saturating_sub(self.0) / 1000;
+        match seconds {
+            0..=59 => "just now".to_owned(),
+            60..=3599 => format!("{} min ago", seconds / 60),
+            3600..=86_399 => format!("{} h ago", seconds / 3600),
+            _ => format!("{} d ago", seconds / 86_400),
+        }
+    }
+}
+
 /// What the loop knows of time.
 #[async_trait]
 pub trait Clock: Send + Sync {

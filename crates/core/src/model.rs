@@ -82,3 +82,14 @@ pub trait ModelRegistry: Send + Sync {
     /// The entry for a model's name, if there is one.
     fn lookup(&self, id: &str) -> Option<Model>;
 }
+
+/// Dollars, with more digits for little.
+pub fn dollars(cost: f64) -> String {
+    if cost == 0.0 {
+        "$0".to_owned()
+    } else if cost < 1.0 {
+        format!("${cost:.4}")
+    } else {
+        format!("${cost:.2}")
+    }
+}

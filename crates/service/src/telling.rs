@@ -4,6 +4,7 @@ use windlass_api::{SessionId, SessionInfo};
 use windlass_core::clock::Timestamp;
 use windlass_core::log::{Spent, Standing};
 use windlass_core::model::Usage;
+pub use windlass_core::model::dollars;
 
 /// How much of an id is shown: the moment a session was made, which is seldom another one's too.
 const SHORT: usize = 13;
@@ -53,34 +54,12 @@ pub fn standing(standing: Standing) -> &'static str {
     }
 }
 
-/// How long ago, roughly.
-pub fn ago(now: Timestamp, time: Timestamp) -> String {
-    let seconds = now.0.saturating_sub(time.0) / 1000;
-    match seconds {
-        0..=59 => "just now".to_owned(),
-        60..=3599 => format!("{} min ago", seconds / 60),
-        3600..=86_399 => format!("{} h ago", seconds / 3600),
-        _ => format!("{} d ago", seconds / 86_400),
-    }
-}
-
 /// A date and time of UTC.
 pub fn date(time: Timestamp) -> String {
     let millis = i64::try_from(time.0).unwrap_or_default();
     jiff::Timestamp::from_millisecond(millis)
         .map(|time| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
         .unwrap_or_default()
-}
-
-/// Dollars, with more digits for little.
-pub fn dollars(cost: f64) -> String {
-    if cost == 0.0 {
-        "$0".to_owned()
-    } else if cost < 1.0 {
-        format!("${cost:.4}")
-    } else {
-        format!("${cost:.2}")
-    }
 }
 
 /// What groups of calls came to, together.

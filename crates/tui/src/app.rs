@@ -89,6 +89,8 @@ pub(crate) struct View {
     pub(crate) theme: Theme,
     /// Whether the conversation has the whole screen.
     pub(crate) is_full: bool,
+    /// Whether that is how it is shown when nothing is looked up.
+    stays_full: bool,
     /// How many rows the end of the conversation is below the screen.
     scroll: usize,
     unfolded: bool,
@@ -140,6 +142,8 @@ struct Rest {
     presses: Presses,
     effects: Vec<Effect>,
     is_dirty: bool,
+    /// Whether the screen was emptied.
+    is_emptied: bool,
     spins: usize,
 }
 
@@ -171,6 +175,7 @@ impl App {
                 presses: Presses::default(),
                 effects: Vec::new(),
                 is_dirty: true,
+                is_emptied: false,
                 spins: 0,
             },
         }
@@ -268,8 +273,7 @@ impl App {
     /// Shows the conversation in the terminal's own scrollback, whatever was on the screen.
     pub(crate) fn leave_full(&mut self) {
         self.overlay = None;
-        self.view.is_full = false;
-        self.view.unfolded = false;
+        self.set_full(false);
         self.transcript.close();
     }
 
@@ -289,6 +293,12 @@ impl App {
 
     /// Something was done outside that can be seen.
     pub(crate) fn touch(&mut self) {
+        self.rest.is_dirty = true;
+    }
+
+    /// The screen is empty: as much of the conversation as fits is printed again.
+    pub(crate) fn print_again(&mut self) {
+        self.rest.is_emptied = true;
         self.rest.is_dirty = true;
     }
 
@@ -404,6 +414,7 @@ impl View {
             size,
             theme,
             is_full,
+            stays_full: is_full,
             scroll: 0,
             unfolded: false,
             is_focused: true,

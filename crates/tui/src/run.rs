@@ -287,7 +287,7 @@ impl Front {
                 Effect::Redraw => {
                     self.screen.painter.forget();
                     self.screen.extra.extend(b"\x1b[H\x1b[2J");
-                    self.app.touch();
+                    self.app.print_again();
                 }
                 Effect::Bell => self.screen.extra.push(7),
                 Effect::Copy(text) => {

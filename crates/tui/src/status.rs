@@ -2,7 +2,7 @@
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use windlass_api::{Event, Overview, SessionEvent, Waiting};
+use windlass_api::{Event, Overview, SessionEvent, Waiting, dollars};
 
 use crate::text::{cut, one_line, width};
 use crate::theme::{Theme, Tone};
@@ -136,7 +136,7 @@ impl Status {
         if let Some(gauge) = self.context_gauge(theme) {
             put(3, vec![gauge]);
         }
-        put(4, vec![Span::styled(money(self.cost_usd), dim)]);
+        put(4, vec![Span::styled(dollars(self.cost_usd), dim)]);
         if self.queued > 0 {
             put(
                 3,
@@ -208,15 +208,6 @@ fn joined(
     }
     let line = Line::from(spans);
     crate::text::wrap(&line, columns.max(1), "").swap_remove(0)
-}
-
-/// Dollars, with more digits for little.
-pub(crate) fn money(cost: f64) -> String {
-    match cost {
-        cost if cost <= 0.0 => "$0".to_owned(),
-        cost if cost < 1.0 => format!("${cost:.4}"),
-        cost => format!("${cost:.2}"),
-    }
 }
 
 #[cfg(test)]

@@ -447,14 +447,22 @@ impl Transcript {
             lines += block.len() + 1;
             blocks.push(block);
         }
-        let mut all = Vec::with_capacity(lines);
-        for block in blocks.into_iter().rev() {
-            all.push(Line::default());
-            all.extend(block);
+        joined(blocks, count)
+    }
+
+    /// The last lines that were printed, so many of them or all, to be printed again.
+    pub(crate) fn printed(&mut self, count: usize, look: Look) -> Vec<Line<'static>> {
+        let mut blocks = Vec::new();
+        let mut lines = 0;
+        for placed in self.past.iter_mut().rev() {
+            if lines >= count {
+                break;
+            }
+            let block = placed.lines(look, 0);
+            lines += block.len() + 1;
+            blocks.push(block);
         }
-        let skip = all.len().saturating_sub(count);
-        all.drain(..skip);
-        all
+        joined(blocks, count)
     }
 
     /// All lines of all that is kept.
@@ -514,6 +522,18 @@ impl Transcript {
     pub(crate) fn is_running(&self) -> bool {
         self.open.iter().any(|placed| !placed.item.is_finished())
     }
+}
+
+/// The last lines of blocks, of which the last comes first.
+fn joined(blocks: Vec<Vec<Line<'static>>>, count: usize) -> Vec<Line<'static>> {
+    let mut all = Vec::new();
+    for block in blocks.into_iter().rev() {
+        all.push(Line::default());
+        all.extend(block);
+    }
+    let skip = all.len().saturating_sub(count);
+    all.drain(..skip);
+    all
 }
 
 /// An answer that came in one piece.

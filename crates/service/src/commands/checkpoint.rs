@@ -11,7 +11,7 @@ use windlass_core::log::Entry;
 
 use super::{Desk, Outcome, Said, Stop, Words};
 use crate::past::record;
-use crate::telling::{ago, cut};
+use crate::telling::cut;
 
 /// How much is shown of what the user said.
 const PROMPT: usize = 60;
@@ -99,7 +99,7 @@ async fn list(desk: &mut Desk<'_>) -> Outcome {
         format!(
             "{:>3}  {:>10}  {:<9}  {}  \"{}\"{}",
             checkpoint.number,
-            ago(now, checkpoint.time),
+            checkpoint.time.ago(now),
             files(checkpoint.files),
             checkpoint.tools.join(", "),
             cut(&checkpoint.prompt, PROMPT),

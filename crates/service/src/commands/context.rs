@@ -14,7 +14,7 @@ use windlass_core::provider::{Layout, Request, SpanOf, ToolChoice};
 
 use super::{Desk, Outcome, Said, Stop, Words};
 use crate::pins::{pinned, pins_of};
-use crate::telling::{ago, dollars};
+use crate::telling::dollars;
 use crate::workshop::TurnStart;
 use crate::xray::{Cause, ledger, rows};
 
@@ -209,9 +209,9 @@ async fn show(desk: &mut Desk<'_>, all: bool) -> Outcome {
             }
             continue;
         }
-        let age = row.age.map_or(String::new(), |age| {
-            ago(now, Timestamp(now.0.saturating_sub(age)))
-        });
+        let age = row
+            .age
+            .map_or(String::new(), |age| Timestamp(now.0.saturating_sub(age)).ago(now));
         let cache = if row.is_cached { "cached" } else { "" };
         let price = row.cost_usd.map_or(String::new(), dollars);
         let _ = writeln!(

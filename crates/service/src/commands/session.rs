@@ -7,7 +7,7 @@ use windlass_core::log::SessionQuery;
 
 use super::{Desk, Outcome, Said, Stop, Then, Words};
 use crate::past::{self, Exported, Stood, markdown, record};
-use crate::telling::{ago, called, cut, date, dollars, one_line, short, short_id, standing};
+use crate::telling::{called, cut, date, dollars, one_line, short, short_id, standing};
 
 /// How many sessions are listed unless it is said, and how many places are found.
 const LISTED: usize = 20;
@@ -84,7 +84,7 @@ async fn summary(desk: &Desk<'_>, info: &SessionInfo, text: &mut String) -> Resu
     row("created", &date(info.created_at));
     row(
         "updated",
-        &format!("{} ({})", date(info.updated_at), ago(now, info.updated_at)),
+        &format!("{} ({})", date(info.updated_at), info.updated_at.ago(now)),
     );
     for (what, said) in [("asked", &stood.asked), ("answered", &stood.answered)] {
         if let Some(said) = said {
@@ -121,7 +121,7 @@ async fn list(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
             "{} {}  {:>10}  {:>4} messages  {:<8}  {:>8}  {}",
             if info.id == *own { "*" } else { " " },
             short(info),
-            ago(now, info.updated_at),
+            info.updated_at.ago(now),
             info.totals.messages,
             standing(info.standing),
             dollars(info.totals.cost_usd),

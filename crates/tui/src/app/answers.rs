@@ -3,14 +3,13 @@
 use ratatui::text::Line;
 use windlass_api::{
     CallId, Checkpoint, ClientError, CommandReply, Entry, Event, FileChange, Follow, OnBusy, Part, Role,
-    SessionId, SessionInfo, own_call,
+    SessionId, SessionInfo, Timestamp, dollars, own_call,
 };
 
 use super::{App, Done, Effect, commands};
 use crate::composer::Draft;
 use crate::menu::{Choice, Menu};
 use crate::overlay::{Pager, Row, Subject};
-use crate::status::money;
 use crate::text::{one_line, plain};
 use crate::theme::Tone;
 use crate::transcript::{Look, Transcript};
@@ -46,7 +45,10 @@ impl App {
                 self.known.files = Some(files);
                 self.written();
             }
-            Done::Sessions(found) => self.list(Subject::Sessions, found, |found| sessions(&found)),
+            Done::Sessions(found) => {
+                let now = self.ports.clock.now();
+                self.list(Subject::Sessions, found, |found| sessions(&found, now));
+            }
             Done::SessionPreview(session, entries) => self.session_preview(&session, entries),
             Done::Checkpoints(found) => self.list(Subject::Checkpoints, found, |found| checkpoints(&found)),
             Done::Changes(number, changes) => self.changes(number, changes),
@@ -259,7 +261,7 @@ fn told(entries: &[Entry]) -> Transcript {
     transcript
 }
 
-fn sessions(found: &[SessionInfo]) -> Vec<Row> {
+fn sessions(found: &[SessionInfo], now: Timestamp) -> Vec<Row> {
     let row = |info: &SessionInfo| {
         let title = info.label.title.as_deref().unwrap_or("untitled");
         let name = info.label.name.as_ref().map(|name| format!("{name}: "));
@@ -267,10 +269,11 @@ fn sessions(found: &[SessionInfo]) -> Vec<Row> {
             key: info.id.as_str().to_owned(),
             text: format!("{}{title}", name.unwrap_or_default()),
             detail: format!(
-                "{} messages  {}  {}",
+                "{} messages  {}  {}  {}",
                 info.totals.messages,
-                money(info.totals.cost_usd),
-                info.place.rsplit('/').next().unwrap_or_default()
+                dollars(info.totals.cost_usd),
+                info.place.rsplit('/').next().unwrap_or_default(),
+                info.updated_at.ago(now)
             ),
         }
     };

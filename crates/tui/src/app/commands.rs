@@ -43,7 +43,7 @@ impl App {
         let Some(parsed) = command_line(line) else { return };
         match (parsed.name, parsed.arguments) {
             ("copy", arguments) => self.copy(arguments),
-            ("full", "") => self.toggle_full(),
+            ("full", "") => self.set_full(!self.view.is_full),
             ("keys", "") => self.show_keys(),
             ("resume" | "session" | "sessions", "") => {
                 self.overlay = Some(Box::new(Picker::loading(Subject::Sessions)));
@@ -143,7 +143,11 @@ impl App {
                 text: offer.name.clone(),
                 detail: format!(
                     "{}  {}",
-                    if offer.is_ready { "ready" } else { "needs a key" },
+                    match (offer.is_ready, offer.needs_key) {
+                        (true, _) => "ready",
+                        (false, true) => "needs a key",
+                        (false, false) => "your own server",
+                    },
                     offer.model
                 ),
             };

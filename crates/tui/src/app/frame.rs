@@ -62,8 +62,13 @@ impl App {
         if self.view.is_full {
             return self.full(size);
         }
-        let above = self.transcript.settle(self.look());
         let (below, cursor) = self.below(size);
+        let mut above = Vec::new();
+        if std::mem::take(&mut self.rest.is_emptied) {
+            let room = size.1.saturating_sub(below.len() + 2);
+            above = self.transcript.printed(room, self.look());
+        }
+        above.extend(self.transcript.settle(self.look()));
         let mut rows = self.transcript.live(self.look(), self.now());
         let room = size.1.saturating_sub(below.len() + 1);
         let skip = rows.len().saturating_sub(room);
@@ -187,10 +192,10 @@ impl App {
         };
         let for_ms = self.now().saturating_sub(self.talk.since_ms);
         let for_ms = seconds(for_ms);
-        let doing = if self.talk.doing.is_empty() {
-            "working"
-        } else {
-            &self.talk.doing
+        let doing = match self.talk.doing.as_str() {
+            _ if !self.asks.is_empty() => "waits for your answer",
+            "" => "working",
+            doing => doing,
         };
         let stop = self.rest.keys.key(Action::Stop);
         let text = format!(" {doing} {for_ms} · {stop} stops · enter steers · tab queues");

@@ -217,17 +217,26 @@ impl App {
                     self.jobs.take_back(&self.talk.info.id, message);
                 }
             }
-            Action::Transcript => self.toggle_full(),
+            Action::Transcript => self.toggle_transcript(),
             Action::Redraw => self.effect(Effect::Redraw),
             Action::Suspend => self.effect(Effect::Suspend),
             Action::Keys => self.show_keys(),
         }
     }
 
-    /// The conversation on the whole screen, or back into the terminal's own.
-    pub(super) fn toggle_full(&mut self) {
-        self.view.is_full = !self.view.is_full;
-        self.view.unfolded = self.view.is_full;
+    /// The conversation on the whole screen with everything unfolded, or back to how it was.
+    fn toggle_transcript(&mut self) {
+        self.view.unfolded = !self.view.unfolded;
+        self.view.is_full = self.view.unfolded || self.view.stays_full;
+        self.view.scroll = 0;
+        self.transcript.forget_lines();
+    }
+
+    /// The conversation on the whole screen, or in the terminal's own scrollback.
+    pub(super) fn set_full(&mut self, is_full: bool) {
+        self.view.stays_full = is_full;
+        self.view.is_full = is_full;
+        self.view.unfolded = false;
         self.view.scroll = 0;
         self.transcript.forget_lines();
     }
