@@ -94,9 +94,17 @@ pub fn command_line(input: &str) -> Option<CommandLine<'_>> {
     })
 }
 
+/// What the ids of such calls begin with.
+const OWN: &str = "own-";
+
 /// The call of a command that the user ran, by the message that tells the model of it.
 pub fn own_call(message: &MessageId) -> CallId {
-    CallId::from(format!("own-{message}"))
+    CallId::from(format!("{OWN}{message}"))
+}
+
+/// Whether a call is a command that the user ran.
+pub fn is_own_call(call: &CallId) -> bool {
+    call.as_str().starts_with(OWN)
 }
 
 #[cfg(test)]

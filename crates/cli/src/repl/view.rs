@@ -3,10 +3,11 @@
 use std::io;
 use std::time::Instant;
 
-use windlass_api::{Envelope, SessionId};
+use windlass_api::{Envelope, Event, SessionId, is_own_call};
 
 use crate::exit::Exit;
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, talking};
+use crate::terminal::plain;
 
 /// Shows the events of turns, and knows how the last one ended.
 pub(super) struct View {
@@ -27,6 +28,8 @@ struct Turn {
     printer: Box<dyn Printer>,
     totals: Totals,
     begun: Instant,
+    /// What a command of the user's own came to: that is its answer.
+    own: Option<String>,
 }
 
 impl View {
@@ -59,7 +62,13 @@ impl View {
             printer: talking(self.style, self.is_plain),
             totals: Totals::default(),
             begun: Instant::now(),
+            own: None,
         });
+        if let Event::ToolResult { call_id, content, .. } = &envelope.event
+            && is_own_call(call_id)
+        {
+            turn.own = Some(plain(content));
+        }
         turn.totals.count(&envelope.event);
         turn.printer.event(envelope)?;
         if !envelope.event.is_terminal() {
@@ -77,7 +86,10 @@ impl View {
         turn.printer.finish(&RunResult {
             session: envelope.session.to_string(),
             exit,
-            answer,
+            answer: match turn.own {
+                Some(own) if answer.as_deref() == Some("") => Some(own),
+                _ => answer,
+            },
             structured: None,
             problem,
             totals: turn.totals,

@@ -318,3 +318,16 @@ fn plain_lines_tell_each_call() {
         "{output}"
     );
 }
+
+/// UI-1, CMD-2: a line that begins with an exclamation mark is a command of one's own: its output is the answer, no model
+/// is asked, and the next message tells the model of it.
+#[test]
+fn an_exclamation_mark_runs_a_command() {
+    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("I see")]);
+    let output = talk(&workspace, &[], "!echo hi there\nwhat did it say?\n");
+    assert_eq!(output.assert_code(0).stdout, "hi there\nI see\n", "{output}");
+    let outlines = sim.outlines();
+    assert_eq!(outlines.len(), 1);
+    assert!(outlines[0].contains("echo hi there"), "{outlines:?}");
+    sim.assert_valid();
+}

@@ -233,3 +233,45 @@ fn what_cannot_be_kept_is_told() {
         .assert_says("what `bash` changed cannot be undone");
     assert_eq!(workspace.read("a.txt"), "x\n");
 }
+
+/// SES-11, CMD-1: going back to before a message takes the conversation and, unless they are to stay, the files with it.
+#[test]
+fn a_message_is_gone_back_to() {
+    let write = |content: &str| Reply::call("write_file", json!({"path": "a.txt", "content": content}));
+    let replies = [
+        write("one\n"),
+        Reply::text("wrote one"),
+        Reply::text("only talked"),
+        write("two\n"),
+        Reply::text("wrote two"),
+        Reply::text("went on").forever(),
+    ];
+    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let file = || fs::read_to_string(workspace.path().join("a.txt")).ok();
+    run(&workspace, &["exec", "first"]).assert_code(0);
+    run(&workspace, &["exec", "--continue", "second"]).assert_code(0);
+    run(&workspace, &["exec", "--continue", "third"]).assert_code(0);
+    assert_eq!(file().as_deref(), Some("two\n"));
+
+    let listed = run(&workspace, &["exec", "--continue", "/rewind"]);
+    let number = |words: &str| {
+        let line = listed.stdout.lines().find(|line| line.ends_with(words));
+        line.unwrap().split_whitespace().next().unwrap().to_owned()
+    };
+    let (first, second) = (number("first"), number("second"));
+    let rewind = |words: &str| run(&workspace, &["exec", "--continue", &format!("/rewind {words}")]);
+    rewind("2").assert_code(1).assert_says("is no message of yours");
+    rewind(&format!("{second} --keep-files")).assert_code(0);
+    assert_eq!(file().as_deref(), Some("two\n"));
+    rewind(&second).assert_code(0);
+    assert_eq!(file().as_deref(), Some("one\n"));
+    run(&workspace, &["exec", "--continue", "again"]).assert_code(0);
+    let last = sim.outlines().pop().unwrap();
+    assert!(
+        last.contains("wrote one") && last.contains("again") && !last.contains("second"),
+        "{last}"
+    );
+    rewind(&first).assert_code(0);
+    assert_eq!(file(), None);
+    sim.assert_valid();
+}

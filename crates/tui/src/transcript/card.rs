@@ -6,6 +6,7 @@ use windlass_api::{CallId, StepStatus};
 
 use super::item::Look;
 use crate::diff;
+use crate::flow::without_tabs;
 use crate::text::{cut, one_line, plain, wrap};
 use crate::theme::Tone;
 
@@ -185,7 +186,7 @@ impl Card {
         let all: Vec<&str> = text.lines().collect();
         let skip = all.len().saturating_sub(LIVE_ROWS);
         let rows = all.into_iter().skip(skip);
-        rows.map(|row| folded(&row.replace('\t', "    "), look)).collect()
+        rows.map(|row| folded(row, look)).collect()
     }
 
     fn outcome(&self, look: Look) -> Vec<Line<'static>> {
@@ -196,12 +197,13 @@ impl Card {
             return rows.flat_map(|line| wrap(&line, look.columns, "  ")).collect();
         }
         if QUIET.contains(&self.name.as_str()) && self.state == State::Done {
-            return match all.len() {
-                0 | 1 => all.iter().map(|row| folded(row, look)).collect(),
-                count => vec![folded(&format!("{count} lines"), look)],
+            let count = match all.len() {
+                1 => "1 line".to_owned(),
+                count => format!("{count} lines"),
             };
+            return vec![folded(&count, look)];
         }
-        let row = |row: &&str| folded(&row.replace('\t', "    "), look);
+        let row = |row: &&str| folded(row, look);
         if all.len() <= 2 * ENDS + 1 {
             return all.iter().map(row).collect();
         }
@@ -215,7 +217,7 @@ impl Card {
 
 /// A line below a card's head, cut to the width.
 fn folded(text: &str, look: Look) -> Line<'static> {
-    let line = format!("  {}", text.trim_end());
+    let line = format!("  {}", without_tabs(text.trim_end()));
     Line::styled(cut(&line, look.columns), look.theme.style(Tone::Dim))
 }
 
