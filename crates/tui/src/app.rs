@@ -15,7 +15,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use windlass_api::{
-    Backend, CommandInfo, Connections, Envelope, Event, Message, MessageId, SessionInfo, Wait, Waiting,
+    Backend, CommandInfo, Connections, Envelope, Event, Message, MessageId, SessionId, SessionInfo, Wait,
+    Waiting,
 };
 use windlass_core::clock::Clock;
 
@@ -46,7 +47,7 @@ pub(crate) struct Ports {
 /// What only the terminal, or the loop around the app, can do.
 pub(crate) enum Effect {
     /// Listens to this session from this number on, and to no other.
-    Listen { session: SessionInfo, after: u64 },
+    Listen { session: SessionId, after: u64 },
     /// Goes to the shell for a while.
     Suspend,
     /// Lets the person's editor have the terminal, for what is written.
@@ -199,7 +200,7 @@ impl App {
     fn listen(&mut self) {
         self.talk.is_heard = true;
         let after = self.talk.seq;
-        let session = self.talk.info.clone();
+        let session = self.talk.info.id.clone();
         self.effect(Effect::Listen { session, after });
     }
 

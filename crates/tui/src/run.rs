@@ -309,11 +309,11 @@ impl Front {
     }
 
     /// Listens to a session, and to no other. One that was left meanwhile is taken up again.
-    async fn listen(&mut self, session: &SessionInfo, after: u64) {
+    async fn listen(&mut self, session: &SessionId, after: u64) {
         self.events = None;
-        let begun = self.ports.backend.begin(Begin::Resume(session.id.clone())).await;
+        let begun = self.ports.backend.begin(Begin::Resume(session.clone())).await;
         let heard = match begun {
-            Ok(_) => self.ports.backend.subscribe(&session.id, after).await,
+            Ok(_) => self.ports.backend.subscribe(session, after).await,
             Err(error) => Err(error),
         };
         match heard {

@@ -293,7 +293,7 @@ impl Transcript {
         };
         let item = Item::Answer {
             text: self.last_answer.clone(),
-            rest: Some(rest),
+            rest: Some(Box::new(rest)),
             begun,
         };
         self.push(seq, item);
@@ -367,8 +367,10 @@ impl Transcript {
     /// The lines that are finished and not in the scrollback yet.
     pub(crate) fn settle(&mut self, look: Look) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
-        while let Some(placed) = self.open.pop_front_if(|placed| placed.item.is_finished()) {
-            self.print(placed, look, &mut lines);
+        while self.open.front().is_some_and(|placed| placed.item.is_finished()) {
+            if let Some(placed) = self.open.pop_front() {
+                self.print(placed, look, &mut lines);
+            }
         }
         if self.open.is_empty()
             && let Some(growing) = &mut self.growing
@@ -387,7 +389,8 @@ impl Transcript {
     fn print(&mut self, mut placed: Placed, look: Look, lines: &mut Vec<Line<'static>>) {
         let is_call = matches!(placed.item, Item::Call(_));
         let is_begun = matches!(placed.item, Item::Answer { begun: true, .. });
-        if !is_begun && !(is_call && self.last_was_call) {
+        let stands_close = is_begun || (is_call && self.last_was_call);
+        if !stands_close {
             lines.push(Line::default());
         }
         self.last_was_call = is_call;

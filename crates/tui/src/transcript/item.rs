@@ -23,7 +23,7 @@ pub(crate) enum Item {
     /// What the model said. `rest` is what has not been printed of it.
     Answer {
         text: String,
-        rest: Option<Growing>,
+        rest: Option<Box<Growing>>,
         begun: bool,
     },
     /// What the model thought.
