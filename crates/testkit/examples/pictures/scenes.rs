@@ -60,7 +60,7 @@ fn nonsense() {
 ";
 
 const ANSWER: &str = "\
-`minutes` kept only the **last** part of a text: every round of the loop overwrote `total` instead of adding to it.
+`minutes` kept only the **last** part of a text: every round of the loop overwrote `total`.
 
 | text | before | now |
 |:--|--:|--:|
@@ -76,8 +76,7 @@ total += match unit {
     \"m\" => number,
     _ => return None,
 };
-```
-";
+```";
 
 /// A turn from the question to the answer.
 pub(crate) fn conversation(binary: &Path) -> String {

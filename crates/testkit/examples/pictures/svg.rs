@@ -184,6 +184,10 @@ fn runs(screen: &Screen, row: u16, columns: u16) -> Vec<Run> {
     }
     let is_blank = |run: &mut Run| run.text.trim().is_empty() && run.look.behind == BACKGROUND;
     while runs.pop_if(is_blank).is_some() {}
+    if let Some(last) = runs.last_mut().filter(|run| run.look.behind == BACKGROUND) {
+        last.columns -= last.text.len() - last.text.trim_end_matches(' ').len();
+        last.text.truncate(last.text.trim_end_matches(' ').len());
+    }
     even_out(&mut runs);
     runs
 }
