@@ -40,6 +40,9 @@ pub fn minutes(text: &str) -> Option<u32> {
 }
 ";
 
+const WRONG: &str = "total = match unit {";
+const RIGHT: &str = "total += match unit {";
+
 const TESTS: &str = "\
 use durations::minutes;
 
@@ -94,7 +97,7 @@ pub(crate) fn conversation(binary: &Path) -> String {
                 .cached_tokens(4_120, 0),
         )
         .reply(
-            edit("total = match unit {", "total += match unit {")
+            edit(WRONG, RIGHT)
                 .thinking("The loop assigns where it should add.")
                 .say("The loop overwrites `total` with every part.")
                 .when(after("read_file"))
@@ -113,7 +116,7 @@ pub(crate) fn conversation(binary: &Path) -> String {
                 .tokens(360, 210)
                 .cached_tokens(5_690, 0),
         );
-    let stage = Stage::new(binary, script, "");
+    let stage = Stage::new(binary, script, LIBRARY, "");
     let mut screen = stage.screen();
     screen.type_keys("two_parts in @tests/minutes.rs fails. Find out why and fix it.");
     screen.press("enter");
@@ -148,7 +151,13 @@ pub(crate) fn approval(binary: &Path) -> String {
             // Long enough for the message that waits to be typed.
             .fault(Fault::new().delay_ms(1_500)),
         );
-    let stage = Stage::new(binary, script, "\n[security]\nauto_approve_writes = false\n");
+    let mended = LIBRARY.replace(WRONG, RIGHT);
+    let stage = Stage::new(
+        binary,
+        script,
+        &mended,
+        "\n[security]\nauto_approve_writes = false\n",
+    );
     let mut screen = stage.screen();
     screen.type_keys("Let minutes understand days, too: 1d is 24 hours.");
     screen.press("enter");
@@ -170,11 +179,11 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(binary: &Path, script: Script, more: &str) -> Self {
+    fn new(binary: &Path, script: Script, library: &str, more: &str) -> Self {
         let model = SimServer::script(script);
         let workspace = Workspace::new(binary);
         workspace.write("Cargo.toml", MANIFEST);
-        workspace.write("src/lib.rs", LIBRARY);
+        workspace.write("src/lib.rs", library);
         workspace.write("tests/minutes.rs", TESTS);
         workspace.config(&format!(
             "provider = \"sim\"\n\n[providers.sim]\nbase_url = \"{}\"\nmodel = \"sim-1\"\n\n\

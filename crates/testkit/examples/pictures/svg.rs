@@ -215,13 +215,13 @@ fn without_chance(text: &str, takes_time: bool) -> String {
     let mut words: Vec<&str> = Vec::new();
     let mut rest = text.split(' ').peekable();
     while let Some(word) = rest.next() {
-        let is_number = word.contains('.') && word.parse::<f64>().is_ok();
+        let is_number = word.parse::<f64>().is_ok();
         let is_seconds = is_number && rest.peek().is_some_and(|next| next.trim_end_matches(':') == "s");
         let is_short = word
             .strip_suffix('s')
             .is_some_and(|number| number.parse::<f64>().is_ok());
         if is_seconds && takes_time {
-            words.push("1.2");
+            words.push(if word.contains('.') { "1.2" } else { "2" });
         } else if is_seconds {
             rest.next();
         } else {
