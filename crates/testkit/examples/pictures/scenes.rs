@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_sim::{Fault, Reply, Script, When};
-use windlass_testkit::{Screen, SimServer, Workspace};
+use windlass_testkit::{Screen, SimServer, Workspace, eventually};
 
 use crate::svg;
 
@@ -205,13 +205,15 @@ impl Stage {
     }
 }
 
-/// Waits until nothing moves any more.
+/// Waits until nothing has moved for a while.
 fn settle(screen: &Screen) {
-    let mut before = String::new();
-    while before != screen.contents() {
-        before = screen.contents();
-        std::thread::sleep(Duration::from_millis(300));
-    }
+    let (mut last, mut looks) = (String::new(), 0);
+    eventually(Duration::from_secs(20), || {
+        let contents = screen.contents();
+        looks = if contents == last { looks + 1 } else { 0 };
+        last = contents;
+        looks >= 60
+    });
 }
 
 /// The cargo that runs us comes first: the one that is usually found first asks the user's home for it.
