@@ -5,6 +5,7 @@
 //! - `conformance` joins the requirements with the tests that show them and writes `docs/conformance.md`.
 //! - `bench` builds the release binary and runs the benchmarks in `bench/`.
 //! - `fuzz` runs the fuzz targets in `fuzz/`, each for a while.
+//! - `pictures` draws the pictures of the terminal in `docs/`.
 //!
 //! It is a tool for people at a terminal, so it prints and it uses `anyhow`. It does not ship.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -13,6 +14,7 @@ mod bench;
 mod child;
 mod conformance;
 mod fuzz;
+mod pictures;
 mod repo;
 mod rust_file;
 mod suite;
@@ -31,7 +33,8 @@ cargo xtask <task>
   tidy [--verbose]                                      check the shape of the code
   conformance [--check]                                 write, or check, docs/conformance.md
   bench [arguments of the benchmarks]                   run the benchmarks in bench/
-  fuzz [--seconds <n>] [--target <name>]...             run the fuzz targets in fuzz/";
+  fuzz [--seconds <n>] [--target <name>]...             run the fuzz targets in fuzz/
+  pictures                                              draw the pictures of the terminal in docs/";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -55,6 +58,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "conformance" => conformance::command(&root, rest),
         "bench" => bench::command(&root, rest),
         "fuzz" => fuzz::command(&root, rest),
+        "pictures" => pictures::command(&root),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())
