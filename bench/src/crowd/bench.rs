@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
-use windlass_api::SessionInfo;
+use windlass_api::{Offer, SessionInfo};
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::{Pressure, Summarize};
 use windlass_core::dispatch::Execution;
@@ -16,8 +16,8 @@ use windlass_core::provider::{Prefix, Prefixes, Provider};
 use windlass_core::tool::{ExecutionContext, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
-    Access, Bench, CallSettings, ChooseError, Chosen, Defined, ModelChoice, Models, NotReady, Setup,
-    ToolInfo, TurnStart, Workshop,
+    Access, Bench, CallSettings, ChooseError, Chosen, Defined, ModelChoice, Models, NotReady, OwnCommand,
+    Setup, ToolInfo, TurnStart, Workshop,
 };
 use windlass_tools::builtin;
 
@@ -77,6 +77,21 @@ struct CrowdBench {
     outputs: Option<Arc<dyn Outputs>>,
 }
 
+impl CrowdBench {
+    fn calls(&self) -> CallSettings {
+        CallSettings {
+            execution: Arc::clone(&self.execution),
+            policy: Policy::default(),
+            approver: Arc::new(NobodyToAsk),
+            mode: Execution::Auto,
+            timeout: Duration::from_secs(120),
+            max_result_chars: 40_000,
+            outputs: self.outputs.clone(),
+            retry_transient: true,
+        }
+    }
+}
+
 #[async_trait]
 impl Bench for CrowdBench {
     async fn setup(&mut self, _: &TurnStart) -> Result<Setup, NotReady> {
@@ -86,16 +101,7 @@ impl Bench for CrowdBench {
             prefix: Arc::clone(&self.prefix),
             limits: Limits::default(),
             max_output: None,
-            calls: CallSettings {
-                execution: Arc::clone(&self.execution),
-                policy: Policy::default(),
-                approver: Arc::new(NobodyToAsk),
-                mode: Execution::Auto,
-                timeout: Duration::from_secs(120),
-                max_result_chars: 40_000,
-                outputs: self.outputs.clone(),
-                retry_transient: true,
-            },
+            calls: self.calls(),
             middleware: vec![Arc::new(Pressure::default())],
             compactor: Some(Arc::new(Summarize::default())),
             incomplete: None,
@@ -136,11 +142,20 @@ impl Models for CrowdBench {
         None
     }
 
+    fn window(&self, _: &str) -> u64 {
+        self.provider.model().context_window
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        Vec::new()
+    }
+
     async fn choose(&mut self, _: Option<&str>, _: Option<&str>) -> Result<Chosen, ChooseError> {
         Err(ChooseError::Unknown)
     }
 }
 
+#[async_trait]
 impl Access for CrowdBench {
     fn tools(&mut self) -> Vec<ToolInfo> {
         Vec::new()
@@ -154,5 +169,15 @@ impl Access for CrowdBench {
 
     fn granted(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    async fn own_command(&mut self, _: &TurnStart, command: &str) -> OwnCommand {
+        OwnCommand {
+            tools: self.tools.clone(),
+            calls: self.calls(),
+            tool: "bash".to_owned(),
+            input: serde_json::json!({ "command": command }).to_string(),
+            notices: Vec::new(),
+        }
     }
 }
