@@ -64,6 +64,34 @@ impl Who {
     }
 }
 
+/// A program that is here.
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
+    who: Who,
+    /// The program, and what it is given first.
+    command: Vec<PathBuf>,
+}
+
+impl Program {
+    /// Windlass, and of the others those that could be had. Why one could not is said.
+    pub(crate) fn all(lab: &Lab) -> Vec<Self> {
+        let folder = lab.lasting("peers");
+        let mut programs = Vec::new();
+        for who in Who::ALL {
+            let command = match who {
+                Who::Windlass => Ok(vec![lab.windlass().to_owned()]),
+                Who::Codex => codex(&folder),
+                Who::Pi => pi(&folder),
+            };
+            match command {
+                Ok(command) => programs.push(Self { who, command }),
+                Err(error) => eprintln!("  without {}: {error:#}", who.name()),
+            }
+        }
+        programs
+    }
+}
+
 /// A program with a home of its own, where it is set up and keeps its sessions.
 #[derive(Debug, Clone)]
 pub(crate) struct Guest {
@@ -75,28 +103,17 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// `None` when the program could not be had, which is said.
-    pub(crate) fn invite(lab: &Lab, who: Who, home: &str) -> Result<Option<Self>> {
-        let program = match who {
-            Who::Windlass => Ok(vec![lab.windlass().to_owned()]),
-            Who::Codex => codex(&lab.lasting("peers")),
-            Who::Pi => pi(&lab.lasting("peers")),
-        };
-        let program = match program {
-            Ok(program) => program,
-            Err(error) => {
-                eprintln!("  without {}: {error:#}", who.name());
-                return Ok(None);
-            }
-        };
+    /// Gives a program a home of this name.
+    pub(crate) fn new(lab: &Lab, program: &Program, home: &str) -> Result<Self> {
+        let who = program.who;
         let home = lab.path(&format!("{home}-{}", who.name()));
         fs::create_dir_all(&home)?;
-        Ok(Some(Self {
+        Ok(Self {
             who,
-            program,
+            program: program.command.clone(),
             home,
             work: lab.path("work").canonicalize()?,
-        }))
+        })
     }
 
     /// A command that opens a terminal UI which asks the model at `port`.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::{median, milliseconds, told};
 use crate::lab::Lab;
 use crate::peers::sessions::shows_last;
-use crate::peers::{Guest, Who};
+use crate::peers::{Guest, Program, Who};
 use crate::process::{Memory, tree_cpu, tree_memory};
 use crate::report::{Figure, Target};
 use crate::server::ServeOptions;
@@ -24,16 +24,17 @@ const PAUSE: Duration = Duration::from_millis(40);
 const LETTERS: usize = 40;
 
 pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
-    let mut figures = vec![first_frame(lab)?];
-    figures.extend(big_session(lab)?);
-    figures.extend(streaming(lab)?);
+    let programs = Program::all(lab);
+    let party = |home| Party::new(lab, &programs, home);
+    let mut figures = vec![first_frame(lab, party("start")?)?];
+    figures.extend(big_session(lab, party("open")?)?);
+    figures.extend(streaming(lab, party("stream")?)?);
     Ok(figures)
 }
 
 /// From before the process is started until there is something to write in, in turns.
-fn first_frame(lab: &Lab) -> Result<Figure> {
+fn first_frame(lab: &Lab, mut party: Party) -> Result<Figure> {
     let rounds = if lab.quick { 3 } else { 11 };
-    let mut party = Party::new(lab, "start")?;
     // What a first start leaves behind is there for all others.
     party.each(|guest| start(lab, guest))?;
     let mut rows = Vec::new();
@@ -70,10 +71,9 @@ struct Opened {
     idle: f64,
 }
 
-fn big_session(lab: &Lab) -> Result<Vec<Figure>> {
+fn big_session(lab: &Lab, mut party: Party) -> Result<Vec<Figure>> {
     let messages = if lab.quick { 2_000 } else { 20_000 };
     let idle = Duration::from_secs(if lab.quick { 5 } else { 30 });
-    let mut party = Party::new(lab, "open")?;
     let opened = party.each(|guest| open(lab, guest, messages, idle))?;
     let row = |pick: fn(&Opened) -> f64| -> Vec<(Who, f64)> {
         opened.iter().map(|(who, opened)| (*who, pick(opened))).collect()
@@ -187,13 +187,12 @@ struct Streamed {
     bytes: f64,
 }
 
-fn streaming(lab: &Lab) -> Result<Vec<Figure>> {
+fn streaming(lab: &Lab, mut party: Party) -> Result<Vec<Figure>> {
     let (rounds, deltas, paced) = if lab.quick {
         (1, 20_000, 1_000)
     } else {
         (7, 20_000, 5_000)
     };
-    let mut party = Party::new(lab, "stream")?;
     let reply = |wire, deltas, delay_ms| ServeOptions {
         deltas,
         delay_ms,
@@ -282,12 +281,12 @@ struct Party {
 }
 
 impl Party {
-    fn new(lab: &Lab, home: &str) -> Result<Self> {
-        let mut guests = Vec::new();
-        for who in Who::ALL {
-            guests.extend(Guest::invite(lab, who, home)?);
-        }
-        Ok(Self { guests })
+    fn new(lab: &Lab, programs: &[Program], home: &str) -> Result<Self> {
+        let guests: Result<_> = programs
+            .iter()
+            .map(|program| Guest::new(lab, program, home))
+            .collect();
+        Ok(Self { guests: guests? })
     }
 
     /// The same for each. A peer that cannot do it leaves; Windlass must.
