@@ -6,6 +6,7 @@ mod iterations;
 mod prefix;
 mod sessions;
 mod start;
+mod terminal;
 mod tools;
 mod undo;
 
@@ -36,10 +37,12 @@ pub(crate) enum Group {
     Sessions,
     /// Preparing a request at the beginning of a conversation and deep in it.
     Context,
+    /// The terminal UI, beside those of others.
+    Terminal,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
@@ -49,6 +52,7 @@ impl Group {
         Self::Undo,
         Self::Sessions,
         Self::Context,
+        Self::Terminal,
     ];
 
     pub(crate) fn measure(self, lab: &Lab) -> Result<Vec<Figure>> {
@@ -62,6 +66,7 @@ impl Group {
             Self::Undo => undo::measure(lab),
             Self::Sessions => sessions::measure(lab),
             Self::Context => context::measure(lab),
+            Self::Terminal => terminal::measure(lab),
         }
     }
 }

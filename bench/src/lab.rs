@@ -68,6 +68,9 @@ impl Lab {
         if options.burst {
             command.arg("--burst");
         }
+        if options.talk {
+            command.arg("--talk");
+        }
         if let Some(path) = &options.record {
             command.arg("--record").arg(path);
         }
@@ -170,6 +173,12 @@ impl Lab {
     /// A place for what a figure needs.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// A place for what is kept from one run to the next, beside what is built.
+    pub(crate) fn lasting(&self, name: &str) -> PathBuf {
+        let built = self.own.ancestors().nth(2).unwrap_or(Path::new("."));
+        built.join(name)
     }
 
     /// The same surroundings for whoever is measured: an empty folder and a small environment.

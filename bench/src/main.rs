@@ -12,11 +12,13 @@ mod floor;
 mod lab;
 mod launch;
 mod parts;
+mod peers;
 mod process;
 mod record;
 mod report;
 mod server;
 mod survey;
+mod terminal;
 mod wall;
 mod wire;
 

@@ -99,6 +99,48 @@ fn status(pid: u32, name: &str) -> Option<u64> {
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
+/// A process and all that it started and that is still there.
+pub(crate) fn tree(root: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|pid| Some((pid, parent(pid)?)))
+        .collect();
+    let mut tree = vec![root];
+    let mut at = 0;
+    while let Some(&pid) = tree.get(at) {
+        tree.extend(
+            parents
+                .iter()
+                .filter(|(_, parent)| *parent == pid)
+                .map(|(child, _)| child),
+        );
+        at += 1;
+    }
+    tree
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Processor time in seconds of a process, of those it waited for and of all that it started and that is still there.
+pub(crate) fn tree_cpu(root: u32) -> f64 {
+    tree(root)
+        .into_iter()
+        .filter_map(|pid| cpu_seconds(pid).ok())
+        .sum()
+}
+
+/// The memory a process and all that it started hold now, in kilobytes.
+pub(crate) fn tree_memory(root: u32) -> u64 {
+    tree(root).into_iter().filter_map(memory).sum()
+}
+
 /// User and system time of a process and of the children it waited for.
 #[allow(clippy::cast_precision_loss)]
 fn cpu_seconds(pid: u32) -> Result<f64> {

@@ -16,7 +16,7 @@ use clap::Args;
 
 use crate::clock::now;
 use crate::record::Recorder;
-use crate::wire::Wire;
+use crate::wire::{self, Wire};
 
 /// What to serve.
 #[derive(Debug, Clone, Args)]
@@ -36,6 +36,10 @@ pub(crate) struct ServeOptions {
     /// How long to wait after each event, in milliseconds.
     #[arg(long, default_value_t = 0)]
     pub(crate) delay_ms: u64,
+    /// Answer as to a person at a terminal: paragraphs and a last word to know the end by, and one word to what is asked
+    /// beside the conversation.
+    #[arg(long)]
+    pub(crate) talk: bool,
     /// Keep the requests here.
     #[arg(long)]
     pub(crate) record: Option<PathBuf>,
@@ -50,6 +54,7 @@ impl ServeOptions {
             deltas: 1,
             burst: false,
             delay_ms: 0,
+            talk: false,
             record: None,
         }
     }
@@ -63,6 +68,8 @@ pub(crate) const END: &[u8] = b"\r\n0\r\n\r\n";
 struct Shared {
     options: ServeOptions,
     text: Vec<Vec<u8>>,
+    /// What is said to a request beside the conversation.
+    aside: Vec<Vec<u8>>,
     log: Mutex<Log>,
 }
 
@@ -82,13 +89,23 @@ pub(crate) fn serve(options: ServeOptions) -> Result<()> {
     };
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("cannot listen")?;
     println!("{}", listener.local_addr()?.port());
-    let text = framed(&options.wire.text(options.deltas));
+    let text = framed(&options.wire.text(&if options.talk {
+        wire::talk(options.deltas)
+    } else {
+        wire::words(options.deltas)
+    }));
+    let aside = framed(&options.wire.text(&wire::words(1)));
     let log = Mutex::new(Log {
         connections: 0,
         arrivals: Vec::new(),
         recorder,
     });
-    let shared = Arc::new(Shared { options, text, log });
+    let shared = Arc::new(Shared {
+        options,
+        text,
+        aside,
+        log,
+    });
     let accepting = Arc::clone(&shared);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -116,6 +133,10 @@ impl Shared {
         let (mut head, mut body) = (Vec::new(), Vec::new());
         while read_request(&mut reader, &mut head, &mut body)? {
             let arrived = now();
+            if self.options.talk && is_aside(&head, &body) {
+                send(stream, &self.aside)?;
+                continue;
+            }
             let number = self.note(arrived, &head, &body)?;
             self.answer(stream, number)?;
         }
@@ -141,7 +162,7 @@ impl Shared {
             &self.text
         };
         if self.options.burst {
-            stream.write_all(&chunks.concat())?;
+            send(stream, chunks)?;
         } else {
             for chunk in chunks {
                 stream.write_all(chunk)?;
@@ -152,6 +173,18 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// Whether something is asked beside the conversation, such as which models there are or what it should be called: it has
+/// no tools.
+fn is_aside(head: &[u8], body: &[u8]) -> bool {
+    let nothing = br#""tools":[]"#;
+    head.starts_with(b"GET ") || body.windows(nothing.len()).any(|part| part == nothing)
+}
+
+fn send(mut stream: &TcpStream, chunks: &[Vec<u8>]) -> Result<()> {
+    stream.write_all(&chunks.concat())?;
+    Ok(())
 }
 
 /// The pieces of a response: its head with the first event, one event each, and the end.

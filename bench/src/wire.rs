@@ -67,11 +67,8 @@ impl Wire {
         }
     }
 
-    /// The events of a reply of `pieces` text deltas.
-    pub(crate) fn text(self, pieces: usize) -> Vec<Vec<u8>> {
-        let words: Vec<String> = (0..pieces.max(1))
-            .map(|number| format!("word{} ", number % 1_000))
-            .collect();
+    /// The events of a reply of these text deltas.
+    pub(crate) fn text(self, words: &[String]) -> Vec<Vec<u8>> {
         match self {
             Self::Anthropic => {
                 let delta = |word: &String| json!({"type": "text_delta", "text": word});
@@ -97,6 +94,28 @@ impl Wire {
             }
         }
     }
+}
+
+/// So many deltas of one word.
+pub(crate) fn words(pieces: usize) -> Vec<String> {
+    (0..pieces.max(1))
+        .map(|number| format!("word{} ", number % 1_000))
+        .collect()
+}
+
+/// The last word of a [`talk`].
+pub(crate) const LAST_WORD: &str = "THEEND";
+/// Of how many words a paragraph is.
+const PARAGRAPH: usize = 60;
+
+/// The same in paragraphs, with a last word of its own.
+pub(crate) fn talk(pieces: usize) -> Vec<String> {
+    let mut words = words(pieces);
+    for word in words.iter_mut().skip(PARAGRAPH - 1).step_by(PARAGRAPH) {
+        word.push_str("\n\n");
+    }
+    words.push(format!("\n\n{LAST_WORD}"));
+    words
 }
 
 /// The command of a call. It differs each time, because a model that repeats itself is stopped.

@@ -1,0 +1,354 @@
+//! The terminal UI, beside those of others where they can be had.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::{median, milliseconds, told};
+use crate::lab::Lab;
+use crate::peers::sessions::shows_last;
+use crate::peers::{Guest, Program, Who};
+use crate::process::{Memory, tree_cpu, tree_memory};
+use crate::report::{Figure, Target};
+use crate::server::ServeOptions;
+use crate::terminal::Terminal;
+use crate::wire::{LAST_WORD, talk};
+
+/// How long a program has until it is ready.
+const START: Duration = Duration::from_secs(120);
+/// How long a reply may take to be shown.
+const REPLY: Duration = Duration::from_secs(240);
+/// From one key's echo to the next key: faster than anybody types, and slower than screens are drawn.
+const PAUSE: Duration = Duration::from_millis(40);
+/// How many letters are written before they are taken back.
+const LETTERS: usize = 40;
+
+pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+    let programs = Program::all(lab);
+    let party = |home| Party::new(lab, &programs, home);
+    let mut figures = vec![first_frame(lab, party("start")?)?];
+    figures.extend(big_session(lab, party("open")?)?);
+    figures.extend(streaming(lab, party("stream")?)?);
+    Ok(figures)
+}
+
+/// From before the process is started until there is something to write in, in turns.
+fn first_frame(lab: &Lab, mut party: Party) -> Result<Figure> {
+    let rounds = if lab.quick { 3 } else { 11 };
+    // What a first start leaves behind is there for all others.
+    party.each(|guest| start(lab, guest))?;
+    let mut rows = Vec::new();
+    for _ in 0..rounds {
+        rows.extend(party.each(|guest| start(lab, guest))?);
+    }
+    Ok(beside("start to the first frame", &medians(&rows), told, "ms"))
+}
+
+fn start(lab: &Lab, guest: &Guest) -> Result<f64> {
+    let server = lab.serve(&ServeOptions {
+        talk: true,
+        ..ServeOptions::new(guest.who.wire(), 0)
+    })?;
+    let mut terminal = Terminal::start(guest.command(lab, server.port, None)?)?;
+    let ready = terminal.wait("composer", START, |screen| guest.who.is_ready(&screen.contents()))?;
+    let time = milliseconds(terminal.begun, ready);
+    // Ended in the middle of its start it would leave things half done for the next.
+    terminal.settle(START)?;
+    drop(terminal);
+    server.finish()?;
+    Ok(time)
+}
+
+/// What a session of many messages costs while it is open.
+struct Opened {
+    /// Until its last message was on the screen, in milliseconds.
+    time: f64,
+    /// In megabytes.
+    memory: f64,
+    /// From a key to its echo, in milliseconds, in order.
+    keys: Vec<f64>,
+    /// Processor time while nothing happened, in seconds.
+    idle: f64,
+}
+
+fn big_session(lab: &Lab, mut party: Party) -> Result<Vec<Figure>> {
+    let messages = if lab.quick { 2_000 } else { 20_000 };
+    let idle = Duration::from_secs(if lab.quick { 5 } else { 30 });
+    let opened = party.each(|guest| open(lab, guest, messages, idle))?;
+    let row = |pick: fn(&Opened) -> f64| -> Vec<(Who, f64)> {
+        opened.iter().map(|(who, opened)| (*who, pick(opened))).collect()
+    };
+    let at_most = |name: String, row: &[(Who, f64)], told: fn(f64) -> String, unit, most| Figure {
+        value: of(row, Who::Windlass).unwrap_or(f64::MAX),
+        unit,
+        target: Target::AtMost(most),
+        ..beside(&name, row, told, unit)
+    };
+    let name = format!("opening {messages} messages on a terminal");
+    Ok(vec![
+        beside(&name, &row(|opened| opened.time), told, "ms"),
+        beside(
+            "from a key to its echo in that session, half of them",
+            &row(|opened| percentile(&opened.keys, 50)),
+            told,
+            "ms",
+        ),
+        beside(
+            "from a key to its echo in that session, 99 of 100",
+            &row(|opened| percentile(&opened.keys, 99)),
+            told,
+            "ms",
+        ),
+        at_most(
+            "memory with that session on a terminal".to_owned(),
+            &row(|opened| opened.memory),
+            |value| format!("{value:.1} MB"),
+            "MB",
+            60.0,
+        ),
+        at_most(
+            format!("processor time in {} s of doing nothing", idle.as_secs()),
+            &row(|opened| opened.idle),
+            |value| format!("{value:.2} s"),
+            "s",
+            0.0,
+        ),
+    ])
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn open(lab: &Lab, guest: &Guest, messages: usize, idle: Duration) -> Result<Opened> {
+    let session = guest.fill(lab, messages)?;
+    let server = lab.serve(&ServeOptions {
+        talk: true,
+        ..ServeOptions::new(guest.who.wire(), 0)
+    })?;
+    let who = guest.who;
+    let ready = |terminal: &mut Terminal| {
+        let ready = terminal.wait("last message", START, |screen| {
+            let screen = screen.contents();
+            who.is_ready(&screen) && shows_last(who, &screen)
+        })?;
+        let time = milliseconds(terminal.begun, ready);
+        terminal.settle(START).map(|()| time)
+    };
+    // Some make themselves an index when a session is opened for the first time.
+    ready(&mut Terminal::start(guest.command(
+        lab,
+        server.port,
+        Some(&session),
+    )?)?)?;
+    let mut terminal = Terminal::start(guest.command(lab, server.port, Some(&session))?)?;
+    let time = ready(&mut terminal)?;
+    let memory = tree_memory(terminal.pid()) as f64 / 1_024.0;
+    let keys = keys(&mut terminal, if lab.quick { LETTERS } else { 5 * LETTERS })?;
+    terminal.rest(Duration::from_secs(2))?;
+    let before = tree_cpu(terminal.pid());
+    terminal.rest(idle)?;
+    let idle = tree_cpu(terminal.pid()) - before;
+    drop(terminal);
+    server.finish()?;
+    Ok(Opened {
+        time,
+        memory,
+        keys,
+        idle,
+    })
+}
+
+/// From each key to the picture with it, in order of length. Letters are written and taken back again.
+fn keys(terminal: &mut Terminal, count: usize) -> Result<Vec<f64>> {
+    let seen = |screen: &vt100::Screen| screen.contents().matches('Q').count();
+    let mut wanted = terminal.contents().matches('Q').count();
+    let mut times = Vec::new();
+    for number in 0..count {
+        let key = if (number / LETTERS).is_multiple_of(2) {
+            wanted += 1;
+            "Q"
+        } else {
+            wanted -= 1;
+            "\x7f"
+        };
+        let pressed = crate::clock::now();
+        terminal.press(key)?;
+        let shown = terminal.wait("echo", START, |screen| seen(screen) == wanted)?;
+        times.push(milliseconds(pressed, shown));
+        terminal.rest(PAUSE)?;
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times)
+}
+
+/// What a streamed reply cost.
+struct Streamed {
+    /// Processor time of the whole run, in seconds.
+    cpu: f64,
+    /// Bytes to the terminal for each kilobyte of the reply.
+    bytes: f64,
+}
+
+fn streaming(lab: &Lab, mut party: Party) -> Result<Vec<Figure>> {
+    let (rounds, deltas, paced) = if lab.quick {
+        (1, 20_000, 1_000)
+    } else {
+        (7, 20_000, 5_000)
+    };
+    let reply = |wire, deltas, delay_ms| ServeOptions {
+        deltas,
+        delay_ms,
+        talk: true,
+        ..ServeOptions::new(wire, 0)
+    };
+    let run =
+        |guest: &Guest, deltas, delay_ms| stream(lab, guest, &reply(guest.who.wire(), deltas, delay_ms));
+    let fast = party.each(|guest| run(guest, deltas, 0))?;
+    let slow = party.each(|guest| run(guest, paced, 1))?;
+    // The first run of Windlass was for the room that it shares with the others.
+    let guest = party.guests.first().context("nobody is here")?;
+    let (mut exec, mut own) = (0.0, 0.0);
+    for _ in 0..rounds {
+        let options = reply(guest.who.wire(), deltas, 0);
+        let (cost, _) = lab.measure(&options, Memory::Ignored, |server| {
+            lab.agent(server, options.wire, "text")
+        })?;
+        exec += cost.cpu;
+        own += stream(lab, guest, &options)?.cpu;
+    }
+    let seconds = |value: f64| format!("{value:.2} s");
+    let row = |streamed: &[(Who, Streamed)], pick: fn(&Streamed) -> f64| -> Vec<(Who, f64)> {
+        let pick = |(who, streamed): &(Who, Streamed)| (*who, pick(streamed));
+        streamed.iter().map(pick).collect()
+    };
+    let bytes = |value: f64| format!("{value:.0} bytes");
+    Ok(vec![
+        Figure {
+            name: format!("processor time of {deltas} deltas on a terminal (floor: exec)"),
+            agent: seconds(own / f64::from(rounds)),
+            floor: seconds(exec / f64::from(rounds)),
+            value: own / exec,
+            unit: "×",
+            target: Target::AtMost(3.0),
+        },
+        beside(
+            "processor time of those deltas",
+            &row(&fast, |streamed| streamed.cpu),
+            seconds,
+            "s",
+        ),
+        beside(
+            "bytes to the terminal for a kilobyte of them",
+            &row(&fast, |streamed| streamed.bytes),
+            bytes,
+            "bytes",
+        ),
+        beside(
+            "bytes to the terminal for a kilobyte at 1000 deltas a second",
+            &row(&slow, |streamed| streamed.bytes),
+            bytes,
+            "bytes",
+        ),
+    ])
+}
+
+/// One turn with a reply, from the start of the program until the reply is shown and all is still.
+#[allow(clippy::cast_precision_loss)]
+fn stream(lab: &Lab, guest: &Guest, options: &ServeOptions) -> Result<Streamed> {
+    let server = lab.serve(options)?;
+    let mut terminal = Terminal::start(guest.command(lab, server.port, None)?)?;
+    terminal.wait("composer", START, |screen| guest.who.is_ready(&screen.contents()))?;
+    terminal.settle(START)?;
+    terminal.write("go")?;
+    let before = terminal.bytes;
+    terminal.press("\r")?;
+    terminal.wait("end of the reply", REPLY, |screen| {
+        screen.contents().contains(LAST_WORD)
+    })?;
+    terminal.settle(Duration::from_secs(5))?;
+    let written = (terminal.bytes - before) as f64;
+    let cpu = tree_cpu(terminal.pid());
+    drop(terminal);
+    server.finish()?;
+    let said: usize = talk(options.deltas).iter().map(String::len).sum();
+    Ok(Streamed {
+        cpu,
+        bytes: written / (said as f64 / 1_024.0),
+    })
+}
+
+/// Those who are measured side by side, Windlass first.
+struct Party {
+    guests: Vec<Guest>,
+}
+
+impl Party {
+    fn new(lab: &Lab, programs: &[Program], home: &str) -> Result<Self> {
+        let guests: Result<_> = programs
+            .iter()
+            .map(|program| Guest::new(lab, program, home))
+            .collect();
+        Ok(Self { guests: guests? })
+    }
+
+    /// The same for each. A peer that cannot do it leaves; Windlass must.
+    fn each<T>(&mut self, run: impl Fn(&Guest) -> Result<T>) -> Result<Vec<(Who, T)>> {
+        let mut row = Vec::new();
+        for guest in std::mem::take(&mut self.guests) {
+            match run(&guest) {
+                Ok(value) => {
+                    row.push((guest.who, value));
+                    self.guests.push(guest);
+                }
+                Err(error) if guest.who == Who::Windlass => return Err(error),
+                Err(error) => eprintln!("  without {}: {error:#}", guest.who.name()),
+            }
+        }
+        Ok(row)
+    }
+}
+
+/// A figure beside the better one of those that could be had.
+fn beside(name: &str, row: &[(Who, f64)], told: fn(f64) -> String, unit: &'static str) -> Figure {
+    let peers = [Who::Codex, Who::Pi];
+    let cell = |who| of(row, who).map_or("–".to_owned(), told);
+    let floor = peers.map(|who| format!("{} {}", who.name(), cell(who)));
+    let own = of(row, Who::Windlass).unwrap_or(f64::MAX);
+    let best = peers
+        .iter()
+        .filter_map(|who| of(row, *who))
+        .min_by(f64::total_cmp);
+    let (value, unit, target) = match best {
+        Some(best) => (own / best, "×", Target::AtMost(1.0)),
+        None => (own, unit, Target::None),
+    };
+    Figure {
+        name: name.to_owned(),
+        agent: cell(Who::Windlass),
+        floor: floor.join(", "),
+        value,
+        unit,
+        target,
+    }
+}
+
+fn of(row: &[(Who, f64)], who: Who) -> Option<f64> {
+    row.iter()
+        .find(|(other, _)| *other == who)
+        .map(|(_, value)| *value)
+}
+
+/// The middle of what each of them had.
+fn medians(rows: &[(Who, f64)]) -> Vec<(Who, f64)> {
+    let of = |who: Who| -> Vec<f64> {
+        let own = rows.iter().filter(|(other, _)| *other == who);
+        own.map(|(_, value)| *value).collect()
+    };
+    let columns = Who::ALL.map(|who| (who, of(who)));
+    let had = columns.into_iter().filter(|(_, values)| !values.is_empty());
+    had.map(|(who, values)| (who, median(values))).collect()
+}
+
+/// Of values in order.
+fn percentile(values: &[f64], percent: usize) -> f64 {
+    let at = (values.len().saturating_sub(1) * percent).div_ceil(100);
+    values.get(at).copied().unwrap_or_default()
+}
