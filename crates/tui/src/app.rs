@@ -9,6 +9,7 @@ mod frame;
 mod input;
 mod jobs;
 #[cfg(test)]
+#[path = "app/stage_tests.rs"]
 mod stage;
 
 use std::collections::VecDeque;
