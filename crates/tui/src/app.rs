@@ -190,7 +190,6 @@ impl App {
         }
         let info = self.talk.info.clone();
         self.jobs.catalog(&info.id);
-        self.jobs.overview(&info.id);
         if info.last_seq > 0 {
             self.jobs.opening(&info.id);
         } else {
@@ -218,6 +217,7 @@ impl App {
         self.view.is_at_begin = false;
         self.view.scroll = 0;
         self.transcript.tell(Tone::Dim, &format!("── {title} ──"));
+        self.jobs.overview(&self.talk.info.id);
         self.begin(&[]);
     }
 

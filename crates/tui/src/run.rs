@@ -113,6 +113,10 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
         start.look.keys,
         composer,
     );
+    // The first picture is the right one.
+    if let Ok(overview) = ports.backend.overview(&app.talk.info.id).await {
+        app.done(Done::Overview(Box::new(overview)));
+    }
     app.begin(&start.notices);
     let mut front = Front {
         screen: Screen {

@@ -25,6 +25,8 @@ use crate::theme::Tone;
 const KEPT: usize = 300;
 /// How far back the call of a message about it can be.
 const OWN_CALLS: usize = 3;
+/// How many rows a call may take for the next one to stand right below it.
+const CLOSE_ROWS: usize = 2;
 /// How many live lines of thinking are shown.
 const THINKING_ROWS: usize = 3;
 /// How much of running thoughts is kept for showing.
@@ -272,18 +274,20 @@ impl Transcript {
             return;
         }
         let rest = match growing {
-            Some(growing) if growing.source() == text => growing,
-            Some(mut growing) => match text.strip_prefix(growing.source()) {
-                // Pieces at the end were missed.
+            // The end of a turn tells the text without what is white at its end.
+            Some(mut growing) => match text.strip_prefix(growing.source().trim_end()) {
                 Some(missing) => {
-                    growing.push(missing);
+                    let missing = missing.trim_end();
+                    if !missing.is_empty() {
+                        growing.push(missing);
+                    }
                     growing
                 }
                 // What is in the scrollback stays; the whole is shown again.
                 None if !text.is_empty() => whole(text),
                 None => growing,
             },
-            None if self.last_answer == text && self.is_shown(text) => return,
+            None if self.last_answer.trim_end() == text.trim_end() && self.is_shown(text) => return,
             None => whole(text),
         };
         self.last_answer = if text.is_empty() {
@@ -302,7 +306,7 @@ impl Transcript {
     /// Whether the last thing shown is this answer: it comes with the reply and again with the end of the turn.
     fn is_shown(&self, text: &str) -> bool {
         let last = self.open.back().or(self.past.back());
-        matches!(last.map(|placed| &placed.item), Some(Item::Answer { text: shown, .. }) if shown == text)
+        matches!(last.map(|placed| &placed.item), Some(Item::Answer { text: shown, .. }) if shown.trim_end() == text.trim_end())
     }
 
     fn end_answer(&mut self, seq: u64) {
@@ -393,8 +397,9 @@ impl Transcript {
         if !stands_close {
             lines.push(Line::default());
         }
-        self.last_was_call = is_call;
-        lines.extend(placed.item.rest(look));
+        let own = placed.item.rest(look);
+        self.last_was_call = is_call && own.len() <= CLOSE_ROWS;
+        lines.extend(own);
         self.past.push_back(placed);
         if self.past.len() > KEPT {
             self.past.pop_front();
@@ -410,8 +415,9 @@ impl Transcript {
             if !(is_call && last_was_call) {
                 lines.push(Line::default());
             }
-            last_was_call = is_call;
-            lines.extend(placed.item.lines(look, now_ms));
+            let own = placed.item.lines(look, now_ms);
+            last_was_call = is_call && own.len() <= CLOSE_ROWS;
+            lines.extend(own);
         }
         if let Some(growing) = &mut self.growing {
             let open = growing.open(look.columns, look.theme);

@@ -146,6 +146,11 @@ fn an_answer_is_shown_once() {
         shown(&[delta("First *para"), answer(whole)]).0,
         "First paragraph.\n\nSecond."
     );
+    // The end of a turn tells it without the line break at its end.
+    assert_eq!(
+        shown(&[delta(whole), delta("\n\n"), answer(whole)]).0,
+        "First paragraph.\n\nSecond."
+    );
     let said = Event::Text {
         text: whole.to_owned(),
     };

@@ -100,7 +100,10 @@ impl App {
             Ok(reply) => reply,
             Err(error) => return self.tell(Tone::Warn, &error.to_string()),
         };
-        let text = plain(&reply.text);
+        let mut text = plain(&reply.text);
+        if line.trim_end() == "/help" {
+            text.push_str(&commands::help());
+        }
         // What is watched shows itself.
         if !text.is_empty() && !line.starts_with("/shell ") {
             if commands::is_read(line) {

@@ -32,6 +32,16 @@ pub(super) fn local() -> impl Iterator<Item = CommandInfo> {
     })
 }
 
+/// The same as lines of the help.
+pub(super) fn help() -> String {
+    let line = |command: CommandInfo| {
+        let name = format!("/{} {}", command.name, command.arguments);
+        format!("\n  {:<24} {}", name.trim_end(), command.help)
+    };
+    let lines: String = local().map(line).collect();
+    format!("\n\nIn this terminal{lines}")
+}
+
 /// Whether a command's text is read on a screen of its own.
 pub(super) fn is_read(line: &str) -> bool {
     command_line(line).is_some_and(|line| READ.contains(&line.name))

@@ -147,7 +147,10 @@ impl App {
         let mut cursor = None;
         let is_asked = match self.asks.front() {
             Some(asking) => {
-                let room = rows.saturating_sub(lines.len() + 4).max(2);
+                let room = rows.saturating_sub(lines.len() + 5).max(2);
+                if rows > 12 {
+                    lines.push(Line::default());
+                }
                 lines.extend(asking.render(columns, room, theme));
                 !asking.takes_text()
             }

@@ -172,9 +172,13 @@ impl App {
             return false;
         }
         let page = usize::from(self.view.size.1).saturating_sub(8).max(1);
+        let is_looking = self.composer.is_empty() && (self.view.unfolded || self.view.scroll > 0);
         match key.code {
             KeyCode::PageUp => self.scroll_up(page),
             KeyCode::PageDown => self.view.scroll = self.view.scroll.saturating_sub(page),
+            // The wheel comes as arrows.
+            KeyCode::Up if is_looking => self.scroll_up(1),
+            KeyCode::Down if is_looking => self.view.scroll = self.view.scroll.saturating_sub(1),
             _ => return false,
         }
         true

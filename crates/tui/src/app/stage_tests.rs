@@ -340,6 +340,7 @@ impl Stage {
             effects: Vec::new(),
             seq: 0,
         };
+        stage.app.jobs.overview(&stage.app.talk.info.id);
         stage.app.begin(&[]);
         stage.settle().await;
         stage.calls();
