@@ -193,13 +193,13 @@ impl Card {
             let rows = all.iter().map(|row| dim(row, look));
             return rows.flat_map(|line| wrap(&line, look.columns, "  ")).collect();
         }
+        let row = |row: &&str| folded(&row.replace('\t', "    "), look);
         if QUIET.contains(&self.name.as_str()) && self.state == State::Done {
             return match all.len() {
-                0 | 1 => all.iter().map(|row| folded(row, look)).collect(),
+                0 | 1 => all.iter().map(row).collect(),
                 count => vec![folded(&format!("{count} lines"), look)],
             };
         }
-        let row = |row: &&str| folded(&row.replace('\t', "    "), look);
         if all.len() <= 2 * ENDS + 1 {
             return all.iter().map(row).collect();
         }
