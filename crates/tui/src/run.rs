@@ -455,7 +455,7 @@ async fn gone(is_gone: &mut Option<oneshot::Receiver<()>>) {
     };
     *is_gone = None;
     if told.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -98,7 +98,9 @@ impl Tty {
                 let _ = gone.send(());
             }
         };
-        let _ = std::thread::Builder::new().name("hang-up".to_owned()).spawn(watch);
+        let _ = std::thread::Builder::new()
+            .name("hang-up".to_owned())
+            .spawn(watch);
         is_gone
     }
 
