@@ -35,6 +35,13 @@ mod suite {
     mod switching;
     mod terminal;
     mod trust;
+    mod tui;
+    mod tui_asking;
+    mod tui_commands;
+    mod tui_hostile;
+    mod tui_mishaps;
+    mod tui_turns;
+    mod tui_writing;
     mod turn;
     mod undo;
 }

@@ -134,6 +134,8 @@ struct Known {
     commands: Vec<CommandInfo>,
     files: Option<Vec<String>>,
     is_reading_files: bool,
+    /// The words that sessions were last looked for with.
+    sought: String,
     /// The text for which no list is wanted.
     closed_menu: Option<String>,
 }

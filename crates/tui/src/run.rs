@@ -7,7 +7,7 @@ use base64::Engine;
 use crossterm::event::{Event as Input, EventStream as Inputs};
 use futures_util::StreamExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use windlass_api::{Backend, Begin, Connections, Envelope, EventStream, SessionId, SessionInfo};
 use windlass_core::clock::Clock;
 
@@ -167,7 +167,7 @@ struct Front {
 
 impl Front {
     async fn talk(&mut self) -> Why {
-        let mut signals = Signals::new();
+        let mut signals = Signals::new(self.screen.tty.watch());
         let mut next_frame = Duration::ZERO;
         let mut next_tick = None;
         loop {
@@ -419,28 +419,47 @@ impl Screen {
     }
 }
 
-/// The signals that mean something to us.
-struct Signals([Option<Signal>; 4]);
+/// The signals that mean something to us, and the end of the terminal, which not always comes with one.
+struct Signals {
+    signals: [Option<Signal>; 4],
+    is_gone: Option<oneshot::Receiver<()>>,
+}
 
 impl Signals {
-    fn new() -> Self {
+    fn new(is_gone: oneshot::Receiver<()>) -> Self {
         let kinds = [
             SignalKind::terminate(),
             SignalKind::hangup(),
             SignalKind::interrupt(),
             SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()),
         ];
-        Self(kinds.map(|kind| signal(kind).ok()))
+        Self {
+            signals: kinds.map(|kind| signal(kind).ok()),
+            is_gone: Some(is_gone),
+        }
     }
 
     async fn next(&mut self) -> Happened {
-        let [terminate, hangup, interrupt, go_on] = &mut self.0;
+        let [terminate, hangup, interrupt, go_on] = &mut self.signals;
         tokio::select! {
             () = heard(terminate) => Happened::Signal(Why::Signal),
             () = heard(hangup) => Happened::Signal(Why::Gone),
             () = heard(interrupt) => Happened::Signal(Why::Signal),
             () = heard(go_on) => Happened::Continued,
+            () = gone(&mut self.is_gone) => Happened::Signal(Why::Gone),
         }
+    }
+}
+
+/// Returns when the terminal is gone, and never when nobody watches it.
+async fn gone(is_gone: &mut Option<oneshot::Receiver<()>>) {
+    let told = match is_gone {
+        Some(receiver) => receiver.await,
+        None => std::future::pending().await,
+    };
+    *is_gone = None;
+    if told.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -9,8 +9,10 @@ use std::io::IsTerminal;
 use std::sync::Once;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, kill_current_process_group};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 use self::modes::Stdout;
 use self::writer::Writer;
@@ -81,6 +83,25 @@ impl Tty {
     /// Whether the terminal is gone: a write has failed, and none will be tried again.
     pub(crate) fn is_gone(&self) -> bool {
         self.writer.is_gone()
+    }
+
+    /// Answers when the terminal is hung up. A signal tells only those whose controlling terminal it is, and whoever reads
+    /// keys from a terminal that is gone reads nothing, for ever and at once. Without a thread for it there is no answer.
+    pub(crate) fn watch(&self) -> oneshot::Receiver<()> {
+        let (gone, is_gone) = oneshot::channel();
+        let watch = move || {
+            let terminal = std::io::stdin();
+            // Nothing is asked for, so nothing but the end is told.
+            let mut watched = [PollFd::new(&terminal, PollFlags::empty())];
+            while poll(&mut watched, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
+            if watched[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+                let _ = gone.send(());
+            }
+        };
+        let _ = std::thread::Builder::new()
+            .name("hang-up".to_owned())
+            .spawn(watch);
+        is_gone
     }
 
     /// Waits until the writer is free or the terminal gone; at once when that is so already. Wait for it only with

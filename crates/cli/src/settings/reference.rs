@@ -139,6 +139,7 @@ fn example_name(key: &Key) -> String {
         "<name>" => "my-server",
         "<id>" => "\"qwen3.5-coder\"",
         "<header>" => "X-Team",
+        "<action>" => "transcript",
         part => part,
     };
     key.parts().map(part).collect::<Vec<_>>().join(".")

@@ -45,9 +45,11 @@ impl App {
                 self.known.files = Some(files);
                 self.written();
             }
-            Done::Sessions(found) => {
-                let now = self.ports.clock.now();
-                self.list(Subject::Sessions, found, |found| sessions(&found, now));
+            // What was asked for before the last letter was typed is of no use any more.
+            Done::Sessions(words, _) if words != self.known.sought => {}
+            Done::Sessions(_, found) => {
+                let (current, now) = (self.talk.info.id.clone(), self.ports.clock.now());
+                self.list(Subject::Sessions, found, |found| sessions(&current, &found, now));
             }
             Done::SessionPreview(session, entries) => self.session_preview(&session, entries),
             Done::Checkpoints(found) => self.list(Subject::Checkpoints, found, |found| checkpoints(&found)),
@@ -264,7 +266,9 @@ fn told(entries: &[Entry]) -> Transcript {
     transcript
 }
 
-fn sessions(found: &[SessionInfo], now: Timestamp) -> Vec<Row> {
+/// All but the one that was begun just now: where nothing was said there is nothing to go on with.
+fn sessions(current: &SessionId, found: &[SessionInfo], now: Timestamp) -> Vec<Row> {
+    let is_new = |info: &&SessionInfo| info.id == *current && info.totals.messages == 0;
     let row = |info: &SessionInfo| {
         let title = info.label.title.as_deref().unwrap_or("untitled");
         let name = info.label.name.as_ref().map(|name| format!("{name}: "));
@@ -280,7 +284,7 @@ fn sessions(found: &[SessionInfo], now: Timestamp) -> Vec<Row> {
             ),
         }
     };
-    found.iter().map(row).collect()
+    found.iter().filter(|info| !is_new(info)).map(row).collect()
 }
 
 fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {

@@ -57,7 +57,7 @@ impl App {
             ("keys", "") => self.show_keys(),
             ("resume" | "session" | "sessions", "") => {
                 self.overlay = Some(Box::new(Picker::loading(Subject::Sessions)));
-                self.jobs.sessions("");
+                self.seek("");
             }
             ("resume", session) => self
                 .jobs
@@ -216,10 +216,16 @@ impl App {
         }
     }
 
+    /// Looks for sessions with these words.
+    fn seek(&mut self, words: &str) {
+        words.clone_into(&mut self.known.sought);
+        self.jobs.sessions(words);
+    }
+
     fn deed(&mut self, deed: Deed) {
         let session = self.talk.info.id.clone();
         match deed {
-            Deed::Find(_, words) => self.jobs.sessions(&words),
+            Deed::Find(_, words) => self.seek(&words),
             Deed::Preview(subject, key) => self.look_at(subject, &key),
             Deed::Connect { provider, key } => {
                 self.tell(Tone::Dim, &format!("Testing the key for {provider}…"));

@@ -37,7 +37,7 @@ pub(crate) enum Done {
     Opening(Result<Vec<Entry>, ClientError>),
     Older(Result<Vec<Entry>, ClientError>),
     Files(Vec<String>),
-    Sessions(Result<Vec<SessionInfo>, ClientError>),
+    Sessions(String, Result<Vec<SessionInfo>, ClientError>),
     SessionPreview(SessionId, Result<Vec<Entry>, ClientError>),
     Checkpoints(Result<Vec<Checkpoint>, ClientError>),
     Changes(u64, Result<Vec<FileChange>, ClientError>),
@@ -173,7 +173,10 @@ impl Jobs {
             place: None,
             limit: SESSIONS,
         };
-        self.start(async move { Done::Sessions(backend.sessions(&find).await) });
+        self.start(async move {
+            let found = backend.sessions(&find).await;
+            Done::Sessions(find.words, found)
+        });
     }
 
     pub(crate) fn checkpoints(&self, session: &SessionId) {

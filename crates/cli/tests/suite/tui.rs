@@ -1,0 +1,255 @@
+//! The terminal UI on a real terminal: a first start, answers and calls as a person sees them, the whole screen.
+
+use serde_json::json;
+use windlass_sim::{Fault, Reply, Wire};
+use windlass_testkit::{Screen, Workspace};
+
+use super::support::{with_replies, workspace};
+
+/// What stands where one writes as long as nothing is written.
+pub(super) const EMPTY: &str = "Say what to do.";
+
+/// Starts it on a terminal and waits until something can be written.
+#[track_caller]
+pub(super) fn open(workspace: &Workspace, args: &[&str]) -> Screen {
+    let mut screen = workspace.run(args).on_screen(100, 30);
+    screen.wait_for(EMPTY);
+    screen
+}
+
+/// Writes a text and sends it.
+#[track_caller]
+pub(super) fn say(screen: &mut Screen, text: &str) {
+    screen.type_keys(text);
+    screen.press("enter");
+}
+
+/// Leaves with Ctrl+D, which is no failure and leaves the terminal as it was.
+#[track_caller]
+pub(super) fn leave(screen: &mut Screen) {
+    screen.wait_for(EMPTY);
+    screen.press("ctrl-d");
+    assert_eq!(screen.wait_exit(), Some(0), "{}", screen.scrollback());
+    check_restored(screen);
+}
+
+/// The terminal is as it was before: the usual screen, a cursor, nothing switched on.
+#[track_caller]
+pub(super) fn check_restored(screen: &Screen) {
+    let terminal = screen.screen();
+    let shown = screen.scrollback();
+    assert!(!terminal.alternate_screen(), "the other screen\n{shown}");
+    assert!(!terminal.hide_cursor(), "no cursor\n{shown}");
+    assert!(!terminal.bracketed_paste(), "pastes are marked\n{shown}");
+    let raw = screen.raw();
+    let count = |sequence: &[u8]| {
+        raw.windows(sequence.len())
+            .filter(|bytes| *bytes == sequence)
+            .count()
+    };
+    assert_eq!(count(b"\x1b[>1u"), count(b"\x1b[<1u"), "keyboard flags\n{shown}");
+    for (on, off) in [
+        (&b"\x1b[?1004h"[..], &b"\x1b[?1004l"[..]),
+        (b"\x1b[?2026h", b"\x1b[?2026l"),
+    ] {
+        let last = |sequence: &[u8]| raw.windows(sequence.len()).rposition(|bytes| bytes == sequence);
+        assert!(last(on) <= last(off), "a mode stays on\n{shown}");
+    }
+}
+
+/// A call that is asked about. It comes late enough to be no surprise to whoever has just typed.
+pub(super) fn outside() -> Reply {
+    let command = "cat plain.txt; curl -sS http://127.0.0.1:1/";
+    let call = Reply::call(
+        "bash",
+        json!({ "command": command, "description": "Look outside" }),
+    );
+    call.fault(Fault::new().delay_ms(900))
+}
+
+/// A reply that never comes.
+pub(super) fn held() -> Reply {
+    Reply::text("late").fault(Fault::new().delay_ms(120_000))
+}
+
+/// Whether a piece of output is in what the terminal got.
+pub(super) fn has(raw: &[u8], piece: &str) -> bool {
+    raw.windows(piece.len()).any(|bytes| bytes == piece.as_bytes())
+}
+
+/// UI-2: a first start needs no settings and no key: who answers is told, a call is seen, leaving gives the terminal back
+/// and says how to go on; whoever goes on sees the end of the conversation.
+#[test]
+fn a_first_start_needs_nothing() {
+    let workspace = workspace();
+    workspace.write("notes.txt", "remember the milk\n");
+    let mut screen = open(&workspace, &[]);
+    screen.wait_for("no key was found: the simulated model answers. /connect sets up a real one");
+    screen.wait_for("default");
+    say(&mut screen, "read notes.txt");
+    screen.wait_for("● read_file notes.txt");
+    screen.wait_for("[simulated model]");
+    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    leave(&mut screen);
+    let shown = screen.scrollback();
+    let (_, last) = shown
+        .rsplit_once("\nsession ")
+        .unwrap_or_else(|| panic!("{shown}"));
+    assert!(last.contains(": go on with windlass --resume "), "{shown}");
+    assert!(!shown.contains(EMPTY), "the live area is gone\n{shown}");
+    assert_eq!(shown.matches("› read notes.txt").count(), 1, "{shown}");
+
+    let mut screen = open(&workspace, &["--continue"]);
+    screen.wait_for("› read notes.txt");
+    screen.wait_for("● read_file notes.txt");
+    screen.wait_for("[simulated model]");
+    leave(&mut screen);
+
+    // Where nothing was said, there is nothing to go on with.
+    let mut screen = open(&workspace, &[]);
+    leave(&mut screen);
+    assert!(
+        !screen.scrollback().contains("--resume"),
+        "{}",
+        screen.scrollback()
+    );
+}
+
+const ANSWER: &str = "# Findings\n\nIt is **done**.\n\n| name | 値段 | note |\n|---|---:|---|\n| apple | 1 | small |\n\
+    | 日本語 | 2000 | wide |\n\n```rust\nfn main() {\n    let answer = 42;\n}\n```\n\nThe end.";
+
+/// UI-2: an answer that comes in small pieces is in the scrollback once and in order, with its table in columns, also of
+/// wide letters, and its code as it was written.
+#[test]
+fn a_streamed_answer_is_printed_once() {
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text(ANSWER).delta_chars(3)]);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "what did you find?");
+    screen.wait_for("The end.");
+    leave(&mut screen);
+    let shown = screen.scrollback();
+    for text in [
+        "Findings",
+        "It is done.",
+        "apple",
+        "日本語",
+        "let answer = 42;",
+        "The end.",
+    ] {
+        assert_eq!(shown.matches(text).count(), 1, "{text}\n{shown}");
+    }
+    let places: Vec<_> = ["Findings", "apple", "日本語", "let answer", "The end."]
+        .map(|text| shown.find(text))
+        .into_iter()
+        .collect();
+    assert!(places.is_sorted(), "{shown}");
+    assert!(shown.contains("    let answer"), "code keeps its indent\n{shown}");
+    // The last column begins at the same place in every row, measured in columns of the terminal.
+    let column = |word: &str| {
+        let line = shown.lines().find(|line| line.contains(word)).unwrap_or_default();
+        let before = line
+            .split_once(word)
+            .map(|(before, _)| before)
+            .unwrap_or_default();
+        before
+            .chars()
+            .map(|letter| {
+                if letter.is_ascii() || letter == '│' {
+                    1
+                } else {
+                    2
+                }
+            })
+            .sum::<usize>()
+    };
+    let columns = ["note", "small", "wide"].map(column);
+    assert!(
+        columns[0] > 0 && columns.iter().all(|at| *at == columns[0]),
+        "{columns:?}\n{shown}"
+    );
+}
+
+/// UI-2: a call that changes a file shows what changed, with how much, and stands beside the calls next to it.
+#[test]
+fn a_change_is_shown_as_a_diff() {
+    let edit = json!({ "path": "a.txt", "old_string": "two", "new_string": "zwei" });
+    let replies = [
+        Reply::call("read_file", json!({ "path": "a.txt" })).and_call("edit_file", edit),
+        Reply::call("bash", json!({ "command": "seq 1 50; false" })),
+        Reply::text("Changed."),
+    ];
+    let (_sim, workspace) = with_replies(Wire::Chat, replies);
+    workspace.write("a.txt", "one\ntwo\nthree\n");
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "translate");
+    screen.wait_for("Changed.");
+    leave(&mut screen);
+    let shown = screen.scrollback();
+    for text in [
+        "● read_file a.txt",
+        "● edit_file a.txt (+1 -1)",
+        "-two",
+        "+zwei",
+        "✗ bash seq 1 50; false",
+    ] {
+        assert_eq!(shown.matches(text).count(), 1, "{text}\n{shown}");
+    }
+    assert!(
+        shown.contains("more lines") && !shown.contains("\n  25"),
+        "long outputs are folded\n{shown}"
+    );
+    assert_eq!(workspace.read("a.txt"), "one\nzwei\nthree\n");
+}
+
+/// UI-2: the whole screen shows the conversation unfolded and can be scrolled; leaving it, or leaving from it, gives the
+/// terminal back with the conversation in the scrollback.
+#[test]
+fn the_whole_screen_comes_and_goes() {
+    let replies = || {
+        [
+            Reply::call("bash", json!({ "command": "seq 1 60" })),
+            Reply::text("Counted."),
+            Reply::text("Again."),
+        ]
+    };
+    let (_sim, workspace) = with_replies(Wire::Anthropic, replies());
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "count");
+    screen.wait_for("Counted.");
+    screen.wait_for("more lines");
+    screen.press("ctrl-o");
+    screen.wait_until("everything is unfolded", |shown| shown.contains("\n  40\n"));
+    assert!(screen.screen().alternate_screen());
+    for _ in 0..5 {
+        screen.press("pageup");
+    }
+    screen.wait_for("› count");
+    screen.wait_for("rows below");
+    screen.press("ctrl-o");
+    screen.wait_for("more lines");
+    assert!(!screen.screen().alternate_screen());
+    leave(&mut screen);
+    assert_eq!(
+        screen.scrollback().matches("Counted.").count(),
+        1,
+        "{}",
+        screen.scrollback()
+    );
+
+    let (_sim, workspace) = with_replies(Wire::Anthropic, replies());
+    let mut screen = open(&workspace, &["--full-screen"]);
+    assert!(screen.screen().alternate_screen());
+    say(&mut screen, "count");
+    screen.wait_for("Counted.");
+    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    leave(&mut screen);
+    let shown = screen.scrollback();
+    for text in [
+        "› count",
+        "● bash seq 1 60",
+        "Counted.",
+        "go on with windlass --resume",
+    ] {
+        assert_eq!(shown.matches(text).count(), 1, "{text}\n{shown}");
+    }
+}

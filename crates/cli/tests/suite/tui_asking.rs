@@ -1,0 +1,166 @@
+//! Questions in the terminal UI: what asks, what each answer does, and what a turn waits for.
+
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_sim::{Reply, Wire};
+use windlass_testkit::{Screen, SimServer, Workspace, eventually};
+
+use super::support::with_replies;
+use super::tui::{held, leave, open, outside, say};
+
+const ASKS: &str = "bash asks to run (admin)";
+
+/// A turn that asks, and the moment in which it does.
+fn asked(replies: impl IntoIterator<Item = Reply>) -> (SimServer, Workspace, Screen) {
+    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    workspace.write("plain.txt", "plain\n");
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "go");
+    screen.wait_for(ASKS);
+    screen.wait_for("y yes, once");
+    (sim, workspace, screen)
+}
+
+/// UI-2, SAFE-6: a request shows what would happen and why it is asked; y runs it, and the request is gone.
+#[test]
+fn y_runs_it() {
+    let (sim, _workspace, mut screen) = asked([outside(), Reply::text("It ran.")]);
+    for shown in ["curl -sS http://127.0.0.1:1/", "it reaches the network"] {
+        assert!(screen.contents().contains(shown), "{}", screen.contents());
+    }
+    assert_eq!(sim.count(), 1);
+    screen.press("y");
+    screen.wait_for("It ran.");
+    assert!(!screen.contents().contains(ASKS), "{}", screen.contents());
+    assert!(sim.outlines()[1].contains("plain"), "{:?}", sim.outlines());
+    leave(&mut screen);
+}
+
+/// UI-2, SAFE-6: n ends the turn without running it, and the conversation goes on.
+#[test]
+fn n_runs_nothing() {
+    let (sim, _workspace, mut screen) = asked([outside(), Reply::text("Something else.")]);
+    screen.press("n");
+    screen.wait_for("✗ bash");
+    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    assert_eq!(sim.count(), 1);
+    say(&mut screen, "try another way");
+    screen.wait_for("Something else.");
+    assert!(!sim.outlines()[1].contains("plain\n"), "{:?}", sim.outlines());
+    sim.assert_valid();
+    leave(&mut screen);
+}
+
+/// UI-2, SAFE-6: what to do instead goes to the model, which goes on with it.
+#[test]
+fn a_note_goes_to_the_model() {
+    let (sim, _workspace, mut screen) = asked([outside(), Reply::text("As you wish.")]);
+    screen.press("t");
+    screen.wait_for("Say what to do instead");
+    say(&mut screen, "use the cached copy");
+    screen.wait_for("As you wish.");
+    let told = &sim.outlines()[1];
+    assert!(told.contains("use the cached copy"), "{told}");
+    leave(&mut screen);
+}
+
+/// UI-2: a request is still there, and can be answered, after the terminal got other sizes.
+#[test]
+fn a_request_survives_a_resize() {
+    let (sim, _workspace, mut screen) = asked([outside(), Reply::text("It ran.")]);
+    for (columns, rows) in [(40, 12), (132, 43), (70, 20)] {
+        screen.resize(columns, rows);
+        screen.wait_for("bash asks to run");
+    }
+    screen.wait_until("it is asked once", |shown| shown.matches(ASKS).count() == 1);
+    screen.wait_for("t tell it what to do instead");
+    screen.press("y");
+    screen.wait_for("It ran.");
+    assert_eq!(sim.count(), 2);
+    leave(&mut screen);
+}
+
+/// UI-2, SAFE-6: while a request is open, what is typed is no message, and letters that mean nothing answer nothing; esc
+/// stops the turn.
+#[test]
+fn only_an_answer_is_an_answer() {
+    let (sim, _workspace, mut screen) = asked([outside(), Reply::text("fine")]);
+    screen.type_keys("zqw");
+    screen.press("enter");
+    screen.press("esc");
+    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    screen.wait_until("nothing is asked", |shown| !shown.contains(ASKS));
+    assert_eq!(sim.count(), 1);
+    leave(&mut screen);
+}
+
+/// UI-2, TOOL-2: a question of the model is answered with a number or in one's own words.
+#[test]
+fn the_model_asks() {
+    let question = || {
+        Reply::call(
+            "ask_user",
+            json!({ "question": "Which colour?", "options": ["red", "green"] }),
+        )
+    };
+    let late = || question().fault(windlass_sim::Fault::new().delay_ms(900));
+    let (sim, workspace) = with_replies(
+        Wire::Anthropic,
+        [late(), Reply::text("First."), late(), Reply::text("Second.")],
+    );
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "paint");
+    screen.wait_for("2) green");
+    screen.press("2");
+    screen.wait_for("First.");
+    say(&mut screen, "paint more");
+    screen.wait_until("it is asked again", |shown| shown.contains("Press a number"));
+    say(&mut screen, "a warm blue");
+    screen.wait_for("Second.");
+    let outlines = sim.outlines();
+    assert!(
+        outlines[1].contains("green") && outlines[3].contains("a warm blue"),
+        "{outlines:?}"
+    );
+    leave(&mut screen);
+}
+
+/// OBS-3: `/why` names the provider while its reply is waited for.
+#[test]
+fn why_names_the_provider() {
+    let (sim, workspace) = with_replies(Wire::Anthropic, [held()]);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "go");
+    assert!(eventually(Duration::from_secs(30), || sim.count() == 1));
+    say(&mut screen, "/why");
+    screen.wait_for("provider");
+    screen.wait_for("sim-1");
+    screen.press("esc");
+    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    leave(&mut screen);
+}
+
+/// OBS-3: after ten seconds without news the reason is on the screen by itself: the provider.
+#[test]
+fn a_provider_that_is_silent_is_named() {
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [held()]);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "go");
+    screen.wait_for("esc stops");
+    screen.wait_for("waits for provider: sim-1 of test");
+    screen.press("esc");
+    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    assert!(!screen.contents().contains("waits for"), "{}", screen.contents());
+    leave(&mut screen);
+}
+
+/// OBS-3: the same for a request that nobody answers.
+#[test]
+fn a_request_that_is_open_is_named() {
+    let (_sim, _workspace, mut screen) = asked([outside(), Reply::text("It ran.")]);
+    screen.wait_for("waits for approval: ");
+    screen.press("y");
+    screen.wait_for("It ran.");
+    leave(&mut screen);
+}

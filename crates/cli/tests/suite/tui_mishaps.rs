@@ -1,0 +1,256 @@
+//! The terminal UI when its terminal, or the machine around it, does what it likes.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_sim::{Fault, Reply, Wire};
+use windlass_testkit::{Run, Screen, Signal, Workspace, eventually, processes_with};
+
+use super::support::with_replies;
+use super::tui::{EMPTY, check_restored, held, leave, open, say};
+
+const SOON: Duration = Duration::from_secs(30);
+
+/// A command that lasts, by which its processes are found, and which leaves a file when it runs.
+fn lasting(marker: &str) -> Reply {
+    Reply::call(
+        "bash",
+        json!({ "command": format!("touch up; (setsid sleep {marker} &); sleep {marker}") }),
+    )
+}
+
+#[track_caller]
+fn wait_for_file(workspace: &Workspace, name: &str) {
+    assert!(
+        eventually(SOON, || workspace.has(name)),
+        "there is no file {name}"
+    );
+}
+
+/// A turn that was cut off is there for whoever goes on, and can be gone on with.
+#[track_caller]
+fn check_kept(workspace: &Workspace) {
+    let mut screen = open(workspace, &["--continue"]);
+    screen.wait_for("› remember me");
+    say(&mut screen, "are you there?");
+    screen.wait_for("I am back.");
+    leave(&mut screen);
+}
+
+/// UI-2, SES-1: a signal ends it with its code, the terminal is as it was, what ran is gone, the session is kept.
+#[test]
+fn a_signal_ends_it() {
+    for (number, signal) in [(1, Signal::TERM), (2, Signal::INT)] {
+        let marker = format!("81.{number}{}", std::process::id());
+        let (sim, workspace) = with_replies(Wire::Anthropic, [lasting(&marker), Reply::text("I am back.")]);
+        let mut screen = open(&workspace, &[]);
+        say(&mut screen, "remember me");
+        wait_for_file(&workspace, "up");
+        screen.wait_for("◌ bash");
+        screen.signal(signal);
+        assert_eq!(screen.wait_exit(), Some(130), "{}", screen.scrollback());
+        check_restored(&screen);
+        let shown = screen.scrollback();
+        assert!(
+            shown.contains("go on with windlass --resume") && !shown.contains(EMPTY),
+            "{shown}"
+        );
+        let left = || processes_with(&format!("sleep {marker}"));
+        assert!(eventually(SOON, || left().is_empty()), "left {:?}", left());
+        check_kept(&workspace);
+        sim.assert_valid();
+    }
+}
+
+/// UI-2, SES-1: a terminal that is closed ends it soon, with all that it started; the session is kept.
+#[test]
+fn a_closed_terminal_ends_it() {
+    let marker = format!("82.{}", std::process::id());
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [lasting(&marker), Reply::text("I am back.")]);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "remember me");
+    wait_for_file(&workspace, "up");
+    screen.hang_up();
+    assert!(matches!(screen.wait_exit(), Some(130 | 141)));
+    let left = || processes_with(&format!("sleep {marker}"));
+    assert!(eventually(SOON, || left().is_empty()), "left {:?}", left());
+    check_kept(&workspace);
+
+    // The same with nothing to do, and on the whole screen.
+    for args in [&[][..], &["--full-screen"]] {
+        let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine")]);
+        let mut screen = open(&workspace, args);
+        screen.hang_up();
+        assert!(matches!(screen.wait_exit(), Some(130 | 141)), "{args:?}");
+    }
+}
+
+/// UI-2: a terminal that is nobody's controlling terminal ends without a signal, and it is noticed all the same.
+#[test]
+fn a_terminal_that_ends_silently_ends_it() {
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine")]);
+    let folder = workspace.path().display().to_string();
+    let args = ["--wait", env!("CARGO_BIN_EXE_windlass"), "--cd", &folder];
+    let run = Run::new(std::path::Path::new("setsid"), &args)
+        .env("HOME", &workspace.user_home().display().to_string())
+        .env("WINDLASS_HOME", &workspace.home().display().to_string());
+    let mut screen = run.on_screen(100, 30);
+    screen.wait_for(EMPTY);
+    let left = || processes_with(&folder);
+    assert!(!left().is_empty());
+    screen.hang_up();
+    assert!(eventually(SOON, || left().is_empty()), "left {:?}", left());
+}
+
+/// UI-2, SES-1: killed in the middle of an answer, it leaves a session that can be gone on with.
+#[test]
+fn a_killed_one_is_gone_on_with() {
+    let stalled = Reply::text("a first part of an answer")
+        .delta_chars(4)
+        .fault(Fault::new().stall_after_events(5));
+    let (sim, workspace) = with_replies(Wire::Anthropic, [stalled, Reply::text("I am back.")]);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "remember me");
+    screen.wait_for("a fir");
+    screen.signal(Signal::KILL);
+    assert_eq!(screen.wait_exit(), None);
+    check_kept(&workspace);
+    sim.assert_valid();
+}
+
+/// UI-2: ctrl+z goes back to the shell with the terminal as it was, also from the whole screen; fg comes back to what was
+/// being written. Where there is no shell to go back to, it goes on.
+#[test]
+fn ctrl_z_goes_back_to_the_shell() {
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine").forever()]);
+    let run = Run::new(std::path::Path::new("bash"), &["--norc", "--noprofile", "-i"]).cwd(workspace.path());
+    let run = run
+        .env("HOME", &workspace.user_home().display().to_string())
+        .env("WINDLASS_HOME", &workspace.home().display().to_string());
+    // The shell would mark pastes itself, and it could not be seen who did.
+    let quiet = workspace.write("inputrc", "set enable-bracketed-paste off\n");
+    let run = run.env("INPUTRC", &quiet.display().to_string());
+    let mut shell = run.env("PS1", "shell: ").on_screen(100, 30);
+    shell.wait_for("shell: ");
+    shell.type_keys(&format!("'{}'\n", env!("CARGO_BIN_EXE_windlass")));
+    shell.wait_for(EMPTY);
+    for is_full in [false, true] {
+        if is_full {
+            shell.press("ctrl-o");
+            shell.wait_for("────");
+        }
+        shell.type_keys("draft");
+        shell.wait_for("› draft");
+        shell.press("ctrl-z");
+        shell.wait_until("the shell is back", |shown| shown.trim_end().ends_with("shell:"));
+        let terminal = shell.screen();
+        assert!(!terminal.alternate_screen() && !terminal.bracketed_paste() && !terminal.hide_cursor());
+        shell.type_keys("echo $((40 + 2)) in the shell\n");
+        shell.wait_for("42 in the shell");
+        shell.type_keys("fg\n");
+        shell.wait_for("› draft");
+        shell.press("ctrl-c");
+        shell.wait_for(EMPTY);
+    }
+    shell.press("ctrl-d");
+    shell.wait_until("the shell is back", |shown| shown.trim_end().ends_with("shell:"));
+    shell.type_keys("echo code $?; exit\n");
+    shell.wait_until("it ended well", |shown| shown.contains("code 0"));
+    shell.wait_exit();
+
+    let mut screen = open(&workspace, &[]);
+    screen.type_keys("draft");
+    screen.wait_for("› draft");
+    screen.press("ctrl-z");
+    screen.type_keys(" and more");
+    screen.wait_for("› draft and more");
+    screen.press("ctrl-c");
+    leave(&mut screen);
+}
+
+fn numbered(count: usize) -> String {
+    (1..=count)
+        .map(|number| format!("- item {number} of the list\n"))
+        .collect()
+}
+
+/// UI-2: however often a terminal changes its size while an answer comes, the screen is right in the end, and what is
+/// typed meanwhile is not lost.
+#[test]
+fn a_storm_of_sizes() {
+    for term in ["linux", "xterm-256color"] {
+        let reply = Reply::text(&(numbered(3_000) + "\nThe end of it.")).delta_chars(12);
+        let (_sim, workspace) = with_replies(Wire::Anthropic, [reply]);
+        let mut screen = workspace.run(&[]).env("TERM", term).on_screen(100, 30);
+        screen.wait_for(EMPTY);
+        say(&mut screen, "list");
+        screen.wait_for("item");
+        for number in 0..100_u16 {
+            screen.resize(30 + number * 37 % 120, 5 + number * 13 % 50);
+            if number % 10 == 0 {
+                screen.type_keys("x");
+            }
+        }
+        screen.resize(100, 30);
+        screen.wait_for("The end of it.");
+        screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+        screen.wait_for("› xxxxxxxxxx");
+        let shown = screen.contents();
+        assert_eq!(shown.matches("test/sim-1").count(), 1, "{term}\n{shown}");
+        assert_eq!(shown.matches("The end of it.").count(), 1, "{term}\n{shown}");
+        screen.press("ctrl-c");
+        leave(&mut screen);
+        let shown = screen.scrollback();
+        assert!(shown.contains("item 2999 of the list"), "{term}\n{shown}");
+    }
+}
+
+/// How much memory a process has in use, in kilobytes.
+fn resident(screen: &Screen) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", screen.pid())).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
+}
+
+/// UI-2: a terminal that does not read holds up nothing but its own picture: the turn goes on, memory stays small, and when
+/// it reads again it sees the end.
+#[test]
+fn a_terminal_that_does_not_read() {
+    let text = "word ".repeat(20_000);
+    let replies = [
+        Reply::call("bash", json!({ "command": "touch made" }))
+            .say(&text)
+            .delta_chars(5),
+        Reply::text("The end of it."),
+    ];
+    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "talk");
+    screen.wait_for("› talk");
+    screen.pause_reading();
+    assert!(eventually(2 * SOON, || workspace.has("made")), "the turn goes on");
+    assert!(eventually(SOON, || sim.count() == 2));
+    let resident = resident(&screen);
+    assert!(resident < 150 * 1024, "{resident} KB");
+    screen.resume_reading();
+    screen.wait_for("The end of it.");
+    leave(&mut screen);
+    assert_eq!(screen.scrollback().matches("The end of it.").count(), 1);
+}
+
+/// UI-2: a terminal that does not read can still be left: by a signal, soon.
+#[test]
+fn a_terminal_that_does_not_read_can_be_left() {
+    let (_sim, workspace) = with_replies(
+        Wire::Anthropic,
+        [Reply::text(&numbered(20_000)).delta_chars(40), held()],
+    );
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "talk");
+    screen.wait_for("item");
+    screen.pause_reading();
+    screen.signal(Signal::TERM);
+    assert_eq!(screen.wait_exit(), Some(130));
+}

@@ -1,0 +1,225 @@
+//! Turns in the terminal UI: what is said while one runs, how one is stopped and taken back, and how far it may go.
+
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_sim::{Reply, Wire};
+use windlass_testkit::{SimServer, Workspace, eventually, processes_with};
+
+use super::support::{script, with_replies, workspace};
+use super::tui::{EMPTY, held, leave, open, say};
+
+const SOON: Duration = Duration::from_secs(30);
+
+/// A call that lasts until the test writes a file.
+fn until_go() -> Reply {
+    Reply::call(
+        "bash",
+        json!({ "command": "touch up; while [ ! -e go ]; do sleep 0.05; done" }),
+    )
+}
+
+/// What the model was last told by the user, in a request.
+fn last_said(sim: &SimServer, request: usize) -> String {
+    let requests = sim.requests();
+    let said = requests
+        .get(request)
+        .and_then(|request| request.seen.last_user_text());
+    said.unwrap_or_default().to_owned()
+}
+
+#[track_caller]
+fn wait_for_file(workspace: &Workspace, name: &str) {
+    assert!(
+        eventually(SOON, || workspace.has(name)),
+        "there is no file {name}"
+    );
+}
+
+/// SES-3: while a turn runs, enter tells it something between two steps and tab keeps something for afterwards; both are
+/// in sight until they are heard, and reach the model in their order.
+#[test]
+fn steering_and_queueing() {
+    let replies = [until_go(), Reply::text("Steered."), Reply::text("Queued.")];
+    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "work");
+    wait_for_file(&workspace, "up");
+    screen.type_keys("then rest");
+    screen.press("tab");
+    screen.wait_for("queued  then rest");
+    screen.wait_for("1 queued");
+    say(&mut screen, "faster please");
+    screen.wait_for("next    faster please");
+    workspace.write("go", "");
+    screen.wait_for("Steered.");
+    screen.wait_for("Queued.");
+    screen.wait_until("nothing waits", |shown| {
+        !shown.contains("queued  then rest") && !shown.contains("next    faster")
+    });
+    assert!(
+        last_said(&sim, 1).ends_with("faster please"),
+        "{:?}",
+        sim.outlines()
+    );
+    assert!(!sim.outlines()[1].contains("then rest"), "{:?}", sim.outlines());
+    assert!(last_said(&sim, 2).ends_with("then rest"), "{:?}", sim.outlines());
+    sim.assert_valid();
+    leave(&mut screen);
+    let shown = screen.scrollback();
+    for text in ["› work", "› faster please", "› then rest"] {
+        assert_eq!(shown.matches(text).count(), 1, "{text}\n{shown}");
+    }
+}
+
+/// SES-3: what waits can be taken back, changed and sent again; only what was sent last reaches the model.
+#[test]
+fn a_queued_message_is_taken_back() {
+    let replies = [until_go(), Reply::text("First."), Reply::text("Second.")];
+    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "work");
+    wait_for_file(&workspace, "up");
+    screen.type_keys("then rest");
+    screen.press("tab");
+    screen.wait_for("queued  then rest");
+    screen.press("alt-up");
+    screen.wait_for("› then rest");
+    screen.wait_until("nothing waits", |shown| !shown.contains("queued  then rest"));
+    screen.type_keys(" a while");
+    screen.press("tab");
+    screen.wait_for("queued  then rest a while");
+    workspace.write("go", "");
+    screen.wait_for("Second.");
+    assert!(
+        last_said(&sim, 2).ends_with("then rest a while"),
+        "{:?}",
+        sim.outlines()
+    );
+    assert_eq!(sim.count(), 3);
+    leave(&mut screen);
+}
+
+/// UI-2, LOOP-8: esc stops the turn, and what it started is gone with it; the conversation goes on.
+#[test]
+fn esc_stops_the_whole_tree() {
+    let workspace = workspace();
+    let marker = format!("83.{}", std::process::id());
+    let command = format!("touch up; (setsid sleep {marker} &); sleep {marker}");
+    let replies = [
+        Reply::call("bash", json!({ "command": command })),
+        Reply::text("Gone."),
+    ];
+    let sim = SimServer::script(script(replies));
+    workspace.use_sim(&sim, Wire::Chat);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "wait");
+    wait_for_file(&workspace, "up");
+    screen.wait_for("◌ bash");
+    screen.press("esc");
+    screen.wait_for("✗ bash");
+    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    let sleepers = || processes_with(&format!("sleep {marker}"));
+    assert!(
+        eventually(SOON, || sleepers().is_empty()),
+        "left {:?}",
+        sleepers()
+    );
+    say(&mut screen, "and now?");
+    screen.wait_for("Gone.");
+    sim.assert_valid();
+    leave(&mut screen);
+}
+
+/// UI-2: ctrl+c clears what is written, then stops the turn; twice it leaves.
+#[test]
+fn ctrl_c_clears_stops_and_leaves() {
+    let (sim, workspace) = with_replies(Wire::Anthropic, [held()]);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "wait");
+    assert!(eventually(SOON, || sim.count() == 1));
+    screen.type_keys("half a line");
+    screen.wait_for("› half a line");
+    screen.press("ctrl-c");
+    screen.wait_for(EMPTY);
+    assert!(screen.contents().contains("esc stops"), "{}", screen.contents());
+    screen.press("ctrl-c");
+    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    screen.press("ctrl-c");
+    screen.press("ctrl-c");
+    assert_eq!(screen.wait_exit(), Some(0));
+    super::tui::check_restored(&screen);
+}
+
+/// UI-2, SES-11: esc twice goes back to before a message: files and conversation are as they were, and the message is
+/// written again, to be changed.
+#[test]
+fn esc_twice_goes_back() {
+    let write = |content: &str| Reply::call("write_file", json!({ "path": "a.txt", "content": content }));
+    let replies = [
+        write("first\n"),
+        Reply::text("One."),
+        write("second\n"),
+        Reply::text("Two."),
+        Reply::text("Three."),
+    ];
+    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "write zebra");
+    screen.wait_for("One.");
+    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    say(&mut screen, "write giraffe");
+    screen.wait_for("Two.");
+    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    assert_eq!(workspace.read("a.txt"), "second\n");
+    screen.press("esc");
+    screen.wait_for("esc again to go back to an earlier message");
+    screen.press("esc");
+    screen.wait_for("Go back to before a message");
+    screen.wait_until("both are listed", |shown| {
+        shown.contains("write giraffe") && shown.contains("write zebra")
+    });
+    screen.press("enter");
+    screen.wait_until("it is written again", |shown| {
+        shown.contains("earlier point") && shown.matches("› write giraffe").count() == 2
+    });
+    assert_eq!(workspace.read("a.txt"), "first\n");
+    screen.press("backspace");
+    say(&mut screen, " nothing");
+    screen.wait_for("Three.");
+    let last = sim.outlines().pop().unwrap_or_default();
+    assert!(
+        last.contains("write giraff nothing") && last.contains("write zebra"),
+        "{last}"
+    );
+    assert!(!last.contains("giraffe") && !last.contains("Two."), "{last}");
+    sim.assert_valid();
+    leave(&mut screen);
+}
+
+/// UI-2, SAFE-5: shift+tab goes through the modes; in the one for plans a change is refused, and in the next it is not.
+#[test]
+fn shift_tab_changes_the_mode() {
+    let write = || Reply::call("write_file", json!({ "path": "a.txt", "content": "x" }));
+    let (sim, workspace) = with_replies(
+        Wire::Anthropic,
+        [write(), Reply::text("Planned."), write(), Reply::text("Written.")],
+    );
+    let mut screen = open(&workspace, &[]);
+    screen.wait_for("· default");
+    screen.press("shift-tab");
+    screen.wait_for("· accept-edits");
+    screen.press("shift-tab");
+    screen.wait_for("· plan");
+    say(&mut screen, "write it");
+    screen.wait_for("Planned.");
+    assert!(!workspace.has("a.txt"));
+    assert!(sim.outlines()[1].contains("error"), "{:?}", sim.outlines());
+    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    screen.press("shift-tab");
+    screen.wait_for("· default");
+    say(&mut screen, "now write it");
+    screen.wait_for("Written.");
+    assert!(workspace.has("a.txt"));
+    leave(&mut screen);
+}
