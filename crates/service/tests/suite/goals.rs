@@ -206,12 +206,14 @@ async fn goals_follow_forks_and_rewinds() {
 /// GOAL-1: a goal outlives a summary, after which the record before it is not read any more.
 #[tokio::test]
 async fn goals_outlive_summaries() {
-    let texts = ["one", "two", "three", "the summary", "four"];
-    let bed = bed(texts.map(Scene::text));
+    let answers = (0..6).map(|number| Scene::text(&format!("answer {number} ").repeat(60)));
+    let bed = bed(answers.chain([Scene::text("it was about numbers")]));
     let service = bed.service();
     let session = new_session(&service).await.id;
-    for text in ["first", "second", "third"] {
-        answer(&service, &session, text).await;
+    told(&service, &session, "/goal count").await;
+    for number in 0..6 {
+        let text = format!("question {number} {}", "and so on ".repeat(40));
+        answer(&service, &session, &text).await;
     }
     let events = all(service.summarize(&session).await.unwrap()).await;
     assert!(
@@ -220,7 +222,7 @@ async fn goals_outlive_summaries() {
     );
     service.close().await;
     let service = bed.service();
-    assert_eq!(goal(&service, &session).await.as_deref(), Some("first"));
+    assert_eq!(goal(&service, &session).await.as_deref(), Some("count"));
     service.close().await;
 }
 
