@@ -104,7 +104,7 @@ pub(super) static SECTION: Section = Section {
             help: "Whether a session has a goal: what your first message says, or what `/goal TEXT` sets.",
             effect: "It is shown to you and changes nothing else. With `false` there is none, and `/goal` and `/done` are refused.",
             example: "false",
-            project_ok: true,
+            project_ok: false,
         },
         Key {
             name: "agent.goal.track_in_system_prompt",
@@ -127,7 +127,7 @@ pub(super) static SECTION: Section = Section {
             help: "Words in an answer that say that the goal was reached. Code, quotes, questions and denials do not count.",
             effect: "Your next message is a new goal then. With an empty list only `/done` completes one.",
             example: "[\"task complete\"]",
-            project_ok: true,
+            project_ok: false,
         },
     ],
 };
