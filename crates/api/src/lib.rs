@@ -37,7 +37,7 @@ pub use self::record::{Find, Overview, Presence, Records, Wait, WaitOn};
 pub use windlass_core::checkpoint::{Changed, Checkpoint, FileChange};
 pub use windlass_core::clock::Timestamp;
 pub use windlass_core::event::{
-    DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, SessionEvent, StepStatus, Waiting,
+    DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, GoalCompletion, SessionEvent, StepStatus, Waiting,
 };
 pub use windlass_core::id::{CallId, MessageId, SessionId};
 pub use windlass_core::log::{Entry, Label, SessionInfo, SessionKey, Standing};

@@ -13,13 +13,14 @@ use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::SystemClock;
 use windlass_core::dispatch::Execution;
 use windlass_core::model::Model;
-use windlass_core::permission::{Asker, NobodyToAsk, Policy};
+use windlass_core::permission::{Asker, Mode, NobodyToAsk, Policy};
 use windlass_core::provider::{Provider, ProviderEvent, Request};
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::ToolSpec;
 use windlass_core::turn::Limits;
 use windlass_service::{
-    Access, Bench, CallSettings, Defined, Models, NotReady, Options, Service, Setup, TurnStart, Workshop,
+    Access, Bench, CallSettings, Defined, Models, NotReady, Options, OwnCommand, Service, Setup, ToolInfo,
+    TurnStart, Workshop,
 };
 use windlass_store::SqliteStore;
 use windlass_tools::{Ground, builtin, child_environment};
@@ -219,11 +220,32 @@ impl Bench for TestBench {
     }
 
     fn access(&mut self) -> &mut dyn Access {
-        unreachable!("no test asks for it")
+        self
     }
 
     fn defined(&mut self) -> Defined {
         Defined::default()
+    }
+}
+
+#[async_trait]
+impl Access for TestBench {
+    fn tools(&mut self) -> Vec<ToolInfo> {
+        Vec::new()
+    }
+
+    fn policy(&self) -> Policy {
+        Policy::default()
+    }
+
+    fn set_mode(&mut self, _: Mode) {}
+
+    fn granted(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn own_command(&mut self, _: &TurnStart, _: &str) -> OwnCommand {
+        unreachable!("no test asks for it")
     }
 }
 

@@ -14,8 +14,8 @@ use windlass_core::run::IncompleteWork;
 use windlass_core::tool::{Category, ToolSet};
 use windlass_core::turn::{Limits, OnMaxIterations};
 use windlass_service::{
-    Access, Bench, CallSettings, Defined, Models, NotReady, OwnCommand, Recorder, Setup, Taco, TacoLimits,
-    Titles, ToolInfo, TurnStart,
+    Access, Aims, Bench, CallSettings, Defined, Models, NotReady, OwnCommand, Recorder, Setup, Taco,
+    TacoLimits, Titles, ToolInfo, TurnStart,
 };
 use windlass_tools::{CheckpointLimits, Ground, TodoList, Tracker};
 
@@ -34,6 +34,10 @@ use crate::settings_again::SettingsAgain;
 
 /// The tool that runs commands.
 const BASH: &str = "bash";
+/// GOAL-1: where a system prompt tells the goal.
+const CURRENT_GOAL: &str = "{current_goal}";
+/// The most that it tells of it, in characters.
+const TOLD_GOAL: usize = 2_000;
 
 /// What a session works with.
 pub(crate) struct SessionBench {
@@ -56,11 +60,24 @@ pub(crate) struct SessionBench {
 struct Reading {
     settings: SettingsAgain,
     instructions: Instructions,
-    /// The system prompt without instructions.
+    /// The system prompt without instructions, and without the goal.
     system: String,
+    /// The goal as the system prompt tells it; `None` when it does not.
+    goal: Option<String>,
     require_done: bool,
     /// The mode was set by hand, and stays.
     has_mode: bool,
+}
+
+impl Reading {
+    /// The system prompt as it is now.
+    fn system_prompt(&self) -> String {
+        let instructions = self.instructions.text();
+        match &self.goal {
+            Some(goal) => format!("{}{instructions}", self.system.replace(CURRENT_GOAL, goal)),
+            None => format!("{}{instructions}", self.system),
+        }
+    }
 }
 
 impl SessionBench {
@@ -77,7 +94,6 @@ impl SessionBench {
         // That they are there is nothing new; that some are cut is.
         let (_, cut) = instructions.refresh();
         let system = system_prompt(settings, purpose.require_done);
-        workbench.set_system_prompt(format!("{system}{}", instructions.text()));
         workbench.notify(cut);
         let again = SettingsAgain::new(
             purpose.given.clone(),
@@ -85,6 +101,15 @@ impl SessionBench {
             &purpose.cwd,
             Arc::clone(settings),
         );
+        let reading = Reading {
+            goal: told_goal(settings, None),
+            settings: again,
+            instructions,
+            system,
+            require_done: purpose.require_done,
+            has_mode: false,
+        };
+        workbench.set_system_prompt(reading.system_prompt());
         let grants = || -> Result<GrantFile, Problem> { Ok(GrantFile::new(&folders.data)) };
         Ok(Self {
             session: purpose.session.clone(),
@@ -109,13 +134,7 @@ impl SessionBench {
                 todos,
                 require_done: purpose.require_done,
             }),
-            reading: Reading {
-                settings: again,
-                instructions,
-                system,
-                require_done: purpose.require_done,
-                has_mode: false,
-            },
+            reading,
             grants: purpose.interactive.then(grants).transpose()?,
             recorder: purpose.recorder.clone(),
         })
@@ -161,7 +180,7 @@ impl SessionBench {
 
     /// What a turn can do, as it is now.
     async fn hands(&mut self, turn: &TurnStart) -> Hands {
-        let mut notices = self.reread();
+        let mut notices = self.reread(turn.goal.as_deref());
         let (offer, more) = self.workbench.refresh();
         notices.extend(more);
         let mut tools = offer.tools.clone();
@@ -177,8 +196,11 @@ impl SessionBench {
     }
 
     /// Reads again what changed. What the user should know.
-    fn reread(&mut self) -> Vec<String> {
+    fn reread(&mut self, goal: Option<&str>) -> Vec<String> {
         let (settings, mut notices) = self.reading.settings.refresh();
+        let goal = told_goal(&self.reading.settings.now(), goal);
+        let has_goal_changed = goal != self.reading.goal;
+        self.reading.goal = goal;
         let (changed, more) = self.reading.instructions.refresh();
         if let Some(settings) = &settings {
             self.context.adjust(&settings.context);
@@ -202,10 +224,8 @@ impl SessionBench {
             notices.push(format!("instructions read anew: {}", changed.join(", ")));
         }
         notices.extend(more);
-        if settings.is_some() || !changed.is_empty() {
-            let instructions = self.reading.instructions.text();
-            self.workbench
-                .set_system_prompt(format!("{}{instructions}", self.reading.system));
+        if settings.is_some() || !changed.is_empty() || has_goal_changed {
+            self.workbench.set_system_prompt(self.reading.system_prompt());
         }
         notices
     }
@@ -327,8 +347,13 @@ impl Access for SessionBench {
         }
     }
 
-    fn subgoal(&self) -> Option<String> {
-        self.context.subgoal()
+    fn aims(&self) -> Aims {
+        let goal = &self.reading.settings.now().agent.goal;
+        Aims {
+            subgoal: self.context.subgoal(),
+            follows_goal: goal.enabled,
+            completion_phrases: goal.completion_phrases.clone(),
+        }
     }
 }
 
@@ -344,6 +369,17 @@ fn own_input(tools: &ToolSet, command: &str) -> String {
         }
         _ => plain,
     }
+}
+
+/// What stands in a system prompt for the goal; `None` when it is not to be told.
+fn told_goal(settings: &Settings, goal: Option<&str>) -> Option<String> {
+    let Settings { agent, .. } = settings;
+    let asks = agent
+        .system_prompt
+        .as_ref()
+        .is_some_and(|prompt| prompt.contains(CURRENT_GOAL));
+    let is_told = asks && agent.goal.enabled && agent.goal.in_system_prompt;
+    is_told.then(|| goal.unwrap_or_default().chars().take(TOLD_GOAL).collect())
 }
 
 fn system_prompt(settings: &Settings, require_done: bool) -> String {

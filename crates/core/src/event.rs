@@ -221,6 +221,29 @@ pub enum SessionEvent {
         /// The title.
         title: String,
     },
+    /// What the session is to reach from here on. Models are not told.
+    Goal {
+        /// The goal, as it was given; absent when there is none any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
+    /// The goal was reached. Nothing ends because of it.
+    GoalCompleted {
+        /// The goal, as it was given.
+        text: String,
+        /// How that is known.
+        how: GoalCompletion,
+    },
+}
+
+/// How it is known that a goal was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GoalCompletion {
+    /// The user said so, by a command.
+    Command,
+    /// An answer said so, in words that are set up for it.
+    Phrase,
 }
 
 /// What waits: a call for a person's answer, an input for its turn.

@@ -81,6 +81,14 @@ fn samples() -> Vec<Event> {
         }),
         Event::Session(SessionEvent::Rewind { to: 4 }),
         Event::Session(SessionEvent::Title { title: "t".into() }),
+        Event::Session(SessionEvent::Goal {
+            text: Some("ship it".into()),
+        }),
+        Event::Session(SessionEvent::Goal { text: None }),
+        Event::Session(SessionEvent::GoalCompleted {
+            text: "ship it".into(),
+            how: GoalCompletion::Phrase,
+        }),
         Event::Retry {
             attempt: 1,
             max_attempts: 8,

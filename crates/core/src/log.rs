@@ -15,7 +15,7 @@ mod session;
 use async_trait::async_trait;
 
 pub use self::exchange::{Answer, Exchange, Exchanges, Frame, NewExchange, SharedTape, Tape};
-pub use self::history::History;
+pub use self::history::{History, counting};
 pub use self::key::{KeyError, SessionKey};
 pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
 pub use self::session::{

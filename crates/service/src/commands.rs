@@ -8,6 +8,7 @@ mod complete;
 mod context;
 mod cost;
 mod defined;
+mod goal;
 mod help;
 mod look;
 mod model;

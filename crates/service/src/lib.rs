@@ -12,6 +12,7 @@
 mod commands;
 mod feed;
 mod fork;
+mod goal;
 mod keyed;
 pub mod lab;
 mod live;
@@ -56,8 +57,8 @@ pub use self::recorder::Recorder;
 use self::replies::Replies;
 pub use self::taco::{Booker, Taco, TacoLimits};
 pub use self::workshop::{
-    Access, Bench, BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, ModelChoice,
-    Models, NotReady, OwnCommand, Setup, Titles, ToolInfo, TurnStart, Workshop,
+    Access, Aims, Bench, BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand,
+    ModelChoice, Models, NotReady, OwnCommand, Setup, Titles, ToolInfo, TurnStart, Workshop,
 };
 
 /// How many orders may wait for a session's task. Nobody waits long: the task takes them at once.

@@ -1,5 +1,6 @@
 //! A live session: one task that owns its state.
 
+mod goal;
 mod shell;
 mod summary;
 
@@ -21,6 +22,7 @@ use windlass_core::turn::TurnReport;
 
 use crate::commands::{Asked, Desk};
 use crate::feed::Feed;
+use crate::goal::Goal;
 use crate::replies::Replies;
 use crate::sink::Sink;
 use crate::turn::{Steering, Work};
@@ -59,6 +61,8 @@ pub(crate) struct Live {
     pub(crate) history: Vec<Arc<Message>>,
     /// Accepted and stored, and not yet asked.
     pub(crate) queue: VecDeque<Arc<Message>>,
+    /// What the session is to reach.
+    pub(crate) goal: Goal,
     pub(crate) bench: Box<dyn Bench>,
     sink: Arc<Sink>,
     feed: Feed,
@@ -117,6 +121,7 @@ impl Live {
                 lease,
                 history,
                 queue,
+                goal: Goal::read(&entries),
                 bench,
                 sink: Arc::new(sink),
                 feed,
@@ -175,32 +180,36 @@ impl Live {
             Ok(message) => Arc::new(message),
             Err(error) => return drop(answer.send(Err(error))),
         };
-        let event = Event::Message {
-            message: Arc::clone(&message),
-        };
-        if let Err(error) = self.sink.store(vec![event], Durability::Process).await {
+        if let Err(error) = self.take(&message, None).await {
             return drop(answer.send(Err(refused(error))));
         }
         let _ = answer.send(Ok(None));
-        self.history.push(Arc::clone(&message));
         self.turn(&message, inbox).await;
     }
 
     /// Runs an input that waited.
     async fn ask(&mut self, message: Arc<Message>, inbox: &mut mpsc::Receiver<Order>) {
-        let events = vec![
-            Event::Message {
-                message: Arc::clone(&message),
-            },
-            self.queued(),
-        ];
-        if let Err(error) = self.sink.store(events, Durability::Process).await {
+        let queued = self.queued();
+        if let Err(error) = self.take(&message, Some(queued)).await {
             self.sink.tell_only(not_stored(&error.to_string()));
             self.closing = true;
             return;
         }
-        self.history.push(Arc::clone(&message));
         self.turn(&message, inbox).await;
+    }
+
+    /// Stores an input, with what else is to be told then. It is part of the conversation from here on.
+    async fn take(&mut self, message: &Arc<Message>, queued: Option<Event>) -> Result<(), LogError> {
+        let said = Event::Message {
+            message: Arc::clone(message),
+        };
+        let goal = self.goal_of(message);
+        let events = [Some(said), queued, goal.clone()];
+        let events = events.into_iter().flatten().collect();
+        self.sink.store(events, Durability::Process).await?;
+        goal.iter().for_each(|event| self.goal.apply(event));
+        self.history.push(Arc::clone(message));
+        Ok(())
     }
 
     fn queued(&self) -> Event {
@@ -219,7 +228,8 @@ impl Live {
     }
 
     async fn turn(&mut self, message: &Message, inbox: &mut mpsc::Receiver<Order>) {
-        let start = turn_start(message, &self.history);
+        let prompt = title::prompt(message).chars().take(PROMPT).collect();
+        let start = self.turn_start(Some(message.id.clone()), prompt);
         let ready = self.work(&start).await;
         let titles = ready.as_ref().ok().and_then(|work| work.setup.titles.clone());
         title::make(&self.inner, &mut self.info, message, titles, &self.sink);
@@ -242,6 +252,16 @@ impl Live {
         self.finish(report).await;
         if let Some(between) = between {
             between.turn_ended(&self.history);
+        }
+    }
+
+    /// What a bench is told about what begins.
+    pub(crate) fn turn_start(&self, message: Option<MessageId>, prompt: String) -> TurnStart {
+        TurnStart {
+            message,
+            prompt,
+            history: self.history.clone(),
+            goal: self.goal.active().map(str::to_owned),
         }
     }
 
@@ -345,6 +365,7 @@ impl Live {
         self.sink.store(vec![event], Durability::Disk).await?;
         let entries = self.inner.store.entries(&self.info.id, 0, usize::MAX).await?;
         self.history = History::read(&entries).into_messages();
+        self.goal = Goal::read(&entries);
         Ok(())
     }
 
@@ -423,6 +444,7 @@ impl Live {
         match report {
             Ok(report) => {
                 self.history = report.history;
+                events.extend(self.reached(&report.outcome));
                 events.push(report.outcome.event());
             }
             // A fault of ours. What was recorded is the truth, and what it lacks is added as after a crash.
@@ -447,15 +469,6 @@ impl Live {
             // Nothing more can be promised here; whoever comes next opens the session again.
             self.closing = true;
         }
-    }
-}
-
-/// What a bench is told about a turn.
-fn turn_start(message: &Message, history: &[Arc<Message>]) -> TurnStart {
-    TurnStart {
-        history: history.to_vec(),
-        message: Some(message.id.clone()),
-        prompt: title::prompt(message).chars().take(PROMPT).collect(),
     }
 }
 

@@ -63,6 +63,8 @@ pub struct TurnStart {
     pub prompt: String,
     /// The conversation, with that message.
     pub history: Vec<Arc<Message>>,
+    /// What the session is to reach, as it was given.
+    pub goal: Option<String>,
 }
 
 /// Does something between turns. Must not wait: nobody waits for it.
@@ -162,10 +164,21 @@ pub trait Access: Send + Sync {
     /// What a command that the user typed is run with. Must not connect to anything.
     async fn own_command(&mut self, turn: &TurnStart, command: &str) -> OwnCommand;
 
-    /// What is being worked on, when that is known.
-    fn subgoal(&self) -> Option<String> {
-        None
+    /// What is worked towards, and how that is followed.
+    fn aims(&self) -> Aims {
+        Aims::default()
     }
+}
+
+/// What is worked towards, and how that is followed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Aims {
+    /// What is being worked on, when that is known.
+    pub subgoal: Option<String>,
+    /// GOAL-1: whether the session has goals.
+    pub follows_goal: bool,
+    /// GOAL-2: words in an answer that say that the goal was reached.
+    pub completion_phrases: Vec<String>,
 }
 
 /// A command of the user's as a call.

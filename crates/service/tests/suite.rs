@@ -6,6 +6,7 @@ mod suite {
     mod commands;
     mod crash;
     mod feed;
+    mod goals;
     mod keys;
     mod kit;
     mod looking;

@@ -78,6 +78,8 @@ impl Status {
                     took_ms: now_ms.saturating_sub(since),
                 });
             }
+            Event::Session(SessionEvent::Goal { text }) => self.goal = text.as_deref().map(one_line),
+            Event::Session(SessionEvent::GoalCompleted { .. }) => self.goal = None,
             Event::Waiting(Waiting::Queue { messages }) => self.queued = messages.len(),
             _ => {}
         }
@@ -260,6 +262,28 @@ mod tests {
             status.compaction_badge(Theme::default()).as_deref(),
             Some("48k→12k (-36k) 1.3s")
         );
+    }
+
+    /// GOAL-1, UI-2: the goal is known as soon as it is told, and gone when it was reached or taken away.
+    #[test]
+    fn the_goal_is_heard() {
+        let mut status = Status::default();
+        let goal = |text: Option<&str>| SessionEvent::Goal {
+            text: text.map(str::to_owned),
+        };
+        let reached = || SessionEvent::GoalCompleted {
+            text: "a\nb".to_owned(),
+            how: windlass_api::GoalCompletion::Phrase,
+        };
+        for (event, expected) in [
+            (goal(Some("a\nb")), Some("a b")),
+            (reached(), None),
+            (goal(Some("c")), Some("c")),
+            (goal(None), None),
+        ] {
+            status.hear(&Event::Session(event), 0);
+            assert_eq!(status.goal.as_deref(), expected);
+        }
     }
 
     /// UI-2: on a narrow terminal the least important goes first; nothing is wider than the terminal.

@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 
 use ratatui::text::Line;
 use windlass_api::{
-    CallId, DeltaKind, Event, FinishReason, Message, Part, Role, SessionEvent, Waiting, own_call,
+    CallId, DeltaKind, Event, FinishReason, GoalCompletion, Message, Part, Role, SessionEvent, Waiting,
+    own_call,
 };
 
 use self::card::Card;
@@ -18,7 +19,7 @@ pub(crate) use self::card::seconds;
 use self::item::Item;
 pub(crate) use self::item::Look;
 use crate::markdown::Growing;
-use crate::text::plain;
+use crate::text::{cut, one_line, plain};
 use crate::theme::Tone;
 
 /// How many items are kept for looking back; older ones are read from the record again.
@@ -31,6 +32,8 @@ const CLOSE_ROWS: usize = 2;
 const THINKING_ROWS: usize = 3;
 /// How much of running thoughts is kept for showing.
 const THINKING_CHARS: usize = 2_000;
+/// How much of a goal is shown when it was reached.
+const GOAL_COLUMNS: usize = 100;
 
 /// An item and its place in the record.
 struct Placed {
@@ -72,6 +75,8 @@ pub(crate) struct Transcript {
     last_answer: String,
     /// Whether the last thing in the scrollback was a call: calls stand close together.
     last_was_call: bool,
+    /// The goal that the answer reaches which comes next.
+    reached: Option<String>,
 }
 
 struct Thinking {
@@ -171,6 +176,9 @@ impl Transcript {
         if event.is_terminal() {
             self.end_thinking();
             self.end_calls();
+            if let Some(goal) = self.reached.take() {
+                self.goal_reached(seq, &goal);
+            }
         }
     }
 
@@ -183,8 +191,22 @@ impl Transcript {
             SessionEvent::Rewind { .. } => {
                 self.note(seq, Tone::Dim, "The conversation goes on from an earlier point.");
             }
-            SessionEvent::Title { .. } => {}
+            // The answer that says so is told after this, and shown before it.
+            SessionEvent::GoalCompleted {
+                text,
+                how: GoalCompletion::Phrase,
+            } => self.reached = Some(text.clone()),
+            SessionEvent::GoalCompleted {
+                text,
+                how: GoalCompletion::Command,
+            } => self.goal_reached(seq, text),
+            SessionEvent::Title { .. } | SessionEvent::Goal { .. } => {}
         }
+    }
+
+    fn goal_reached(&mut self, seq: u64, goal: &str) {
+        let text = format!("Goal reached: {}", cut(&one_line(goal), GOAL_COLUMNS));
+        self.note(seq, Tone::Good, &text);
     }
 
     fn message(&mut self, seq: u64, message: &Message) {

@@ -235,6 +235,13 @@ fn every_kind_of_event_is_shown() {
             fidelity: None,
         }),
         Event::Session(SessionEvent::Rewind { to: 3 }),
+        Event::Session(SessionEvent::Goal {
+            text: Some("ship it".to_owned()),
+        }),
+        Event::Session(SessionEvent::GoalCompleted {
+            text: "ship\nit".to_owned(),
+            how: GoalCompletion::Command,
+        }),
         Event::Reasoning {
             text: "I think\nthat".to_owned(),
         },
@@ -247,6 +254,7 @@ fn every_kind_of_event_is_shown() {
         "✗ it broke",
         "· The context was made smaller: 9000 → 1000 tokens.",
         "· The conversation goes on from an earlier point.",
+        "· Goal reached: ship it",
         "∴ thought: I think",
         "▲ Canceled by the user.",
     ];
@@ -269,4 +277,20 @@ fn a_reply_that_was_cut_off_is_shown() {
         message: message.into(),
     };
     assert_eq!(shown(&[event]).0, "half a re");
+}
+
+/// GOAL-2, EVT-4: that a goal was reached stands below the answer that says so, in one line, however long the goal is.
+#[test]
+fn a_goal_is_reached_below_the_answer() {
+    let reached = Event::Session(SessionEvent::GoalCompleted {
+        text: "ship it ".repeat(50),
+        how: GoalCompletion::Phrase,
+    });
+    let answer = Event::Final {
+        content: "Done.".to_owned(),
+        finish: FinishReason::EndTurn,
+    };
+    let (settled, _) = shown(&[reached, answer]);
+    let note = settled.strip_prefix("Done.\n\n· Goal reached: ship it ship it");
+    assert!(note.is_some_and(|rest| rest.ends_with('…')), "{settled}");
 }

@@ -3,10 +3,14 @@
 use std::io::{self, IsTerminal, Write};
 
 use windlass_api::{DeltaKind, Envelope, Event, SessionEvent, StepStatus};
+use windlass_service::telling::cut;
 
 use super::spinner::Spinner;
 use super::{Printer, RunResult};
 use crate::terminal::{plain, tell};
+
+/// How much of a goal is shown when it was reached, in characters.
+const GOAL: usize = 100;
 
 /// How much is said, and whether it is coloured.
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +88,9 @@ impl Style {
             Event::Session(SessionEvent::Compaction { before, after, .. }) => {
                 self.note(&format!("Compacting: {before}→{after} tokens"));
             }
+            Event::Session(SessionEvent::GoalCompleted { text, .. }) => {
+                self.note(&format!("Goal reached: {}", cut(text, GOAL)));
+            }
             _ => {}
         }
     }
@@ -106,6 +113,8 @@ pub(super) struct TextPrinter {
     shown: String,
     /// After a discarded reply: how much of `shown` the new reply has repeated so far.
     replayed: Option<usize>,
+    /// That a goal was reached, to be told after the answer.
+    reached: Option<Event>,
 }
 
 impl TextPrinter {
@@ -115,6 +124,7 @@ impl TextPrinter {
             spinner: Spinner::new(style.spinner, style.color),
             shown: String::new(),
             replayed: None,
+            reached: None,
         }
     }
 
@@ -250,6 +260,8 @@ impl Printer for TextPrinter {
                 }
                 self.spinner.wait_for("thinking");
             }
+            // The answer that says so may still stand on an open line.
+            Event::Session(SessionEvent::GoalCompleted { .. }) => self.reached = Some(envelope.event.clone()),
             Event::Warning { .. } | Event::Error { .. } | Event::Session(_) => {
                 self.spinner.clear();
                 self.style.notice_event(&envelope.event);
@@ -300,6 +312,9 @@ impl Printer for TextPrinter {
         }
         io::stdout().flush()?;
         self.style.trouble(result);
+        if let Some(reached) = self.reached.take() {
+            self.style.notice_event(&reached);
+        }
         if result.totals.model_calls > 0 {
             self.style.note(&summary(result));
         }

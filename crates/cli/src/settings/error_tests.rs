@@ -306,7 +306,7 @@ fn variables_and_flags_are_checked_like_files() {
          flag --max-turns: agent.max_iterations: out of range: expected an integer at least 1, found 0\n\
          flag -c: agent.max_iteration: unknown key; did you mean `agent.max_iterations`?\n\
          flag -c: agent: a section; set one of its keys: max_iterations, on_max_iterations, \
-         max_incomplete_prompts, max_cost_usd, system_prompt, reasoning, max_output_tokens\n\
+         max_incomplete_prompts, max_cost_usd, system_prompt, reasoning, max_output_tokens, goal\n\
          flag -c: models.gpt-5.1.images: unknown key; a name with dots is quoted: `models.\"gpt-5.1\".images`\n\
          flag -c: \"a b\": unknown key; known here: provider, model, agent, tools, retry, timeouts, context, memory, \
          security, session, checkpoints, tui, providers, models\n\

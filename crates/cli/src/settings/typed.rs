@@ -29,6 +29,19 @@ pub(crate) struct AgentSettings {
     pub(crate) session: SessionSettings,
     /// How it looks in a terminal.
     pub(crate) screen: ScreenSettings,
+    /// How goals are followed.
+    pub(crate) goal: GoalSettings,
+}
+
+/// GOAL-1, GOAL-2: how the goal of a session is followed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct GoalSettings {
+    /// Whether it is.
+    pub(crate) enabled: bool,
+    /// Whether `{current_goal}` in a system prompt is replaced by it.
+    pub(crate) in_system_prompt: bool,
+    /// Words in an answer that say that it was reached.
+    pub(crate) completion_phrases: Vec<String>,
 }
 
 /// UI-2: how the terminal UI looks and feels.

@@ -253,7 +253,15 @@ fn stream_json_is_one_event_per_line() {
         check_events(&output);
         let step = ["step_start", "tool_call", "tool_result", "step_complete"];
         let expected = [
-            &["message", "start", "usage", "reasoning", "message", "text"][..],
+            &[
+                "message",
+                "goal",
+                "start",
+                "usage",
+                "reasoning",
+                "message",
+                "text",
+            ][..],
             &step,
             &step,
             &step,

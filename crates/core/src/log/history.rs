@@ -72,7 +72,7 @@ impl History {
 /// The entries that count: without those that a rewind left behind.
 ///
 /// Entries are a tree whose branches begin at rewinds. What counts is the way from its root to where the last one stands.
-fn counting<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<&'a Entry> {
+pub fn counting<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<&'a Entry> {
     let mut nodes: Vec<(&Entry, Option<usize>)> = Vec::new();
     // Where the conversation stood after each entry.
     let mut stood: Vec<(u64, Option<usize>)> = Vec::new();

@@ -15,7 +15,6 @@ use windlass_core::provider::{Layout, Request, SpanOf, ToolChoice};
 use super::{Desk, Outcome, Said, Stop, Words};
 use crate::pins::{pinned, pins_of};
 use crate::telling::dollars;
-use crate::workshop::TurnStart;
 use crate::xray::{Cause, ledger, rows};
 
 /// How many rows are listed one by one; those in the middle of a longer conversation are counted.
@@ -49,11 +48,7 @@ struct Next {
 
 async fn next(desk: &mut Desk<'_>) -> Result<Next, Stop> {
     desk.wait_for_turn()?;
-    let start = TurnStart {
-        message: None,
-        prompt: String::new(),
-        history: desk.live.history.clone(),
-    };
+    let start = desk.live.turn_start(None, String::new());
     let setup = desk.live.bench.setup(&start).await;
     let setup = setup.map_err(|why| Stop::Failed(why.message))?;
     let session = desk.live.info.id.clone();

@@ -8,6 +8,8 @@ use windlass_core::checkpoint::CheckpointError;
 
 use super::Desk;
 use super::status::mode_word;
+use crate::goal::Goal;
+use crate::telling::one_line;
 
 /// What can be looked at.
 pub(crate) enum Look {
@@ -56,8 +58,8 @@ impl Desk<'_> {
             mode: mode_word(access.policy().mode).to_owned(),
             is_busy: self.is_busy,
             queue: self.live.queue.iter().cloned().collect(),
-            goal: None,
-            subgoal: self.live.bench.access().subgoal(),
+            goal: self.live.followed_goal().and_then(Goal::active).map(one_line),
+            subgoal: self.live.bench.access().aims().subgoal,
         })
     }
 

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use windlass_core::permission::{Mode, Policy, Rule};
 
 use super::{Desk, Outcome, Said, Stop, Words};
-use crate::telling::{called, dollars, one_line, standing};
+use crate::goal::Goal;
+use crate::telling::{called, cut, dollars, one_line, standing};
 
 /// The modes, as they are written.
 const MODES: &[(&str, Mode)] = &[
@@ -16,10 +17,18 @@ const MODES: &[(&str, Mode)] = &[
     ("full", Mode::Full),
 ];
 
+/// How much of the goal is shown, in characters.
+const GOAL: usize = 100;
+
 pub(super) async fn status(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
     let info = desk.info().await?;
     let queue = desk.live.queue.len();
+    let goal = desk
+        .live
+        .followed_goal()
+        .and_then(Goal::active)
+        .map(str::to_owned);
     let state = if desk.is_busy { "a turn runs" } else { "free" };
     let mut rows = vec![
         ("session", format!("{}  {}", info.id, called(&info))),
@@ -42,6 +51,7 @@ pub(super) async fn status(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     rows.push(("tokens", format!("{read} in, {wrote} out")));
     rows.push(("cost", dollars(totals.cost_usd)));
     rows.push(("queue", format!("{queue} waiting")));
+    rows.extend(goal.map(|goal| ("goal", cut(&goal, GOAL))));
     if let Some(checkpoints) = bench.checkpoints() {
         let count = match checkpoints.list().await {
             Ok(all) => all.len().to_string(),

@@ -2,7 +2,7 @@
 
 use super::complete::Complete;
 use super::{
-    Command, Said, Stop, Then, checkpoint, context, cost, help, model, rewind, session, status, why,
+    Command, Said, Stop, Then, checkpoint, context, cost, goal, help, model, rewind, session, status, why,
 };
 
 /// The modes as they are typed.
@@ -69,6 +69,22 @@ pub(super) static COMMANDS: &[Command] = &[
             desk.wait_for_turn()?;
             Ok(Said { text: "Making the conversation smaller…".to_owned(), then: Then::Summarize })
         }),
+    },
+    Command {
+        name: "goal",
+        aliases: &[],
+        arguments: "[TEXT | clear]",
+        help: "Say what this session is to reach, set that, or take it away; no model is told of it",
+        complete: Complete::Words(&["clear"]),
+        run: |desk, words| Box::pin(goal::goal(desk, words)),
+    },
+    Command {
+        name: "done",
+        aliases: &[],
+        arguments: "",
+        help: "Note that the goal was reached; your next message is a new one",
+        complete: Complete::Nothing,
+        run: |desk, words| Box::pin(goal::done(desk, words)),
     },
     Command {
         name: "shell",

@@ -17,7 +17,7 @@ use windlass_core::permission::{Approver, Denial, Mode, Policy, Proposal};
 use super::{Begun, Live, Order, PROMPT, Running, not_stored};
 use crate::sink::Sink;
 use crate::turn::Steering;
-use crate::workshop::{OwnCommand, TurnStart};
+use crate::workshop::OwnCommand;
 
 impl Live {
     /// Runs a command of the user's in the session.
@@ -30,11 +30,8 @@ impl Live {
         let now = self.inner.clock.now();
         // Its id is needed now, so that what the command does to files belongs to it; its text is known at the end.
         let mut message = Message::new(&self.info.id, Role::User, Vec::new(), now);
-        let start = TurnStart {
-            message: Some(message.id.clone()),
-            prompt: format!("!{command}").chars().take(PROMPT).collect(),
-            history: self.history.clone(),
-        };
+        let prompt = format!("!{command}").chars().take(PROMPT).collect();
+        let start = self.turn_start(Some(message.id.clone()), prompt);
         let own = self.bench.access().own_command(&start, command).await;
         let _ = answer.send(Ok(()));
         self.warn(&own.notices).await;

@@ -6,7 +6,6 @@ use windlass_core::event::FailureKind;
 use windlass_core::message::FinishReason;
 
 use super::{Begun, Live, Order, Running, not_ready};
-use crate::workshop::TurnStart;
 
 impl Live {
     /// Makes the history smaller on demand.
@@ -15,11 +14,7 @@ impl Live {
         answer: oneshot::Sender<Begun>,
         inbox: &mut mpsc::Receiver<Order>,
     ) {
-        let start = TurnStart {
-            message: None,
-            prompt: String::new(),
-            history: self.history.clone(),
-        };
+        let start = self.turn_start(None, String::new());
         let ready = self.work(&start).await;
         let _ = answer.send(Ok(()));
         let work = match ready {

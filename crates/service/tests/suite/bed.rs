@@ -21,7 +21,7 @@ use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
-    Access, Bench, CallSettings, ChooseError, Chosen, Defined, ModelChoice, Models, NotReady, Options,
+    Access, Aims, Bench, CallSettings, ChooseError, Chosen, Defined, ModelChoice, Models, NotReady, Options,
     OwnCommand, Service, Setup, ToolInfo, TurnStart, Workshop,
 };
 use windlass_store::SqliteStore;
@@ -290,6 +290,10 @@ impl Access for TestBench {
             input: input.to_string(),
             notices: Vec::new(),
         }
+    }
+
+    fn aims(&self) -> Aims {
+        self.kit.aims.lock().unwrap().clone()
     }
 }
 

@@ -9,7 +9,7 @@ use windlass_core::checkpoint::{
 use windlass_core::clock::Timestamp;
 use windlass_core::permission::Mode;
 use windlass_core::provider::Provider;
-use windlass_service::{Defined, NotReady, Titles, TurnStart};
+use windlass_service::{Aims, Defined, NotReady, Titles, TurnStart};
 
 /// Shared by all benches of a bed.
 pub(crate) struct Kit {
@@ -22,6 +22,7 @@ pub(crate) struct Kit {
     pub(crate) active: Mutex<(String, String)>,
     pub(crate) mode: Mutex<Mode>,
     pub(crate) title_model: Mutex<Option<Arc<dyn Provider>>>,
+    pub(crate) aims: Mutex<Aims>,
 }
 
 impl Default for Kit {
@@ -34,6 +35,7 @@ impl Default for Kit {
             active: Mutex::new(("first".to_owned(), "first-1".to_owned())),
             mode: Mutex::default(),
             title_model: Mutex::default(),
+            aims: Mutex::default(),
         }
     }
 }

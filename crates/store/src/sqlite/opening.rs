@@ -53,8 +53,8 @@ fn since(connection: &Connection, id: &SessionId, base: i64) -> Result<Vec<Entry
     let mut select = connection
         .prepare_cached(
             "SELECT seq, time, payload FROM entry WHERE session = ?1 AND seq >= ?2 \
-             AND kind IN ('message', 'compaction', 'rewind', 'queue', 'tool_result', 'final', 'canceled', 'failed') \
-             AND (kind <> 'tool_result' OR seq > coalesce((SELECT seq FROM entry WHERE session = ?1 \
+             AND kind IN ('message', 'compaction', 'rewind', 'goal', 'goal_completed', 'queue', 'tool_result', 'final', \
+             'canceled', 'failed') AND (kind <> 'tool_result' OR seq > coalesce((SELECT seq FROM entry WHERE session = ?1 \
              AND kind IN ('final', 'canceled', 'failed') ORDER BY seq DESC LIMIT 1), 0)) ORDER BY seq",
         )
         .map_err(told)?;
@@ -63,8 +63,8 @@ fn since(connection: &Connection, id: &SessionId, base: i64) -> Result<Vec<Entry
         .collect()
 }
 
-/// What counts of everything before a compaction: the messages it lists, the very first one among them, and what waited
-/// for its turn then. Nothing where the history does not begin with a compaction.
+/// What counts of everything before a compaction: the messages it lists, the very first one among them, the goals, and what
+/// waited for its turn then. Nothing where the history does not begin with a compaction.
 fn before(connection: &Connection, id: &SessionId, base: i64, first: &Event) -> Result<Vec<Entry>, LogError> {
     let Event::Session(SessionEvent::Compaction { history, .. }) = first else {
         return Ok(Vec::new());
@@ -82,16 +82,19 @@ fn before(connection: &Connection, id: &SessionId, base: i64, first: &Event) -> 
             entries.push(entry(id, row.map_err(told)?)?);
         }
     }
-    // They tell which version of a message counts.
-    let mut rewinds = connection
-        .prepare_cached(
-            "SELECT seq, time, payload FROM entry INDEXED BY entry_rewind WHERE session = ?1 AND kind = 'rewind' \
-             AND seq < ?2",
-        )
-        .map_err(told)?;
-    let key = params![id.as_str(), base];
-    for row in rewinds.query_map(key, raw).map_err(told)? {
-        entries.push(entry(id, row.map_err(told)?)?);
+    // Rewinds tell which version of a message counts, and which goal.
+    let few = [
+        "SELECT seq, time, payload FROM entry INDEXED BY entry_rewind WHERE session = ?1 AND kind = 'rewind' \
+         AND seq < ?2",
+        "SELECT seq, time, payload FROM entry INDEXED BY entry_goal WHERE session = ?1 \
+         AND kind IN ('goal', 'goal_completed') AND seq < ?2",
+    ];
+    for query in few {
+        let mut select = connection.prepare_cached(query).map_err(told)?;
+        let key = params![id.as_str(), base];
+        for row in select.query_map(key, raw).map_err(told)? {
+            entries.push(entry(id, row.map_err(told)?)?);
+        }
     }
     entries.extend(queue(connection, id, base)?);
     entries.sort_by_key(|entry| entry.seq);

@@ -118,6 +118,9 @@ ALTER TABLE session ADD COLUMN exchanges_full INTEGER NOT NULL DEFAULT 0;
     "
 CREATE INDEX entry_rewind ON entry (session, seq) WHERE kind = 'rewind';
 ",
+    "
+CREATE INDEX entry_goal ON entry (session, seq) WHERE kind IN ('goal', 'goal_completed');
+",
 ];
 
 /// Brings a database up to date. A new one gets everything; one that is not ours or is newer is left alone.

@@ -1,6 +1,6 @@
 //! Opening a session with a long past.
 
-use windlass_core::event::{Event, SessionEvent, Waiting};
+use windlass_core::event::{Event, GoalCompletion, SessionEvent, Waiting};
 use windlass_core::id::MessageId;
 use windlass_core::log::{History, Opened, SessionLog, Sessions};
 use windlass_core::message::{Part, Role};
@@ -127,4 +127,37 @@ async fn versions_left_behind_stay_there() {
     let rewind = Event::Session(SessionEvent::Rewind { to: 5 });
     append(&bed.store, &again.lease, 9, vec![rewind]).await;
     assert_eq!(reopened(&bed, &again).await.1, ["cut"]);
+}
+
+/// GOAL-1: what was told of goals is read, however long ago it was.
+#[tokio::test]
+async fn goals_are_read_whenever_they_were_set() {
+    let bed = Bed::new();
+    let opened = bed.session("one").await;
+    let goal = |text: &str| {
+        Event::Session(SessionEvent::Goal {
+            text: Some(text.to_owned()),
+        })
+    };
+    let reached = Event::Session(SessionEvent::GoalCompleted {
+        text: "a".to_owned(),
+        how: GoalCompletion::Command,
+    });
+    let (first, second) = (said(Role::User, "first"), said(Role::User, "second"));
+    let kept = compaction(&[&second]);
+    let events = vec![
+        first,
+        goal("a"),
+        the_end("1"),
+        reached,
+        second,
+        goal("b"),
+        kept,
+        goal("c"),
+    ];
+    append(&bed.store, &opened.lease, 1, events).await;
+    let (again, seen) = reopened(&bed, &opened).await;
+    assert_eq!(seen, ["second"]);
+    let numbers: Vec<u64> = again.entries.iter().map(|entry| entry.seq).collect();
+    assert_eq!(numbers, [2, 4, 5, 6, 7, 8]);
 }

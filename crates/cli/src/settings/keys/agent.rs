@@ -95,5 +95,46 @@ pub(super) static SECTION: Section = Section {
             example: "8000",
             project_ok: false,
         },
+        Key {
+            name: "agent.goal.enabled",
+            kind: Kind::Switch {
+                default: Some(true),
+                set: |s, _, v| s.agent.goal.enabled = v,
+            },
+            help: "Whether a session has a goal: what your first message says, or what `/goal TEXT` sets.",
+            effect: "It is shown to you and changes nothing else. With `false` there is none, and `/goal` and `/done` are refused.",
+            example: "false",
+            project_ok: false,
+        },
+        Key {
+            name: "agent.goal.track_in_system_prompt",
+            kind: Kind::Switch {
+                default: Some(false),
+                set: |s, _, v| s.agent.goal.in_system_prompt = v,
+            },
+            help: "Whether `{current_goal}` in `agent.system_prompt` is replaced by the goal, as it is when a turn begins.",
+            effect: "With `false` no model is told of goals. A goal that changes makes the provider read the whole conversation anew.",
+            example: "true",
+            project_ok: false,
+        },
+        Key {
+            name: "agent.goal.completion_phrases",
+            kind: Kind::List {
+                default: &["task complete", "done", "finished", "completed"],
+                check: phrase,
+                set: |s, _, v| s.agent.goal.completion_phrases = v,
+            },
+            help: "Words in an answer that say that the goal was reached. Code, quotes, questions and denials do not count.",
+            effect: "Your next message is a new goal then. With an empty list only `/done` completes one.",
+            example: "[\"task complete\"]",
+            project_ok: false,
+        },
     ],
 };
+
+fn phrase(text: &str) -> Result<(), String> {
+    if text.chars().any(char::is_alphanumeric) {
+        return Ok(());
+    }
+    Err("expected words".to_owned())
+}

@@ -1,0 +1,105 @@
+//! How goals come and go.
+
+use std::sync::Arc;
+
+use windlass_core::clock::Timestamp;
+use windlass_core::message::Role;
+
+use super::*;
+
+fn set(text: &str) -> Event {
+    Event::Session(SessionEvent::Goal {
+        text: Some(text.to_owned()),
+    })
+}
+
+fn clear() -> Event {
+    Event::Session(SessionEvent::Goal { text: None })
+}
+
+fn reached(text: &str) -> Event {
+    Event::Session(SessionEvent::GoalCompleted {
+        text: text.to_owned(),
+        how: GoalCompletion::Command,
+    })
+}
+
+fn rewind(to: u64) -> Event {
+    Event::Session(SessionEvent::Rewind { to })
+}
+
+fn message(parts: &[&str]) -> Message {
+    let parts = parts.iter().map(|text| Part::text(*text)).collect();
+    Message::new(&"s".into(), Role::User, parts, Timestamp(1))
+}
+
+fn read(events: Vec<Event>) -> Goal {
+    let entry = |(seq, event)| Entry {
+        seq,
+        time: Timestamp(1),
+        event,
+    };
+    let entries: Vec<Entry> = (1..).zip(events).map(entry).collect();
+    Goal::read(&entries)
+}
+
+/// GOAL-1: idle, active, completed, active again, and idle; a rewind takes the goal along.
+#[test]
+fn a_goal_is_a_fold_over_the_record() {
+    let active = |text: &str| Goal::Active(text.to_owned());
+    let completed = |text: &str| Goal::Completed(text.to_owned());
+    let said = || Event::Message {
+        message: Arc::new(message(&["hi"])),
+    };
+    for (events, expected) in [
+        (vec![], Goal::Idle),
+        (vec![said()], Goal::Idle),
+        (vec![set("a")], active("a")),
+        (vec![set("a"), said(), set("b")], active("b")),
+        (vec![set("a"), reached("a")], completed("a")),
+        (vec![set("a"), reached("a"), set("b")], active("b")),
+        (vec![set("a"), clear()], Goal::Idle),
+        (vec![set("a"), reached("a"), rewind(1)], active("a")),
+        (vec![said(), set("a"), rewind(1)], Goal::Idle),
+        (vec![set("a"), reached("a"), rewind(1), rewind(2)], completed("a")),
+        (vec![set("a"), rewind(0), set("b"), rewind(2)], Goal::Idle),
+    ] {
+        assert_eq!(read(events.clone()), expected, "{events:?}");
+    }
+}
+
+/// GOAL-1: the first message of the user's is the goal, whole; later ones are not, until it was reached. What has no words
+/// is none.
+#[test]
+fn messages_begin_goals() {
+    let long = "word ".repeat(1000);
+    let cases: [(Goal, &[&str], Option<&str>); 7] = [
+        (Goal::Idle, &[" fix it\nnow "], Some("fix it\nnow")),
+        (
+            Goal::Idle,
+            &["<environment>\nx\n</environment>", "fix it", "as JSON"],
+            Some("fix it"),
+        ),
+        (Goal::Idle, &[&long], Some(long.trim())),
+        (Goal::Idle, &[], None),
+        (Goal::Idle, &["<environment>\nx\n</environment>"], None),
+        (Goal::Active("a".into()), &["and this"], None),
+        (Goal::Completed("a".into()), &["and this"], Some("and this")),
+    ];
+    for (goal, parts, expected) in cases {
+        assert_eq!(
+            goal.begun_by(&message(parts)),
+            expected.map(set),
+            "{goal:?}, {parts:?}"
+        );
+    }
+}
+
+/// GOAL-2: only what is to be reached can be.
+#[test]
+fn only_active_goals_are_completed() {
+    let completed = |goal: Goal| goal.completed(GoalCompletion::Command);
+    assert_eq!(completed(Goal::Idle), None);
+    assert_eq!(completed(Goal::Completed("a".into())), None);
+    assert_eq!(completed(Goal::Active("a".into())), Some(reached("a")));
+}
