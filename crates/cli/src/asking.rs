@@ -6,6 +6,8 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 use windlass_api::{Answer, Reply, Waiting};
 
+use windlass_tui::text::revealed;
+
 use crate::terminal::{plain, tell};
 
 /// How many lines of a diff or a command are shown before one asks for the rest.
@@ -56,25 +58,25 @@ pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<R
 }
 
 fn show_request(tool: &str, subjects: &[String], reasons: &[String], preview: Option<&str>) {
-    tell!("\n{} asks for permission:", plain(tool));
+    tell!("\n{} asks for permission:", revealed(tool));
     match preview {
         Some(preview) => {
             let lines: Vec<&str> = preview.lines().collect();
             for line in lines.iter().take(MAX_LINES) {
-                tell!("  {}", plain(line));
+                tell!("  {}", revealed(line));
             }
             if lines.len() > MAX_LINES {
                 tell!("  … {} more lines", lines.len() - MAX_LINES);
             }
             // What the command is made of, when it is more than one thing.
             if subjects.len() > 1 {
-                tell!("  that is: {}", plain(&subjects.join(" · ")));
+                tell!("  that is: {}", revealed(&subjects.join(" · ")));
             }
         }
-        None => tell!("  {}", plain(&subjects.join(" · "))),
+        None => tell!("  {}", revealed(&subjects.join(" · "))),
     }
     for reason in reasons {
-        tell!("  {}", plain(reason));
+        tell!("  {}", revealed(reason));
     }
 }
 

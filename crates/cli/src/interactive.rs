@@ -89,7 +89,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     let spoken = spoken?;
     if spoken.has_talked && keeps && !style.quiet {
         let id = &spoken.session;
-        tell!("session {id}: go on with windlass --resume {id}");
+        tell!("go on with windlass --resume {id}");
     }
     Ok(spoken.exit)
 }

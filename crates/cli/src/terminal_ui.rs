@@ -84,8 +84,16 @@ async fn look(settings: &Settings, machine: &Machine, full_screen: bool) -> Resu
         full_screen: full_screen || screen.full_screen,
         vim,
         keys,
-        reflows: !RIGID.contains(&term.as_str()),
+        reflows: reflows(&term),
     })
+}
+
+/// Whether the terminal breaks lines anew when its width changes, as nearly all do.
+fn reflows(term: &str) -> bool {
+    let is_screen = term.starts_with("screen") && environment::var("TMUX").is_none();
+    // It calls itself what others call themselves, too.
+    let is_xterm = environment::var("XTERM_VERSION").is_some();
+    !(RIGID.contains(&term) || is_screen || is_xterm)
 }
 
 /// Whether the terminal's letters are those of UTF-8. Where nobody says, they are.

@@ -12,17 +12,17 @@ mod jobs;
 #[path = "app/stage_tests.rs"]
 mod stage;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use windlass_api::{
-    Backend, CommandInfo, Connections, Envelope, Event, Message, MessageId, SessionId, SessionInfo, Wait,
-    Waiting,
+    Backend, CommandInfo, Connections, Entry, Envelope, Event, Message, MessageId, SessionId, SessionInfo,
+    Wait, Waiting,
 };
 use windlass_core::clock::Clock;
 
 pub(crate) use self::frame::Frame;
-pub(crate) use self::jobs::{Done, Jobs};
+pub(crate) use self::jobs::{Done, Jobs, Report};
 use crate::asking::Asking;
 use crate::composer::Composer;
 use crate::desktop::Desktop;
@@ -138,12 +138,20 @@ struct Known {
     sought: String,
     /// The text for which no list is wanted.
     closed_menu: Option<String>,
+    /// What was said, by its number, as it was listed last.
+    said: HashMap<u64, String>,
 }
 
 /// The little things.
 struct Rest {
     keys: Keys,
     presses: Presses,
+    /// What was being written when something was asked.
+    aside: Option<String>,
+    /// Whether an answer is being written.
+    is_answering: bool,
+    /// How many images are being read that were dropped.
+    dropped: usize,
     effects: Vec<Effect>,
     is_dirty: bool,
     /// Whether the screen was emptied.
@@ -177,6 +185,9 @@ impl App {
             rest: Rest {
                 keys,
                 presses: Presses::default(),
+                aside: None,
+                is_answering: false,
+                dropped: 0,
                 effects: Vec::new(),
                 is_dirty: true,
                 is_emptied: false,
@@ -214,10 +225,14 @@ impl App {
             .clone()
             .unwrap_or_else(|| "a new session".to_owned());
         self.asks.clear();
+        self.take_up_draft();
         self.talk = Talk::new(info, self.now());
+        self.status = Status::default();
         self.transcript = Transcript::default();
         self.view.is_at_begin = false;
+        self.view.is_reading_older = false;
         self.view.scroll = 0;
+        self.forget_files();
         self.transcript.tell(Tone::Dim, &format!("── {title} ──"));
         self.jobs.overview(&self.talk.info.id);
         self.begin(&[]);
@@ -236,19 +251,43 @@ impl App {
         match event {
             Event::Waiting(Waiting::PermissionAnswer { call_id, .. }) => self.answered(call_id),
             Event::Waiting(waiting) => {
-                if let Some(asking) = Asking::of(waiting, now) {
+                if let Some(asking) = Asking::of(waiting) {
                     self.asks.push_back(asking);
                     self.attention();
                 }
             }
+            Event::ToolResult { call_id, .. } => self.answered(call_id),
             event if event.is_terminal() => self.turn_ended(),
             _ => {}
         }
         self.rest.is_dirty = true;
     }
 
+    /// Takes an entry of a session that is gone on with: what it still waits for counts, what it cost is counted already.
+    fn recall(&mut self, entry: &Entry) {
+        let now = self.now();
+        let envelope = Envelope {
+            v: windlass_api::EVENT_VERSION,
+            session: self.talk.info.id.clone(),
+            seq: entry.seq,
+            event: entry.event.clone(),
+        };
+        self.talk.hear(&envelope, now);
+        self.transcript.hear(entry.seq, &entry.event, entry.time.0);
+        match &entry.event {
+            Event::Waiting(Waiting::PermissionAnswer { call_id, .. }) | Event::ToolResult { call_id, .. } => {
+                self.answered(call_id);
+            }
+            Event::Waiting(waiting) => self.asks.extend(Asking::of(waiting)),
+            event if event.is_terminal() => self.asks.clear(),
+            _ => {}
+        }
+    }
+
     fn turn_ended(&mut self) {
         self.asks.clear();
+        self.take_up_draft();
+        self.forget_files();
         self.attention();
         if let Some(mode) = self.status.next_mode.take() {
             self.jobs
@@ -258,7 +297,33 @@ impl App {
     }
 
     fn answered(&mut self, call: &windlass_api::CallId) {
+        let before = self.asks.len();
         self.asks.retain(|asking| asking.call() != call);
+        if self.asks.len() < before {
+            self.take_up_draft();
+        }
+    }
+
+    /// Puts what is written aside, because what is written next is an answer.
+    fn put_draft_aside(&mut self) {
+        if !self.composer.is_empty() {
+            self.rest.aside = Some(self.composer.shown());
+            self.composer.set("");
+        }
+    }
+
+    /// Takes up again what was put aside.
+    fn take_up_draft(&mut self) {
+        self.rest.is_answering = false;
+        if let Some(text) = self.rest.aside.take() {
+            self.composer.set(&text);
+        }
+    }
+
+    /// The files of the folder may be others now.
+    fn forget_files(&mut self) {
+        self.known.files = None;
+        self.known.is_reading_files = false;
     }
 
     /// Calls a person who looks elsewhere.
@@ -272,6 +337,9 @@ impl App {
     pub(crate) fn silence(&mut self) {
         self.talk.is_busy = false;
         self.talk.is_heard = false;
+        self.asks.clear();
+        self.transcript.close();
+        self.rest.is_dirty = true;
     }
 
     /// Shows the conversation in the terminal's own scrollback, whatever was on the screen.
@@ -302,7 +370,7 @@ impl App {
 
     /// The screen is empty: as much of the conversation as fits is printed again.
     pub(crate) fn print_again(&mut self) {
-        self.rest.is_emptied = true;
+        self.rest.is_emptied = !self.view.is_full;
         self.rest.is_dirty = true;
     }
 

@@ -114,8 +114,10 @@ async fn a_request_is_answered() {
     let mut stage = Stage::new(100, 20).await;
     stage.hear(user("clean up")).await;
     stage.hear(request("1", "rm -r build")).await;
-    stage.pass(2_000);
     let screen = stage.screen();
+    stage.keys("y").await;
+    assert_eq!(stage.calls(), Vec::<String>::new(), "nobody has seen it yet");
+    stage.pass(2_000);
     assert!(
         screen.contains("▲ bash asks to run (admin)") && screen.contains("  rm -r build"),
         "{screen}"
@@ -124,6 +126,7 @@ async fn a_request_is_answered() {
     assert_eq!(stage.calls(), ["reply 1 Permission(Once)"]);
     assert!(!stage.screen().contains("asks to run"));
     stage.hear(request("2", "rm -r dist")).await;
+    stage.screen();
     stage.pass(2_000);
     stage.keys("tuse make clean<Enter>").await;
     assert_eq!(

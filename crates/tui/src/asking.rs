@@ -6,17 +6,24 @@ use ratatui::text::{Line, Span};
 use windlass_api::{Answer, CallId, Category, Reply, Waiting};
 
 use crate::diff;
-use crate::text::{cut, one_line, plain, wrap};
+use crate::text::{cut, one_line, plain, revealed, wrap};
 use crate::theme::{Theme, Tone};
 
-/// For how long after it appeared a request does not take a letter of somebody who is typing.
-const STARTLE_MS: u64 = 600;
+/// How long a question must have been on the screen before a key is an answer to it.
+const SEEN_MS: u64 = 250;
+/// Within what time before it appeared a key means that somebody was typing.
+const TYPING_MS: u64 = 1_500;
+/// How long somebody who was typing must have paused.
+const PAUSE_MS: u64 = 600;
 
 /// A question that waits for an answer.
 pub(crate) struct Asking {
     call: CallId,
     what: What,
-    since_ms: u64,
+    /// When it was first on the screen, and how long nobody must have typed since.
+    shown: Option<(u64, u64)>,
+    /// Whether the person was typing something else when it appeared, and has not paused since.
+    is_startling: bool,
     /// Whether the person writes what to do instead.
     is_noting: bool,
 }
@@ -50,7 +57,7 @@ pub(crate) enum Pressed {
 
 impl Asking {
     /// The question of an event, if it is one.
-    pub(crate) fn of(waiting: &Waiting, now_ms: u64) -> Option<Self> {
+    pub(crate) fn of(waiting: &Waiting) -> Option<Self> {
         let (call, what) = match waiting {
             Waiting::PermissionRequest {
                 call_id,
@@ -61,11 +68,11 @@ impl Asking {
                 preview,
             } => {
                 let what = What::Permission {
-                    tool: one_line(tool),
+                    tool: on_one_line(tool),
                     category: *category,
-                    subjects: subjects.iter().map(|subject| one_line(subject)).collect(),
-                    reasons: reasons.iter().map(|reason| one_line(reason)).collect(),
-                    preview: preview.as_deref().map(plain),
+                    subjects: subjects.iter().map(|subject| on_one_line(subject)).collect(),
+                    reasons: reasons.iter().map(|reason| on_one_line(reason)).collect(),
+                    preview: preview.as_deref().map(revealed),
                 };
                 (call_id, what)
             }
@@ -85,7 +92,8 @@ impl Asking {
         Some(Self {
             call: call.clone(),
             what,
-            since_ms: now_ms,
+            shown: None,
+            is_startling: true,
             is_noting: false,
         })
     }
@@ -107,22 +115,33 @@ impl Asking {
         }
     }
 
-    /// Takes a key. `last_key_ms` is when a key was pressed before this one; `is_empty` says that nothing is written.
-    pub(crate) fn handle(
-        &mut self,
-        key: &KeyEvent,
-        now_ms: u64,
-        last_key_ms: u64,
-        is_empty: bool,
-    ) -> Pressed {
+    /// It is on the screen. `last_key_ms` is when a key was pressed last.
+    pub(crate) fn shown(&mut self, now_ms: u64, last_key_ms: u64) {
+        let was_typing = last_key_ms > 0 && now_ms.saturating_sub(last_key_ms) < TYPING_MS;
+        let pause = if was_typing { PAUSE_MS } else { 0 };
+        self.shown.get_or_insert((now_ms, pause));
+    }
+
+    /// Whether a key may be meant for something else: this was not seen yet, or somebody was typing when it appeared and has
+    /// not paused since. `last_key_ms` is when a key was pressed before.
+    pub(crate) fn is_startling(&mut self, now_ms: u64, last_key_ms: u64) -> bool {
+        let Some((shown, pause)) = self.shown else {
+            return true;
+        };
+        let has_paused = now_ms.saturating_sub(last_key_ms.max(shown)) >= pause;
+        let is_seen = now_ms.saturating_sub(shown) >= SEEN_MS;
+        self.is_startling &= !(has_paused && is_seen);
+        self.is_startling
+    }
+
+    /// Takes a key of somebody who has seen it. `is_empty` says that nothing is written.
+    pub(crate) fn handle(&mut self, key: &KeyEvent, is_empty: bool) -> Pressed {
         if key
             .modifiers
             .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
         {
             return Pressed::Nothing;
         }
-        let was_typing = self.since_ms.saturating_sub(last_key_ms) < STARTLE_MS && last_key_ms > 0;
-        let is_startled = was_typing && now_ms.saturating_sub(self.since_ms) < STARTLE_MS;
         match &self.what {
             What::Permission { .. } if self.is_noting => {
                 if key.code == KeyCode::Esc {
@@ -132,7 +151,6 @@ impl Asking {
                 Pressed::Nothing
             }
             What::Permission { .. } => match key.code {
-                KeyCode::Char(_) if is_startled => Pressed::Taken,
                 KeyCode::Char('y' | 'Y') => Pressed::Reply(Reply::Permission(Answer::Once)),
                 KeyCode::Char('s' | 'S') => Pressed::Reply(Reply::Permission(Answer::Session)),
                 KeyCode::Char('a' | 'A') => Pressed::Reply(Reply::Permission(Answer::Always)),
@@ -147,7 +165,7 @@ impl Asking {
                 _ => Pressed::Nothing,
             },
             What::Question { options, .. } => match key.code {
-                KeyCode::Char(digit @ '1'..='9') if is_empty && !is_startled => {
+                KeyCode::Char(digit @ '1'..='9') if is_empty => {
                     let index = digit.to_digit(10).unwrap_or_default().saturating_sub(1) as usize;
                     match options.get(index) {
                         Some(option) => Pressed::Reply(Reply::Text(option.clone())),
@@ -243,6 +261,11 @@ impl Asking {
         };
         wrap(&Line::styled(text, theme.style(Tone::Accent)), columns, "  ")
     }
+}
+
+/// A text that somebody judges, on one line.
+fn on_one_line(text: &str) -> String {
+    revealed(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What would happen: a diff in colour, a command as it stands.

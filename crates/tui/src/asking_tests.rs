@@ -21,7 +21,7 @@ fn question() -> Waiting {
 }
 
 fn press(asking: &mut Asking, letter: char) -> Pressed {
-    asking.handle(&KeyEvent::from(KeyCode::Char(letter)), 5_000, 0, true)
+    asking.handle(&KeyEvent::from(KeyCode::Char(letter)), true)
 }
 
 fn texts(lines: &[Line<'_>]) -> Vec<String> {
@@ -31,7 +31,7 @@ fn texts(lines: &[Line<'_>]) -> Vec<String> {
 /// UI-2: a request says on one screen what would happen, why it asks, and what can be answered.
 #[test]
 fn a_request_says_what_would_happen() {
-    let asking = Asking::of(&request(Some("rm -r build && git push")), 0).unwrap();
+    let asking = Asking::of(&request(Some("rm -r build && git push"))).unwrap();
     let lines = texts(&asking.render(120, 20, Theme::default()));
     assert_eq!(
         lines,
@@ -55,13 +55,13 @@ fn letters_answer_a_request() {
         ('n', Answer::No),
     ];
     for (letter, answer) in cases {
-        let mut asking = Asking::of(&request(None), 0).unwrap();
+        let mut asking = Asking::of(&request(None)).unwrap();
         assert_eq!(
             press(&mut asking, letter),
             Pressed::Reply(Reply::Permission(answer))
         );
     }
-    let mut asking = Asking::of(&request(None), 0).unwrap();
+    let mut asking = Asking::of(&request(None)).unwrap();
     assert_eq!(press(&mut asking, 'q'), Pressed::Taken);
     assert!(!asking.takes_text());
     assert_eq!(press(&mut asking, 't'), Pressed::Taken);
@@ -74,22 +74,32 @@ fn letters_answer_a_request() {
     );
 }
 
-/// UI-2: a request that appears while somebody types does not take the letter as a yes.
+/// UI-2: a request that appears while somebody types takes no key until they have seen it and paused.
 #[test]
 fn a_letter_of_somebody_who_types_is_no_answer() {
-    let key = KeyEvent::from(KeyCode::Char('y'));
-    let mut asking = Asking::of(&request(None), 10_000).unwrap();
-    assert_eq!(asking.handle(&key, 10_100, 9_900, false), Pressed::Taken);
-    assert_eq!(
-        asking.handle(&key, 11_000, 10_100, false),
-        Pressed::Reply(Reply::Permission(Answer::Once))
+    let mut asking = Asking::of(&request(None)).unwrap();
+    assert!(asking.is_startling(10_000, 0), "not on the screen yet");
+    asking.shown(10_000, 9_900);
+    let mut last = 9_900;
+    for now in (10_100..13_000).step_by(200) {
+        assert!(asking.is_startling(now, last), "{now}");
+        last = now;
+    }
+    assert!(!asking.is_startling(last + 600, last));
+    assert!(
+        !asking.is_startling(last + 601, last + 600),
+        "once seen, keys may come fast"
     );
+    let mut asking = Asking::of(&request(None)).unwrap();
+    asking.shown(10_000, 2_000);
+    assert!(asking.is_startling(10_100, 2_000), "a request has to be seen");
+    assert!(!asking.is_startling(10_400, 10_100));
 }
 
 /// UI-2: a question is answered with a number or with words.
 #[test]
 fn a_question_is_answered() {
-    let mut asking = Asking::of(&question(), 0).unwrap();
+    let mut asking = Asking::of(&question()).unwrap();
     assert_eq!(
         press(&mut asking, '2'),
         Pressed::Reply(Reply::Text("blue".to_owned()))
@@ -104,7 +114,7 @@ fn a_question_is_answered() {
 #[test]
 fn a_long_request_fits_the_screen() {
     let long: String = (0..200).map(|line| format!("echo {line}\n")).collect();
-    let mut asking = Asking::of(&request(Some(&long)), 0).unwrap();
+    let mut asking = Asking::of(&request(Some(&long))).unwrap();
     for rows in 2..30 {
         let lines = asking.render(120, rows, Theme::default());
         assert!(lines.len() <= rows.max(2), "{rows}");
@@ -118,11 +128,22 @@ fn a_long_request_fits_the_screen() {
     assert!(asking.whole(120, Theme::default()).len() > 200);
 }
 
+/// SAFE-7: a control sequence in a command cannot hide the rest of it from whoever is asked.
+#[test]
+fn a_request_hides_nothing() {
+    let asking = Asking::of(&request(Some("echo ok '\u{1b}]'; rm -rf ~"))).unwrap();
+    let lines = texts(&asking.whole(80, Theme::default()));
+    assert!(
+        lines.iter().any(|line| line.ends_with("echo ok '␛]'; rm -rf ~")),
+        "{lines:?}"
+    );
+}
+
 /// SAFE-7: what a request shows cannot move the cursor, hide or reorder anything, and fits any width.
 #[test]
 fn a_request_is_harmless() {
     let bad = "rm \u{1b}[2K\u{202e}x\r\nls\u{7}";
-    let asking = Asking::of(&request(Some(bad)), 0).unwrap();
+    let asking = Asking::of(&request(Some(bad))).unwrap();
     for columns in 1..40 {
         for line in asking.whole(columns, Theme::default()) {
             let text = line.to_string();

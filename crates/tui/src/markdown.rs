@@ -15,6 +15,10 @@ use self::split::{Piece, Splitter};
 use crate::text::plain;
 use crate::theme::Theme;
 
+/// How much of a long open block is drawn while it grows: more than a screen is seen of it by nobody, and it is drawn
+/// again with every piece.
+const TAIL: usize = 8 * 1024;
+
 /// Markdown as lines of at most so many columns.
 pub(crate) fn render(source: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
     let mut text = Growing::default();
@@ -113,13 +117,38 @@ impl Growing {
                     .flat_map(|line| code::Block::uncoloured().line(&line, columns)),
             );
         } else {
-            let text = format!("{}{}", self.splitter.open_text(), plain(partial));
+            let text = format!("{}{}", tail(self.splitter.open_text()), plain(end(partial)));
             lines.extend(block::lines(&text, columns, theme, block::Colours::LeftOut));
         }
         if self.setter.is_apart && !lines.is_empty() {
             lines.insert(0, Line::default());
         }
         lines
+    }
+}
+
+/// The end of a text, from a letter on.
+fn end(text: &str) -> &str {
+    let mut begin = text.len().saturating_sub(TAIL);
+    while !text.is_char_boundary(begin) {
+        begin += 1;
+    }
+    text.get(begin..).unwrap_or_default()
+}
+
+/// The end of a block, from a line on. Of a table the head stays, so that it is still one.
+fn tail(text: &str) -> String {
+    let last = end(text);
+    if last.len() == text.len() {
+        return text.to_owned();
+    }
+    let last = last.split_once('\n').map_or(last, |(_, rest)| rest);
+    let mut lines = text.split_inclusive('\n');
+    match (lines.next(), lines.next()) {
+        (Some(head), Some(rule)) if rule.contains("---") && rule.contains('|') => {
+            format!("{head}{rule}{last}")
+        }
+        _ => last.to_owned(),
     }
 }
 

@@ -324,3 +324,35 @@ proptest! {
         prop_assert_eq!(lines, render(&source, 17, theme));
     }
 }
+
+/// UI-2: of a long block that is still received only the end is drawn, whatever it is; once it is complete all of it is.
+#[test]
+fn a_long_open_block_is_drawn_from_its_end() {
+    let list: String = (0..2_000).map(|number| format!("- item {number}\n")).collect();
+    let rows: String = (0..2_000)
+        .map(|number| format!("| row {number} | x |\n"))
+        .collect();
+    let table = format!("| name | value |\n|---|---|\n{rows}");
+    let prose = "some words 日本語 ".repeat(4_000);
+    for source in [list.as_str(), &table, &prose] {
+        let mut growing = Growing::default();
+        growing.push(source);
+        let open = growing.open(60, Theme::default()).to_vec();
+        assert!(open.len() < 700, "{}", open.len());
+        let last = open.iter().rev().find(|line| !line.to_string().trim().is_empty());
+        let whole = render(source, 60, Theme::default());
+        assert!(whole.len() > 900, "{}", whole.len());
+        let end = whole.last().map(ToString::to_string);
+        if source != prose {
+            let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(last.map(|line| words(line.to_string())), end.map(words));
+        }
+    }
+    let mut growing = Growing::default();
+    growing.push(&table);
+    assert!(
+        growing.open(60, Theme::default())[0]
+            .to_string()
+            .starts_with("name")
+    );
+}

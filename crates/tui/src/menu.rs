@@ -28,20 +28,33 @@ pub(crate) struct Choice {
 pub(crate) struct Menu {
     choices: Vec<Choice>,
     selected: usize,
+    /// Whether somebody went to another choice than the first.
+    is_moved: bool,
 }
 
 impl Menu {
     /// A list; `None` when there is nothing to choose.
     pub(crate) fn new(choices: Vec<Choice>) -> Option<Self> {
-        (!choices.is_empty()).then_some(Self { choices, selected: 0 })
+        (!choices.is_empty()).then_some(Self {
+            choices,
+            selected: 0,
+            is_moved: false,
+        })
     }
 
     pub(crate) fn up(&mut self) {
+        self.is_moved = true;
         self.selected = self.selected.checked_sub(1).unwrap_or(self.choices.len() - 1);
     }
 
     pub(crate) fn down(&mut self) {
+        self.is_moved = true;
         self.selected = (self.selected + 1) % self.choices.len();
+    }
+
+    /// Whether a choice was made, and not only offered.
+    pub(crate) fn is_moved(&self) -> bool {
+        self.is_moved
     }
 
     pub(crate) fn selected(&self) -> Option<&Choice> {

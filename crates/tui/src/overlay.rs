@@ -62,6 +62,16 @@ pub(crate) enum Deed {
         /// The provider.
         provider: String,
         /// Its key.
-        key: String,
+        key: Typed,
     },
+}
+
+/// What was typed unseen, and stays so.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Typed(pub(crate) String);
+
+impl std::fmt::Debug for Typed {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Typed(…)")
+    }
 }

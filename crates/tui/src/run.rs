@@ -8,10 +8,11 @@ use crossterm::event::{Event as Input, EventStream as Inputs};
 use futures_util::StreamExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
-use windlass_api::{Backend, Begin, Connections, Envelope, EventStream, SessionId, SessionInfo};
+use tokio::task::{JoinError, JoinHandle};
+use windlass_api::{Backend, Begin, ClientError, Connections, Envelope, EventStream, SessionId, SessionInfo};
 use windlass_core::clock::Clock;
 
-use crate::app::{App, Done, Effect, Frame, Jobs, Ports, View};
+use crate::app::{App, Done, Effect, Frame, Jobs, Ports, Report, View};
 use crate::composer::Composer;
 use crate::desktop::Desktop;
 use crate::keys::Keys;
@@ -118,6 +119,7 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
         app.done(Done::Overview(Box::new(overview)));
     }
     app.begin(&start.notices);
+    let signals = Signals::new(tty.watch());
     let mut front = Front {
         screen: Screen {
             painter: Painter::new(size, start.look.reflows),
@@ -131,6 +133,8 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
         inputs: Inputs::new(),
         answers,
         events: None,
+        subscribing: None,
+        signals,
     };
     let why = front.talk().await;
     front.leave();
@@ -144,7 +148,9 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
 enum Happened {
     Input(Input),
     Event(Envelope),
-    Done(Done),
+    Done(Box<Report>),
+    /// A session can be listened to, or cannot.
+    Subscribed(Result<Result<EventStream, ClientError>, JoinError>),
     /// The session is not live any more.
     Silence,
     /// The writer is free again.
@@ -161,13 +167,15 @@ struct Front {
     ports: Ports,
     screen: Screen,
     inputs: Inputs,
-    answers: mpsc::UnboundedReceiver<Done>,
+    answers: mpsc::UnboundedReceiver<Report>,
     events: Option<EventStream>,
+    /// A session that is about to be listened to.
+    subscribing: Option<JoinHandle<Result<EventStream, ClientError>>>,
+    signals: Signals,
 }
 
 impl Front {
     async fn talk(&mut self) -> Why {
-        let mut signals = Signals::new(self.screen.tty.watch());
         let mut next_frame = Duration::ZERO;
         let mut next_tick = None;
         loop {
@@ -190,10 +198,11 @@ impl Front {
             let frame_due = (self.app.is_dirty() && !waits_for_writer).then_some(next_frame);
             let due = frame_due.into_iter().chain(next_tick).min();
             let wait = due.map(|due| due.saturating_sub(now));
-            match self.next(&mut signals, wait, waits_for_writer).await {
+            match self.next(wait, waits_for_writer).await {
                 Happened::Input(input) => self.input(input),
                 Happened::Event(envelope) => self.hear(&envelope),
-                Happened::Done(done) => self.app.done(done),
+                Happened::Done(report) => self.app.report(*report),
+                Happened::Subscribed(heard) => self.subscribed(heard),
                 Happened::Silence => {
                     self.events = None;
                     self.app.silence();
@@ -219,12 +228,13 @@ impl Front {
         }
     }
 
-    async fn next(
-        &mut self,
-        signals: &mut Signals,
-        wait: Option<Duration>,
-        waits_for_writer: bool,
-    ) -> Happened {
+    async fn next(&mut self, wait: Option<Duration>, waits_for_writer: bool) -> Happened {
+        let subscribed = async {
+            match &mut self.subscribing {
+                Some(subscribing) => subscribing.await,
+                None => std::future::pending().await,
+            }
+        };
         let events = async {
             match &mut self.events {
                 Some(events) => events.next().await,
@@ -239,16 +249,17 @@ impl Front {
         };
         tokio::select! {
             biased;
-            happened = signals.next() => happened,
+            happened = self.signals.next() => happened,
             input = self.inputs.next() => match input {
                 Some(Ok(input)) => Happened::Input(input),
                 // The terminal is gone, or cannot be read any more.
                 Some(Err(_)) | None => Happened::Signal(Why::Gone),
             },
             done = self.answers.recv() => match done {
-                Some(done) => Happened::Done(done),
+                Some(report) => Happened::Done(Box::new(report)),
                 None => std::future::pending().await,
             },
+            subscribed = subscribed => Happened::Subscribed(subscribed),
             () = self.screen.tty.written(), if waits_for_writer => Happened::Written,
             event = events => event.map_or(Happened::Silence, Happened::Event),
             () = time => Happened::Time,
@@ -287,7 +298,7 @@ impl Front {
         for effect in self.app.take_effects() {
             match effect {
                 Effect::Leave => return Some(Why::Left),
-                Effect::Listen { session, after } => self.listen(&session, after).await,
+                Effect::Listen { session, after } => self.listen(session, after),
                 Effect::Redraw => {
                     self.screen.painter.forget();
                     self.screen.extra.extend(b"\x1b[H\x1b[2J");
@@ -306,47 +317,75 @@ impl Front {
                         self.app.tell(Tone::Bad, &error.to_string());
                     }
                 }
-                Effect::Edit(text) => self.edit(&text).await,
+                Effect::Edit(text) => {
+                    if let Some(why) = self.edit(&text).await {
+                        return Some(why);
+                    }
+                }
             }
         }
         None
     }
 
     /// Listens to a session, and to no other. One that was left meanwhile is taken up again.
-    async fn listen(&mut self, session: &SessionId, after: u64) {
+    fn listen(&mut self, session: SessionId, after: u64) {
         self.events = None;
-        let begun = self.ports.backend.begin(Begin::Resume(session.clone())).await;
-        let heard = match begun {
-            Ok(_) => self.ports.backend.subscribe(session, after).await,
-            Err(error) => Err(error),
-        };
-        match heard {
-            Ok(events) => self.events = Some(events),
-            Err(error) => self.app.tell(Tone::Bad, &error.to_string()),
+        if let Some(other) = self.subscribing.take() {
+            other.abort();
         }
+        let backend = Arc::clone(&self.ports.backend);
+        self.subscribing = Some(tokio::spawn(async move {
+            backend.begin(Begin::Resume(session.clone())).await?;
+            backend.subscribe(&session, after).await
+        }));
+    }
+
+    fn subscribed(&mut self, heard: Result<Result<EventStream, ClientError>, JoinError>) {
+        self.subscribing = None;
+        let why = match heard {
+            Ok(Ok(events)) => {
+                self.events = Some(events);
+                return;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        self.app.tell(Tone::Bad, &why);
+        self.app.silence();
     }
 
     async fn suspend(&mut self) -> Result<(), tty::TtyError> {
         self.screen.withdraw();
         let suspended = self.screen.tty.suspend().await;
+        // That it goes on is known.
+        self.signals.forget();
         self.screen.painter.forget();
         self.app.touch();
         suspended
     }
 
-    /// Lets the person's editor have the terminal. What is read meanwhile is the editor's.
-    async fn edit(&mut self, text: &str) {
+    /// Lets the person's editor have the terminal. What is read meanwhile is the editor's, and so is Ctrl+C; only what ends
+    /// everything ends this.
+    async fn edit(&mut self, text: &str) -> Option<Why> {
         self.screen.withdraw();
         self.inputs = Inputs::new();
         self.screen.tty.release();
-        let edited = self.ports.desktop.edit(text).await;
+        let edited = {
+            let mut editing = self.ports.desktop.edit(text);
+            tokio::select! {
+                edited = &mut editing => edited,
+                why = self.signals.ended() => return Some(why),
+            }
+        };
         let taken = self.screen.tty.take();
+        self.signals.forget();
         self.inputs = Inputs::new();
         self.screen.painter.forget();
         self.app.edited(edited);
         if let Err(error) = taken {
             self.app.tell(Tone::Bad, &error.to_string());
         }
+        None
     }
 
     /// Leaves the conversation on the screen and nothing else.
@@ -383,7 +422,7 @@ impl Screen {
         } else {
             frame
         };
-        let mut bytes = std::mem::take(&mut self.extra);
+        let mut bytes = Vec::new();
         if frame.is_full != self.is_full {
             self.is_full = frame.is_full;
             if frame.is_full {
@@ -393,6 +432,7 @@ impl Screen {
                 bytes.extend(self.painter.leave_full());
             }
         }
+        bytes.append(&mut self.extra);
         bytes.extend(if frame.is_full {
             self.painter.full(&frame.picture)
         } else {
@@ -421,26 +461,43 @@ impl Screen {
 
 /// The signals that mean something to us, and the end of the terminal, which not always comes with one.
 struct Signals {
-    signals: [Option<Signal>; 4],
+    /// Those that end everything.
+    signals: [Option<Signal>; 2],
+    /// Ctrl+C from outside, and that the program goes on.
+    passing: [Option<Signal>; 2],
     is_gone: Option<oneshot::Receiver<()>>,
 }
 
 impl Signals {
     fn new(is_gone: oneshot::Receiver<()>) -> Self {
-        let kinds = [
-            SignalKind::terminate(),
-            SignalKind::hangup(),
-            SignalKind::interrupt(),
-            SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()),
-        ];
-        Self {
-            signals: kinds.map(|kind| signal(kind).ok()),
+        let mut signals = Self {
+            signals: [SignalKind::terminate(), SignalKind::hangup()].map(|kind| signal(kind).ok()),
+            passing: [None, None],
             is_gone: Some(is_gone),
+        };
+        signals.forget();
+        signals
+    }
+
+    /// Forgets what came while the terminal was somebody else's: what was meant for them, and that we go on.
+    fn forget(&mut self) {
+        let go_on = SignalKind::from_raw(rustix::process::Signal::CONT.as_raw());
+        self.passing = [SignalKind::interrupt(), go_on].map(|kind| signal(kind).ok());
+    }
+
+    /// Returns when the program is to end.
+    async fn ended(&mut self) -> Why {
+        let [terminate, hangup] = &mut self.signals;
+        tokio::select! {
+            () = heard(terminate) => Why::Signal,
+            () = heard(hangup) => Why::Gone,
+            () = gone(&mut self.is_gone) => Why::Gone,
         }
     }
 
     async fn next(&mut self) -> Happened {
-        let [terminate, hangup, interrupt, go_on] = &mut self.signals;
+        let [terminate, hangup] = &mut self.signals;
+        let [interrupt, go_on] = &mut self.passing;
         tokio::select! {
             () = heard(terminate) => Happened::Signal(Why::Signal),
             () = heard(hangup) => Happened::Signal(Why::Gone),

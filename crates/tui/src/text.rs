@@ -55,6 +55,19 @@ fn skip_escape(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     }
 }
 
+/// Foreign text that somebody judges: nothing in it has an effect and nothing is left out, so that what is seen is what
+/// would run. Every control character has a sign of its own in its place.
+pub fn revealed(text: &str) -> String {
+    let sign = |letter: char| match letter {
+        '\n' | '\t' => letter,
+        '\u{7f}' => '\u{2421}',
+        letter if letter < ' ' => char::from_u32(0x2400 + u32::from(letter)).unwrap_or('\u{fffd}'),
+        letter if is_unwanted(letter) => '\u{fffd}',
+        letter => letter,
+    };
+    text.replace("\r\n", "\n").chars().map(sign).collect()
+}
+
 /// Foreign text for one line of a screen: made harmless, without line breaks and tabs.
 pub fn one_line(text: &str) -> String {
     plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
@@ -172,6 +185,19 @@ mod tests {
             let wrapped = wrap(&Line::raw(text), columns, "  ");
             assert_eq!(texts(&wrapped), expected, "{text:?}");
         }
+    }
+
+    /// SAFE-7: what somebody judges is shown whole: a sequence that never ends cannot hide what follows it.
+    #[test]
+    fn nothing_is_hidden_from_who_judges() {
+        assert_eq!(
+            revealed("echo '\u{1b}]'; rm -r x\n\tend"),
+            "echo '␛]'; rm -r x\n\tend"
+        );
+        assert_eq!(
+            revealed("a\rb\r\nc\u{7f}\u{9b}\u{202e}d"),
+            "a␍b\nc␡\u{fffd}\u{fffd}d"
+        );
     }
 
     /// UI-2: a terminal that shows nothing but ASCII gets nothing else, and every column stays where it was.

@@ -50,7 +50,7 @@ fn lines_are_turns_of_one_session() {
         let kept = sessions(&workspace);
         assert_eq!(kept.len(), 1);
         let id = kept[0]["id"].as_str().unwrap();
-        output.assert_says(&format!("session {id}: go on with windlass --resume {id}"));
+        output.assert_says(&format!("go on with windlass --resume {id}"));
         assert!(!output.stderr.contains("> "), "nobody types: {output}");
 
         let again = talk(&workspace, &["--resume", id], "third");

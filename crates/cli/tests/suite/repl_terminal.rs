@@ -13,7 +13,8 @@ const CTRL_C: &str = "\u{3}";
 const CTRL_D: &str = "\u{4}";
 
 fn start(workspace: &Workspace, line: &str) -> Running {
-    let run = workspace.run_on_terminal(line).open_stdin();
+    let line = format!("--plain {}", line.trim_start_matches("--plain"));
+    let run = workspace.run_on_terminal(line.trim_end()).open_stdin();
     run.env("NO_COLOR", "1").start()
 }
 
@@ -79,7 +80,6 @@ fn ctrl_c_and_ctrl_d() {
     wait_for_prompt(&mut running, 1);
     running.say("go\n");
     running.wait_until("the model was asked", |_| sim.count() == 1);
-    running.wait_for_stdout("thinking");
     running.say(CTRL_C);
     running.wait_for_stdout("interrupted");
     wait_for_prompt(&mut running, 2);
@@ -114,7 +114,8 @@ fn what_moves_depends_on_the_terminal() {
         running.say("/exit\n");
         running.output().assert_code(0).stdout.clone()
     };
-    let moving = show("", "xterm-256color");
+    // Who reads the answer is not who types: the terminal still shows that something goes on.
+    let moving = show("| cat", "xterm-256color");
     assert!(
         moving.contains("thinking") && moving.contains("\r\u{1b}[K"),
         "{moving}"

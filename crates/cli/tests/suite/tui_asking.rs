@@ -7,7 +7,7 @@ use windlass_sim::{Reply, Wire};
 use windlass_testkit::{Screen, SimServer, Workspace, eventually};
 
 use super::support::with_replies;
-use super::tui::{held, leave, open, outside, say};
+use super::tui::{answer_with, held, leave, open, outside, press_until, say};
 
 const ASKS: &str = "bash asks to run (admin)";
 
@@ -30,7 +30,7 @@ fn y_runs_it() {
         assert!(screen.contents().contains(shown), "{}", screen.contents());
     }
     assert_eq!(sim.count(), 1);
-    screen.press("y");
+    answer_with(&mut screen, "y");
     screen.wait_for("It ran.");
     assert!(!screen.contents().contains(ASKS), "{}", screen.contents());
     assert!(sim.outlines()[1].contains("plain"), "{:?}", sim.outlines());
@@ -41,7 +41,7 @@ fn y_runs_it() {
 #[test]
 fn n_runs_nothing() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("Something else.")]);
-    screen.press("n");
+    answer_with(&mut screen, "n");
     screen.wait_for("✗ bash");
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
     assert_eq!(sim.count(), 1);
@@ -56,7 +56,7 @@ fn n_runs_nothing() {
 #[test]
 fn a_note_goes_to_the_model() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("As you wish.")]);
-    screen.press("t");
+    press_until(&mut screen, "t", |shown| shown.contains("instead; enter"));
     screen.wait_for("Say what to do instead");
     say(&mut screen, "use the cached copy");
     screen.wait_for("As you wish.");
@@ -75,7 +75,7 @@ fn a_request_survives_a_resize() {
     }
     screen.wait_until("it is asked once", |shown| shown.matches(ASKS).count() == 1);
     screen.wait_for("t tell it what to do instead");
-    screen.press("y");
+    answer_with(&mut screen, "y");
     screen.wait_for("It ran.");
     assert_eq!(sim.count(), 2);
     leave(&mut screen);
@@ -160,7 +160,7 @@ fn a_provider_that_is_silent_is_named() {
 fn a_request_that_is_open_is_named() {
     let (_sim, _workspace, mut screen) = asked([outside(), Reply::text("It ran.")]);
     screen.wait_for("waits for approval: ");
-    screen.press("y");
+    answer_with(&mut screen, "y");
     screen.wait_for("It ran.");
     leave(&mut screen);
 }

@@ -5,7 +5,7 @@ use windlass_sim::{Fault, Reply, When, Wire};
 use windlass_testkit::{Run, Screen, Workspace};
 
 use super::support::with_replies;
-use super::tui::{EMPTY, check_restored, has, leave, open, outside, say};
+use super::tui::{EMPTY, answer_with, check_restored, has, leave, open, outside, say};
 use super::tui_commands::colours;
 
 /// What takes over a terminal that it reaches: its clipboard, its title, its screen, its letters' order.
@@ -84,7 +84,7 @@ fn no_text_commands_the_terminal() {
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
     say(&mut screen, "and ask");
     screen.wait_for("asks to run");
-    screen.press("n");
+    answer_with(&mut screen, "n");
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
     for look in ["/resume", "/rewind"] {
         say(&mut screen, look);
@@ -200,7 +200,7 @@ fn everything(run: impl Fn(&Workspace) -> Run) -> Screen {
     screen.wait_for(EMPTY);
     say(&mut screen, "go");
     screen.wait_for("asks to run");
-    screen.press("y");
+    answer_with(&mut screen, "y");
     screen.wait_for("The end.");
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
     for look in ["/theme", "/resume", "/keys"] {

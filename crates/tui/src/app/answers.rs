@@ -1,13 +1,15 @@
 //! What jobs came to.
 
+use base64::Engine;
 use ratatui::text::Line;
 use windlass_api::{
-    CallId, Checkpoint, ClientError, CommandReply, Entry, Event, FileChange, Follow, OnBusy, Part, Role,
-    SessionId, SessionInfo, Timestamp, dollars, own_call,
+    CallId, Checkpoint, ClientError, CommandReply, Entry, Event, FileChange, Follow, Message, OnBusy, Part,
+    Role, SessionId, SessionInfo, Timestamp, dollars, own_call,
 };
 
-use super::{App, Done, Effect, commands};
+use super::{App, Done, Effect, Report, commands};
 use crate::composer::Draft;
+use crate::desktop::Image;
 use crate::menu::{Choice, Menu};
 use crate::overlay::{Pager, Row, Subject};
 use crate::text::{one_line, plain};
@@ -15,6 +17,13 @@ use crate::theme::Tone;
 use crate::transcript::{Look, Transcript};
 
 impl App {
+    /// Takes what a job came to, unless it was about another session.
+    pub(crate) fn report(&mut self, report: Report) {
+        if report.of.is_none_or(|of| of == self.talk.info.id) {
+            self.done(report.done);
+        }
+    }
+
     /// Takes what a job came to.
     pub(crate) fn done(&mut self, done: Done) {
         self.rest.is_dirty = true;
@@ -54,17 +63,10 @@ impl App {
             Done::SessionPreview(session, entries) => self.session_preview(&session, entries),
             Done::Checkpoints(found) => self.list(Subject::Checkpoints, found, |found| checkpoints(&found)),
             Done::Changes(number, changes) => self.changes(number, changes),
-            Done::Messages(found) => self.list(Subject::Messages, found, |found| messages(&found)),
+            Done::Messages(found) => self.messages(found),
             Done::Began(Ok(info)) => self.go_to(info),
             Done::Began(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
-            Done::TakenBack(Some(message)) => {
-                let texts = message.parts.iter().filter_map(|part| match part {
-                    Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
-                    _ => None,
-                });
-                let text = texts.collect::<Vec<_>>().join("\n");
-                self.composer.set(&text);
-            }
+            Done::TakenBack(Some(message)) => self.write_again(&said(&message), images(&message)),
             Done::TakenBack(None) => self.view.hint = Some("it is being worked on already".to_owned()),
             Done::Connected(Ok(text)) => {
                 self.tell(Tone::Good, &text);
@@ -73,8 +75,13 @@ impl App {
             Done::Connected(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
             Done::Image(Ok(image)) => self.composer.attach(image),
             Done::Image(Err(why)) => self.tell(Tone::Warn, &why),
-            Done::Dropped(_, Some(image)) => self.composer.attach(image),
-            Done::Dropped(text, None) => self.composer.paste(&text),
+            Done::Dropped(text, image) => {
+                self.rest.dropped = self.rest.dropped.saturating_sub(1);
+                match image {
+                    Some(image) => self.composer.attach(image),
+                    None => self.composer.paste(&text),
+                }
+            }
         }
     }
 
@@ -89,12 +96,32 @@ impl App {
     fn not_taken(&mut self, error: &ClientError, draft: Draft) {
         self.talk.steers.retain(|steer| *steer != draft.text);
         self.tell(Tone::Bad, &error.to_string());
+        self.write_again(&draft.text, draft.images);
+    }
+
+    /// Writes something again, before what is being written.
+    fn write_again(&mut self, text: &str, images: Vec<Image>) {
         if self.composer.is_empty() {
-            self.composer.set(&draft.text);
-            for image in draft.images {
-                self.composer.attach(image);
-            }
+            self.composer.set(text);
+        } else {
+            let now = self.composer.shown();
+            self.composer.set(&format!("{text}\n{now}"));
         }
+        for image in images {
+            self.composer.attach(image);
+        }
+    }
+
+    /// What can be gone back to.
+    fn messages(&mut self, found: Result<Vec<Entry>, ClientError>) {
+        if let Ok(entries) = &found {
+            let texts = entries.iter().filter_map(|entry| match &entry.event {
+                Event::Message { message } => Some((entry.seq, said(message))),
+                _ => None,
+            });
+            self.known.said = texts.collect();
+        }
+        self.list(Subject::Messages, found, |found| messages(&found));
     }
 
     fn commanded(&mut self, line: &str, reply: Result<CommandReply, ClientError>) {
@@ -147,7 +174,8 @@ impl App {
             .strip_prefix("/rewind ")
             .and_then(|rest| rest.split(' ').next()?.parse().ok());
         let Some(number) = number else { return };
-        if let Some(text) = self.transcript.said_at(number)
+        let listed = self.known.said.get(&number).cloned();
+        if let Some(text) = listed.or_else(|| self.transcript.said_at(number))
             && self.composer.is_empty()
         {
             self.composer.set(&text);
@@ -177,11 +205,12 @@ impl App {
                     self.transcript.tell(Tone::Dim, &text);
                 }
                 for entry in &entries {
-                    self.transcript.hear(entry.seq, &entry.event, entry.time.0);
-                    self.talk.seq = self.talk.seq.max(entry.seq);
+                    self.recall(entry);
                 }
-                // What was left open has ended with its process.
-                self.transcript.close();
+                if !self.talk.is_busy {
+                    // What was left open has ended with its process.
+                    self.transcript.close();
+                }
             }
             Err(error) => self.tell(Tone::Bad, &error.to_string()),
         }
@@ -256,6 +285,31 @@ impl App {
     }
 }
 
+/// What the user said in a message.
+pub(super) fn said(message: &Message) -> String {
+    let texts = message.parts.iter().filter_map(|part| match part {
+        Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The images of a message.
+fn images(message: &Message) -> Vec<Image> {
+    let image = |part: &Part| match part {
+        Part::Binary(binary) => Some(Image {
+            name: binary.path.clone(),
+            media_type: binary.mime.clone(),
+            data: base64::engine::general_purpose::STANDARD
+                .decode(&binary.data)
+                .ok()?
+                .into(),
+        }),
+        _ => None,
+    };
+    message.parts.iter().filter_map(image).collect()
+}
+
 /// Entries as what they show.
 fn told(entries: &[Entry]) -> Transcript {
     let mut transcript = Transcript::default();
@@ -314,11 +368,7 @@ fn messages(found: &[Entry]) -> Vec<Row> {
         if message.role != Role::User || is_call(&own_call(&message.id)) {
             return None;
         }
-        let texts = message.parts.iter().filter_map(|part| match part {
-            Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
-            _ => None,
-        });
-        let text = one_line(&texts.collect::<Vec<_>>().join(" "));
+        let text = one_line(&said(message));
         (!text.is_empty()).then(|| Row {
             key: entry.seq.to_string(),
             text,

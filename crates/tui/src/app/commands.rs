@@ -145,7 +145,8 @@ impl App {
     }
 
     /// Sets up a model: the list of providers, or the key of one.
-    fn connect(&mut self, name: &str) {
+    fn connect(&mut self, words: &str) {
+        let name = words.split_whitespace().next().unwrap_or_default();
         let offers = self.ports.connections.offers();
         if name.is_empty() {
             let row = |offer: &windlass_api::Offer| Row {
@@ -229,7 +230,7 @@ impl App {
             Deed::Preview(subject, key) => self.look_at(subject, &key),
             Deed::Connect { provider, key } => {
                 self.tell(Tone::Dim, &format!("Testing the key for {provider}…"));
-                self.jobs.connect(provider, key);
+                self.jobs.connect(provider, key.0);
             }
             Deed::Choose(Subject::Sessions, key) => self.jobs.begin(Begin::Resume(SessionId::from(key))),
             Deed::ChooseOther(Subject::Sessions, key) => self.jobs.begin(Begin::Fork {

@@ -3,6 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::App;
+use super::answers::said;
 use crate::keys::Action;
 use crate::menu;
 use crate::paint::Picture;
@@ -145,8 +146,10 @@ impl App {
             lines.extend(self.waiting(columns));
         }
         let mut cursor = None;
-        let is_asked = match self.asks.front() {
+        let now = self.now();
+        let is_asked = match self.asks.front_mut() {
             Some(asking) => {
+                asking.shown(now, self.rest.presses.key_ms);
                 let room = rows.saturating_sub(lines.len() + 5).max(2);
                 if rows > 12 {
                     lines.push(Line::default());
@@ -226,13 +229,11 @@ impl App {
         let theme = self.view.theme;
         let row = |what: &str, text: &str| waiting_row(what, text, columns, theme);
         let steers = self.talk.steers.iter().map(|text| row("next", text));
-        let queue = self.talk.queue.iter().map(|message| {
-            let texts = message.parts.iter().filter_map(|part| match part {
-                windlass_api::Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
-                _ => None,
-            });
-            row("queued", &texts.collect::<Vec<_>>().join(" "))
-        });
+        let queue = self
+            .talk
+            .queue
+            .iter()
+            .map(|message| row("queued", &said(message)));
         let mut lines: Vec<_> = steers.chain(queue).collect();
         let more = lines.len().saturating_sub(QUEUE_ROWS);
         lines.truncate(QUEUE_ROWS);

@@ -88,18 +88,35 @@ impl App {
         let Some(asking) = self.asks.front_mut() else {
             return false;
         };
+        if asking.is_startling(now, last_key_ms) {
+            // It goes on where it was meant to go, but begins nothing and sends nothing.
+            let begins = is_empty && matches!(key.code, KeyCode::Char(_)) && key.modifiers.is_empty();
+            return begins || is_send || self.is(key, Action::Queue);
+        }
+        if !is_empty && asking.takes_text() && self.rest.aside.is_none() && !self.rest.is_answering {
+            self.put_draft_aside();
+        }
+        self.rest.is_answering = true;
+        let is_empty = self.composer.is_empty();
+        let Some(asking) = self.asks.front_mut() else {
+            return false;
+        };
         if is_send && asking.takes_text() {
             if !is_empty {
-                let text = self.composer.take().text;
-                let reply = asking.answer(text);
+                let reply = asking.answer(self.composer.take().text);
                 let call = asking.call().clone();
                 self.reply(&call, reply);
             }
             return true;
         }
-        match asking.handle(key, now, last_key_ms, is_empty) {
+        match asking.handle(key, is_empty) {
             Pressed::Nothing => false,
-            Pressed::Taken => true,
+            Pressed::Taken => {
+                if asking.takes_text() {
+                    self.put_draft_aside();
+                }
+                true
+            }
             Pressed::Reply(reply) => {
                 let call = asking.call().clone();
                 self.reply(&call, reply);
@@ -116,6 +133,7 @@ impl App {
 
     fn reply(&mut self, call: &windlass_api::CallId, reply: windlass_api::Reply) {
         self.jobs.reply(&self.talk.info.id, call, reply);
+        self.rest.is_answering = false;
         self.answered(call);
     }
 
@@ -130,13 +148,19 @@ impl App {
                 self.known.closed_menu = Some(self.composer.text().to_owned());
             }
             KeyCode::Tab => self.accept(),
-            KeyCode::Enter if key.modifiers.is_empty() => {
-                let is_command = matches!(self.composer.asks(), Some(Wanted::Command(_)));
-                self.accept();
-                if is_command && self.is_complete() {
+            KeyCode::Enter if key.modifiers.is_empty() => match self.composer.asks() {
+                // What follows a command's name is only offered: enter sends what is written.
+                Some(Wanted::Command(line)) if line.contains(char::is_whitespace) && !menu.is_moved() => {
                     self.act(Action::Send);
                 }
-            }
+                Some(Wanted::Command(_)) => {
+                    self.accept();
+                    if self.is_complete() {
+                        self.act(Action::Send);
+                    }
+                }
+                _ => self.accept(),
+            },
             _ => return false,
         }
         true
@@ -250,6 +274,10 @@ impl App {
         if self.composer.is_empty() {
             return;
         }
+        if self.rest.dropped > 0 {
+            self.view.hint = Some("an image is being read".to_owned());
+            return;
+        }
         self.menu = None;
         self.known.closed_menu = None;
         self.view.scroll = 0;
@@ -258,7 +286,10 @@ impl App {
         if text.is_empty() && draft.images.is_empty() {
             return;
         }
-        self.ports.desktop.remember(&draft.remembered);
+        // A key that somebody typed behind a provider's name is nothing to keep.
+        if !(text.starts_with("/connect ") && text.split_whitespace().count() > 2) {
+            self.ports.desktop.remember(&draft.remembered);
+        }
         if let Some(command) = text
             .strip_prefix('!')
             .map(str::trim)
@@ -343,7 +374,10 @@ impl App {
             return self.step(step);
         }
         match image_path(text) {
-            Some(path) => self.jobs.dropped(text.to_owned(), path),
+            Some(path) => {
+                self.rest.dropped += 1;
+                self.jobs.dropped(text.to_owned(), path);
+            }
             None => {
                 self.composer.paste(text);
                 self.written();

@@ -50,23 +50,33 @@ pub(crate) enum Done {
     Dropped(String, Option<Image>),
 }
 
+/// What a job came to, and the session it was about. Of another session than the one on the screen nobody wants to know.
+pub(crate) struct Report {
+    pub(crate) of: Option<SessionId>,
+    pub(crate) done: Done,
+}
+
 /// Starts jobs. They all answer to one place.
 #[derive(Clone)]
 pub(crate) struct Jobs {
     ports: Ports,
-    done: mpsc::UnboundedSender<Done>,
+    done: mpsc::UnboundedSender<Report>,
 }
 
 impl Jobs {
-    pub(crate) fn new(ports: Ports, done: mpsc::UnboundedSender<Done>) -> Self {
+    pub(crate) fn new(ports: Ports, done: mpsc::UnboundedSender<Report>) -> Self {
         Self { ports, done }
     }
 
     fn start(&self, job: impl Future<Output = Done> + Send + 'static) {
-        let done = self.done.clone();
-        tokio::spawn(job.map(move |answer| {
+        self.start_of(None, job);
+    }
+
+    fn start_of(&self, of: Option<SessionId>, job: impl Future<Output = Done> + Send + 'static) {
+        let reports = self.done.clone();
+        tokio::spawn(job.map(move |done| {
             // Nobody waits for it any more when the app is gone.
-            let _ = done.send(answer);
+            let _ = reports.send(Report { of, done });
         }));
     }
 
@@ -80,7 +90,7 @@ impl Jobs {
 
     pub(crate) fn command(&self, session: &SessionId, line: &str) {
         let (backend, session, line) = (Arc::clone(&self.ports.backend), session.clone(), line.to_owned());
-        self.start(async move {
+        self.start_of(Some(session.clone()), async move {
             let reply = backend.command(&session, &line).await;
             Done::Command(line, reply)
         });
@@ -88,17 +98,21 @@ impl Jobs {
 
     pub(crate) fn quiet_command(&self, session: &SessionId, line: &str) {
         let (backend, session, line) = (Arc::clone(&self.ports.backend), session.clone(), line.to_owned());
-        self.start(async move { Done::QuietCommand(backend.command(&session, &line).await) });
+        self.start_of(Some(session.clone()), async move {
+            Done::QuietCommand(backend.command(&session, &line).await)
+        });
     }
 
     pub(crate) fn catalog(&self, session: &SessionId) {
         let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
-        self.start(async move { Done::Catalog(backend.catalog(&session).await) });
+        self.start_of(Some(session.clone()), async move {
+            Done::Catalog(backend.catalog(&session).await)
+        });
     }
 
     pub(crate) fn complete(&self, session: &SessionId, line: &str) {
         let (backend, session, line) = (Arc::clone(&self.ports.backend), session.clone(), line.to_owned());
-        self.start(async move {
+        self.start_of(Some(session.clone()), async move {
             let lines = backend.complete(&session, &line).await;
             Done::Completions(line, lines)
         });
@@ -106,18 +120,22 @@ impl Jobs {
 
     pub(crate) fn overview(&self, session: &SessionId) {
         let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
-        let done = self.done.clone();
+        let reports = self.done.clone();
         tokio::spawn(async move {
             // Without an answer the line stays as it is.
             if let Ok(overview) = backend.overview(&session).await {
-                let _ = done.send(Done::Overview(Box::new(overview)));
+                let done = Done::Overview(Box::new(overview));
+                let of = Some(session);
+                let _ = reports.send(Report { of, done });
             }
         });
     }
 
     pub(crate) fn why(&self, session: &SessionId) {
         let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
-        self.start(async move { Done::Why(backend.why(&session).await) });
+        self.start_of(Some(session.clone()), async move {
+            Done::Why(backend.why(&session).await)
+        });
     }
 
     pub(crate) fn reply(&self, session: &SessionId, call: &CallId, reply: Reply) {
@@ -137,31 +155,35 @@ impl Jobs {
 
     fn tail(
         &self,
+        of: Option<SessionId>,
         session: &SessionId,
         before: Option<u64>,
         limit: usize,
         done: impl FnOnce(Result<Vec<Entry>, ClientError>) -> Done + Send + 'static,
     ) {
         let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
-        self.start(async move { done(backend.tail(&session, before, limit).await) });
+        self.start_of(
+            of,
+            async move { done(backend.tail(&session, before, limit).await) },
+        );
     }
 
     /// The end of a session that is gone on with.
     pub(crate) fn opening(&self, session: &SessionId) {
-        self.tail(session, None, OPENING, Done::Opening);
+        self.tail(Some(session.clone()), session, None, OPENING, Done::Opening);
     }
 
     pub(crate) fn older(&self, session: &SessionId, before: u64) {
-        self.tail(session, Some(before), PAGE, Done::Older);
+        self.tail(Some(session.clone()), session, Some(before), PAGE, Done::Older);
     }
 
     pub(crate) fn messages(&self, session: &SessionId) {
-        self.tail(session, None, MESSAGES, Done::Messages);
+        self.tail(Some(session.clone()), session, None, MESSAGES, Done::Messages);
     }
 
     pub(crate) fn session_preview(&self, session: SessionId) {
         let of = session.clone();
-        self.tail(&session, None, PREVIEW, move |entries| {
+        self.tail(None, &session, None, PREVIEW, move |entries| {
             Done::SessionPreview(of, entries)
         });
     }
@@ -181,12 +203,16 @@ impl Jobs {
 
     pub(crate) fn checkpoints(&self, session: &SessionId) {
         let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
-        self.start(async move { Done::Checkpoints(backend.checkpoints(&session).await) });
+        self.start_of(Some(session.clone()), async move {
+            Done::Checkpoints(backend.checkpoints(&session).await)
+        });
     }
 
     pub(crate) fn changes(&self, session: &SessionId, number: u64) {
         let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
-        self.start(async move { Done::Changes(number, backend.changes(&session, number).await) });
+        self.start_of(Some(session.clone()), async move {
+            Done::Changes(number, backend.changes(&session, number).await)
+        });
     }
 
     pub(crate) fn begin(&self, begin: Begin) {

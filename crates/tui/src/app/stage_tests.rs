@@ -296,7 +296,7 @@ fn picture(name: &str) -> Image {
 pub(crate) struct Stage {
     app: App,
     fake: Fake,
-    answers: mpsc::UnboundedReceiver<Done>,
+    answers: mpsc::UnboundedReceiver<Report>,
     printed: String,
     effects: Vec<Effect>,
     seq: u64,
@@ -351,8 +351,8 @@ impl Stage {
     async fn settle(&mut self) {
         for _ in 0..50 {
             tokio::task::yield_now().await;
-            while let Ok(done) = self.answers.try_recv() {
-                self.app.done(done);
+            while let Ok(report) = self.answers.try_recv() {
+                self.app.report(report);
             }
             self.effects.extend(self.app.take_effects());
         }

@@ -115,6 +115,9 @@ impl Picker {
     }
 
     fn key(&self) -> Option<String> {
+        if self.is_loading {
+            return None;
+        }
         self.found().get(self.selected).map(|row| row.key.clone())
     }
 
@@ -135,6 +138,8 @@ impl Picker {
         self.selected = 0;
         if self.subject.searches() {
             self.wanted = None;
+            // What is listed is not what is looked for any more.
+            self.is_loading = true;
             return Step::Want(Deed::Find(self.subject, self.words.clone()));
         }
         self.moved()

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::Line;
 
-use super::{Deed, Overlay, Step};
+use super::{Deed, Overlay, Step, Typed};
 use crate::paint::Picture;
 use crate::text::{cut, wrap};
 use crate::theme::{Theme, Tone};
@@ -37,7 +37,7 @@ impl Overlay for Secret {
             KeyCode::Enter if !self.typed.trim().is_empty() => {
                 return Step::Do(Deed::Connect {
                     provider: self.provider.clone(),
-                    key: std::mem::take(&mut self.typed),
+                    key: Typed(std::mem::take(&mut self.typed)),
                 });
             }
             _ => {}

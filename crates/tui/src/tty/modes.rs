@@ -13,6 +13,8 @@ use rustix::io::Errno;
 
 /// Bracketed paste, focus events, keys that can be told apart.
 const ENTER: &[u8] = b"\x1b[?2004h\x1b[?1004h\x1b[>1u";
+/// The keyboard flags that were pushed last.
+const TAKE_OFF: &[u8] = b"\x1b[<1u";
 /// The other screen has keyboard flags of its own.
 const LEAVE_FULL: &[u8] = b"\x1b[<1u\x1b[?1049l";
 /// The end of a frame, wrapping, mouse, focus, paste, keys, look, cursor.
@@ -35,6 +37,12 @@ static SIDE_DOOR: OnceLock<Option<OwnedFd>> = OnceLock::new();
 /// Switches everything on.
 pub(super) fn enter() -> std::io::Result<()> {
     SIDE_DOOR.get_or_init(open_side_door);
+    if HELD.swap(false, Ordering::SeqCst) {
+        // Taken again without having been left: whoever was in front meanwhile may have changed the mode, and what is
+        // pushed twice would have to be taken off twice.
+        say(TAKE_OFF);
+        let _ = crossterm::terminal::disable_raw_mode();
+    }
     crossterm::terminal::enable_raw_mode()?;
     HELD.store(true, Ordering::SeqCst);
     say(ENTER);
