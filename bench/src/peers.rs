@@ -48,10 +48,10 @@ impl Who {
         }
     }
 
-    /// Whether a screen shows where a person can write.
+    /// Whether a screen shows where a person can write, and which model will read it.
     pub(crate) fn is_ready(self, screen: &str) -> bool {
         match self {
-            Self::Windlass => screen.contains("Say what to do."),
+            Self::Windlass => screen.contains("Say what to do.") && screen.contains("anthropic/"),
             Self::Codex => screen
                 .rsplit_once("\n› ")
                 .is_some_and(|(_, below)| below.contains(MODEL)),

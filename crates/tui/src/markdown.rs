@@ -37,6 +37,18 @@ pub(crate) struct Growing {
     pieces: Vec<Piece>,
     setter: Setter,
     shown: Option<Shown>,
+    whole: Option<Box<Whole>>,
+}
+
+/// All lines so far, for whoever looks at the whole text while it grows: set anew for each picture, a long answer would take
+/// longer and longer.
+struct Whole {
+    columns: usize,
+    theme: Theme,
+    /// The same text once more, because what is handed out here is also handed out there.
+    text: Growing,
+    /// The lines of what is finished.
+    lines: Vec<Line<'static>>,
 }
 
 /// The lines of the open block, and what they were made for.
@@ -100,6 +112,28 @@ impl Growing {
         }
         self.splitter.finish(&mut self.pieces);
         self.settle(columns, theme)
+    }
+
+    /// The last lines of everything received so far, so many of them or all, handed out or not.
+    pub(crate) fn last_lines(&mut self, count: usize, columns: usize, theme: Theme) -> Vec<Line<'static>> {
+        let is_current = |whole: &Box<Whole>| whole.columns == columns && whole.theme == theme;
+        let mut whole = match self.whole.take().filter(is_current) {
+            Some(whole) => whole,
+            None => Box::new(Whole {
+                columns,
+                theme,
+                text: Self::default(),
+                lines: Vec::new(),
+            }),
+        };
+        let known = whole.text.source.len();
+        whole.text.push(self.source.get(known..).unwrap_or_default());
+        whole.lines.extend(whole.text.settle(columns, theme));
+        let open = whole.text.open(columns, theme);
+        let skip = (whole.lines.len() + open.len()).saturating_sub(count);
+        let lines = whole.lines.iter().chain(open).skip(skip).cloned().collect();
+        self.whole = Some(whole);
+        lines
     }
 
     /// Everything received so far.

@@ -462,12 +462,8 @@ impl Transcript {
         if let Some(thinking) = &self.thinking {
             blocks.push(thinking.lines(look));
         }
-        if let Some(growing) = &self.growing {
-            blocks.push(crate::markdown::render(
-                growing.source(),
-                look.columns,
-                look.theme,
-            ));
+        if let Some(growing) = &mut self.growing {
+            blocks.push(growing.last_lines(count, look.columns, look.theme));
         }
         lines += blocks.iter().map(|block| block.len() + 1).sum::<usize>();
         for placed in self.past.iter_mut().chain(self.open.iter_mut()).rev() {

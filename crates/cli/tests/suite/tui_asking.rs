@@ -112,11 +112,11 @@ fn the_model_asks() {
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "paint");
     screen.wait_for("2) green");
-    screen.press("2");
-    screen.wait_for("First.");
+    press_until(&mut screen, "2", |shown| shown.contains("First."));
     say(&mut screen, "paint more");
     screen.wait_until("it is asked again", |shown| shown.contains("Press a number"));
-    say(&mut screen, "a warm blue");
+    press_until(&mut screen, "a", |shown| shown.contains("› a"));
+    say(&mut screen, " warm blue");
     screen.wait_for("Second.");
     let outlines = sim.outlines();
     assert!(

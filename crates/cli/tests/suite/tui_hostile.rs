@@ -43,8 +43,21 @@ fn hostile(before: &str) -> String {
 
 #[track_caller]
 fn check_clean(screen: &Screen) {
+    check(screen, &TRACES);
+}
+
+/// The same where all of it is to be seen: what would have been done is shown, and nothing is done.
+#[track_caller]
+fn check_harmless(screen: &Screen) {
+    let is_command = |trace: &&str| trace.contains(|letter: char| !letter.is_ascii_graphic());
+    let commands: Vec<&str> = TRACES.into_iter().filter(|trace| is_command(&trace)).collect();
+    check(screen, &commands);
+}
+
+#[track_caller]
+fn check(screen: &Screen, traces: &[&str]) {
     let raw = screen.raw();
-    for trace in TRACES {
+    for trace in traces {
         assert!(
             !has(&raw, trace),
             "{trace:?} reached the terminal\n{}",
@@ -82,8 +95,11 @@ fn no_text_commands_the_terminal() {
     say(&mut screen, "once more");
     screen.wait_for("wrong");
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    check_clean(&screen);
     say(&mut screen, "and ask");
     screen.wait_for("asks to run");
+    // Nothing is hidden from whoever is asked.
+    screen.wait_for("␛]0;evil-title␇");
     answer_with(&mut screen, "n");
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
     for look in ["/resume", "/rewind"] {
@@ -96,7 +112,7 @@ fn no_text_commands_the_terminal() {
     screen.wait_for("────");
     screen.press("ctrl-o");
     leave(&mut screen);
-    check_clean(&screen);
+    check_harmless(&screen);
 }
 
 /// SAFE-7: the same for the title that a model gives a session, wherever it is shown.
