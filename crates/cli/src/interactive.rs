@@ -20,7 +20,7 @@ use crate::repl::{self, Spoken};
 use crate::roster::Roster;
 use crate::settings::Settings;
 use crate::settings_again::Given;
-use crate::terminal::tell;
+use crate::terminal::tell_last;
 use crate::{asking, environment, terminal_ui, trust};
 
 /// What is said when there is nobody to ask but the simulated model.
@@ -89,7 +89,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     let spoken = spoken?;
     if spoken.has_talked && keeps && !style.quiet {
         let id = &spoken.session;
-        tell!("go on with windlass --resume {id}");
+        tell_last(format!("go on with windlass --resume {id}"));
     }
     Ok(spoken.exit)
 }

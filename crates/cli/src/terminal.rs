@@ -25,3 +25,16 @@ pub(crate) fn tell_warnings(warnings: &[String]) {
         tell!("warning: {}", plain(warning));
     }
 }
+
+/// How long a last word waits for a terminal that is stuck.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(300);
+
+/// Prints a last line to standard error. A terminal that does not read must not keep the program from ending.
+pub(crate) fn tell_last(line: String) {
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        tell!("{line}");
+        let _ = done.send(());
+    });
+    let _ = is_done.recv_timeout(PATIENCE);
+}
