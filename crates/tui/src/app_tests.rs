@@ -3,7 +3,8 @@
 use serde_json::json;
 use windlass_api::{Event, StepStatus, Wait, WaitOn, Waiting};
 
-use super::stage::{Stage, call, delta, final_answer, queue, request, user};
+use super::Done;
+use super::stage::{Stage, call, delta, final_answer, question, queue, request, user};
 
 /// UI-2: what is written is sent with enter, and shown when it is taken.
 #[tokio::test]
@@ -409,4 +410,67 @@ async fn a_session_that_is_gone_on_with_shows_its_end() {
     assert!(printed.contains("39 earlier entries"), "{printed}");
     assert!(printed.contains("said in current"), "{printed}");
     assert_eq!(stage.listens(), Some(40));
+}
+
+/// UI-2: a session whose turn still runs is gone on with as it stands: what it asks is asked, and it can be stopped.
+#[tokio::test]
+async fn a_turn_that_still_runs_is_gone_on_with() {
+    let mut stage = Stage::waiting(80, 20).await;
+    assert!(stage.screen().contains("asks to run"), "{}", stage.screen());
+    assert!(
+        stage.screen().contains("waits for your answer"),
+        "{}",
+        stage.screen()
+    );
+    stage.pass(2_000);
+    stage.keys("y").await;
+    assert_eq!(stage.calls(), ["reply 7 Permission(Once)"]);
+    stage.keys("<Esc>").await;
+    assert_eq!(stage.calls(), ["cancel"]);
+}
+
+/// UI-2: what comes late about another session changes nothing in this one.
+#[tokio::test]
+async fn late_answers_are_of_no_use() {
+    let mut stage = Stage::new(80, 20).await;
+    let before = stage.screen();
+    stage.late(Done::Completions("/".to_owned(), vec!["/other".to_owned()]));
+    stage.late(Done::Opening(Ok(Vec::new())));
+    stage.late(Done::Why(vec![Wait {
+        on: WaitOn::Tool,
+        what: "of another session".to_owned(),
+        for_ms: 1,
+        ends: String::new(),
+    }]));
+    assert_eq!(stage.screen(), before);
+}
+
+/// UI-2: what was being written when a question came is no answer to it, and is there again afterwards.
+#[tokio::test]
+async fn a_draft_is_no_answer() {
+    let mut stage = Stage::new(80, 20).await;
+    stage.hear(user("paint")).await;
+    stage.keys("half a thou").await;
+    stage.hear(question("3")).await;
+    stage.screen();
+    // Somebody types on, and even sends: nothing is answered.
+    stage.keys("ght<Enter>").await;
+    assert_eq!(stage.calls(), Vec::<String>::new());
+    stage.pass(2_000);
+    stage.keys("blue<Enter>").await;
+    assert_eq!(stage.calls(), ["reply 3 Text(\"blue\")"]);
+    assert!(stage.screen().contains("› half a thought"), "{}", stage.screen());
+}
+
+/// UI-2: a key that somebody typed behind the name of a provider is neither shown nor taken for a name.
+#[tokio::test]
+async fn a_key_behind_a_name_is_not_shown() {
+    let mut stage = Stage::new(80, 20).await;
+    stage.keys("/connect nobody sk-secret<Esc><Enter>").await;
+    assert!(
+        stage.printed().contains("there is no provider nobody"),
+        "{}",
+        stage.printed()
+    );
+    assert!(!stage.printed().contains("sk-secret"));
 }

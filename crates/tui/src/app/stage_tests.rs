@@ -177,6 +177,10 @@ impl Records for Fake {
             // What can be gone back to.
             ("current", 2_000) => vec![entry(1, user("first thing"))],
             ("current", _) => vec![entry(40, user("said in current"))],
+            ("waiting", _) => vec![
+                entry(39, user("clean up")),
+                entry(40, request("7", "rm -r build")),
+            ],
             (session, _) => vec![entry(1, user(&format!("said in {session}")))],
         })
     }
@@ -309,6 +313,19 @@ impl Stage {
 
     pub(crate) async fn resumed(columns: u16, rows: u16) -> Self {
         Self::of(columns, rows, info("current", "a session", 40)).await
+    }
+
+    /// A session whose turn still runs and asks something.
+    pub(crate) async fn waiting(columns: u16, rows: u16) -> Self {
+        Self::of(columns, rows, info("waiting", "a session", 40)).await
+    }
+
+    /// What a job says about another session.
+    pub(crate) fn late(&mut self, done: Done) {
+        self.app.report(Report {
+            of: Some(SessionId::from("another")),
+            done,
+        });
     }
 
     async fn of(columns: u16, rows: u16, info: SessionInfo) -> Self {
@@ -547,6 +564,14 @@ pub(crate) fn request(call: &str, command: &str) -> Event {
         subjects: vec![command.to_owned()],
         reasons: vec!["it destroys".to_owned()],
         preview: Some(command.to_owned()),
+    })
+}
+
+pub(crate) fn question(call: &str) -> Event {
+    Event::Waiting(Waiting::Question {
+        call_id: CallId::from(call),
+        text: "Which colour?".to_owned(),
+        options: vec!["red".to_owned()],
     })
 }
 
