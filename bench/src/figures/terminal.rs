@@ -8,7 +8,7 @@ use super::{median, milliseconds, told};
 use crate::lab::Lab;
 use crate::peers::sessions::shows_last;
 use crate::peers::{Guest, Program, Who};
-use crate::process::{Memory, tree_cpu, tree_memory};
+use crate::process::{Memory, tree_cpu, tree_memory, tree_run_time};
 use crate::report::{Figure, Target};
 use crate::server::ServeOptions;
 use crate::terminal::Terminal;
@@ -109,9 +109,9 @@ fn big_session(lab: &Lab, mut party: Party) -> Result<Vec<Figure>> {
         at_most(
             format!("processor time in {} s of doing nothing", idle.as_secs()),
             &row(|opened| opened.idle),
-            |value| format!("{value:.2} s"),
+            |value| format!("{value:.4} s"),
             "s",
-            0.0,
+            0.01,
         ),
     ])
 }
@@ -143,9 +143,9 @@ fn open(lab: &Lab, guest: &Guest, messages: usize, idle: Duration) -> Result<Ope
     let memory = tree_memory(terminal.pid()) as f64 / 1_024.0;
     let keys = keys(&mut terminal, if lab.quick { LETTERS } else { 5 * LETTERS })?;
     terminal.rest(Duration::from_secs(2))?;
-    let before = tree_cpu(terminal.pid());
+    let before = tree_run_time(terminal.pid());
     terminal.rest(idle)?;
-    let idle = tree_cpu(terminal.pid()) - before;
+    let idle = tree_run_time(terminal.pid()) - before;
     drop(terminal);
     server.finish()?;
     Ok(Opened {
