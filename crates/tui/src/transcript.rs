@@ -10,8 +10,7 @@ use std::collections::VecDeque;
 
 use ratatui::text::Line;
 use windlass_api::{
-    CallId, DeltaKind, Event, FinishReason, GoalCompletion, Message, Part, Role, SessionEvent, Waiting,
-    own_call,
+    CallId, DeltaKind, Event, FinishReason, GoalCompletion, Message, Part, Role, SessionEvent, own_call,
 };
 
 use self::card::Card;
@@ -118,12 +117,6 @@ impl Transcript {
             | Event::Canceled { .. }
             | Event::Failed { .. } => self.turning(seq, event),
             Event::Session(session) => self.whole(seq, session),
-            Event::Waiting(Waiting::PermissionAnswer {
-                call_id,
-                allowed: false,
-            }) => {
-                self.with_card(call_id, Card::refused);
-            }
             Event::Start { .. } | Event::Usage { .. } | Event::Status { .. } | Event::Waiting(_) => {}
         }
     }

@@ -112,10 +112,6 @@ impl Card {
         self.tail = String::new();
     }
 
-    pub(crate) fn refused(&mut self) {
-        self.state = State::Failed;
-    }
-
     /// The turn ended, and with it this.
     pub(crate) fn abandon(&mut self) {
         if self.state == State::Running {
