@@ -21,6 +21,8 @@ use crate::markdown::Growing;
 use crate::text::{cut, one_line, plain};
 use crate::theme::Tone;
 
+/// The number of what is not part of the record.
+const BESIDE: u64 = 0;
 /// How many items are kept for looking back; older ones are read from the record again.
 const KEPT: usize = 300;
 /// How far back the call of a message about it can be.
@@ -76,6 +78,8 @@ pub(crate) struct Transcript {
     last_was_call: bool,
     /// The goal that the answer reaches which comes next.
     reached: Option<String>,
+    /// The number from which on the record is told here.
+    begins: Option<u64>,
 }
 
 struct Thinking {
@@ -87,6 +91,10 @@ struct Thinking {
 impl Transcript {
     /// Takes an event. `now_ms` is a time that never runs backwards.
     pub(crate) fn hear(&mut self, seq: u64, event: &Event, now_ms: u64) {
+        // What is only told live has the number of what was recorded before it.
+        if seq != BESIDE && !event.is_live() {
+            self.begins.get_or_insert(seq);
+        }
         match event {
             Event::Message { message } => self.message(seq, message),
             Event::Delta { kind, text } => self.delta(*kind, text, now_ms),
@@ -352,8 +360,7 @@ impl Transcript {
         } else {
             Item::Note { tone, text }
         };
-        let seq = self.last_seq();
-        self.push(seq, item);
+        self.push(BESIDE, item);
     }
 
     fn note(&mut self, seq: u64, tone: Tone, text: &str) {
@@ -418,6 +425,8 @@ impl Transcript {
         self.past.push_back(placed);
         if self.past.len() > KEPT {
             self.past.pop_front();
+            let mut kept = self.past.iter().chain(&self.open).map(|placed| placed.seq);
+            self.begins = kept.find(|seq| *seq != BESIDE).or(self.begins);
         }
     }
 
@@ -520,21 +529,21 @@ impl Transcript {
 
     /// Puts older items before all others.
     pub(crate) fn put_before(&mut self, older: Transcript) {
+        self.begins = older.begins.or(self.begins);
         for placed in older.past.into_iter().chain(older.open).rev() {
             self.past.push_front(placed);
         }
     }
 
-    /// The number of the oldest item that is kept.
+    /// The number from which on the record is told here; `None` while nothing of it is.
     pub(crate) fn first_seq(&self) -> Option<u64> {
-        self.past.front().or(self.open.front()).map(|placed| placed.seq)
+        self.begins
     }
 
     fn last_seq(&self) -> u64 {
-        self.open
-            .back()
-            .or(self.past.back())
-            .map_or(0, |placed| placed.seq)
+        let placed = self.open.iter().rev().chain(self.past.iter().rev());
+        let mut numbers = placed.map(|placed| placed.seq);
+        numbers.find(|seq| *seq != BESIDE).unwrap_or(BESIDE)
     }
 
     /// The last thing the model said, as it said it.

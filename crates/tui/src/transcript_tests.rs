@@ -294,3 +294,26 @@ fn a_goal_is_reached_below_the_answer() {
     let note = settled.strip_prefix("Done.\n\n· Goal reached: ship it ship it");
     assert!(note.is_some_and(|rest| rest.ends_with('…')), "{settled}");
 }
+
+/// UI-2: what is told beside the record has no place in it: what came before can be read all the same, page by page,
+/// also when a page shows nothing.
+#[test]
+fn notices_do_not_hide_what_came_before() {
+    let mut transcript = Transcript::default();
+    transcript.tell(Tone::Dim, "resumed");
+    assert_eq!(transcript.first_seq(), None);
+    transcript.hear(40, &user("hello"), 0);
+    transcript.tell(Tone::Dim, "a notice");
+    transcript.settle(LOOK);
+    assert_eq!(transcript.first_seq(), Some(40));
+    let mut older = Transcript::default();
+    older.hear(30, &complete(1, StepStatus::Completed), 0);
+    transcript.put_before(older);
+    assert_eq!(transcript.first_seq(), Some(30));
+    for seq in 41..41 + KEPT as u64 {
+        transcript.hear(seq, &user("more"), 0);
+    }
+    transcript.settle(LOOK);
+    // The two notices and the first message are dropped for these.
+    assert_eq!(transcript.first_seq(), Some(41));
+}
