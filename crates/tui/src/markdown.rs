@@ -17,9 +17,7 @@ use crate::theme::Theme;
 
 /// Markdown as lines of at most so many columns.
 pub(crate) fn render(source: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
-    let mut text = Growing::default();
-    text.push(source);
-    text.finish(columns, theme)
+    Growing::of(source).finish(columns, theme)
 }
 
 /// A markdown text that is still being received. What a piece costs depends on the open block, not on the whole text.
@@ -43,6 +41,13 @@ struct Shown {
 }
 
 impl Growing {
+    /// A text of which this much has been received.
+    pub(crate) fn of(source: &str) -> Self {
+        let mut text = Self::default();
+        text.push(source);
+        text
+    }
+
     /// Takes the next piece of the text.
     pub(crate) fn push(&mut self, piece: &str) {
         if piece.is_empty() {

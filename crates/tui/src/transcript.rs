@@ -5,18 +5,22 @@
 
 mod card;
 mod item;
+mod lines;
+mod reply;
+mod thinking;
 
 use std::collections::VecDeque;
 
-use ratatui::text::Line;
 use windlass_api::{
     CallId, DeltaKind, Event, FinishReason, GoalCompletion, Message, Part, Role, SessionEvent, own_call,
 };
 
 use self::card::Card;
 pub(crate) use self::card::seconds;
-use self::item::Item;
 pub(crate) use self::item::Look;
+use self::item::{Item, Placed};
+use self::reply::Reply;
+use self::thinking::Thinking;
 use crate::markdown::Growing;
 use crate::text::{cut, one_line, plain};
 use crate::theme::Tone;
@@ -27,38 +31,8 @@ const BESIDE: u64 = 0;
 const KEPT: usize = 300;
 /// How far back the call of a message about it can be.
 const OWN_CALLS: usize = 3;
-/// How many rows a call may take for the next one to stand right below it.
-const CLOSE_ROWS: usize = 2;
-/// How many live lines of thinking are shown.
-const THINKING_ROWS: usize = 3;
-/// How much of running thoughts is kept for showing.
-const THINKING_CHARS: usize = 2_000;
 /// How much of a goal is shown when it was reached.
 const GOAL_COLUMNS: usize = 100;
-
-/// An item and its place in the record.
-struct Placed {
-    seq: u64,
-    item: Item,
-    /// Its lines as they were drawn last, while somebody looks back.
-    drawn: Option<(Look, Vec<Line<'static>>)>,
-}
-
-impl Placed {
-    fn lines(&mut self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
-        if !self.item.is_finished() {
-            return self.item.lines(look, now_ms);
-        }
-        match &self.drawn {
-            Some((drawn, lines)) if *drawn == look => lines.clone(),
-            _ => {
-                let lines = self.item.lines(look, now_ms);
-                self.drawn = Some((look, lines.clone()));
-                lines
-            }
-        }
-    }
-}
 
 /// What is shown of a session.
 #[derive(Default)]
@@ -68,9 +42,7 @@ pub(crate) struct Transcript {
     /// Not there yet, in order: some are finished and wait for others before them.
     open: VecDeque<Placed>,
     /// The answer that is being received, after everything else.
-    growing: Option<Growing>,
-    /// Whether a piece of it is in the scrollback already.
-    growing_begun: bool,
+    reply: Option<Reply>,
     thinking: Option<Thinking>,
     /// The last thing the model said, as it said it.
     last_answer: String,
@@ -80,12 +52,6 @@ pub(crate) struct Transcript {
     reached: Option<String>,
     /// The number from which on the record is told here.
     begins: Option<u64>,
-}
-
-struct Thinking {
-    /// The end of it.
-    text: String,
-    since_ms: u64,
 }
 
 impl Transcript {
@@ -141,9 +107,8 @@ impl Transcript {
                 ..
             } => {
                 if *discard {
-                    self.growing = None;
+                    self.reply = None;
                     self.thinking = None;
-                    self.growing_begun = false;
                 }
                 #[allow(clippy::cast_precision_loss)]
                 let seconds = *delay_ms as f64 / 1000.0;
@@ -260,26 +225,18 @@ impl Transcript {
         match kind {
             DeltaKind::Text => {
                 self.end_thinking();
-                self.growing.get_or_insert_default().push(text);
+                self.reply.get_or_insert_default().text.push(text);
             }
             DeltaKind::Thinking => {
-                let thinking = self.thinking.get_or_insert_with(|| Thinking {
-                    text: String::new(),
-                    since_ms: now_ms,
-                });
-                thinking.text.push_str(text);
-                if thinking.text.len() > 2 * THINKING_CHARS {
-                    let skip = thinking.text.chars().count().saturating_sub(THINKING_CHARS);
-                    thinking.text = thinking.text.chars().skip(skip).collect();
-                }
+                let thinking = self.thinking.get_or_insert_with(|| Thinking::new(now_ms));
+                thinking.push(text);
             }
             DeltaKind::ToolInput => {}
         }
     }
 
     fn thought(&mut self, seq: u64, text: &str, now_ms: u64) {
-        let since = self.thinking.take().map(|thinking| thinking.since_ms);
-        let for_ms = since.map(|since| now_ms.saturating_sub(since));
+        let for_ms = self.thinking.take().map(|thinking| thinking.for_ms(now_ms));
         // Thinking comes before what is said, also when its event comes later.
         let item = Item::Thought {
             text: text.to_owned(),
@@ -291,12 +248,12 @@ impl Transcript {
     /// The model said this. Most of it, or all, has been shown piece by piece.
     fn said(&mut self, seq: u64, text: &str) {
         self.end_thinking();
-        let growing = self.growing.take();
-        let begun = std::mem::take(&mut self.growing_begun);
-        if text.is_empty() && growing.is_none() {
+        let reply = self.reply.take();
+        if text.is_empty() && reply.is_none() {
             return;
         }
-        let rest = match growing {
+        let begun = reply.as_ref().is_some_and(|reply| reply.is_begun);
+        let rest = match reply.map(|reply| reply.text) {
             // The end of a turn tells the text without what is white at its end.
             Some(mut growing) => match text.strip_prefix(growing.source().trim_end()) {
                 Some(missing) => {
@@ -307,11 +264,11 @@ impl Transcript {
                     growing
                 }
                 // What is in the scrollback stays; the whole is shown again.
-                None if !text.is_empty() => whole(text),
+                None if !text.is_empty() => Growing::of(text),
                 None => growing,
             },
             None if self.last_answer.trim_end() == text.trim_end() && self.is_shown(text) => return,
-            None => whole(text),
+            None => Growing::of(text),
         };
         self.last_answer = if text.is_empty() {
             rest.source().to_owned()
@@ -333,7 +290,7 @@ impl Transcript {
     }
 
     fn end_answer(&mut self, seq: u64) {
-        if self.growing.is_some() {
+        if self.reply.is_some() {
             self.said(seq, "");
         }
     }
@@ -369,11 +326,7 @@ impl Transcript {
     }
 
     fn push(&mut self, seq: u64, item: Item) {
-        self.open.push_back(Placed {
-            seq,
-            item,
-            drawn: None,
-        });
+        self.open.push_back(Placed::new(seq, item));
     }
 
     fn with_card(&mut self, call: &CallId, change: impl FnOnce(&mut Card)) {
@@ -387,126 +340,6 @@ impl Transcript {
             });
         if let Some(card) = cards.into_iter().find(|card| card.is(call)) {
             change(card);
-        }
-    }
-
-    /// The lines that are finished and not in the scrollback yet.
-    pub(crate) fn settle(&mut self, look: Look) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
-        while self.open.front().is_some_and(|placed| placed.item.is_finished()) {
-            if let Some(placed) = self.open.pop_front() {
-                self.print(placed, look, &mut lines);
-            }
-        }
-        if self.open.is_empty()
-            && let Some(growing) = &mut self.growing
-        {
-            let settled = growing.settle(look.columns, look.theme);
-            if !settled.is_empty() && !self.growing_begun {
-                lines.push(Line::default());
-                self.growing_begun = true;
-                self.last_was_call = false;
-            }
-            lines.extend(settled);
-        }
-        lines
-    }
-
-    fn print(&mut self, mut placed: Placed, look: Look, lines: &mut Vec<Line<'static>>) {
-        let is_call = matches!(placed.item, Item::Call(_));
-        let is_begun = matches!(placed.item, Item::Answer { begun: true, .. });
-        let stands_close = is_begun || (is_call && self.last_was_call);
-        if !stands_close {
-            lines.push(Line::default());
-        }
-        let own = placed.item.rest(look);
-        self.last_was_call = is_call && own.len() <= CLOSE_ROWS;
-        lines.extend(own);
-        self.past.push_back(placed);
-        if self.past.len() > KEPT {
-            self.past.pop_front();
-            let mut kept = self.past.iter().chain(&self.open).map(|placed| placed.seq);
-            self.begins = kept.find(|seq| *seq != BESIDE).or(self.begins);
-        }
-    }
-
-    /// The lines that are not finished, for the live area.
-    pub(crate) fn live(&mut self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
-        let mut last_was_call = self.last_was_call;
-        for placed in &mut self.open {
-            let is_call = matches!(placed.item, Item::Call(_));
-            if !(is_call && last_was_call) {
-                lines.push(Line::default());
-            }
-            let own = placed.item.lines(look, now_ms);
-            last_was_call = is_call && own.len() <= CLOSE_ROWS;
-            lines.extend(own);
-        }
-        if let Some(growing) = &mut self.growing {
-            let open = growing.open(look.columns, look.theme);
-            if !open.is_empty() && !self.growing_begun {
-                lines.push(Line::default());
-            }
-            lines.extend_from_slice(open);
-        }
-        if let Some(thinking) = &self.thinking {
-            lines.push(Line::default());
-            lines.extend(thinking.lines(look));
-        }
-        lines
-    }
-
-    /// The last lines of all that is kept, so many of them or all, for looking back.
-    pub(crate) fn last_lines(&mut self, count: usize, look: Look, now_ms: u64) -> Vec<Line<'static>> {
-        let mut blocks: Vec<Vec<Line<'static>>> = Vec::new();
-        let mut lines = 0;
-        if let Some(thinking) = &self.thinking {
-            blocks.push(thinking.lines(look));
-        }
-        if let Some(growing) = &self.growing {
-            blocks.push(crate::markdown::render(
-                growing.source(),
-                look.columns,
-                look.theme,
-            ));
-        }
-        lines += blocks.iter().map(|block| block.len() + 1).sum::<usize>();
-        for placed in self.past.iter_mut().chain(self.open.iter_mut()).rev() {
-            if lines >= count {
-                break;
-            }
-            let block = placed.lines(look, now_ms);
-            lines += block.len() + 1;
-            blocks.push(block);
-        }
-        joined(blocks, count)
-    }
-
-    /// The last lines that were printed, so many of them or all, to be printed again.
-    pub(crate) fn printed(&mut self, count: usize, look: Look) -> Vec<Line<'static>> {
-        let mut blocks = Vec::new();
-        let mut lines = 0;
-        for placed in self.past.iter_mut().rev() {
-            if lines >= count {
-                break;
-            }
-            let block = placed.lines(look, 0);
-            lines += block.len() + 1;
-            blocks.push(block);
-        }
-        joined(blocks, count)
-    }
-
-    /// All lines of all that is kept.
-    pub(crate) fn all_lines(&mut self, look: Look) -> Vec<Line<'static>> {
-        self.last_lines(usize::MAX, look, 0)
-    }
-
-    /// Forgets how lines were drawn: the look has changed.
-    pub(crate) fn forget_lines(&mut self) {
-        for placed in self.past.iter_mut().chain(self.open.iter_mut()) {
-            placed.drawn = None;
         }
     }
 
@@ -554,43 +387,6 @@ impl Transcript {
     /// Whether something moves that has to be drawn again and again.
     pub(crate) fn is_running(&self) -> bool {
         self.open.iter().any(|placed| !placed.item.is_finished())
-    }
-}
-
-/// The last lines of blocks, of which the last comes first.
-fn joined(blocks: Vec<Vec<Line<'static>>>, count: usize) -> Vec<Line<'static>> {
-    let mut all = Vec::new();
-    for block in blocks.into_iter().rev() {
-        all.push(Line::default());
-        all.extend(block);
-    }
-    let skip = all.len().saturating_sub(count);
-    all.drain(..skip);
-    all
-}
-
-/// An answer that came in one piece.
-fn whole(text: &str) -> Growing {
-    let mut growing = Growing::default();
-    growing.push(text);
-    growing
-}
-
-impl Thinking {
-    fn lines(&self, look: Look) -> Vec<Line<'static>> {
-        let style = look.theme.style(Tone::Dim);
-        let text = plain(&self.text);
-        let mut lines = Vec::new();
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            lines.extend(crate::text::wrap(
-                &Line::styled(line.to_owned(), style),
-                look.columns,
-                "",
-            ));
-        }
-        let skip = lines.len().saturating_sub(THINKING_ROWS);
-        lines.drain(..skip);
-        lines
     }
 }
 

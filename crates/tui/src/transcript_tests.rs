@@ -1,3 +1,4 @@
+use ratatui::text::Line;
 use serde_json::json;
 use windlass_api::{CallId, MessageId, SessionId, StepStatus};
 use windlass_core::clock::Timestamp;
@@ -316,4 +317,29 @@ fn notices_do_not_hide_what_came_before() {
     transcript.settle(LOOK);
     // The two notices and the first message are dropped for these.
     assert_eq!(transcript.first_seq(), Some(41));
+}
+
+/// UI-2: when the screen was emptied while an answer is received, what was printed of it is printed again, as much as
+/// there is room for; what was never printed is printed however much it is, and nothing twice.
+#[test]
+fn an_answer_is_printed_again_while_it_is_received() {
+    let mut transcript = Transcript::default();
+    transcript.hear(1, &user("count"), 0);
+    transcript.hear(1, &delta("One.\n\nTwo.\n\nThr"), 0);
+    transcript.settle(LOOK);
+    let again = |transcript: &mut Transcript, room| {
+        let mut lines = transcript.printed(room, LOOK);
+        lines.extend(transcript.settle(LOOK));
+        text(&lines)
+    };
+    assert_eq!(again(&mut transcript, 20), "› count\n\nOne.\n\nTwo.");
+    assert_eq!(text(&transcript.live(LOOK, 0)), "Thr");
+    assert_eq!(again(&mut transcript, 3), "One.\n\nTwo.");
+    transcript.hear(1, &delta("ee.\n\nFour.\n\nFi"), 0);
+    assert_eq!(again(&mut transcript, 1), "Three.\n\nFour.");
+    // It is complete, and its end was not printed when the screen was emptied.
+    let whole = "One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive.";
+    transcript.hear(2, &answer(whole), 0);
+    assert_eq!(again(&mut transcript, 20), format!("› count\n\n{whole}"));
+    assert_eq!(again(&mut transcript, 3), "Four.\n\nFive.");
 }

@@ -1,5 +1,7 @@
 //! One thing of a conversation, and its lines.
 
+use std::borrow::Cow;
+
 use ratatui::text::{Line, Span};
 
 use super::card::Card;
@@ -14,6 +16,41 @@ pub(crate) struct Look {
     pub(crate) theme: Theme,
     /// Whether long things are shown whole.
     pub(crate) unfolded: bool,
+}
+
+/// An item and its place in the record.
+pub(super) struct Placed {
+    pub(super) seq: u64,
+    pub(super) item: Item,
+    /// Its lines as they were drawn last, while somebody looks back.
+    drawn: Option<(Look, Vec<Line<'static>>)>,
+}
+
+impl Placed {
+    pub(super) fn new(seq: u64, item: Item) -> Self {
+        Self {
+            seq,
+            item,
+            drawn: None,
+        }
+    }
+
+    /// All of its lines. `now_ms` is for what runs.
+    pub(super) fn lines(&mut self, look: Look, now_ms: u64) -> Cow<'_, [Line<'static>]> {
+        if !self.item.is_finished() {
+            return Cow::Owned(self.item.lines(look, now_ms));
+        }
+        let drawn = match self.drawn.take() {
+            Some((drawn, lines)) if drawn == look => lines,
+            _ => self.item.lines(look, now_ms),
+        };
+        Cow::Borrowed(&self.drawn.insert((look, drawn)).1)
+    }
+
+    /// Forgets how it was drawn.
+    pub(super) fn forget_lines(&mut self) {
+        self.drawn = None;
+    }
 }
 
 /// One thing of a conversation.
@@ -53,6 +90,15 @@ impl Item {
                 None => Vec::new(),
             },
             _ => self.lines(look, 0),
+        }
+    }
+
+    /// What was printed of it is gone from the screen: all of it is printed when its time comes.
+    pub(crate) fn start_over(&mut self) {
+        if let Self::Answer { text, rest, begun } = self
+            && std::mem::take(begun)
+        {
+            *rest = Some(Box::new(Growing::of(text)));
         }
     }
 
