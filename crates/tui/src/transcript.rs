@@ -29,6 +29,8 @@ use crate::theme::Tone;
 const BESIDE: u64 = 0;
 /// How many items are kept for looking back; older ones are read from the record again.
 const KEPT: usize = 300;
+/// How many items wait for the scrollback with all that belongs to them; those before them are shortened.
+const WAITING: usize = 2_000;
 /// How far back the call of a message about it can be.
 const OWN_CALLS: usize = 3;
 /// How much of a goal is shown when it was reached.
@@ -41,6 +43,8 @@ pub(crate) struct Transcript {
     past: VecDeque<Placed>,
     /// Not there yet, in order: some are finished and wait for others before them.
     open: VecDeque<Placed>,
+    /// How many calls among these have not ended.
+    running: usize,
     /// The answer that is being received, after everything else.
     reply: Option<Reply>,
     thinking: Option<Thinking>,
@@ -302,6 +306,9 @@ impl Transcript {
 
     /// A call without an end has none any more.
     fn end_calls(&mut self) {
+        if std::mem::take(&mut self.running) == 0 {
+            return;
+        }
         for placed in &mut self.open {
             if let Item::Call(card) = &mut placed.item {
                 card.abandon();
@@ -326,20 +333,36 @@ impl Transcript {
     }
 
     fn push(&mut self, seq: u64, item: Item) {
+        if !item.is_finished() {
+            self.running += 1;
+        }
         self.open.push_back(Placed::new(seq, item));
+        // While nothing is printed, as on the whole screen, this would grow without end.
+        let crowded = self.open.len().checked_sub(WAITING + 1);
+        if let Some(placed) = crowded.and_then(|index| self.open.get_mut(index)) {
+            placed.shorten();
+        }
     }
 
     fn with_card(&mut self, call: &CallId, change: impl FnOnce(&mut Card)) {
-        let cards = self
-            .open
-            .iter_mut()
-            .rev()
-            .filter_map(|placed| match &mut placed.item {
-                Item::Call(card) => Some(card),
-                _ => None,
-            });
-        if let Some(card) = cards.into_iter().find(|card| card.is(call)) {
+        let count = self.open.len();
+        for (index, placed) in self.open.iter_mut().enumerate().rev() {
+            let Item::Call(card) = &mut placed.item else {
+                continue;
+            };
+            if !card.is(call) {
+                continue;
+            }
+            let was_running = !card.is_finished();
             change(card);
+            if was_running && card.is_finished() {
+                self.running = self.running.saturating_sub(1);
+            }
+            placed.forget_lines();
+            if index + WAITING < count {
+                placed.shorten();
+            }
+            return;
         }
     }
 
@@ -386,7 +409,7 @@ impl Transcript {
 
     /// Whether something moves that has to be drawn again and again.
     pub(crate) fn is_running(&self) -> bool {
-        self.open.iter().any(|placed| !placed.item.is_finished())
+        self.running > 0
     }
 }
 

@@ -343,3 +343,64 @@ fn an_answer_is_printed_again_while_it_is_received() {
     assert_eq!(again(&mut transcript, 20), format!("› count\n\n{whole}"));
     assert_eq!(again(&mut transcript, 3), "Four.\n\nFive.");
 }
+
+/// UI-2: what waits for the scrollback without end, as on the whole screen, keeps its short form only: every item is
+/// still printed, with how much there was.
+#[test]
+fn what_waits_for_long_is_kept_short() {
+    let mut transcript = Transcript::default();
+    let long: String = (0..200).map(|line| format!("+line {line}\n")).collect();
+    let diff = json!({ "diff": format!("--- a\n+++ a\n@@ -0,0 +1,200 @@\n{long}") });
+    transcript.hear(1, &call(1, "bash slow"), 0);
+    for number in (2..=2 * WAITING as u32).step_by(2) {
+        transcript.hear(1, &call(number, "bash ls"), 0);
+        transcript.hear(1, &result(number, &long, None), 0);
+        transcript.hear(1, &complete(number, StepStatus::Completed), 0);
+        transcript.hear(1, &call(number + 1, "edit_file a"), 0);
+        transcript.hear(1, &result(number + 1, "Updated", Some(diff.clone())), 0);
+        transcript.hear(1, &complete(number + 1, StepStatus::Completed), 0);
+    }
+    let thought = Event::Reasoning {
+        text: "a\nb".to_owned(),
+    };
+    transcript.hear(1, &thought, 0);
+    assert!(transcript.is_running());
+    // It ends when it is far back already.
+    transcript.hear(1, &result(1, &long, None), 0);
+    transcript.hear(1, &complete(1, StepStatus::Completed), 0);
+    assert!(!transcript.is_running());
+    let settled = text(&transcript.settle(LOOK));
+    let first = "+line 0\n  +line 1\n  +line 2\n  … 197 more lines";
+    let begin = format!(
+        "● bash slow 1.2 s\n  {first}\n\n● bash ls 1.2 s\n  {first}\n\n● edit_file a (+200 -0) 1.2 s\n  … 201 more lines"
+    );
+    assert!(settled.starts_with(&begin), "{settled}");
+    assert_eq!(settled.matches("● bash ls").count(), WAITING);
+    assert_eq!(settled.matches("(+200 -0)").count(), WAITING);
+    // The newest are whole: the thought, and calls of both kinds in turn.
+    assert_eq!(settled.matches("+line 199").count(), WAITING / 2 - 1);
+    assert!(settled.ends_with("more lines\n\n∴ thought: a"), "{settled}");
+}
+
+/// UI-2: something runs from the start of the first call to the end of the last, however a call ends, and once.
+#[test]
+fn running_calls_are_counted() {
+    let mut transcript = Transcript::default();
+    let mut running = |event: Event| {
+        transcript.hear(1, &event, 0);
+        transcript.settle(LOOK);
+        let open = transcript.open.iter();
+        let open = open.filter(|placed| !placed.item.is_finished()).count();
+        assert_eq!(transcript.running, open);
+        transcript.is_running()
+    };
+    assert!(!running(user("go")));
+    assert!(running(call(1, "a")));
+    assert!(running(call(2, "b")));
+    assert!(running(complete(2, StepStatus::Error)));
+    assert!(running(complete(2, StepStatus::Error)));
+    assert!(!running(complete(1, StepStatus::Completed)));
+    assert!(running(call(3, "c")));
+    assert!(!running(answer("Done.")));
+    assert!(!running(complete(3, StepStatus::Completed)));
+}

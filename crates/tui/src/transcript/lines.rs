@@ -82,12 +82,8 @@ impl Transcript {
         if let Some(thinking) = &self.thinking {
             last.put_above(&thinking.lines(look));
         }
-        if let Some(reply) = &self.reply {
-            last.put_above(&crate::markdown::render(
-                reply.text.source(),
-                look.columns,
-                look.theme,
-            ));
+        if let Some(reply) = &mut self.reply {
+            last.put_above(&reply.last_lines(last.room, look));
         }
         for placed in self.past.iter_mut().chain(&mut self.open).rev() {
             if last.room == 0 {
@@ -127,6 +123,9 @@ impl Transcript {
     pub(crate) fn forget_lines(&mut self) {
         for placed in self.past.iter_mut().chain(&mut self.open) {
             placed.forget_lines();
+        }
+        if let Some(reply) = &mut self.reply {
+            reply.forget_lines();
         }
     }
 }
