@@ -48,6 +48,8 @@ pub(crate) struct Transcript {
     /// The answer that is being received, after everything else.
     reply: Option<Reply>,
     thinking: Option<Thinking>,
+    /// Whether the last thought is what was heard of it live: all of it is told when the reply is complete.
+    is_thought_partial: bool,
     /// The last thing the model said, as it said it.
     last_answer: String,
     /// Whether the last thing in the scrollback was a call: calls stand close together.
@@ -71,7 +73,7 @@ impl Transcript {
             Event::Reasoning { text } => self.thought(seq, text, now_ms),
             Event::Text { text } => self.said(seq, text),
             Event::StepStart { call_id, title, .. } => {
-                self.end_thinking();
+                self.end_thinking(now_ms);
                 let card = Card::new(call_id.clone(), title, now_ms);
                 self.push(seq, Item::Call(Box::new(card)));
             }
@@ -112,7 +114,7 @@ impl Transcript {
             } => {
                 if *discard {
                     self.reply = None;
-                    self.thinking = None;
+                    self.forget_thinking();
                 }
                 #[allow(clippy::cast_precision_loss)]
                 let seconds = *delay_ms as f64 / 1000.0;
@@ -144,7 +146,7 @@ impl Transcript {
             _ => {}
         }
         if event.is_terminal() {
-            self.end_thinking();
+            self.forget_thinking();
             self.end_calls();
             if let Some(goal) = self.reached.take() {
                 self.goal_reached(seq, &goal);
@@ -228,31 +230,22 @@ impl Transcript {
     fn delta(&mut self, kind: DeltaKind, text: &str, now_ms: u64) {
         match kind {
             DeltaKind::Text => {
-                self.end_thinking();
+                self.end_thinking(now_ms);
                 self.reply.get_or_insert_default().text.push(text);
             }
             DeltaKind::Thinking => {
                 let thinking = self.thinking.get_or_insert_with(|| Thinking::new(now_ms));
                 thinking.push(text);
             }
-            DeltaKind::ToolInput => {}
+            DeltaKind::ToolInput => self.end_thinking(now_ms),
         }
-    }
-
-    fn thought(&mut self, seq: u64, text: &str, now_ms: u64) {
-        let for_ms = self.thinking.take().map(|thinking| thinking.for_ms(now_ms));
-        // Thinking comes before what is said, also when its event comes later.
-        let item = Item::Thought {
-            text: text.to_owned(),
-            for_ms,
-        };
-        self.push(seq, item);
     }
 
     /// The model said this. Most of it, or all, has been shown piece by piece.
     fn said(&mut self, seq: u64, text: &str) {
-        self.end_thinking();
-        let reply = self.reply.take();
+        self.forget_thinking();
+        let mut reply = self.reply.take();
+        let late = reply.as_mut().and_then(|reply| reply.late.take());
         if text.is_empty() && reply.is_none() {
             return;
         }
@@ -285,11 +278,15 @@ impl Transcript {
             begun,
         };
         self.push(seq, item);
+        if let Some(late) = late {
+            self.push(late.seq, late.item);
+        }
     }
 
     /// Whether the last thing shown is this answer: it comes with the reply and again with the end of the turn.
     fn is_shown(&self, text: &str) -> bool {
-        let last = self.open.back().or(self.past.back());
+        let mut placed = self.open.iter().rev().chain(self.past.iter().rev());
+        let last = placed.find(|placed| !matches!(placed.item, Item::Thought { .. }));
         matches!(last.map(|placed| &placed.item), Some(Item::Answer { text: shown, .. }) if shown.trim_end() == text.trim_end())
     }
 
@@ -297,11 +294,6 @@ impl Transcript {
         if self.reply.is_some() {
             self.said(seq, "");
         }
-    }
-
-    fn end_thinking(&mut self) {
-        // The event with all of it follows; without one there is nothing worth keeping.
-        self.thinking = None;
     }
 
     /// A call without an end has none any more.
@@ -370,7 +362,7 @@ impl Transcript {
     pub(crate) fn close(&mut self) {
         let seq = self.last_seq();
         self.end_answer(seq);
-        self.end_thinking();
+        self.forget_thinking();
         self.end_calls();
     }
 

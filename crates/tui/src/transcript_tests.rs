@@ -30,6 +30,19 @@ fn delta(text: &str) -> Event {
     }
 }
 
+fn thinking(text: &str) -> Event {
+    Event::Delta {
+        kind: DeltaKind::Thinking,
+        text: text.to_owned(),
+    }
+}
+
+fn reasoning(text: &str) -> Event {
+    Event::Reasoning {
+        text: text.to_owned(),
+    }
+}
+
 fn user(text: &str) -> Event {
     let message = Message::user(&SessionId::generate(), text, Timestamp(0));
     Event::Message {
@@ -360,10 +373,7 @@ fn what_waits_for_long_is_kept_short() {
         transcript.hear(1, &result(number + 1, "Updated", Some(diff.clone())), 0);
         transcript.hear(1, &complete(number + 1, StepStatus::Completed), 0);
     }
-    let thought = Event::Reasoning {
-        text: "a\nb".to_owned(),
-    };
-    transcript.hear(1, &thought, 0);
+    transcript.hear(1, &reasoning("a\nb"), 0);
     assert!(transcript.is_running());
     // It ends when it is far back already.
     transcript.hear(1, &result(1, &long, None), 0);
@@ -403,4 +413,122 @@ fn running_calls_are_counted() {
     assert!(running(call(3, "c")));
     assert!(!running(answer("Done.")));
     assert!(!running(complete(3, StepStatus::Completed)));
+}
+
+/// What is printed when every event is drawn at once, and what is seen afterwards with everything unfolded.
+fn drawn(events: &[(u64, Event)]) -> (String, String) {
+    let mut transcript = Transcript::default();
+    let mut printed = Vec::new();
+    for (seq, (now_ms, event)) in (1..).zip(events) {
+        transcript.hear(seq, event, *now_ms);
+        printed.extend(transcript.settle(LOOK));
+    }
+    let unfolded = Look {
+        unfolded: true,
+        ..LOOK
+    };
+    (text(&printed), text(&transcript.all_lines(unfolded)))
+}
+
+/// UI-2: a thought stands above the answer, with how long it took, although all of it is told when the answer is
+/// printed in part; whoever looks back sees all of it.
+#[test]
+fn a_thought_stands_above_the_answer() {
+    let (printed, unfolded) = drawn(&[
+        (0, user("why")),
+        (1_000, thinking("\nFirst.\nSec")),
+        (2_000, thinking("ond.\n")),
+        (4_500, delta("One.\n\nTw")),
+        // It thinks again in the midst of it.
+        (5_000, thinking("Third.")),
+        (6_000, delta("o.\n\nThree.")),
+        (9_000, reasoning("First.\nSecond.\nThird.")),
+        (9_000, answer("One.\n\nTwo.\n\nThree.")),
+    ]);
+    let said = "One.\n\nTwo.\n\nThree.";
+    assert_eq!(printed, format!("› why\n\n∴ thought for 3.5 s: First.\n\n{said}"));
+    let all = "∴ thought for 4.5 s\n  First.\n  Second.\n  Third.";
+    assert_eq!(unfolded, format!("› why\n\n{all}\n\n{said}"));
+}
+
+/// UI-2: thinking that goes before a call is told once, with how long it took.
+#[test]
+fn a_thought_stands_above_a_call() {
+    let input = Event::Delta {
+        kind: DeltaKind::ToolInput,
+        text: "{".to_owned(),
+    };
+    for writes in [vec![(3_000, input)], Vec::new()] {
+        let mut events = vec![(1_000, thinking("First."))];
+        events.extend(writes);
+        events.extend([
+            (3_000, reasoning("First.\nSecond.")),
+            (9_000, call(1, "bash ls")),
+            (9_000, complete(1, StepStatus::Completed)),
+        ]);
+        let (printed, unfolded) = drawn(&events);
+        assert_eq!(printed, "∴ thought for 2.0 s: First.\n\n● bash ls 1.2 s");
+        assert!(unfolded.starts_with("∴ thought for 2.0 s\n  First.\n  Second."));
+    }
+}
+
+/// UI-2: a thought of which nothing was heard before a piece of the answer was printed stands below the answer, not
+/// within it; the answer is still told once.
+#[test]
+fn a_late_thought_stands_below_the_answer() {
+    let said = "One.\n\nTwo.";
+    let same = Event::Text {
+        text: said.to_owned(),
+    };
+    for live in [vec![(0, thinking("Hm"))], Vec::new()] {
+        let mut events = vec![(0, delta("One.\n\nTw"))];
+        events.extend(live);
+        events.extend([
+            (0, delta("o.")),
+            (0, reasoning("Hm.")),
+            (0, same.clone()),
+            (0, answer(said)),
+        ]);
+        let (printed, unfolded) = drawn(&events);
+        let first = printed.strip_prefix("One.\n\nTwo.\n\n∴ thought: Hm");
+        assert!(
+            first.is_some_and(|rest| rest.is_empty() || rest == "."),
+            "{printed}"
+        );
+        assert_eq!(unfolded, "One.\n\nTwo.\n\n∴ thought\n  Hm.");
+    }
+    // Nothing of the answer was printed.
+    let (settled, _) = shown(&[delta("One.\n\nTw"), reasoning("Hm."), answer(said)]);
+    assert_eq!(settled, "∴ thought: Hm.\n\nOne.\n\nTwo.");
+}
+
+/// UI-2: what a stopped reply has thought is not taken for the thoughts of the next one.
+#[test]
+fn thoughts_of_a_stopped_reply_stay_as_they_are() {
+    let canceled = Event::Canceled {
+        message: "Canceled.".to_owned(),
+    };
+    let (_, unfolded) = drawn(&[
+        (0, thinking("Old.")),
+        (0, delta("Half")),
+        (0, canceled),
+        (0, reasoning("New.")),
+        (0, answer("Whole.")),
+    ]);
+    assert_eq!(
+        unfolded,
+        "∴ thought\n  Old.\n\nHalf\n\n▲ Canceled.\n\n∴ thought\n  New.\n\nWhole."
+    );
+}
+
+/// UI-2: of thinking that is long the end is kept, and the first line for its short form.
+#[test]
+fn long_thinking_keeps_its_first_line() {
+    let mut events = vec![(0, thinking("The first line.\n"))];
+    events.extend((0..1_000).map(|number| (0, thinking(&format!("thought {number}\n")))));
+    events.push((60_000, delta("Said.")));
+    let (printed, unfolded) = drawn(&events);
+    assert_eq!(printed, "∴ thought for 1 min 0 s: The first line.");
+    assert!(unfolded.contains("thought 999") && !unfolded.contains("thought 100\n"));
+    assert!(unfolded.len() < 8_000);
 }

@@ -193,7 +193,11 @@ fn thought(text: &str, for_ms: Option<u64>, look: Look) -> Vec<Line<'static>> {
     let head = format!("{sign} thought{took}");
     if !look.unfolded {
         let first = first_line(text);
-        let line = format!("{head}: {first}");
+        let line = if first.is_empty() {
+            head
+        } else {
+            format!("{head}: {first}")
+        };
         return vec![Line::styled(cut(&line, look.columns), style)];
     }
     let mut lines = vec![Line::styled(head, style)];

@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 
-use super::item::Look;
+use super::item::{Look, Placed};
 use crate::markdown::Growing;
 use crate::theme::Theme;
 
@@ -12,6 +12,8 @@ pub(super) struct Reply {
     pub(super) text: Growing,
     /// Whether a piece of it is in the scrollback already.
     pub(super) is_begun: bool,
+    /// A thought that was told too late to stand above it.
+    pub(super) late: Option<Placed>,
     /// All of it, while somebody looks back.
     seen: Option<Seen>,
 }
