@@ -458,11 +458,12 @@ fn a_thought_stands_above_a_call() {
         kind: DeltaKind::ToolInput,
         text: "{".to_owned(),
     };
-    for writes in [vec![(3_000, input)], Vec::new()] {
+    // What the call is to get is written after it has thought, and takes its own time.
+    for (writes, told_ms) in [(vec![(3_000, input)], 8_000), (Vec::new(), 3_000)] {
         let mut events = vec![(1_000, thinking("First."))];
         events.extend(writes);
         events.extend([
-            (3_000, reasoning("First.\nSecond.")),
+            (told_ms, reasoning("First.\nSecond.")),
             (9_000, call(1, "bash ls")),
             (9_000, complete(1, StepStatus::Completed)),
         ]);
