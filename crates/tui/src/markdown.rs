@@ -21,9 +21,7 @@ const TAIL: usize = 8 * 1024;
 
 /// Markdown as lines of at most so many columns.
 pub(crate) fn render(source: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
-    let mut text = Growing::default();
-    text.push(source);
-    text.finish(columns, theme)
+    Growing::of(source).finish(columns, theme)
 }
 
 /// A markdown text that is still being received. What a piece costs depends on the open block, not on the whole text.
@@ -37,18 +35,6 @@ pub(crate) struct Growing {
     pieces: Vec<Piece>,
     setter: Setter,
     shown: Option<Shown>,
-    whole: Option<Box<Whole>>,
-}
-
-/// All lines so far, for whoever looks at the whole text while it grows: set anew for each picture, a long answer would take
-/// longer and longer.
-struct Whole {
-    columns: usize,
-    theme: Theme,
-    /// The same text once more, because what is handed out here is also handed out there.
-    text: Growing,
-    /// The lines of what is finished.
-    lines: Vec<Line<'static>>,
 }
 
 /// The lines of the open block, and what they were made for.
@@ -59,6 +45,13 @@ struct Shown {
 }
 
 impl Growing {
+    /// A text of which this much has been received.
+    pub(crate) fn of(source: &str) -> Self {
+        let mut text = Self::default();
+        text.push(source);
+        text
+    }
+
     /// Takes the next piece of the text.
     pub(crate) fn push(&mut self, piece: &str) {
         if piece.is_empty() {
@@ -112,28 +105,6 @@ impl Growing {
         }
         self.splitter.finish(&mut self.pieces);
         self.settle(columns, theme)
-    }
-
-    /// The last lines of everything received so far, so many of them or all, handed out or not.
-    pub(crate) fn last_lines(&mut self, count: usize, columns: usize, theme: Theme) -> Vec<Line<'static>> {
-        let is_current = |whole: &Box<Whole>| whole.columns == columns && whole.theme == theme;
-        let mut whole = match self.whole.take().filter(is_current) {
-            Some(whole) => whole,
-            None => Box::new(Whole {
-                columns,
-                theme,
-                text: Self::default(),
-                lines: Vec::new(),
-            }),
-        };
-        let known = whole.text.source.len();
-        whole.text.push(self.source.get(known..).unwrap_or_default());
-        whole.lines.extend(whole.text.settle(columns, theme));
-        let open = whole.text.open(columns, theme);
-        let skip = (whole.lines.len() + open.len()).saturating_sub(count);
-        let lines = whole.lines.iter().chain(open).skip(skip).cloned().collect();
-        self.whole = Some(whole);
-        lines
     }
 
     /// Everything received so far.

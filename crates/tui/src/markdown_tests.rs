@@ -356,23 +356,3 @@ fn a_long_open_block_is_drawn_from_its_end() {
             .starts_with("name")
     );
 }
-
-/// UI-2: who looks at the whole of a growing text sees what is there, whatever was handed out, and as many lines as wanted.
-#[test]
-fn the_whole_of_a_growing_text() {
-    let source = "# One\n\ntwo three\n\n```rust\nfn four() {}\n```\n\n- five\n- six\n\nseven";
-    let mut growing = Growing::default();
-    for (number, letter) in source.chars().enumerate() {
-        growing.push(letter.encode_utf8(&mut [0; 4]));
-        if number % 3 == 0 {
-            growing.settle(20, theme());
-        }
-        growing.last_lines(usize::MAX, 20, theme());
-    }
-    let whole = texts(&render(source, 20, theme()));
-    assert_eq!(texts(&growing.last_lines(usize::MAX, 20, theme())), whole);
-    let narrow = texts(&render(source, 8, theme()));
-    assert_eq!(texts(&growing.last_lines(usize::MAX, 8, theme())), narrow);
-    let last = texts(&growing.last_lines(3, 20, theme()));
-    assert!(whole.ends_with(&last) && last.len() == 3, "{last:?}");
-}

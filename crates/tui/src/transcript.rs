@@ -5,59 +5,36 @@
 
 mod card;
 mod item;
+mod lines;
+mod reply;
+mod thinking;
 
 use std::collections::VecDeque;
 
-use ratatui::text::Line;
 use windlass_api::{
-    CallId, DeltaKind, Event, FinishReason, GoalCompletion, Message, Part, Role, SessionEvent, Waiting,
-    own_call,
+    CallId, DeltaKind, Event, FinishReason, GoalCompletion, Message, Part, Role, SessionEvent, own_call,
 };
 
 use self::card::Card;
 pub(crate) use self::card::seconds;
-use self::item::Item;
 pub(crate) use self::item::Look;
+use self::item::{Item, Placed};
+use self::reply::Reply;
+use self::thinking::Thinking;
 use crate::markdown::Growing;
 use crate::text::{cut, one_line, plain};
 use crate::theme::Tone;
 
+/// The number of what is not part of the record.
+const BESIDE: u64 = 0;
 /// How many items are kept for looking back; older ones are read from the record again.
 const KEPT: usize = 300;
+/// How many items wait for the scrollback with all that belongs to them; those before them are shortened.
+const WAITING: usize = 2_000;
 /// How far back the call of a message about it can be.
 const OWN_CALLS: usize = 3;
-/// How many rows a call may take for the next one to stand right below it.
-const CLOSE_ROWS: usize = 2;
-/// How many live lines of thinking are shown.
-const THINKING_ROWS: usize = 3;
-/// How much of running thoughts is kept for showing.
-const THINKING_CHARS: usize = 2_000;
 /// How much of a goal is shown when it was reached.
 const GOAL_COLUMNS: usize = 100;
-
-/// An item and its place in the record.
-struct Placed {
-    seq: u64,
-    item: Item,
-    /// Its lines as they were drawn last, while somebody looks back.
-    drawn: Option<(Look, Vec<Line<'static>>)>,
-}
-
-impl Placed {
-    fn lines(&mut self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
-        if !self.item.is_finished() {
-            return self.item.lines(look, now_ms);
-        }
-        match &self.drawn {
-            Some((drawn, lines)) if *drawn == look => lines.clone(),
-            _ => {
-                let lines = self.item.lines(look, now_ms);
-                self.drawn = Some((look, lines.clone()));
-                lines
-            }
-        }
-    }
-}
 
 /// What is shown of a session.
 #[derive(Default)]
@@ -66,35 +43,37 @@ pub(crate) struct Transcript {
     past: VecDeque<Placed>,
     /// Not there yet, in order: some are finished and wait for others before them.
     open: VecDeque<Placed>,
+    /// How many calls among these have not ended.
+    running: usize,
     /// The answer that is being received, after everything else.
-    growing: Option<Growing>,
-    /// Whether a piece of it is in the scrollback already.
-    growing_begun: bool,
+    reply: Option<Reply>,
     thinking: Option<Thinking>,
+    /// Whether the last thought is what was heard of it live: all of it is told when the reply is complete.
+    is_thought_partial: bool,
     /// The last thing the model said, as it said it.
     last_answer: String,
     /// Whether the last thing in the scrollback was a call: calls stand close together.
     last_was_call: bool,
     /// The goal that the answer reaches which comes next.
     reached: Option<String>,
-}
-
-struct Thinking {
-    /// The end of it.
-    text: String,
-    since_ms: u64,
+    /// The number from which on the record is told here.
+    begins: Option<u64>,
 }
 
 impl Transcript {
     /// Takes an event. `now_ms` is a time that never runs backwards.
     pub(crate) fn hear(&mut self, seq: u64, event: &Event, now_ms: u64) {
+        // What is only told live has the number of what was recorded before it.
+        if seq != BESIDE && !event.is_live() {
+            self.begins.get_or_insert(seq);
+        }
         match event {
             Event::Message { message } => self.message(seq, message),
             Event::Delta { kind, text } => self.delta(*kind, text, now_ms),
             Event::Reasoning { text } => self.thought(seq, text, now_ms),
             Event::Text { text } => self.said(seq, text),
             Event::StepStart { call_id, title, .. } => {
-                self.end_thinking();
+                self.end_thinking(now_ms);
                 let card = Card::new(call_id.clone(), title, now_ms);
                 self.push(seq, Item::Call(Box::new(card)));
             }
@@ -118,12 +97,6 @@ impl Transcript {
             | Event::Canceled { .. }
             | Event::Failed { .. } => self.turning(seq, event),
             Event::Session(session) => self.whole(seq, session),
-            Event::Waiting(Waiting::PermissionAnswer {
-                call_id,
-                allowed: false,
-            }) => {
-                self.with_card(call_id, Card::refused);
-            }
             Event::Start { .. } | Event::Usage { .. } | Event::Status { .. } | Event::Waiting(_) => {}
         }
     }
@@ -140,9 +113,8 @@ impl Transcript {
                 ..
             } => {
                 if *discard {
-                    self.growing = None;
-                    self.thinking = None;
-                    self.growing_begun = false;
+                    self.reply = None;
+                    self.forget_thinking();
                 }
                 #[allow(clippy::cast_precision_loss)]
                 let seconds = *delay_ms as f64 / 1000.0;
@@ -174,7 +146,7 @@ impl Transcript {
             _ => {}
         }
         if event.is_terminal() {
-            self.end_thinking();
+            self.forget_thinking();
             self.end_calls();
             if let Some(goal) = self.reached.take() {
                 self.goal_reached(seq, &goal);
@@ -258,44 +230,27 @@ impl Transcript {
     fn delta(&mut self, kind: DeltaKind, text: &str, now_ms: u64) {
         match kind {
             DeltaKind::Text => {
-                self.end_thinking();
-                self.growing.get_or_insert_default().push(text);
+                self.end_thinking(now_ms);
+                self.reply.get_or_insert_default().text.push(text);
             }
             DeltaKind::Thinking => {
-                let thinking = self.thinking.get_or_insert_with(|| Thinking {
-                    text: String::new(),
-                    since_ms: now_ms,
-                });
-                thinking.text.push_str(text);
-                if thinking.text.len() > 2 * THINKING_CHARS {
-                    let skip = thinking.text.chars().count().saturating_sub(THINKING_CHARS);
-                    thinking.text = thinking.text.chars().skip(skip).collect();
-                }
+                let thinking = self.thinking.get_or_insert_with(|| Thinking::new(now_ms));
+                thinking.push(text);
             }
-            DeltaKind::ToolInput => {}
+            DeltaKind::ToolInput => self.end_thinking(now_ms),
         }
-    }
-
-    fn thought(&mut self, seq: u64, text: &str, now_ms: u64) {
-        let since = self.thinking.take().map(|thinking| thinking.since_ms);
-        let for_ms = since.map(|since| now_ms.saturating_sub(since));
-        // Thinking comes before what is said, also when its event comes later.
-        let item = Item::Thought {
-            text: text.to_owned(),
-            for_ms,
-        };
-        self.push(seq, item);
     }
 
     /// The model said this. Most of it, or all, has been shown piece by piece.
     fn said(&mut self, seq: u64, text: &str) {
-        self.end_thinking();
-        let growing = self.growing.take();
-        let begun = std::mem::take(&mut self.growing_begun);
-        if text.is_empty() && growing.is_none() {
+        self.forget_thinking();
+        let mut reply = self.reply.take();
+        let late = reply.as_mut().and_then(|reply| reply.late.take());
+        if text.is_empty() && reply.is_none() {
             return;
         }
-        let rest = match growing {
+        let begun = reply.as_ref().is_some_and(|reply| reply.is_begun);
+        let rest = match reply.map(|reply| reply.text) {
             // The end of a turn tells the text without what is white at its end.
             Some(mut growing) => match text.strip_prefix(growing.source().trim_end()) {
                 Some(missing) => {
@@ -306,11 +261,11 @@ impl Transcript {
                     growing
                 }
                 // What is in the scrollback stays; the whole is shown again.
-                None if !text.is_empty() => whole(text),
+                None if !text.is_empty() => Growing::of(text),
                 None => growing,
             },
             None if self.last_answer.trim_end() == text.trim_end() && self.is_shown(text) => return,
-            None => whole(text),
+            None => Growing::of(text),
         };
         self.last_answer = if text.is_empty() {
             rest.source().to_owned()
@@ -323,27 +278,29 @@ impl Transcript {
             begun,
         };
         self.push(seq, item);
+        if let Some(late) = late {
+            self.push(late.seq, late.item);
+        }
     }
 
     /// Whether the last thing shown is this answer: it comes with the reply and again with the end of the turn.
     fn is_shown(&self, text: &str) -> bool {
-        let last = self.open.back().or(self.past.back());
+        let mut placed = self.open.iter().rev().chain(self.past.iter().rev());
+        let last = placed.find(|placed| !matches!(placed.item, Item::Thought { .. }));
         matches!(last.map(|placed| &placed.item), Some(Item::Answer { text: shown, .. }) if shown.trim_end() == text.trim_end())
     }
 
     fn end_answer(&mut self, seq: u64) {
-        if self.growing.is_some() {
+        if self.reply.is_some() {
             self.said(seq, "");
         }
     }
 
-    fn end_thinking(&mut self) {
-        // The event with all of it follows; without one there is nothing worth keeping.
-        self.thinking = None;
-    }
-
     /// A call without an end has none any more.
     fn end_calls(&mut self) {
+        if std::mem::take(&mut self.running) == 0 {
+            return;
+        }
         for placed in &mut self.open {
             if let Item::Call(card) = &mut placed.item {
                 card.abandon();
@@ -359,8 +316,7 @@ impl Transcript {
         } else {
             Item::Note { tone, text }
         };
-        let seq = self.last_seq();
-        self.push(seq, item);
+        self.push(BESIDE, item);
     }
 
     fn note(&mut self, seq: u64, tone: Tone, text: &str) {
@@ -369,138 +325,36 @@ impl Transcript {
     }
 
     fn push(&mut self, seq: u64, item: Item) {
-        self.open.push_back(Placed {
-            seq,
-            item,
-            drawn: None,
-        });
+        if !item.is_finished() {
+            self.running += 1;
+        }
+        self.open.push_back(Placed::new(seq, item));
+        // While nothing is printed, as on the whole screen, this would grow without end.
+        let crowded = self.open.len().checked_sub(WAITING + 1);
+        if let Some(placed) = crowded.and_then(|index| self.open.get_mut(index)) {
+            placed.shorten();
+        }
     }
 
     fn with_card(&mut self, call: &CallId, change: impl FnOnce(&mut Card)) {
-        let cards = self
-            .open
-            .iter_mut()
-            .rev()
-            .filter_map(|placed| match &mut placed.item {
-                Item::Call(card) => Some(card),
-                _ => None,
-            });
-        if let Some(card) = cards.into_iter().find(|card| card.is(call)) {
+        let count = self.open.len();
+        for (index, placed) in self.open.iter_mut().enumerate().rev() {
+            let Item::Call(card) = &mut placed.item else {
+                continue;
+            };
+            if !card.is(call) {
+                continue;
+            }
+            let was_running = !card.is_finished();
             change(card);
-        }
-    }
-
-    /// The lines that are finished and not in the scrollback yet.
-    pub(crate) fn settle(&mut self, look: Look) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
-        while self.open.front().is_some_and(|placed| placed.item.is_finished()) {
-            if let Some(placed) = self.open.pop_front() {
-                self.print(placed, look, &mut lines);
+            if was_running && card.is_finished() {
+                self.running = self.running.saturating_sub(1);
             }
-        }
-        if self.open.is_empty()
-            && let Some(growing) = &mut self.growing
-        {
-            let settled = growing.settle(look.columns, look.theme);
-            if !settled.is_empty() && !self.growing_begun {
-                lines.push(Line::default());
-                self.growing_begun = true;
-                self.last_was_call = false;
+            placed.forget_lines();
+            if index + WAITING < count {
+                placed.shorten();
             }
-            lines.extend(settled);
-        }
-        lines
-    }
-
-    fn print(&mut self, mut placed: Placed, look: Look, lines: &mut Vec<Line<'static>>) {
-        let is_call = matches!(placed.item, Item::Call(_));
-        let is_begun = matches!(placed.item, Item::Answer { begun: true, .. });
-        let stands_close = is_begun || (is_call && self.last_was_call);
-        if !stands_close {
-            lines.push(Line::default());
-        }
-        let own = placed.item.rest(look);
-        self.last_was_call = is_call && own.len() <= CLOSE_ROWS;
-        lines.extend(own);
-        self.past.push_back(placed);
-        if self.past.len() > KEPT {
-            self.past.pop_front();
-        }
-    }
-
-    /// The lines that are not finished, for the live area.
-    pub(crate) fn live(&mut self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
-        let mut last_was_call = self.last_was_call;
-        for placed in &mut self.open {
-            let is_call = matches!(placed.item, Item::Call(_));
-            if !(is_call && last_was_call) {
-                lines.push(Line::default());
-            }
-            let own = placed.item.lines(look, now_ms);
-            last_was_call = is_call && own.len() <= CLOSE_ROWS;
-            lines.extend(own);
-        }
-        if let Some(growing) = &mut self.growing {
-            let open = growing.open(look.columns, look.theme);
-            if !open.is_empty() && !self.growing_begun {
-                lines.push(Line::default());
-            }
-            lines.extend_from_slice(open);
-        }
-        if let Some(thinking) = &self.thinking {
-            lines.push(Line::default());
-            lines.extend(thinking.lines(look));
-        }
-        lines
-    }
-
-    /// The last lines of all that is kept, so many of them or all, for looking back.
-    pub(crate) fn last_lines(&mut self, count: usize, look: Look, now_ms: u64) -> Vec<Line<'static>> {
-        let mut blocks: Vec<Vec<Line<'static>>> = Vec::new();
-        let mut lines = 0;
-        if let Some(thinking) = &self.thinking {
-            blocks.push(thinking.lines(look));
-        }
-        if let Some(growing) = &mut self.growing {
-            blocks.push(growing.last_lines(count, look.columns, look.theme));
-        }
-        lines += blocks.iter().map(|block| block.len() + 1).sum::<usize>();
-        for placed in self.past.iter_mut().chain(self.open.iter_mut()).rev() {
-            if lines >= count {
-                break;
-            }
-            let block = placed.lines(look, now_ms);
-            lines += block.len() + 1;
-            blocks.push(block);
-        }
-        joined(blocks, count)
-    }
-
-    /// The last lines that were printed, so many of them or all, to be printed again.
-    pub(crate) fn printed(&mut self, count: usize, look: Look) -> Vec<Line<'static>> {
-        let mut blocks = Vec::new();
-        let mut lines = 0;
-        for placed in self.past.iter_mut().rev() {
-            if lines >= count {
-                break;
-            }
-            let block = placed.lines(look, 0);
-            lines += block.len() + 1;
-            blocks.push(block);
-        }
-        joined(blocks, count)
-    }
-
-    /// All lines of all that is kept.
-    pub(crate) fn all_lines(&mut self, look: Look) -> Vec<Line<'static>> {
-        self.last_lines(usize::MAX, look, 0)
-    }
-
-    /// Forgets how lines were drawn: the look has changed.
-    pub(crate) fn forget_lines(&mut self) {
-        for placed in self.past.iter_mut().chain(self.open.iter_mut()) {
-            placed.drawn = None;
+            return;
         }
     }
 
@@ -508,7 +362,7 @@ impl Transcript {
     pub(crate) fn close(&mut self) {
         let seq = self.last_seq();
         self.end_answer(seq);
-        self.end_thinking();
+        self.forget_thinking();
         self.end_calls();
     }
 
@@ -523,21 +377,21 @@ impl Transcript {
 
     /// Puts older items before all others.
     pub(crate) fn put_before(&mut self, older: Transcript) {
+        self.begins = older.begins.or(self.begins);
         for placed in older.past.into_iter().chain(older.open).rev() {
             self.past.push_front(placed);
         }
     }
 
-    /// The number of the oldest item that is kept.
+    /// The number from which on the record is told here; `None` while nothing of it is.
     pub(crate) fn first_seq(&self) -> Option<u64> {
-        self.past.front().or(self.open.front()).map(|placed| placed.seq)
+        self.begins
     }
 
     fn last_seq(&self) -> u64 {
-        self.open
-            .back()
-            .or(self.past.back())
-            .map_or(0, |placed| placed.seq)
+        let placed = self.open.iter().rev().chain(self.past.iter().rev());
+        let mut numbers = placed.map(|placed| placed.seq);
+        numbers.find(|seq| *seq != BESIDE).unwrap_or(BESIDE)
     }
 
     /// The last thing the model said, as it said it.
@@ -547,44 +401,7 @@ impl Transcript {
 
     /// Whether something moves that has to be drawn again and again.
     pub(crate) fn is_running(&self) -> bool {
-        self.open.iter().any(|placed| !placed.item.is_finished())
-    }
-}
-
-/// The last lines of blocks, of which the last comes first.
-fn joined(blocks: Vec<Vec<Line<'static>>>, count: usize) -> Vec<Line<'static>> {
-    let mut all = Vec::new();
-    for block in blocks.into_iter().rev() {
-        all.push(Line::default());
-        all.extend(block);
-    }
-    let skip = all.len().saturating_sub(count);
-    all.drain(..skip);
-    all
-}
-
-/// An answer that came in one piece.
-fn whole(text: &str) -> Growing {
-    let mut growing = Growing::default();
-    growing.push(text);
-    growing
-}
-
-impl Thinking {
-    fn lines(&self, look: Look) -> Vec<Line<'static>> {
-        let style = look.theme.style(Tone::Dim);
-        let text = plain(&self.text);
-        let mut lines = Vec::new();
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            lines.extend(crate::text::wrap(
-                &Line::styled(line.to_owned(), style),
-                look.columns,
-                "",
-            ));
-        }
-        let skip = lines.len().saturating_sub(THINKING_ROWS);
-        lines.drain(..skip);
-        lines
+        self.running > 0
     }
 }
 

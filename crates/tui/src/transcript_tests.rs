@@ -1,3 +1,4 @@
+use ratatui::text::Line;
 use serde_json::json;
 use windlass_api::{CallId, MessageId, SessionId, StepStatus};
 use windlass_core::clock::Timestamp;
@@ -25,6 +26,19 @@ fn text(lines: &[Line<'_>]) -> String {
 fn delta(text: &str) -> Event {
     Event::Delta {
         kind: DeltaKind::Text,
+        text: text.to_owned(),
+    }
+}
+
+fn thinking(text: &str) -> Event {
+    Event::Delta {
+        kind: DeltaKind::Thinking,
+        text: text.to_owned(),
+    }
+}
+
+fn reasoning(text: &str) -> Event {
+    Event::Reasoning {
         text: text.to_owned(),
     }
 }
@@ -293,4 +307,229 @@ fn a_goal_is_reached_below_the_answer() {
     let (settled, _) = shown(&[reached, answer]);
     let note = settled.strip_prefix("Done.\n\n· Goal reached: ship it ship it");
     assert!(note.is_some_and(|rest| rest.ends_with('…')), "{settled}");
+}
+
+/// UI-2: what is told beside the record has no place in it: what came before can be read all the same, page by page,
+/// also when a page shows nothing.
+#[test]
+fn notices_do_not_hide_what_came_before() {
+    let mut transcript = Transcript::default();
+    transcript.tell(Tone::Dim, "resumed");
+    assert_eq!(transcript.first_seq(), None);
+    transcript.hear(40, &user("hello"), 0);
+    transcript.tell(Tone::Dim, "a notice");
+    transcript.settle(LOOK);
+    assert_eq!(transcript.first_seq(), Some(40));
+    let mut older = Transcript::default();
+    older.hear(30, &complete(1, StepStatus::Completed), 0);
+    transcript.put_before(older);
+    assert_eq!(transcript.first_seq(), Some(30));
+    for seq in 41..41 + KEPT as u64 {
+        transcript.hear(seq, &user("more"), 0);
+    }
+    transcript.settle(LOOK);
+    // The two notices and the first message are dropped for these.
+    assert_eq!(transcript.first_seq(), Some(41));
+}
+
+/// UI-2: when the screen was emptied while an answer is received, what was printed of it is printed again, as much as
+/// there is room for; what was never printed is printed however much it is, and nothing twice.
+#[test]
+fn an_answer_is_printed_again_while_it_is_received() {
+    let mut transcript = Transcript::default();
+    transcript.hear(1, &user("count"), 0);
+    transcript.hear(1, &delta("One.\n\nTwo.\n\nThr"), 0);
+    transcript.settle(LOOK);
+    let again = |transcript: &mut Transcript, room| {
+        let mut lines = transcript.printed(room, LOOK);
+        lines.extend(transcript.settle(LOOK));
+        text(&lines)
+    };
+    assert_eq!(again(&mut transcript, 20), "› count\n\nOne.\n\nTwo.");
+    assert_eq!(text(&transcript.live(LOOK, 0)), "Thr");
+    assert_eq!(again(&mut transcript, 3), "One.\n\nTwo.");
+    transcript.hear(1, &delta("ee.\n\nFour.\n\nFi"), 0);
+    assert_eq!(again(&mut transcript, 1), "Three.\n\nFour.");
+    // It is complete, and its end was not printed when the screen was emptied.
+    let whole = "One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive.";
+    transcript.hear(2, &answer(whole), 0);
+    assert_eq!(again(&mut transcript, 20), format!("› count\n\n{whole}"));
+    assert_eq!(again(&mut transcript, 3), "Four.\n\nFive.");
+}
+
+/// UI-2: what waits for the scrollback without end, as on the whole screen, keeps its short form only: every item is
+/// still printed, with how much there was.
+#[test]
+fn what_waits_for_long_is_kept_short() {
+    let mut transcript = Transcript::default();
+    let long: String = (0..200).map(|line| format!("+line {line}\n")).collect();
+    let diff = json!({ "diff": format!("--- a\n+++ a\n@@ -0,0 +1,200 @@\n{long}") });
+    transcript.hear(1, &call(1, "bash slow"), 0);
+    for number in (2..=2 * WAITING as u32).step_by(2) {
+        transcript.hear(1, &call(number, "bash ls"), 0);
+        transcript.hear(1, &result(number, &long, None), 0);
+        transcript.hear(1, &complete(number, StepStatus::Completed), 0);
+        transcript.hear(1, &call(number + 1, "edit_file a"), 0);
+        transcript.hear(1, &result(number + 1, "Updated", Some(diff.clone())), 0);
+        transcript.hear(1, &complete(number + 1, StepStatus::Completed), 0);
+    }
+    transcript.hear(1, &reasoning("a\nb"), 0);
+    assert!(transcript.is_running());
+    // It ends when it is far back already.
+    transcript.hear(1, &result(1, &long, None), 0);
+    transcript.hear(1, &complete(1, StepStatus::Completed), 0);
+    assert!(!transcript.is_running());
+    let settled = text(&transcript.settle(LOOK));
+    let first = "+line 0\n  +line 1\n  +line 2\n  … 197 more lines";
+    let begin = format!(
+        "● bash slow 1.2 s\n  {first}\n\n● bash ls 1.2 s\n  {first}\n\n● edit_file a (+200 -0) 1.2 s\n  … 201 more lines"
+    );
+    assert!(settled.starts_with(&begin), "{settled}");
+    assert_eq!(settled.matches("● bash ls").count(), WAITING);
+    assert_eq!(settled.matches("(+200 -0)").count(), WAITING);
+    // The newest are whole: the thought, and calls of both kinds in turn.
+    assert_eq!(settled.matches("+line 199").count(), WAITING / 2 - 1);
+    assert!(settled.ends_with("more lines\n\n∴ thought: a"), "{settled}");
+}
+
+/// UI-2: something runs from the start of the first call to the end of the last, however a call ends, and once.
+#[test]
+fn running_calls_are_counted() {
+    let mut transcript = Transcript::default();
+    let mut running = |event: Event| {
+        transcript.hear(1, &event, 0);
+        transcript.settle(LOOK);
+        let open = transcript.open.iter();
+        let open = open.filter(|placed| !placed.item.is_finished()).count();
+        assert_eq!(transcript.running, open);
+        transcript.is_running()
+    };
+    assert!(!running(user("go")));
+    assert!(running(call(1, "a")));
+    assert!(running(call(2, "b")));
+    assert!(running(complete(2, StepStatus::Error)));
+    assert!(running(complete(2, StepStatus::Error)));
+    assert!(!running(complete(1, StepStatus::Completed)));
+    assert!(running(call(3, "c")));
+    assert!(!running(answer("Done.")));
+    assert!(!running(complete(3, StepStatus::Completed)));
+}
+
+/// What is printed when every event is drawn at once, and what is seen afterwards with everything unfolded.
+fn drawn(events: &[(u64, Event)]) -> (String, String) {
+    let mut transcript = Transcript::default();
+    let mut printed = Vec::new();
+    for (seq, (now_ms, event)) in (1..).zip(events) {
+        transcript.hear(seq, event, *now_ms);
+        printed.extend(transcript.settle(LOOK));
+    }
+    let unfolded = Look {
+        unfolded: true,
+        ..LOOK
+    };
+    (text(&printed), text(&transcript.all_lines(unfolded)))
+}
+
+/// UI-2: a thought stands above the answer, with how long it took, although all of it is told when the answer is
+/// printed in part; whoever looks back sees all of it.
+#[test]
+fn a_thought_stands_above_the_answer() {
+    let (printed, unfolded) = drawn(&[
+        (0, user("why")),
+        (1_000, thinking("\nFirst.\nSec")),
+        (2_000, thinking("ond.\n")),
+        (4_500, delta("One.\n\nTw")),
+        // It thinks again in the midst of it.
+        (5_000, thinking("Third.")),
+        (6_000, delta("o.\n\nThree.")),
+        (9_000, reasoning("First.\nSecond.\nThird.")),
+        (9_000, answer("One.\n\nTwo.\n\nThree.")),
+    ]);
+    let said = "One.\n\nTwo.\n\nThree.";
+    assert_eq!(printed, format!("› why\n\n∴ thought for 3.5 s: First.\n\n{said}"));
+    let all = "∴ thought for 4.5 s\n  First.\n  Second.\n  Third.";
+    assert_eq!(unfolded, format!("› why\n\n{all}\n\n{said}"));
+}
+
+/// UI-2: thinking that goes before a call is told once, with how long it took.
+#[test]
+fn a_thought_stands_above_a_call() {
+    let input = Event::Delta {
+        kind: DeltaKind::ToolInput,
+        text: "{".to_owned(),
+    };
+    // What the call is to get is written after it has thought, and takes its own time.
+    for (writes, told_ms) in [(vec![(3_000, input)], 8_000), (Vec::new(), 3_000)] {
+        let mut events = vec![(1_000, thinking("First."))];
+        events.extend(writes);
+        events.extend([
+            (told_ms, reasoning("First.\nSecond.")),
+            (9_000, call(1, "bash ls")),
+            (9_000, complete(1, StepStatus::Completed)),
+        ]);
+        let (printed, unfolded) = drawn(&events);
+        assert_eq!(printed, "∴ thought for 2.0 s: First.\n\n● bash ls 1.2 s");
+        assert!(unfolded.starts_with("∴ thought for 2.0 s\n  First.\n  Second."));
+    }
+}
+
+/// UI-2: a thought of which nothing was heard before a piece of the answer was printed stands below the answer, not
+/// within it; the answer is still told once.
+#[test]
+fn a_late_thought_stands_below_the_answer() {
+    let said = "One.\n\nTwo.";
+    let same = Event::Text {
+        text: said.to_owned(),
+    };
+    for live in [vec![(0, thinking("Hm"))], Vec::new()] {
+        let mut events = vec![(0, delta("One.\n\nTw"))];
+        events.extend(live);
+        events.extend([
+            (0, delta("o.")),
+            (0, reasoning("Hm.")),
+            (0, same.clone()),
+            (0, answer(said)),
+        ]);
+        let (printed, unfolded) = drawn(&events);
+        let first = printed.strip_prefix("One.\n\nTwo.\n\n∴ thought: Hm");
+        assert!(
+            first.is_some_and(|rest| rest.is_empty() || rest == "."),
+            "{printed}"
+        );
+        assert_eq!(unfolded, "One.\n\nTwo.\n\n∴ thought\n  Hm.");
+    }
+    // Nothing of the answer was printed.
+    let (settled, _) = shown(&[delta("One.\n\nTw"), reasoning("Hm."), answer(said)]);
+    assert_eq!(settled, "∴ thought: Hm.\n\nOne.\n\nTwo.");
+}
+
+/// UI-2: what a stopped reply has thought is not taken for the thoughts of the next one.
+#[test]
+fn thoughts_of_a_stopped_reply_stay_as_they_are() {
+    let canceled = Event::Canceled {
+        message: "Canceled.".to_owned(),
+    };
+    let (_, unfolded) = drawn(&[
+        (0, thinking("Old.")),
+        (0, delta("Half")),
+        (0, canceled),
+        (0, reasoning("New.")),
+        (0, answer("Whole.")),
+    ]);
+    assert_eq!(
+        unfolded,
+        "∴ thought\n  Old.\n\nHalf\n\n▲ Canceled.\n\n∴ thought\n  New.\n\nWhole."
+    );
+}
+
+/// UI-2: of thinking that is long the end is kept, and the first line for its short form.
+#[test]
+fn long_thinking_keeps_its_first_line() {
+    let mut events = vec![(0, thinking("The first line.\n"))];
+    events.extend((0..1_000).map(|number| (0, thinking(&format!("thought {number}\n")))));
+    events.push((60_000, delta("Said.")));
+    let (printed, unfolded) = drawn(&events);
+    assert_eq!(printed, "∴ thought for 1 min 0 s: The first line.");
+    assert!(unfolded.contains("thought 999") && !unfolded.contains("thought 100\n"));
+    assert!(unfolded.len() < 8_000);
 }

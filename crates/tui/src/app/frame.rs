@@ -120,7 +120,9 @@ impl App {
                 self.view.is_reading_older = true;
                 self.jobs.older(&self.talk.info.id, first);
             }
-            _ => self.view.is_at_begin = true,
+            Some(_) => self.view.is_at_begin = true,
+            // What the session ended with is still being read.
+            None => {}
         }
     }
 

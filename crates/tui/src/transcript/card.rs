@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 use serde_json::Value;
 use windlass_api::{CallId, StepStatus};
 
-use super::item::Look;
+use super::item::{Look, SHORT_COLUMNS};
 use crate::diff;
 use crate::flow::without_tabs;
 use crate::text::{cut, one_line, plain, wrap};
@@ -41,8 +41,16 @@ pub(crate) struct Card {
     /// The end of what it has written so far.
     tail: String,
     result: String,
-    diff: Option<String>,
+    diff: Option<Diff>,
+    /// How many lines of these are not kept any more.
+    left_out: usize,
     todo: Vec<(String, String)>,
+}
+
+struct Diff {
+    text: String,
+    added: usize,
+    removed: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,6 +72,7 @@ impl Card {
             tail: String::new(),
             result: String::new(),
             diff: None,
+            left_out: 0,
             todo: Vec::new(),
         }
     }
@@ -93,7 +102,11 @@ impl Card {
     pub(crate) fn result(&mut self, content: &str, details: Option<&Value>) {
         self.result = head(content, RESULT);
         let Some(details) = details else { return };
-        self.diff = diff_of(details).map(|diff| head(without_name(&diff), RESULT));
+        self.diff = diff_of(details).map(|diff| {
+            let text = head(without_name(&diff), RESULT);
+            let (added, removed) = diff::counts(&text);
+            Diff { text, added, removed }
+        });
         let items = details.get("items").and_then(Value::as_array);
         for item in items.into_iter().flatten() {
             let text = |key: &str| item.get(key).and_then(Value::as_str).map(one_line);
@@ -112,15 +125,28 @@ impl Card {
         self.tail = String::new();
     }
 
-    pub(crate) fn refused(&mut self) {
-        self.state = State::Failed;
-    }
-
     /// The turn ended, and with it this.
     pub(crate) fn abandon(&mut self) {
         if self.state == State::Running {
             self.state = State::Failed;
         }
+    }
+
+    /// Leaves out most of what came of it; how much that was is still told.
+    pub(crate) fn shorten(&mut self) {
+        if let Some(diff) = &mut self.diff {
+            self.left_out += diff.text.lines().count();
+            diff.text = String::new();
+        }
+        let result = plain(&std::mem::take(&mut self.result));
+        if self.diff.is_some() || !self.todo.is_empty() {
+            return;
+        }
+        let mut lines = result.lines();
+        let first = lines.by_ref().take(ENDS);
+        let first = first.map(|line| cut(&without_tabs(line), SHORT_COLUMNS));
+        self.result = first.collect::<Vec<_>>().join("\n");
+        self.left_out += lines.count();
     }
 
     pub(crate) fn lines(&self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
@@ -131,11 +157,11 @@ impl Card {
         }
         if let Some(diff) = &self.diff {
             let most = if look.unfolded { usize::MAX } else { DIFF_ROWS };
-            let all = diff::render(diff, look.columns.saturating_sub(2).max(1), look.theme);
-            let more = all.len().saturating_sub(most);
+            let all = diff::render(&diff.text, look.columns.saturating_sub(2).max(1), look.theme);
+            let more = all.len().saturating_sub(most) + self.left_out;
             lines.extend(all.into_iter().take(most).map(indented));
             if more > 0 {
-                lines.push(folded(&format!("… {more} more lines"), look));
+                lines.push(more_lines(more, look));
             }
         } else if !self.todo.is_empty() {
             lines.extend(self.todo.iter().map(|item| todo(item, look)));
@@ -158,8 +184,7 @@ impl Card {
         };
         let mut after = String::new();
         if let Some(diff) = &self.diff {
-            let (added, removed) = diff::counts(diff);
-            after.push_str(&format!(" (+{added} -{removed})"));
+            after.push_str(&format!(" (+{} -{})", diff.added, diff.removed));
         }
         match self.state {
             State::Running if took >= 1_000 => after.push_str(&format!(" {}", seconds(took))),
@@ -192,24 +217,28 @@ impl Card {
     fn outcome(&self, look: Look) -> Vec<Line<'static>> {
         let text = plain(&self.result);
         let all: Vec<&str> = text.lines().collect();
-        if look.unfolded {
-            let rows = all.iter().map(|row| dim(row, look));
-            return rows.flat_map(|line| wrap(&line, look.columns, "  ")).collect();
-        }
-        if QUIET.contains(&self.name.as_str()) && self.state == State::Done {
-            let count = match all.len() {
+        if QUIET.contains(&self.name.as_str()) && self.state == State::Done && !look.unfolded {
+            let count = match all.len() + self.left_out {
                 1 => "1 line".to_owned(),
                 count => format!("{count} lines"),
             };
             return vec![folded(&count, look)];
         }
         let row = |row: &&str| folded(row, look);
+        if self.left_out > 0 {
+            let mut lines: Vec<_> = all.iter().map(row).collect();
+            lines.push(more_lines(self.left_out, look));
+            return lines;
+        }
+        if look.unfolded {
+            let rows = all.iter().map(|row| dim(row, look));
+            return rows.flat_map(|line| wrap(&line, look.columns, "  ")).collect();
+        }
         if all.len() <= 2 * ENDS + 1 {
             return all.iter().map(row).collect();
         }
-        let more = all.len() - 2 * ENDS;
         let mut lines: Vec<_> = all.iter().take(ENDS).map(row).collect();
-        lines.push(folded(&format!("… {more} more lines"), look));
+        lines.push(more_lines(all.len() - 2 * ENDS, look));
         lines.extend(all.iter().skip(all.len() - ENDS).map(row));
         lines
     }
@@ -219,6 +248,10 @@ impl Card {
 fn folded(text: &str, look: Look) -> Line<'static> {
     let line = format!("  {}", without_tabs(text.trim_end()));
     Line::styled(cut(&line, look.columns), look.theme.style(Tone::Dim))
+}
+
+fn more_lines(count: usize, look: Look) -> Line<'static> {
+    folded(&format!("… {count} more lines"), look)
 }
 
 fn dim(text: &str, look: Look) -> Line<'static> {

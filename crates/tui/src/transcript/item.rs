@@ -1,11 +1,16 @@
 //! One thing of a conversation, and its lines.
 
+use std::borrow::Cow;
+
 use ratatui::text::{Line, Span};
 
 use super::card::Card;
 use crate::markdown::{self, Growing};
-use crate::text::{one_line, plain, wrap};
+use crate::text::{cut, one_line, plain, wrap};
 use crate::theme::{Theme, Tone};
+
+/// How much of a line is kept where little is.
+pub(super) const SHORT_COLUMNS: usize = 400;
 
 /// How things are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +19,49 @@ pub(crate) struct Look {
     pub(crate) theme: Theme,
     /// Whether long things are shown whole.
     pub(crate) unfolded: bool,
+}
+
+/// An item and its place in the record.
+pub(super) struct Placed {
+    pub(super) seq: u64,
+    pub(super) item: Item,
+    /// Its lines as they were drawn last, while somebody looks back.
+    drawn: Option<(Look, Vec<Line<'static>>)>,
+}
+
+impl Placed {
+    pub(super) fn new(seq: u64, item: Item) -> Self {
+        Self {
+            seq,
+            item,
+            drawn: None,
+        }
+    }
+
+    /// All of its lines. `now_ms` is for what runs.
+    pub(super) fn lines(&mut self, look: Look, now_ms: u64) -> Cow<'_, [Line<'static>]> {
+        if !self.item.is_finished() {
+            return Cow::Owned(self.item.lines(look, now_ms));
+        }
+        let drawn = match self.drawn.take() {
+            Some((drawn, lines)) if drawn == look => lines,
+            _ => self.item.lines(look, now_ms),
+        };
+        Cow::Borrowed(&self.drawn.insert((look, drawn)).1)
+    }
+
+    /// Leaves out what is long of it, if it will not change any more.
+    pub(super) fn shorten(&mut self) {
+        if self.item.is_finished() {
+            self.item.shorten();
+            self.drawn = None;
+        }
+    }
+
+    /// Forgets how it was drawn.
+    pub(super) fn forget_lines(&mut self) {
+        self.drawn = None;
+    }
 }
 
 /// One thing of a conversation.
@@ -56,6 +104,24 @@ impl Item {
         }
     }
 
+    /// Leaves out what the folded form does not need. What was said stays: nothing else tells it.
+    fn shorten(&mut self) {
+        match self {
+            Self::Call(card) => card.shorten(),
+            Self::Thought { text, .. } => *text = first_line(text),
+            Self::User { .. } | Self::Answer { .. } | Self::Note { .. } | Self::Told { .. } => {}
+        }
+    }
+
+    /// What was printed of it is gone from the screen: all of it is printed when its time comes.
+    pub(crate) fn start_over(&mut self) {
+        if let Self::Answer { text, rest, begun } = self
+            && std::mem::take(begun)
+        {
+            *rest = Some(Box::new(Growing::of(text)));
+        }
+    }
+
     /// All of its lines. `now_ms` is for what runs.
     pub(crate) fn lines(&self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
         let Look { columns, theme, .. } = look;
@@ -77,13 +143,20 @@ impl Item {
     }
 }
 
+/// The first line that says something, as much of it as any screen shows.
+pub(super) fn first_line(text: &str) -> String {
+    let text = plain(text);
+    let first = text.lines().find(|line| !line.trim().is_empty());
+    cut(&one_line(first.unwrap_or_default()), SHORT_COLUMNS)
+}
+
 fn user(text: &str, images: &[String], look: Look) -> Vec<Line<'static>> {
     let mark = look.theme.sign("› ", "> ");
     let mut lines = block(mark, &plain(text), look.theme.style(Tone::User), look.columns);
     for image in images {
         let text = format!("  [image: {}]", one_line(image));
         lines.push(Line::styled(
-            crate::text::cut(&text, look.columns),
+            cut(&text, look.columns),
             look.theme.style(Tone::Dim),
         ));
     }
@@ -119,15 +192,13 @@ fn thought(text: &str, for_ms: Option<u64>, look: Look) -> Vec<Line<'static>> {
     let sign = look.theme.sign("∴", "~");
     let head = format!("{sign} thought{took}");
     if !look.unfolded {
-        let first = plain(text);
-        let first = one_line(
-            first
-                .lines()
-                .find(|line| !line.trim().is_empty())
-                .unwrap_or_default(),
-        );
-        let line = format!("{head}: {first}");
-        return vec![Line::styled(crate::text::cut(&line, look.columns), style)];
+        let first = first_line(text);
+        let line = if first.is_empty() {
+            head
+        } else {
+            format!("{head}: {first}")
+        };
+        return vec![Line::styled(cut(&line, look.columns), style)];
     }
     let mut lines = vec![Line::styled(head, style)];
     for line in plain(text).lines() {
