@@ -50,7 +50,7 @@ fn check_clean(screen: &Screen) {
 #[track_caller]
 fn check_harmless(screen: &Screen) {
     let is_command = |trace: &&str| trace.contains(|letter: char| !letter.is_ascii_graphic());
-    let commands: Vec<&str> = TRACES.into_iter().filter(|trace| is_command(&trace)).collect();
+    let commands: Vec<&str> = TRACES.into_iter().filter(is_command).collect();
     check(screen, &commands);
 }
 
