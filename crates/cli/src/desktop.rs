@@ -40,6 +40,8 @@ const SCOPE: &str = "tui";
 /// This machine.
 pub(crate) struct Machine {
     history: PathBuf,
+    /// Whether what is sent is kept for later starts.
+    remembers: bool,
     preferences: Arc<dyn Preferences>,
 }
 
@@ -47,7 +49,16 @@ impl Machine {
     pub(crate) fn new(data: &Path, preferences: Arc<dyn Preferences>) -> Self {
         Self {
             history: data.join("history.jsonl"),
+            remembers: true,
             preferences,
+        }
+    }
+
+    /// Keeps nothing of what is sent, for a session of which nothing is kept. What was sent before is still there.
+    pub(crate) fn without_memory(self) -> Self {
+        Self {
+            remembers: false,
+            ..self
         }
     }
 
@@ -198,7 +209,7 @@ impl Desktop for Machine {
     }
 
     fn remember(&self, said: &str) {
-        if said.len() > MAX_REMEMBERED {
+        if !self.remembers || said.len() > MAX_REMEMBERED {
             return;
         }
         let Ok(line) = serde_json::to_string(said) else {
