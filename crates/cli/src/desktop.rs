@@ -1,6 +1,6 @@
 //! What the person's machine offers the terminal UI: files to mention, images, an editor, and a memory.
 
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -40,6 +40,8 @@ const SCOPE: &str = "tui";
 /// This machine.
 pub(crate) struct Machine {
     history: PathBuf,
+    /// Whether what is sent is kept for later starts.
+    remembers: bool,
     preferences: Arc<dyn Preferences>,
 }
 
@@ -47,27 +49,50 @@ impl Machine {
     pub(crate) fn new(data: &Path, preferences: Arc<dyn Preferences>) -> Self {
         Self {
             history: data.join("history.jsonl"),
+            remembers: true,
             preferences,
+        }
+    }
+
+    /// Keeps nothing of what is sent, for a session of which nothing is kept. What was sent before is still there.
+    pub(crate) fn without_memory(self) -> Self {
+        Self {
+            remembers: false,
+            ..self
         }
     }
 
     /// What was sent before, the oldest first. What cannot be read is no reason not to start.
     pub(crate) fn history(&self) -> Vec<String> {
-        let size = std::fs::metadata(&self.history).map_or(0, |metadata| metadata.len());
-        if size == 0 || size > 4 * MAX_HISTORY_BYTES {
-            return Vec::new();
-        }
-        let text = std::fs::read_to_string(&self.history).unwrap_or_default();
-        let all: Vec<String> = text
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
+        let (bytes, is_long) = self.history_end().unwrap_or_default();
+        let all: Vec<String> = bytes
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
             .collect();
         let skip = all.len().saturating_sub(MAX_HISTORY);
         let kept: Vec<String> = all.into_iter().skip(skip).collect();
-        if size > MAX_HISTORY_BYTES || skip > MAX_HISTORY {
+        if is_long || skip > MAX_HISTORY {
             self.rewrite(&kept);
         }
         kept
+    }
+
+    /// The whole lines at the end of the history, and whether others are before them.
+    fn history_end(&self) -> std::io::Result<(Vec<u8>, bool)> {
+        let mut file = std::fs::File::open(&self.history)?;
+        let size = file.metadata()?.len();
+        let is_long = size > MAX_HISTORY_BYTES;
+        let mut bytes = Vec::new();
+        if is_long {
+            // From the byte before, so that a line which begins there is seen to be whole.
+            file.seek(SeekFrom::Start(size - MAX_HISTORY_BYTES - 1))?;
+        }
+        file.take(MAX_HISTORY_BYTES + 1).read_to_end(&mut bytes)?;
+        if is_long {
+            let cut = bytes.iter().position(|byte| *byte == b'\n');
+            bytes.drain(..cut.map_or(bytes.len(), |cut| cut + 1));
+        }
+        Ok((bytes, is_long))
     }
 
     /// Keeps the end of a history that has become long.
@@ -184,7 +209,7 @@ impl Desktop for Machine {
     }
 
     fn remember(&self, said: &str) {
-        if said.len() > MAX_REMEMBERED {
+        if !self.remembers || said.len() > MAX_REMEMBERED {
             return;
         }
         let Ok(line) = serde_json::to_string(said) else {
@@ -257,6 +282,26 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert_eq!(machine.chosen("theme").await.as_deref(), Some("dark"));
+    }
+
+    /// UI-2: of a history that has become long, however long, the end is remembered, in whole lines, and the file is short
+    /// again.
+    #[tokio::test]
+    async fn a_long_history_keeps_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = machine(folder.path());
+        let path = folder.path().join("history.jsonl");
+        let long = "x".repeat(5_000);
+        for count in [900_u32, 4_000] {
+            let lines = (0..count).map(|number| format!("\"{number} {long}\"\n"));
+            std::fs::write(&path, lines.collect::<String>()).unwrap();
+            assert!(std::fs::metadata(&path).unwrap().len() > MAX_HISTORY_BYTES);
+            let history = machine.history();
+            assert_eq!(history.last(), Some(&format!("{} {long}", count - 1)));
+            assert!((800..=MAX_HISTORY).contains(&history.len()), "{}", history.len());
+            assert!(std::fs::metadata(&path).unwrap().len() <= MAX_HISTORY_BYTES);
+            assert_eq!(machine.history(), history);
+        }
     }
 
     /// UI-2: only what is an image counts as one, whatever it is called.

@@ -79,6 +79,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         style,
         is_plain,
         is_somebody_there,
+        keeps,
     };
     let spoken = front_end(&scene, front.full_screen).await;
     let begun = engine.session.id.clone();
@@ -111,6 +112,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) is_plain: bool,
     /// Whether questions can be asked.
     pub(crate) is_somebody_there: bool,
+    /// Whether something of the session is kept.
+    pub(crate) keeps: bool,
 }
 
 /// The one place that chooses who talks with the person. Whatever it is, it leaves the terminal as it was.

@@ -27,6 +27,11 @@ pub(crate) fn is_possible() -> bool {
 pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, Problem> {
     let folders = environment::folders()?;
     let machine = Machine::new(&folders.data, Arc::clone(scene.preferences));
+    let machine = if scene.keeps {
+        machine
+    } else {
+        machine.without_memory()
+    };
     let look = look(scene.settings, &machine, full_screen).await?;
     let history = machine.history();
     let mut notices = scene.settings.warnings.clone();

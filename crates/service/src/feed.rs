@@ -2,8 +2,13 @@
 //!
 //! A reader that falls behind loses live events first, and is told how many. State events it never loses: when the room is
 //! used up it reads them again from the store.
+//!
+//! State events may come a little out of order: some are told when they happen and stored later, others are told once they
+//! are safe, and the session's task and the turn's both tell. So a reader counts what it has seen by number, and never takes
+//! a high number for a sign that it has seen the lower ones.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
@@ -23,11 +28,17 @@ const PAGE: usize = 256;
 pub(crate) struct Feed {
     shared: Arc<Mutex<Shared>>,
     buffer: usize,
+    /// How many state events may wait for one reader.
+    room: usize,
 }
 
 struct Shared {
     readers: Vec<Weak<Mutex<Line>>>,
+    /// The highest number of a state event that was told or stored.
     last: u64,
+    /// The numbers that are not known to be stored, with the event where it was told already: whoever begins to read now
+    /// finds it nowhere else.
+    unstored: BTreeMap<u64, Option<Envelope>>,
 }
 
 /// What waits for one reader.
@@ -38,7 +49,10 @@ struct Line {
     missed: u64,
     /// A state event did not fit: it and those after it are in the store.
     gap: bool,
+    /// How many live events may wait.
     capacity: usize,
+    /// How many state events may wait.
+    room: usize,
     over: bool,
     waker: Option<Waker>,
 }
@@ -49,15 +63,37 @@ impl Feed {
             shared: Arc::new(Mutex::new(Shared {
                 readers: Vec::new(),
                 last,
+                unstored: BTreeMap::new(),
             })),
             buffer,
+            room: STATES,
+        }
+    }
+
+    /// These numbers are given to state events that are to be stored.
+    pub(crate) fn reserve(&self, numbers: Range<u64>) {
+        self.lock().unstored.extend(numbers.map(|number| (number, None)));
+    }
+
+    /// The state events with these numbers are in the store.
+    pub(crate) fn stored(&self, numbers: Range<u64>) {
+        let mut shared = self.lock();
+        for number in numbers {
+            shared.unstored.remove(&number);
+            shared.last = shared.last.max(number);
         }
     }
 
     /// Hands an event to every reader. Never waits.
     pub(crate) fn publish(&self, envelope: &Envelope) {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.last = shared.last.max(envelope.seq);
+        let mut shared = self.lock();
+        if !envelope.event.is_live() {
+            // The number of a live event may be one that no state event was told under yet.
+            shared.last = shared.last.max(envelope.seq);
+            if let Some(told) = shared.unstored.get_mut(&envelope.seq) {
+                *told = Some(envelope.clone());
+            }
+        }
         shared.readers.retain(|reader| match reader.upgrade() {
             Some(line) => {
                 lock(&line).put(envelope.clone());
@@ -69,45 +105,63 @@ impl Feed {
 
     /// Whoever a turn is for reads it from here, and has room for all of it.
     pub(crate) fn reader(&self) -> Reader {
-        Reader {
-            line: self.line(usize::MAX),
-        }
+        let line = line(usize::MAX, usize::MAX);
+        self.lock().readers.push(Arc::downgrade(&line));
+        Reader { line }
     }
 
     /// All events after `after`: those in the store, then those that happen.
     pub(crate) fn follow(&self, session: SessionId, after: u64, store: Arc<dyn Store>) -> EventStream {
-        let line = self.line(self.buffer);
-        let upto = self.shared.lock().unwrap_or_else(PoisonError::into_inner).last;
-        let past = stored(Arc::clone(&store), session.clone(), after, Some(upto));
-        let now = Catching {
+        let line = line(self.buffer, self.room);
+        let upto = {
+            let mut shared = self.lock();
+            shared.readers.push(Arc::downgrade(&line));
+            shared.catch_up(&line)
+        };
+        // A number from before the session was given up may be higher, and will be given again.
+        let after = after.min(upto);
+        EventStream::new(Catching {
+            feed: self.clone(),
             reader: Reader { line },
-            past: None,
-            last: upto.max(after),
+            past: Some(stored(Arc::clone(&store), session.clone(), after, upto).boxed()),
+            seen: Seen::all_upto(after),
             session,
             store,
-        };
-        EventStream::new(past.chain(now))
-    }
-
-    fn line(&self, capacity: usize) -> Arc<Mutex<Line>> {
-        let line = Arc::new(Mutex::new(Line {
-            capacity,
-            ..Line::default()
-        }));
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.readers.push(Arc::downgrade(&line));
-        line
+        })
     }
 
     /// Nothing more will happen here.
     pub(crate) fn end(&self) {
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        for line in shared.readers.iter().filter_map(Weak::upgrade) {
+        for line in self.lock().readers.iter().filter_map(Weak::upgrade) {
             let mut line = lock(&line);
             line.over = true;
             line.wake();
         }
     }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// Lets a reader that has nothing waiting go on from here: what was told and cannot be read from the store yet waits for
+    /// it. The rest is in the store, at most up to this number.
+    fn catch_up(&self, line: &Mutex<Line>) -> u64 {
+        let mut line = lock(line);
+        line.gap = false;
+        // However many: what did not fit would be asked for again at once.
+        line.waiting.extend(self.unstored.values().flatten().cloned());
+        self.last
+    }
+}
+
+fn line(capacity: usize, room: usize) -> Arc<Mutex<Line>> {
+    Arc::new(Mutex::new(Line {
+        capacity,
+        room,
+        ..Line::default()
+    }))
 }
 
 fn lock(line: &Mutex<Line>) -> std::sync::MutexGuard<'_, Line> {
@@ -127,7 +181,7 @@ impl Line {
                 return;
             }
             self.live += 1;
-        } else if self.capacity != usize::MAX && self.waiting.len() - self.live >= STATES {
+        } else if self.waiting.len() - self.live >= self.room {
             self.gap = true;
             self.wake();
             return;
@@ -146,7 +200,7 @@ impl Line {
 /// What comes next for a reader.
 enum Next {
     Event(Envelope),
-    /// State events did not fit any more, and are in the store.
+    /// State events did not fit any more: [`Shared::catch_up`].
     Gap,
     Over,
 }
@@ -196,7 +250,7 @@ impl Reader {
             line.live -= usize::from(envelope.event.is_live());
             return Poll::Ready(Next::Event(envelope));
         }
-        if std::mem::take(&mut line.gap) {
+        if line.gap {
             return Poll::Ready(Next::Gap);
         }
         if line.over {
@@ -226,9 +280,10 @@ impl Stream for Reader {
 
 /// A reader that goes back to the store when it fell behind.
 struct Catching {
+    feed: Feed,
     reader: Reader,
     past: Option<BoxStream<'static, Envelope>>,
-    last: u64,
+    seen: Seen,
     session: SessionId,
     store: Arc<dyn Store>,
 }
@@ -241,35 +296,61 @@ impl Stream for Catching {
             if let Some(past) = &mut self.past {
                 match past.as_mut().poll_next(cx) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Some(envelope)) => {
-                        self.last = envelope.seq;
+                    Poll::Ready(Some(envelope)) if self.seen.is_new(envelope.seq) => {
                         return Poll::Ready(Some(envelope));
                     }
+                    Poll::Ready(Some(_)) => continue,
                     Poll::Ready(None) => self.past = None,
                 }
             }
             let missed = self.reader.take_missed();
             if missed > 0 {
                 let text = format!("{missed} live events were left out because this reader is slow");
-                return Poll::Ready(Some(self.envelope(self.last, Event::Status { text })));
+                return Poll::Ready(Some(self.envelope(self.seen.upto, Event::Status { text })));
             }
             match self.reader.poll(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Next::Over) => return Poll::Ready(None),
                 Poll::Ready(Next::Gap) => {
-                    let past = stored(Arc::clone(&self.store), self.session.clone(), self.last, None);
-                    self.past = Some(past.boxed());
+                    let upto = self.feed.lock().catch_up(&self.reader.line);
+                    let (store, session) = (Arc::clone(&self.store), self.session.clone());
+                    self.past = Some(stored(store, session, self.seen.upto, upto).boxed());
                 }
                 Poll::Ready(Next::Event(envelope)) => {
-                    let is_old = !envelope.event.is_live() && envelope.seq <= self.last;
-                    if is_old {
-                        continue;
+                    if envelope.event.is_live() || self.seen.is_new(envelope.seq) {
+                        return Poll::Ready(Some(envelope));
                     }
-                    self.last = self.last.max(envelope.seq);
-                    return Poll::Ready(Some(envelope));
                 }
             }
         }
+    }
+}
+
+/// The numbers of the state events that a reader has.
+struct Seen {
+    /// All up to here.
+    upto: u64,
+    /// Those that came before one with a lower number.
+    ahead: BTreeSet<u64>,
+}
+
+impl Seen {
+    fn all_upto(upto: u64) -> Self {
+        Self {
+            upto,
+            ahead: BTreeSet::new(),
+        }
+    }
+
+    /// Whether this one was not there yet. From now on it is.
+    fn is_new(&mut self, number: u64) -> bool {
+        if number <= self.upto || !self.ahead.insert(number) {
+            return false;
+        }
+        while self.ahead.remove(&(self.upto + 1)) {
+            self.upto += 1;
+        }
+        true
     }
 }
 
@@ -289,13 +370,13 @@ fn stored(
     store: Arc<dyn Store>,
     session: SessionId,
     after: u64,
-    upto: Option<u64>,
+    upto: u64,
 ) -> impl Stream<Item = Envelope> + Send + 'static {
     let page = move |after: Option<u64>| {
         let (store, session) = (Arc::clone(&store), session.clone());
         async move {
             let after = after?;
-            if upto.is_some_and(|upto| after >= upto) {
+            if after >= upto {
                 return None;
             }
             let entries = store.entries(&session, after, PAGE).await.unwrap_or_default();
@@ -303,7 +384,7 @@ fn stored(
             let next = (entries.len() == PAGE).then_some(last);
             let envelopes = entries
                 .into_iter()
-                .filter(move |entry| upto.is_none_or(|upto| entry.seq <= upto))
+                .filter(move |entry| entry.seq <= upto)
                 .map(move |entry| envelope(&session, entry));
             Some((stream::iter(envelopes.collect::<Vec<_>>()), next))
         }
@@ -319,3 +400,7 @@ fn envelope(session: &SessionId, entry: Entry) -> Envelope {
         event: entry.event,
     }
 }
+
+#[cfg(test)]
+#[path = "feed_tests.rs"]
+mod tests;

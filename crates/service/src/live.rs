@@ -248,7 +248,7 @@ impl Live {
             task: tokio::spawn(work.run()),
         };
         let (report, unheard) = self.watch(running, inbox).await;
-        self.put_back(unheard);
+        self.put_back(unheard).await;
         self.finish(report).await;
         if let Some(between) = between {
             between.turn_ended(&self.history);
@@ -265,11 +265,17 @@ impl Live {
         }
     }
 
-    /// What came too late for what ran is the next turn.
-    fn put_back(&mut self, unheard: Vec<Message>) {
+    /// What came too late for what ran is the next turn. It is stored as that, because this may be the end of the session's
+    /// task, and whoever said it was told that it was taken.
+    async fn put_back(&mut self, unheard: Vec<Message>) {
+        if unheard.is_empty() {
+            return;
+        }
         for message in unheard.into_iter().map(Arc::new).rev() {
             self.queue.push_front(message);
         }
+        // When this fails, so does the end of what ran, which says so.
+        let _ = self.sink.store(vec![self.queued()], Durability::Process).await;
     }
 
     /// Tells the user what a setup has to say. What cannot be recorded is not worth a turn.

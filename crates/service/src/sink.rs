@@ -117,6 +117,7 @@ impl Sink {
         let first = state.seq + 1;
         state.seq += events.len() as u64;
         state.pending.extend(events.iter().cloned());
+        self.feed.reserve(first..state.seq + 1);
         first
     }
 
@@ -173,7 +174,7 @@ impl Sink {
     async fn flush(&self, durability: Durability) -> Result<(), LogError> {
         self.arrived().await?;
         match self.batch(durability) {
-            Some(batch) => self.store.append(&self.lease, batch).await,
+            Some(batch) => append(&*self.store, &self.lease, &self.feed, batch).await,
             None => Ok(()),
         }
     }
@@ -185,12 +186,12 @@ impl Sink {
 
     /// Sends a write on its way, after those before it. The next one that must be safe waits for it.
     fn send(&self, batch: Batch) {
-        let (store, lease) = (Arc::clone(&self.store), self.lease.clone());
+        let (store, lease, feed) = (Arc::clone(&self.store), self.lease.clone(), self.feed.clone());
         let mut state = self.lock();
         let before = std::mem::take(&mut state.under_way);
         let write = tokio::spawn(async move {
             all(before).await?;
-            store.append(&lease, batch).await
+            append(&*store, &lease, &feed, batch).await
         });
         state.under_way.push(write);
     }
@@ -248,6 +249,14 @@ impl Sink {
     fn discard(&self) {
         self.lock().reply.text.clear();
     }
+}
+
+/// Writes a batch, and lets readers know where its events are from then on.
+async fn append(store: &dyn Store, lease: &Lease, feed: &Feed, batch: Batch) -> Result<(), LogError> {
+    let numbers = batch.first_seq..batch.first_seq + batch.events.len() as u64;
+    store.append(lease, batch).await?;
+    feed.stored(numbers);
+    Ok(())
 }
 
 /// Waits for writes.

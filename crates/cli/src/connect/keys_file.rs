@@ -77,7 +77,10 @@ impl KeysFile {
     pub(crate) fn put_back(&self, before: &Before) -> Result<(), Problem> {
         match &before.0 {
             Some(text) => self.write(text.expose_secret()),
-            None => fs::remove_file(&self.path).map_err(|error| self.wrong(&error.to_string())),
+            None => match fs::remove_file(&self.path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(self.wrong(&error.to_string())),
+                _ => Ok(()),
+            },
         }
     }
 

@@ -13,6 +13,7 @@ use windlass_providers::preset::presets;
 use windlass_service::Models;
 
 use super::key::{Source, key_source};
+use super::keys_file::Before;
 use super::{Choice, Keys, KeysFile, SIM, Surroundings, connect};
 use crate::doctor::reach;
 use crate::environment::{self, Process};
@@ -111,12 +112,7 @@ impl ProviderSetup {
         };
         let chosen = match self.roster.clone().choose(Some(name), None).await {
             Ok(chosen) => chosen,
-            Err(error) => {
-                if let Some(before) = &before {
-                    file.put_back(before).map_err(told)?;
-                }
-                return Err(refused(&error.to_string()));
-            }
+            Err(error) => return Err(taken_back(&file, before.as_ref(), &error.to_string())),
         };
         let mut text = format!(
             "Connected to {}: {} is asked from the next turn on.",
@@ -125,10 +121,7 @@ impl ProviderSetup {
         if before.is_some() {
             text.push_str(&format!("\nThe key is kept in {}.", file.path().display()));
             let settings = self.roster.settings_with(&named(name));
-            let choice = Choice::of(name, &settings, &Process).map_err(told)?;
-            if let Some(first) = goes_first(&choice) {
-                text.push_str(&format!("\nBut the key of {first} goes first."));
-            }
+            text.push_str(&note_first(Choice::of(name, &settings, &Process)));
         }
         for notice in &chosen.notices {
             text.push_str(&format!("\n{notice}"));
@@ -244,6 +237,27 @@ fn one_word() -> Request {
     }
 }
 
+/// What is said when a provider could not be chosen after its key was put down: the key is gone again, or why it is not.
+fn taken_back(file: &KeysFile, before: Option<&Before>, why: &str) -> ClientError {
+    match before.map(|before| file.put_back(before)) {
+        None | Some(Ok(())) => refused(why),
+        Some(Err(problem)) => ClientError::Command(format!(
+            "{}. The key was put into {} and could not be taken out again: {problem}",
+            why.trim_end_matches('.'),
+            file.path().display()
+        )),
+    }
+}
+
+/// What is added when another key counts more than the one that was kept. Nothing that fails here undoes that.
+fn note_first(choice: Result<Choice<'_>, Problem>) -> String {
+    match choice.map(|choice| goes_first(&choice)) {
+        Ok(None) => String::new(),
+        Ok(Some(first)) => format!("\nBut the key of {first} goes first."),
+        Err(problem) => format!("\nWhether another key goes first could not be told: {problem}"),
+    }
+}
+
 /// What has a key for it that counts more than the file's.
 fn goes_first(choice: &Choice<'_>) -> Option<String> {
     match key_source(choice, &Process) {
@@ -283,4 +297,51 @@ fn refused(why: &str) -> ClientError {
 
 fn first_line(problem: &Problem) -> String {
     problem.message.lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::exit::Exit;
+    use crate::folders::Folders;
+
+    /// PROV-11: that nothing was kept is only said when that is so: a key that cannot be taken back is told of.
+    #[test]
+    fn what_is_kept_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let file = KeysFile::new(&Folders {
+            config: path("config"),
+            data: path("data"),
+            state: path("state"),
+            cache: path("cache"),
+        });
+        let text = |error: ClientError| error.to_string();
+        let failed = text(taken_back(&file, None, "no such model."));
+        assert!(failed.ends_with("no such model. Nothing was kept."), "{failed}");
+
+        let before = file.keep("anthropic", "sk-1").unwrap();
+        let failed = text(taken_back(&file, Some(&before), "no such model"));
+        assert!(failed.ends_with("Nothing was kept."), "{failed}");
+        assert!(!file.path().exists());
+
+        // A folder in its place can neither be removed nor written as a file.
+        fs::create_dir_all(file.path().join("in the way")).unwrap();
+        let failed = text(taken_back(&file, Some(&before), "no such model"));
+        let path = file.path().display().to_string();
+        assert!(failed.contains("no such model. The key was put into"), "{failed}");
+        assert!(
+            failed.contains(&path) && !failed.contains("Nothing was kept"),
+            "{failed}"
+        );
+    }
+
+    /// PROV-11: what cannot be found out after a key was kept is a remark, and no failure.
+    #[test]
+    fn a_remark_does_not_fail() {
+        let noted = note_first(Err(Problem::new(Exit::Config, "no model")));
+        assert!(noted.contains("could not be told: no model"), "{noted}");
+    }
 }

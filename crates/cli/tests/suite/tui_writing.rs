@@ -46,6 +46,29 @@ fn the_history_is_searched() {
     leave(&mut screen);
 }
 
+/// UI-2: what is said in a session of which nothing is kept is not in the history either; what was said before still is.
+#[test]
+fn an_ephemeral_session_leaves_no_history() {
+    let (_sim, workspace) = scene();
+    for (arguments, text) in [
+        (&[][..], "feed the zebra"),
+        (&["--ephemeral"], "hide the giraffe"),
+    ] {
+        let mut screen = open(&workspace, arguments);
+        say(&mut screen, text);
+        screen.wait_for("fine");
+        screen.press("up");
+        screen.wait_for(&format!("› {text}"));
+        screen.press("up");
+        screen.wait_for("› feed the zebra");
+        screen.press("ctrl-c");
+        screen.wait_for(EMPTY);
+        leave(&mut screen);
+    }
+    let history = std::fs::read_to_string(workspace.home().join("data/history.jsonl")).unwrap();
+    assert_eq!(history, "\"feed the zebra\"\n");
+}
+
 /// UI-2: `@` finds a file by a few letters; its path goes to the model.
 #[test]
 fn files_are_completed() {

@@ -1,8 +1,9 @@
 //! `/rewind`: the conversation, and the files with it, as they were before a message.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
-use windlass_api::{Event, MessageId, Part, Role};
+use windlass_api::{CallId, Event, MessageId, Part, Role, own_call};
 use windlass_core::checkpoint::Force;
 use windlass_core::log::Entry;
 
@@ -25,8 +26,9 @@ pub(super) async fn rewind(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     };
     let number: u64 = word.parse().map_err(|_| Stop::Usage)?;
     desk.wait_for_turn()?;
+    let calls = calls(&entries);
     let found = entries.iter().find(|entry| entry.seq == number);
-    let Some((_, text)) = found.and_then(said) else {
+    let Some((_, text)) = found.and_then(said).filter(|(id, _)| !is_own(&calls, id)) else {
         return Err(Stop::Failed(format!(
             "Entry {number} is no message of yours; /rewind lists them."
         )));
@@ -71,7 +73,7 @@ async fn files_back(
     Ok(())
 }
 
-/// What the user said in an entry.
+/// What the user said in an entry, or what the model was told of a command of theirs: that one's files go back, too.
 fn said(entry: &Entry) -> Option<(&MessageId, String)> {
     let Event::Message { message } = &entry.event else {
         return None;
@@ -87,11 +89,26 @@ fn said(entry: &Entry) -> Option<(&MessageId, String)> {
     (!text.is_empty()).then_some((&message.id, text))
 }
 
+/// The calls that began.
+fn calls(entries: &[Entry]) -> HashSet<&CallId> {
+    let begun = entries.iter().filter_map(|entry| match &entry.event {
+        Event::StepStart { call_id, .. } => Some(call_id),
+        _ => None,
+    });
+    begun.collect()
+}
+
+/// Whether a message only tells the model of a command that the user ran.
+fn is_own(calls: &HashSet<&CallId>, message: &MessageId) -> bool {
+    calls.contains(&own_call(message))
+}
+
 fn list(entries: &[Entry]) -> String {
-    let said = entries
-        .iter()
-        .rev()
-        .filter_map(|entry| Some((entry.seq, said(entry)?.1)));
+    let calls = calls(entries);
+    let said = entries.iter().rev().filter_map(|entry| {
+        let (id, text) = said(entry)?;
+        (!is_own(&calls, id)).then_some((entry.seq, text))
+    });
     let mut text = String::new();
     for (number, words) in said.take(SHOWN) {
         let _ = writeln!(text, "{number:>5}  {}", cut(&words, MESSAGE));

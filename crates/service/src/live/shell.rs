@@ -55,7 +55,7 @@ impl Live {
             task: tokio::spawn(job.run()),
         };
         let (done, unheard) = self.watch(running, inbox).await;
-        self.put_back(unheard);
+        self.put_back(unheard).await;
         message.parts = vec![Part::text(told(command, &done))];
         let end = if cancel.is_cancelled() {
             Event::Canceled {

@@ -29,7 +29,7 @@ impl Live {
         };
         let canceled = running.cancel.clone();
         let (done, unheard) = self.watch(running, inbox).await;
-        self.put_back(unheard);
+        self.put_back(unheard).await;
         let end = match done {
             _ if canceled.is_cancelled() => Event::Canceled {
                 message: "Canceled by the user.".to_owned(),

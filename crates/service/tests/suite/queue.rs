@@ -1,5 +1,7 @@
 //! Inputs for a session that is busy.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use serde_json::json;
 use windlass_api::{Begin, Client, ClientError, Event, EventStream, OnBusy, Submission};
@@ -105,6 +107,43 @@ async fn the_queue_survives() {
         .await;
     assert!(texts(&first).contains(&"waiting".to_owned()), "{first:?}");
     assert_eq!(answer(&again, &session, "new").await, "third");
+}
+
+/// SES-3: what steers a turn that ends before it hears it is not lost when the session is left: it is asked first when the
+/// session is opened again, before what waited already.
+#[tokio::test]
+async fn steering_survives() {
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::text("second"),
+        Scene::text("third"),
+        Scene::text("fourth"),
+    ]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    begun(&mut events).await;
+    for (text, on_busy) in [("waiting", OnBusy::Queue), ("mind the gap", OnBusy::Steer)] {
+        service.submit(busy(say(&session, text), on_busy)).await.unwrap();
+    }
+    service.close().await;
+
+    let again = bed.service();
+    again.begin(Begin::Resume(session.clone())).await.unwrap();
+    let later = again.subscribe(&session, 0).await.unwrap();
+    let mut answers = 0;
+    let both = later
+        .take_while(|envelope| {
+            answers += u32::from(matches!(&envelope.event, Event::Final { .. }));
+            std::future::ready(answers < 2)
+        })
+        .collect::<Vec<_>>();
+    let both = tokio::time::timeout(Duration::from_secs(20), both).await;
+    let said = texts(&both.expect("both are asked"));
+    let place = |text: &str| said.iter().position(|said| said == text);
+    assert!(place("mind the gap").is_some(), "{said:?}");
+    assert!(place("mind the gap") < place("waiting"), "{said:?}");
+    assert_eq!(answer(&again, &session, "new").await, "fourth");
 }
 
 /// LOOP-8: canceling through the service ends the running call, records it, and frees the session.

@@ -90,3 +90,27 @@ async fn own_commands_can_be_stopped() {
     let usage = service.command(&session, "/shell").await.err();
     assert!(matches!(usage, Some(ClientError::CommandUsage(_))), "{usage:?}");
 }
+
+/// CMD-1: what the model is told of a user's command is no message to go back to: it is not listed, and its number is refused.
+#[tokio::test]
+async fn own_commands_are_no_messages() {
+    let bed = Bed::new([Scene::text("I see")]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let told = async |line: &str| match service.command(&session, line).await {
+        Ok(reply) => reply.text,
+        Err(error) => format!("error: {error}"),
+    };
+    let events = all(shell(&service, &session, "note one").await).await;
+    assert_eq!(told("/rewind").await, "Nothing has been said yet.");
+    let of_message = |envelope: &&Envelope| matches!(envelope.event, Event::Message { .. });
+    let number = events.iter().find(of_message).unwrap().seq;
+    let refused = told(&format!("/rewind {number}")).await;
+    assert!(refused.contains("is no message of yours"), "{refused}");
+    assert_eq!(answer(&service, &session, "and?").await, "I see");
+    let listed = told("/rewind").await;
+    assert!(
+        listed.contains("and?") && !listed.contains("I ran this"),
+        "{listed}"
+    );
+}
