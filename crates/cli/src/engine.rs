@@ -119,8 +119,10 @@ impl Engine {
             },
         );
         let session = service.begin(begin).await.map_err(not_begun)?;
+        let backend = Surrounded::new(service, Arc::clone(&keeper.store) as _, plan.cwd);
+        backend.has_begun(&session);
         Ok(Self {
-            backend: Arc::new(Surrounded::new(service, Arc::clone(&keeper.store) as _, plan.cwd)),
+            backend: Arc::new(backend),
             session,
             past,
             keeper,

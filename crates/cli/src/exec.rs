@@ -168,13 +168,14 @@ pub(crate) async fn run(
         given: job.given.clone(),
         recorder: job.recorder.clone(),
     };
+    let signals = Signals::begin();
     let engine = Engine::start(settings, roster, plan, keeper).await?;
     let session = engine.session.id.clone();
     let mut runner = Runner {
         client: &engine.backend,
         session: session.clone(),
         printer: printer(job.format, job.style),
-        signals: Signals::listen(),
+        signals: signals.ready(),
         totals: Totals::default(),
         interactive: job.interactive,
         went_to: None,

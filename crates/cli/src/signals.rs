@@ -19,6 +19,20 @@ pub(crate) struct Signals {
     state: Arc<State>,
 }
 
+/// Signals that will be listened to in a moment, while other things are done.
+pub(crate) struct Beginning {
+    state: Arc<State>,
+    is_ready: mpsc::Receiver<()>,
+}
+
+impl Beginning {
+    /// From here on none is missed.
+    pub(crate) fn ready(self) -> Signals {
+        let _ = self.is_ready.recv();
+        Signals { state: self.state }
+    }
+}
+
 #[derive(Default)]
 struct State {
     count: AtomicU8,
@@ -28,10 +42,14 @@ struct State {
 }
 
 impl Signals {
-    /// Starts listening, on a thread of its own: when the main one waits for somebody to read our output, the user must
-    /// still get out. Where signals cannot be had, the system's own way of ending a program stays; where they can be,
-    /// none is missed from here on.
+    /// Starts listening, and waits until none is missed.
     pub(crate) fn listen() -> Self {
+        Self::begin().ready()
+    }
+
+    /// Starts listening, on a thread of its own: when the main one waits for somebody to read our output, the user must
+    /// still get out. Where signals cannot be had, the system's own way of ending a program stays.
+    pub(crate) fn begin() -> Beginning {
         let state = Arc::new(State::default());
         let listener = Arc::clone(&state);
         let (ready, is_ready) = mpsc::sync_channel(1);
@@ -44,8 +62,7 @@ impl Signals {
         let _ = std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(listen);
-        let _ = is_ready.recv();
-        Self { state }
+        Beginning { state, is_ready }
     }
 
     /// Returns when a signal asks for the turn to stop.

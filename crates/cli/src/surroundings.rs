@@ -21,6 +21,8 @@ pub(crate) struct Surrounded<B> {
     cwd: PathBuf,
     /// The sessions that know where they are.
     told: Mutex<HashSet<SessionId>>,
+    /// Those in which nothing was said when they were begun.
+    new: Mutex<HashSet<SessionId>>,
 }
 
 impl<B> Surrounded<B> {
@@ -31,6 +33,7 @@ impl<B> Surrounded<B> {
             sessions,
             cwd,
             told: Mutex::default(),
+            new: Mutex::default(),
         }
     }
 
@@ -48,9 +51,23 @@ impl<B> Surrounded<B> {
         if self.told().contains(session) {
             return false;
         }
+        if self.begun().contains(session) {
+            return true;
+        }
         // One that cannot be read cannot be worked in either, and submitting says why.
         let info = self.sessions.get(session).await.ok().flatten();
         info.is_some_and(|info| info.model.is_none() || info.place != self.cwd.display().to_string())
+    }
+
+    /// A session that was begun just now, so that nobody has to look it up.
+    pub(crate) fn has_begun(&self, info: &SessionInfo) {
+        if info.last_seq == 0 {
+            self.begun().insert(info.id.clone());
+        }
+    }
+
+    fn begun(&self) -> std::sync::MutexGuard<'_, HashSet<SessionId>> {
+        self.new.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
