@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, Either, select};
 
 use crate::{
     Client, ClientError, CommandReply, Commands, EVENT_VERSION, Envelope, Event, EventStream, FinishReason,
-    Follow, OnBusy, Part, Reply, SessionId, Submission, Waiting, command_line,
+    Follow, OnBusy, Part, Reply, SessionId, Submission, Waiting, typed_command,
 };
 
 /// A way for one person to talk with a session, message by message.
@@ -131,13 +131,8 @@ impl<B: Client + Commands + ?Sized> Talk<'_, B> {
             return Ok(Next::Leave);
         };
         self.refused = None;
-        if let Some(command) = input.text.strip_prefix('!') {
-            return self
-                .command(format!("/shell {}", command.trim_start()).trim_end())
-                .await;
-        }
-        if command_line(&input.text).is_some() {
-            return self.command(&input.text).await;
+        if let Some(line) = typed_command(&input.text) {
+            return self.command(&line).await;
         }
         let mut parts = vec![Part::text(input.text)];
         parts.extend(input.attachments);

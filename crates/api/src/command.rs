@@ -1,5 +1,7 @@
 //! What people type after a slash.
 
+use std::borrow::Cow;
+
 use async_trait::async_trait;
 
 use crate::{CallId, ClientError, EventStream, MessageId, Part, SessionId, SessionInfo};
@@ -94,6 +96,16 @@ pub fn command_line(input: &str) -> Option<CommandLine<'_>> {
     })
 }
 
+/// What somebody typed, as a command line: a command as it is, and what follows a `!` as a command for the shell. `None`
+/// for what goes to a model.
+pub fn typed_command(input: &str) -> Option<Cow<'_, str>> {
+    if let Some(command) = input.strip_prefix('!') {
+        let line = format!("/shell {}", command.trim());
+        return Some(Cow::Owned(line.trim_end().to_owned()));
+    }
+    command_line(input).map(|_| Cow::Borrowed(input))
+}
+
 /// What the ids of such calls begin with.
 const OWN: &str = "own-";
 
@@ -110,6 +122,22 @@ pub fn is_own_call(call: &CallId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// CMD-2: what is typed means the same wherever it is typed; a `!` is always a command of one's own.
+    #[test]
+    fn typed_text_means_the_same_everywhere() {
+        let cases = [
+            ("/help cost", Some("/help cost")),
+            ("!ls -la", Some("/shell ls -la")),
+            ("!  make test ", Some("/shell make test")),
+            ("!", Some("/shell")),
+            (" !ls", None),
+            ("hello!", None),
+        ];
+        for (input, expected) in cases {
+            assert_eq!(typed_command(input).as_deref(), expected, "{input:?}");
+        }
+    }
 
     /// CMD-2: what is a command is decided by whole words, in one place for every front end; all else is text.
     #[test]

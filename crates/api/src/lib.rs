@@ -30,7 +30,7 @@ use futures_util::stream::BoxStream;
 pub use self::channel::{Channel, ChannelError, Ended, Input, Interrupt, converse};
 pub use self::command::{
     CommandInfo, CommandLine, CommandReply, CommandSource, Commands, Follow, command_line, is_own_call,
-    own_call,
+    own_call, typed_command,
 };
 pub use self::connection::{Connections, Offer};
 pub use self::record::{Find, Overview, Presence, Records, Wait, WaitOn};

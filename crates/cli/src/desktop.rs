@@ -12,7 +12,7 @@ use tokio::process::Command;
 use windlass_core::log::Preferences;
 use windlass_tui::{Desktop, Image};
 
-use crate::environment;
+use crate::{editor, environment};
 
 /// How many files are offered at most.
 const MAX_FILES: usize = 50_000;
@@ -184,28 +184,14 @@ impl Desktop for Machine {
     }
 
     async fn edit(&self, text: &str) -> Result<String, String> {
-        let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
-        let file = tempfile::Builder::new()
-            .prefix("windlass-")
-            .suffix(".md")
-            .tempfile()
-            .map_err(|error| failed("no file for the editor", error))?;
-        std::fs::write(file.path(), text).map_err(|error| failed("no file for the editor", error))?;
-        let editor = environment::var("VISUAL").or_else(|| environment::var("EDITOR"));
-        let editor = editor.unwrap_or_else(|| "vi".to_owned());
-        // An editor may come with arguments, as in `code --wait`; a shell knows how to read that.
-        let status = Command::new("/bin/sh")
-            .args(["-c", &format!("{editor} \"$1\""), "sh"])
-            .arg(file.path())
-            .status()
-            .await
-            .map_err(|error| failed(&editor, error))?;
-        if !status.success() {
-            return Err(format!(
+        let editor = editor::chosen().unwrap_or_else(|| "vi".to_owned());
+        let edited = editor::edit(&editor, text).await;
+        let edited = edited.map_err(|error| format!("{editor}: {error}"))?;
+        edited.map_err(|status| {
+            format!(
                 "the editor `{editor}` failed ({status}): what was written stays as it was; set VISUAL or EDITOR to another one"
-            ));
-        }
-        std::fs::read_to_string(file.path()).map_err(|error| failed("what the editor wrote", error))
+            )
+        })
     }
 
     fn remember(&self, said: &str) {

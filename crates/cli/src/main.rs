@@ -14,6 +14,7 @@ mod db;
 mod demo;
 mod desktop;
 mod doctor;
+mod editor;
 mod engine;
 mod environment;
 mod exec;

@@ -25,7 +25,7 @@ use crate::keeping;
 use crate::roster::Roster;
 use crate::session_bench::limits;
 use crate::settings::Settings;
-use crate::{engine, environment, exec};
+use crate::{editor, engine, environment, exec};
 
 /// Runs the command.
 pub(crate) async fn replay(options: &ReplaySessionOptions) -> Result<Exit, Problem> {
@@ -275,29 +275,13 @@ async fn edited(text: &str, old: &Message) -> Result<String, Problem> {
         Part::Text(text) if !text.is_surroundings() => Some(text.text.clone()),
         _ => None,
     });
-    let editor = ["VISUAL", "EDITOR"].into_iter().find_map(environment::var);
-    let Some(editor) = editor else {
+    let Some(editor) = editor::chosen() else {
         return Err(Problem::usage(
             "--edit: give the new text, or set VISUAL or EDITOR to be shown the old one",
         ));
     };
-    let failed = |error: std::io::Error| Problem::new(Exit::Failed, format!("{editor}: {error}"));
-    let file = tempfile::Builder::new()
-        .suffix(".md")
-        .tempfile()
-        .map_err(failed)?;
-    std::fs::write(file.path(), old.unwrap_or_default()).map_err(failed)?;
-    let status = tokio::process::Command::new("sh")
-        .arg("-c")
-        .arg(format!("{editor} \"$1\""))
-        .arg("sh")
-        .arg(file.path())
-        .status()
-        .await
-        .map_err(failed)?;
-    let text = std::fs::read_to_string(file.path()).map_err(failed)?;
-    if !status.success() || text.trim().is_empty() {
-        return Err(Problem::usage("nothing was written, so nothing was done"));
-    }
-    Ok(text)
+    let edited = editor::edit(&editor, &old.unwrap_or_default()).await;
+    let edited = edited.map_err(|error| Problem::new(Exit::Failed, format!("{editor}: {error}")))?;
+    let written = edited.ok().filter(|text| !text.trim().is_empty());
+    written.ok_or_else(|| Problem::usage("nothing was written, so nothing was done"))
 }

@@ -5,7 +5,8 @@
 //! reference in `docs/config.md`. The types to know are [`Sources`] (what to read), [`Settings`] (what came
 //! out, one small struct per consumer) and [`SettingsError`] (all that is wrong, with places).
 //!
-//! Deliberately absent: API keys. They never live in a file; a provider names a variable or a command.
+//! Deliberately absent: API keys. They never live in these files: a provider names a variable or a command, and what `/connect` keeps is
+//! in a file of its own.
 
 mod environment;
 mod file;

@@ -109,6 +109,15 @@ impl Message {
         texts.collect::<Vec<_>>().join("\n")
     }
 
+    /// What a user wrote, without what a front end put before it: the text parts, joined by line breaks.
+    pub fn said(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
     /// The tool calls, in order.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {

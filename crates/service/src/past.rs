@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use windlass_api::{Event, Message, MessageId, Part, SessionId, SessionInfo};
+use windlass_api::{Event, Message, MessageId, SessionId, SessionInfo};
 use windlass_core::clock::Timestamp;
 use windlass_core::log::{Entry, LogError, SessionLog, SessionQuery, Sessions};
 
@@ -94,15 +94,6 @@ pub fn messages<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Arc<Mess
         }
     }
     messages
-}
-
-/// What a user wrote, without what a front end put before it.
-pub fn said(message: &Message) -> String {
-    let texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// The sessions that somebody may mean: the one of this id, else those of this name or key, else those whose id begins so.

@@ -186,17 +186,15 @@ impl Transcript {
             // What the user ran is shown as a call; this is the same for the model.
             Role::User if self.has_own_call(message) => {}
             Role::User => {
-                let mut texts = Vec::new();
                 let mut images = Vec::new();
                 for part in &message.parts {
                     match part {
-                        Part::Text(text) if !text.is_surroundings() => texts.push(text.text.clone()),
                         Part::Binary(binary) => images.push(binary.path.clone()),
                         Part::Compaction(_) => return,
                         _ => {}
                     }
                 }
-                let text = texts.join("\n");
+                let text = message.said();
                 if !text.is_empty() || !images.is_empty() {
                     self.push(seq, Item::User { text, images });
                 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use windlass_api::{CallId, Event, MessageId, Part, Role, own_call};
+use windlass_api::{CallId, Event, MessageId, Role, own_call};
 use windlass_core::checkpoint::Force;
 use windlass_core::log::Entry;
 
@@ -81,11 +81,7 @@ fn said(entry: &Entry) -> Option<(&MessageId, String)> {
     if message.role != Role::User {
         return None;
     }
-    let texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
-        _ => None,
-    });
-    let text = texts.collect::<Vec<_>>().join("\n");
+    let text = message.said();
     (!text.is_empty()).then_some((&message.id, text))
 }
 

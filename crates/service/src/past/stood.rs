@@ -3,7 +3,7 @@
 use windlass_api::{Event, FailureKind, Message, Role, SessionInfo, Waiting};
 use windlass_core::log::{Entry, Standing};
 
-use super::{messages, said};
+use super::messages;
 
 /// Where a session stood.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,7 +29,7 @@ impl Stood {
             texts.find(|text| !text.trim().is_empty())
         };
         Self {
-            asked: last(Role::User, &said),
+            asked: last(Role::User, &Message::said),
             answered: last(Role::Assistant, &Message::text),
             note: note(info, entries, holder),
         }

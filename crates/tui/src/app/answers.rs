@@ -1,5 +1,7 @@
 //! What jobs came to.
 
+use std::collections::HashSet;
+
 use base64::Engine;
 use ratatui::text::Line;
 use windlass_api::{
@@ -66,7 +68,7 @@ impl App {
             Done::Messages(found) => self.messages(found),
             Done::Began(Ok(info)) => self.go_to(info),
             Done::Began(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
-            Done::TakenBack(Some(message)) => self.write_again(&said(&message), images(&message)),
+            Done::TakenBack(Some(message)) => self.write_again(&message.said(), images(&message)),
             Done::TakenBack(None) => self.view.hint = Some("it is being worked on already".to_owned()),
             Done::Connected(Ok(text)) => {
                 self.tell(Tone::Good, &text);
@@ -116,7 +118,7 @@ impl App {
     fn messages(&mut self, found: Result<Vec<Entry>, ClientError>) {
         if let Ok(entries) = &found {
             let texts = entries.iter().filter_map(|entry| match &entry.event {
-                Event::Message { message } => Some((entry.seq, said(message))),
+                Event::Message { message } => Some((entry.seq, message.said())),
                 _ => None,
             });
             self.known.said = texts.collect();
@@ -285,15 +287,6 @@ impl App {
     }
 }
 
-/// What the user said in a message.
-pub(super) fn said(message: &Message) -> String {
-    let texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
-}
-
 /// The images of a message.
 fn images(message: &Message) -> Vec<Image> {
     let image = |part: &Part| match part {
@@ -357,18 +350,19 @@ fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
 
 /// The messages of the user, the last one first.
 fn messages(found: &[Entry]) -> Vec<Row> {
-    let is_call = |id: &CallId| {
-        let mut calls = found.iter();
-        calls.any(|entry| matches!(&entry.event, Event::StepStart { call_id, .. } if call_id == id))
-    };
+    let begun = found.iter().filter_map(|entry| match &entry.event {
+        Event::StepStart { call_id, .. } => Some(call_id),
+        _ => None,
+    });
+    let calls: HashSet<&CallId> = begun.collect();
     let row = |entry: &Entry| {
         let Event::Message { message } = &entry.event else {
             return None;
         };
-        if message.role != Role::User || is_call(&own_call(&message.id)) {
+        if message.role != Role::User || calls.contains(&own_call(&message.id)) {
             return None;
         }
-        let text = one_line(&said(message));
+        let text = one_line(&message.said());
         (!text.is_empty()).then(|| Row {
             key: entry.seq.to_string(),
             text,

@@ -3,7 +3,6 @@
 use ratatui::text::{Line, Span};
 
 use super::App;
-use super::answers::said;
 use crate::keys::Action;
 use crate::menu;
 use crate::paint::Picture;
@@ -235,7 +234,7 @@ impl App {
             .talk
             .queue
             .iter()
-            .map(|message| row("queued", &said(message)));
+            .map(|message| row("queued", &message.said()));
         let mut lines: Vec<_> = steers.chain(queue).collect();
         let more = lines.len().saturating_sub(QUEUE_ROWS);
         lines.truncate(QUEUE_ROWS);

@@ -1,7 +1,7 @@
 //! Keys, pastes and what else comes from the terminal.
 
-use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, MouseEventKind};
-use windlass_api::{OnBusy, Submission, command_line};
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind};
+use windlass_api::{OnBusy, Submission, command_line, typed_command};
 
 use super::jobs::parts;
 use super::{App, Effect};
@@ -18,8 +18,6 @@ const TWICE_MS: u64 = 2_000;
 const MODES: [&str; 3] = ["default", "accept-edits", "plan"];
 /// What image files are called.
 const IMAGES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
-/// How many rows a turn of the wheel goes.
-const WHEEL: usize = 3;
 
 impl App {
     /// Takes what came from the terminal.
@@ -31,12 +29,8 @@ impl App {
             Input::Resize(columns, rows) => self.view.size = (columns, rows),
             Input::FocusGained => self.view.is_focused = true,
             Input::FocusLost => self.view.is_focused = false,
-            Input::Mouse(mouse) => match mouse.kind {
-                MouseEventKind::ScrollUp => self.scroll_up(WHEEL),
-                MouseEventKind::ScrollDown => self.view.scroll = self.view.scroll.saturating_sub(WHEEL),
-                _ => {}
-            },
-            Input::Key(_) => {}
+            // The mouse is the terminal's own, so that selecting works.
+            Input::Key(_) | Input::Mouse(_) => {}
         }
     }
 
@@ -290,14 +284,8 @@ impl App {
         if !(text.starts_with("/connect ") && text.split_whitespace().count() > 2) {
             self.ports.desktop.remember(&draft.remembered);
         }
-        if let Some(command) = text
-            .strip_prefix('!')
-            .map(str::trim)
-            .filter(|line| !line.is_empty())
-        {
-            self.run_command(&format!("/shell {command}"));
-        } else if command_line(text).is_some() {
-            self.run_command(text);
+        if let Some(line) = typed_command(text) {
+            self.run_command(&line);
         } else {
             if self.talk.is_busy && on_busy == OnBusy::Steer {
                 self.talk.steers.push(draft.text.clone());
