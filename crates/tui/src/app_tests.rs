@@ -4,7 +4,7 @@ use serde_json::json;
 use windlass_api::{Event, StepStatus, Wait, WaitOn, Waiting};
 
 use super::Done;
-use super::stage::{Stage, call, delta, final_answer, question, queue, request, user};
+use super::stage::{Stage, call, delta, entry, final_answer, question, queue, request, user};
 
 /// UI-2: what is written is sent with enter, and shown when it is taken.
 #[tokio::test]
@@ -429,20 +429,25 @@ async fn a_turn_that_still_runs_is_gone_on_with() {
     assert_eq!(stage.calls(), ["cancel"]);
 }
 
-/// UI-2: what comes late about another session changes nothing in this one.
+/// UI-2: what comes late about another session changes nothing in this one: neither what is shown nor what is waited for.
 #[tokio::test]
 async fn late_answers_are_of_no_use() {
     let mut stage = Stage::new(80, 20).await;
-    let before = stage.screen();
-    stage.late(Done::Completions("/".to_owned(), vec!["/other".to_owned()]));
-    stage.late(Done::Opening(Ok(Vec::new())));
+    stage.hear(user("work")).await;
+    stage.keys("/").await;
+    stage.late(Done::Opening(Ok(vec![entry(9, user("said elsewhere"))])));
     stage.late(Done::Why(vec![Wait {
         on: WaitOn::Tool,
-        what: "of another session".to_owned(),
+        what: "waited for elsewhere".to_owned(),
         for_ms: 1,
         ends: String::new(),
     }]));
-    assert_eq!(stage.screen(), before);
+    stage.late(Done::Catalog(Vec::new()));
+    stage.keys("sta").await;
+    let screen = stage.screen();
+    assert!(screen.contains("› /status"), "{screen}");
+    assert!(!screen.contains("elsewhere"), "{screen}");
+    assert!(!stage.printed().contains("elsewhere"), "{}", stage.printed());
 }
 
 /// UI-2: what was being written when a question came is no answer to it, and is there again afterwards.
@@ -473,4 +478,17 @@ async fn a_key_behind_a_name_is_not_shown() {
         stage.printed()
     );
     assert!(!stage.printed().contains("sk-secret"));
+}
+
+/// UI-2: a mode that was asked for in one session is not set in another.
+#[tokio::test]
+async fn a_mode_stays_with_its_session() {
+    let mut stage = Stage::new(80, 24).await;
+    stage.hear(user("work")).await;
+    stage.keys("<S-Tab>").await;
+    stage.keys("/resume <Enter><C-f>").await;
+    stage.calls();
+    stage.hear(final_answer("ok")).await;
+    let calls = stage.calls();
+    assert!(!calls.iter().any(|call| call.contains("/mode")), "{calls:?}");
 }

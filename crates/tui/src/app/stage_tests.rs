@@ -168,11 +168,6 @@ impl Records for Fake {
         _: Option<u64>,
         limit: usize,
     ) -> Result<Vec<Entry>, ClientError> {
-        let entry = |seq, event| Entry {
-            seq,
-            time: Timestamp(0),
-            event,
-        };
         Ok(match (session.as_str(), limit) {
             // What can be gone back to.
             ("current", 2_000) => vec![entry(1, user("first thing"))],
@@ -565,6 +560,14 @@ pub(crate) fn request(call: &str, command: &str) -> Event {
         reasons: vec!["it destroys".to_owned()],
         preview: Some(command.to_owned()),
     })
+}
+
+pub(crate) fn entry(seq: u64, event: Event) -> Entry {
+    Entry {
+        seq,
+        time: Timestamp(0),
+        event,
+    }
 }
 
 pub(crate) fn question(call: &str) -> Event {
