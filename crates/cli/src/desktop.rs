@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(machine.history(), Vec::<String>::new());
         machine.remember("first\nsecond line");
         let found = || machine.history() == ["first\nsecond line"];
-        assert!(windlass_testkit::eventually(Duration::from_secs(10), found));
+        assert!(windlass_testkit::eventually(windlass_testkit::PATIENCE, found));
         let mode = std::fs::metadata(folder.path().join("history.jsonl"))
             .unwrap()
             .permissions()

@@ -78,7 +78,7 @@ fn piece() -> Event {
 }
 
 async fn next(events: &mut EventStream) -> Option<Envelope> {
-    let next = tokio::time::timeout(Duration::from_secs(10), events.next());
+    let next = tokio::time::timeout(Duration::from_secs(60), events.next());
     next.await.expect("something comes")
 }
 

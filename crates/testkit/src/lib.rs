@@ -37,7 +37,7 @@ pub use self::process::processes_with;
 pub use self::run::{Run, Running};
 pub use self::screen::Screen;
 pub use self::server::SimServer;
-pub use self::wait::eventually;
+pub use self::wait::{PATIENCE, eventually};
 pub use self::workspace::{WIRES, Workspace, settings_name};
 pub use rustix::process::Signal;
 pub use vt100;

@@ -9,10 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Output, eventually, must};
-
-/// Long enough for a loaded machine, short enough for a person.
-const LIMIT: Duration = Duration::from_secs(30);
+use crate::{Output, PATIENCE, eventually, must};
 
 /// A run to be made: arguments, input, environment. The environment is empty but for `PATH` and what is set here.
 #[derive(Debug)]
@@ -42,7 +39,7 @@ impl Run {
         Self {
             command,
             input: Input::None,
-            limit: LIMIT,
+            limit: PATIENCE,
         }
     }
 
@@ -259,7 +256,7 @@ impl Running {
             let _ = self.child.kill();
         }
         // A process left behind may hold the pipes open; what was written by now is what counts.
-        eventually(Duration::from_secs(2), || {
+        eventually(Duration::from_secs(5), || {
             self.stdout.ended() && self.stderr.ended()
         });
         let output = Output {

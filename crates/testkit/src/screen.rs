@@ -16,10 +16,8 @@ use pty_process::blocking::{Command, Pty, open};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Run, eventually, must};
+use crate::{PATIENCE, Run, eventually, must};
 
-/// Long enough for a loaded machine, short enough for a person.
-const LIMIT: Duration = Duration::from_secs(20);
 /// How many rows that scrolled away are kept.
 const SCROLLBACK: usize = 10_000;
 /// How many received bytes are kept.
@@ -164,7 +162,7 @@ impl Screen {
     /// Waits until the visible screen passes a test; `what` is the sentence that is true then.
     #[track_caller]
     pub fn wait_until(&mut self, what: &str, test: impl Fn(&str) -> bool) {
-        let deadline = Instant::now() + LIMIT;
+        let deadline = Instant::now() + PATIENCE;
         let mut state = self.shared.state();
         loop {
             if test(&state.parser.screen().contents()) {
@@ -175,7 +173,7 @@ impl Screen {
                 let why = if state.has_ended {
                     "the program has ended and".to_owned()
                 } else {
-                    format!("after {LIMIT:?}")
+                    format!("after {PATIENCE:?}")
                 };
                 let drawn = drawn(state.parser.screen());
                 drop(state);
@@ -266,13 +264,13 @@ impl Screen {
     #[track_caller]
     pub fn wait_exit(&mut self) -> Option<i32> {
         let mut status = None;
-        let ended = eventually(LIMIT, || {
+        let ended = eventually(PATIENCE, || {
             status = must(self.child.try_wait(), "wait for the binary");
             status.is_some()
         });
         assert!(
             ended,
-            "it did not end within {LIMIT:?}\n{}",
+            "it did not end within {PATIENCE:?}\n{}",
             drawn(&self.screen())
         );
         // Its last words may still be on their way. Others may hold the terminal open; then what is there counts.
@@ -280,7 +278,7 @@ impl Screen {
             let state = self.shared.state();
             state.has_ended || state.is_closing || state.is_paused
         };
-        eventually(Duration::from_secs(2), is_read);
+        eventually(Duration::from_secs(5), is_read);
         status.and_then(|status| status.code())
     }
 }

@@ -1,6 +1,6 @@
 //! Files as they come: foreign line ends, broken, enormous, not files at all.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::fixture_tests::Bed;
 
@@ -91,7 +91,7 @@ fn a_large_broken_file_is_refused_soon() {
         let start = Instant::now();
         let problems = bed.problems();
         assert!(
-            start.elapsed() < Duration::from_secs(10),
+            start.elapsed() < windlass_testkit::PATIENCE,
             "{name} took {:?}",
             start.elapsed()
         );
@@ -177,17 +177,4 @@ fn a_socket_is_not_waited_for() {
         ]
     );
     assert_eq!(bed.settings().model, None);
-}
-
-/// CFG-1: start-up pays for what is there only.
-#[test]
-fn loading_without_files_is_fast() {
-    let bed = Bed::new();
-    let fastest = (0..20).map(|_| {
-        let start = Instant::now();
-        bed.settings();
-        start.elapsed()
-    });
-    let fastest = fastest.min().unwrap();
-    assert!(fastest < Duration::from_millis(1), "took {fastest:?}");
 }

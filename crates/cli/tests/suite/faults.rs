@@ -16,11 +16,7 @@ fn failing(fault: Fault) -> Reply {
 
 fn run(wire: Wire, replies: Vec<Reply>, more: &[&str]) -> (SimServer, Output) {
     let (sim, workspace) = with_replies(wire, replies);
-    let output = workspace
-        .run(&STREAM)
-        .args(more)
-        .limit(Duration::from_secs(20))
-        .output();
+    let output = workspace.run(&STREAM).args(more).output();
     assert!(!output.stderr.contains("panicked"), "{output}");
     sim.assert_valid();
     (sim, output)

@@ -7,12 +7,11 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use windlass_sim::{Reply, Wire};
-use windlass_testkit::{Run, SimServer, Workspace, eventually, processes_with};
+use windlass_testkit::{PATIENCE, Run, SimServer, Workspace, eventually, processes_with};
 
 use super::support::with_replies;
 
@@ -306,9 +305,5 @@ fn no_process_is_left() {
     );
     workspace.run(&["exec", "go"]).output().assert_code(0);
     let sleepers = || processes_with(&format!("sleep {marker}"));
-    assert!(
-        eventually(Duration::from_secs(10), || sleepers().is_empty()),
-        "{:?}",
-        sleepers()
-    );
+    assert!(eventually(PATIENCE, || sleepers().is_empty()), "{:?}", sleepers());
 }

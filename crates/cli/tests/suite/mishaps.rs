@@ -15,13 +15,11 @@ use windlass_core::provider::Provider;
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
 use windlass_providers::{Effort, HttpProvider, RetryPolicy, Transport, Wire};
 use windlass_sim::{Brain, Fault, Reply, Script, Sim, SimConfig, Stop};
+use windlass_testkit::PATIENCE;
 
 use super::histories::{WIRES, config};
 
 static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| tokio::runtime::Runtime::new().unwrap());
-
-/// No turn here may take longer.
-const HANGS: Duration = Duration::from_secs(20);
 
 /// Says what it is told.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -180,7 +178,7 @@ async fn live_through(replies: Vec<Reply>, plans: Vec<Plan>) -> Result<(), Strin
         cancel_after: None,
     });
     for plan in plans.into_iter().chain(calm) {
-        let done = tokio::time::timeout(HANGS, turn(plan, &sim.url(), history)).await;
+        let done = tokio::time::timeout(PATIENCE, turn(plan, &sim.url(), history)).await;
         history = done.map_err(|_| "the turn hangs".to_owned())??;
         if let Some(violation) = sim.violations().first() {
             let outline = sim.requests().last().map(|request| request.seen.outline());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_sim::{Reply, Wire};
-use windlass_testkit::{Output, WIRES, Workspace, eventually, processes_with};
+use windlass_testkit::{Output, PATIENCE, WIRES, Workspace, eventually, processes_with};
 
 use super::support::{check_events, with_replies};
 
@@ -231,13 +231,13 @@ fn nothing_is_left_after_the_end() {
         let job = |command: String| json!({"command": command, "background": true});
         let begin = Reply::call("bash", job(format!("sh -c \"{deaf}\" {marker}")))
             .and_call("bash", job(format!("setsid sh -c \"{deaf}\" {marker} & exit 0")))
-            .and_call("bash", job(format!("sleep 100; true {marker}")));
+            .and_call("bash", job(format!("sleep 1000; true {marker}")));
         let replies = if signals == 0 {
             vec![begin, Reply::text("begun")]
         } else {
             let wait = Reply::call(
                 "bash",
-                json!({"command": format!("echo up > up; sleep 100; true {marker}")}),
+                json!({"command": format!("echo up > up; sleep 1000; true {marker}")}),
             );
             vec![begin, wait]
         };
@@ -245,7 +245,7 @@ fn nothing_is_left_after_the_end() {
         workspace.use_sim(&sim, Wire::Anthropic);
         let run = workspace.run(&STREAM).start();
         if signals > 0 {
-            assert!(eventually(Duration::from_secs(20), || workspace.has("up")));
+            assert!(eventually(PATIENCE, || workspace.has("up")));
             assert!(processes_with(&marker).len() >= 4);
         }
         for _ in 0..signals {
@@ -262,7 +262,7 @@ fn nothing_is_left_after_the_end() {
             "{output}"
         );
         // One that was killed at the last moment may take its time to be gone.
-        let gone = eventually(Duration::from_secs(2), || processes_with(&marker).is_empty());
+        let gone = eventually(PATIENCE, || processes_with(&marker).is_empty());
         assert!(
             gone,
             "after {signals} signals: {:?}\n{output}",

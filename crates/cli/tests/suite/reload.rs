@@ -3,10 +3,8 @@
 //! A run with an answer that does not fit its schema has two turns; what changes while the first one waits for its reply
 //! counts in the second.
 
-use std::time::Duration;
-
 use windlass_sim::{Fault, Reply, Wire};
-use windlass_testkit::{Output, SimServer, Workspace, eventually};
+use windlass_testkit::{Output, PATIENCE, SimServer, Workspace, eventually};
 
 use super::support::with_replies;
 
@@ -23,10 +21,7 @@ fn two_turns(
     let running = workspace
         .run(&["exec", "--output-schema", "schema.json", "go"])
         .start();
-    assert!(
-        eventually(Duration::from_secs(20), || sim.count() == 1),
-        "nothing was asked"
-    );
+    assert!(eventually(PATIENCE, || sim.count() == 1), "nothing was asked");
     meanwhile(&workspace, &sim);
     let output = running.output();
     (sim, output)

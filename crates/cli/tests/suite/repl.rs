@@ -1,11 +1,10 @@
 //! A conversation over pipes: each line is a message, the answers are on standard output.
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_sim::{Fault, Reply, Wire};
-use windlass_testkit::{Output, Run, SimServer, WIRES, Workspace, eventually};
+use windlass_testkit::{Output, PATIENCE, Run, SimServer, WIRES, Workspace, eventually};
 
 use super::support::{script, with_replies, workspace};
 
@@ -30,7 +29,7 @@ fn shell(workspace: &Workspace, line: &str) -> Output {
 
 #[track_caller]
 fn wait_for_requests(sim: &SimServer, count: usize) {
-    assert!(eventually(Duration::from_secs(20), || sim.count() == count));
+    assert!(eventually(PATIENCE, || sim.count() == count));
 }
 
 /// A reply that takes long enough to be interrupted.

@@ -1,10 +1,8 @@
 //! A conversation with a person at a terminal, which is a pseudo-terminal made by `script`.
 
-use std::time::Duration;
-
 use serde_json::json;
 use windlass_sim::{Fault, Reply, Wire};
-use windlass_testkit::{Running, Signal, Workspace, eventually, processes_with};
+use windlass_testkit::{PATIENCE, Running, Signal, Workspace, eventually, processes_with};
 
 use super::support::with_replies;
 
@@ -182,11 +180,7 @@ fn a_terminal_that_goes_away_ends_it() {
         }
         running.signal(Signal::KILL);
         let is_gone = || processes_with(marker).is_empty();
-        assert!(
-            eventually(Duration::from_secs(20), is_gone),
-            "{}",
-            running.stdout()
-        );
+        assert!(eventually(PATIENCE, is_gone), "{}", running.stdout());
     }
     let listed = workspace.run(&["sessions", "list", "--all", "--json"]).output();
     let sessions = listed.assert_code(0).json();

@@ -1,11 +1,10 @@
 //! The scenarios S6.1 to S6.14, each under its name and through the binary.
 
 use std::os::unix::fs::symlink;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_sim::{Reply, Wire};
-use windlass_testkit::{SimServer, Workspace, eventually, processes_with};
+use windlass_testkit::{PATIENCE, SimServer, Workspace, eventually, processes_with};
 
 use super::support::with_replies;
 
@@ -77,7 +76,7 @@ fn s6_4_a_timeout_kills() {
         "{text}"
     );
     let sleepers = || processes_with(&format!("sleep {marker}"));
-    assert!(eventually(Duration::from_secs(10), || sleepers().is_empty()));
+    assert!(eventually(PATIENCE, || sleepers().is_empty()));
 }
 
 /// SAFE-2 (S6.5): a dangerous command is refused, and the message names the rule.

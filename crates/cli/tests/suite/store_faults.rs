@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use windlass_sim::{Fault, Reply, Wire};
-use windlass_testkit::{Output, Run, Running, Workspace, eventually};
+use windlass_testkit::{Output, PATIENCE, Run, Running, Workspace, eventually};
 
 use super::support::with_replies;
 
@@ -197,11 +197,7 @@ fn one_of_two_gets_the_session() {
         "{codes:?}"
     );
     assert_eq!(sim.count(), 1 + answered);
-    assert!(eventually(std::time::Duration::from_secs(1), || sessions(
-        &workspace
-    )
-    .len()
-        == 1));
+    assert!(eventually(PATIENCE, || sessions(&workspace).len() == 1));
     sim.assert_valid();
 }
 

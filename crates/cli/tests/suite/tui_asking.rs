@@ -1,10 +1,8 @@
 //! Questions in the terminal UI: what asks, what each answer does, and what a turn waits for.
 
-use std::time::Duration;
-
 use serde_json::json;
 use windlass_sim::{Reply, Wire};
-use windlass_testkit::{Screen, SimServer, Workspace, eventually};
+use windlass_testkit::{PATIENCE, Screen, SimServer, Workspace, eventually};
 
 use super::support::with_replies;
 use super::tui::{answer_with, held, leave, open, outside, press_until, say};
@@ -132,7 +130,7 @@ fn why_names_the_provider() {
     let (sim, workspace) = with_replies(Wire::Anthropic, [held()]);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
-    assert!(eventually(Duration::from_secs(30), || sim.count() == 1));
+    assert!(eventually(PATIENCE, || sim.count() == 1));
     say(&mut screen, "/why");
     screen.wait_for("provider");
     screen.wait_for("sim-1");

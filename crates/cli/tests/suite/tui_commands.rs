@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 use windlass_sim::{Reply, Wire};
-use windlass_testkit::{SimServer, Workspace};
+use windlass_testkit::{PATIENCE, SimServer, Workspace, eventually};
 
 use super::support::{script, with_replies, workspace};
 use super::tui::{EMPTY, has, leave, open, say};
@@ -213,8 +213,7 @@ fn files_go_back_to_a_checkpoint() {
     screen.wait_for(EMPTY);
     screen.wait_for("a.txt");
     assert!(
-        windlass_testkit::eventually(std::time::Duration::from_secs(20), || workspace.read("a.txt")
-            == "one\n"),
+        eventually(PATIENCE, || workspace.read("a.txt") == "one\n"),
         "{}",
         screen.contents()
     );

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use windlass_sim::{Fault, Reply, When, Wire};
-use windlass_testkit::{Run, Screen, Workspace};
+use windlass_testkit::{PATIENCE, Run, Screen, Workspace, eventually};
 
 use super::support::with_replies;
 use super::tui::{EMPTY, answer_with, check_restored, has, leave, open, outside, say};
@@ -174,10 +174,7 @@ fn tiny_terminals_are_terminals() {
         // A terminal that is ready marks pastes.
         wait_ready(&screen);
         say(&mut screen, "go");
-        assert!(
-            windlass_testkit::eventually(std::time::Duration::from_secs(30), || sim.count() == 1),
-            "{size:?}"
-        );
+        assert!(eventually(PATIENCE, || sim.count() == 1), "{size:?}");
         screen.resize(80, 24);
         screen.wait_for("asks to run");
         screen.resize(size.0, size.1);
@@ -196,10 +193,7 @@ fn tiny_terminals_are_terminals() {
 #[track_caller]
 fn wait_ready(screen: &Screen) {
     let is_ready = || screen.screen().bracketed_paste();
-    assert!(windlass_testkit::eventually(
-        std::time::Duration::from_secs(30),
-        is_ready
-    ));
+    assert!(eventually(PATIENCE, is_ready));
 }
 
 /// A conversation with everything that has a colour or a sign.

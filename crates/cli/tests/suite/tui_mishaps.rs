@@ -1,16 +1,13 @@
 //! The terminal UI when its terminal, or the machine around it, does what it likes.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::json;
 use windlass_sim::{Fault, Reply, Wire};
-use windlass_testkit::{Run, Screen, Signal, Workspace, eventually, processes_with};
+use windlass_testkit::{PATIENCE, Run, Screen, Signal, Workspace, eventually, processes_with};
 
 use super::support::with_replies;
 use super::tui::{EMPTY, check_restored, held, leave, open, say};
-
-const SOON: Duration = Duration::from_secs(30);
 
 /// A command that lasts, by which its processes are found, and which leaves a file when it runs.
 fn lasting(marker: &str) -> Reply {
@@ -23,7 +20,7 @@ fn lasting(marker: &str) -> Reply {
 #[track_caller]
 fn wait_for_file(workspace: &Workspace, name: &str) {
     assert!(
-        eventually(SOON, || workspace.has(name)),
+        eventually(PATIENCE, || workspace.has(name)),
         "there is no file {name}"
     );
 }
@@ -57,7 +54,7 @@ fn a_signal_ends_it() {
             "{shown}"
         );
         let left = || processes_with(&format!("sleep {marker}"));
-        assert!(eventually(SOON, || left().is_empty()), "left {:?}", left());
+        assert!(eventually(PATIENCE, || left().is_empty()), "left {:?}", left());
         check_kept(&workspace);
         sim.assert_valid();
     }
@@ -74,7 +71,7 @@ fn a_closed_terminal_ends_it() {
     screen.hang_up();
     assert!(matches!(screen.wait_exit(), Some(130 | 141)));
     let left = || processes_with(&format!("sleep {marker}"));
-    assert!(eventually(SOON, || left().is_empty()), "left {:?}", left());
+    assert!(eventually(PATIENCE, || left().is_empty()), "left {:?}", left());
     check_kept(&workspace);
 
     // The same with nothing to do, and on the whole screen.
@@ -100,7 +97,7 @@ fn a_terminal_that_ends_silently_ends_it() {
     let left = || processes_with(&folder);
     assert!(!left().is_empty());
     screen.hang_up();
-    assert!(eventually(SOON, || left().is_empty()), "left {:?}", left());
+    assert!(eventually(PATIENCE, || left().is_empty()), "left {:?}", left());
 }
 
 /// UI-2, SES-1: killed in the middle of an answer, it leaves a session that can be gone on with.
@@ -219,7 +216,7 @@ fn nothing_is_lost() {
         let before = screen.raw().len();
         screen.resize(40 + number * 37 % 120, 30);
         assert!(
-            eventually(SOON, || screen.raw().len() > before),
+            eventually(PATIENCE, || screen.raw().len() > before),
             "it is drawn again"
         );
     }
@@ -256,8 +253,11 @@ fn a_terminal_that_does_not_read() {
     say(&mut screen, "talk");
     screen.wait_for("› talk");
     screen.pause_reading();
-    assert!(eventually(2 * SOON, || workspace.has("made")), "the turn goes on");
-    assert!(eventually(SOON, || sim.count() == 2));
+    assert!(
+        eventually(2 * PATIENCE, || workspace.has("made")),
+        "the turn goes on"
+    );
+    assert!(eventually(PATIENCE, || sim.count() == 2));
     let resident = resident(&screen);
     assert!(resident < 150 * 1024, "{resident} KB");
     screen.resume_reading();

@@ -1,15 +1,11 @@
 //! Turns in the terminal UI: what is said while one runs, how one is stopped and taken back, and how far it may go.
 
-use std::time::Duration;
-
 use serde_json::json;
 use windlass_sim::{Reply, Wire};
-use windlass_testkit::{SimServer, Workspace, eventually, processes_with};
+use windlass_testkit::{PATIENCE, SimServer, Workspace, eventually, processes_with};
 
 use super::support::{script, with_replies, workspace};
 use super::tui::{EMPTY, held, leave, open, say};
-
-const SOON: Duration = Duration::from_secs(30);
 
 /// A call that lasts until the test writes a file.
 fn until_go() -> Reply {
@@ -31,7 +27,7 @@ fn last_said(sim: &SimServer, request: usize) -> String {
 #[track_caller]
 fn wait_for_file(workspace: &Workspace, name: &str) {
     assert!(
-        eventually(SOON, || workspace.has(name)),
+        eventually(PATIENCE, || workspace.has(name)),
         "there is no file {name}"
     );
 }
@@ -121,7 +117,7 @@ fn esc_stops_the_whole_tree() {
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
     let sleepers = || processes_with(&format!("sleep {marker}"));
     assert!(
-        eventually(SOON, || sleepers().is_empty()),
+        eventually(PATIENCE, || sleepers().is_empty()),
         "left {:?}",
         sleepers()
     );
@@ -137,7 +133,7 @@ fn ctrl_c_clears_stops_and_leaves() {
     let (sim, workspace) = with_replies(Wire::Anthropic, [held()]);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "wait");
-    assert!(eventually(SOON, || sim.count() == 1));
+    assert!(eventually(PATIENCE, || sim.count() == 1));
     screen.type_keys("half a line");
     screen.wait_for("› half a line");
     screen.press("ctrl-c");

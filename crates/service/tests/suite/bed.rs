@@ -99,7 +99,7 @@ pub(crate) fn say(session: &SessionId, text: &str) -> Submission {
 /// All events to the end.
 pub(crate) async fn all(events: EventStream) -> Vec<Envelope> {
     let all = events.collect();
-    tokio::time::timeout(Duration::from_secs(20), all).await.unwrap()
+    tokio::time::timeout(Duration::from_secs(60), all).await.unwrap()
 }
 
 /// Runs a turn and gives its answer.
@@ -191,7 +191,7 @@ fn calls() -> CallSettings {
         policy: Policy::default(),
         approver: Arc::new(NobodyToAsk),
         mode: Execution::Auto,
-        timeout: Duration::from_secs(20),
+        timeout: Duration::from_secs(60),
         max_result_chars: 10_000,
         outputs: None,
         retry_transient: false,

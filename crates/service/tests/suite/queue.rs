@@ -138,7 +138,7 @@ async fn steering_survives() {
             std::future::ready(answers < 2)
         })
         .collect::<Vec<_>>();
-    let both = tokio::time::timeout(Duration::from_secs(20), both).await;
+    let both = tokio::time::timeout(Duration::from_secs(60), both).await;
     let said = texts(&both.expect("both are asked"));
     let place = |text: &str| said.iter().position(|said| said == text);
     assert!(place("mind the gap").is_some(), "{said:?}");

@@ -58,7 +58,7 @@ async fn a_model_makes_the_title() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), made).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), made).await.unwrap();
     service.close().await;
     assert_eq!(model.seen().len(), 1, "only the first message is titled");
     let spent = bed.store().spent(Some(&session), SpentBy::Cause).await.unwrap();

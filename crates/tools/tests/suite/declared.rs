@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -220,12 +220,10 @@ async fn a_timeout_ends_the_tree() {
     let tool = declared("cmd: sh\nargs: [run.sh]\ntimeout: 2");
     assert_eq!(tool.traits().timeout, Some(Duration::from_secs(12)));
     let file = desk.path("pids");
-    let started = Instant::now();
     let (output, pids) = tokio::join!(call(&desk, &tool, json!({})), pids(&file, 2));
     let output = output.expect("an answer");
     assert_eq!(output.content, "begun\n[timed out after 2 s]");
     assert!(output.failed);
-    assert!(started.elapsed() < Duration::from_secs(12));
     until("all have ended", || !pids.iter().any(|pid| runs(*pid))).await;
 }
 

@@ -14,7 +14,7 @@ use windlass_core::tool::{
 use windlass_tools::{ToolsConfig, builtin, child_environment};
 
 /// How long anything may take that should happen soon, on a machine with other things to do.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// One session's tools in a folder of their own.
 pub(crate) struct Desk {

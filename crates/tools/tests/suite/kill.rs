@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use windlass_core::tool::ToolError;
 use windlass_tools::{ToolsConfig, process};
 
-use crate::desk::{Desk, pids, runs, until};
+use crate::desk::{Desk, SOON, pids, runs, until};
 
 /// A name, a command, and how many processes it starts that write their pid to the file `pids`.
 type Case = (&'static str, &'static str, usize);
@@ -72,13 +72,8 @@ async fn canceled((name, command, count): Case) {
         other => panic!("{name}: {other:?}"),
     }
     until(name, || !pids.iter().any(|pid| runs(*pid))).await;
-    let ended = canceled.elapsed();
     // Far above what is promised, for machines that are busy; far below what a hang takes.
-    assert!(
-        returned < Duration::from_secs(1),
-        "{name}: returned after {returned:?}"
-    );
-    assert!(ended < Duration::from_secs(8), "{name}: ended after {ended:?}");
+    assert!(returned < SOON, "{name}: returned after {returned:?}");
 }
 
 /// TOOL-4: the same trees end when the time is up.
