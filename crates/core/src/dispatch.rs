@@ -195,7 +195,7 @@ async fn record(deps: &Calling<'_>, event: Event) {
 
 /// A short line for people: the tool and the argument that says most.
 fn title(name: &str, args: &serde_json::Value) -> String {
-    const TELLING: [&str; 5] = ["command", "path", "pattern", "url", "message"];
+    const TELLING: [&str; 6] = ["command", "path", "pattern", "url", "message", "question"];
     let telling = TELLING
         .iter()
         .find_map(|key| args.get(key).and_then(serde_json::Value::as_str));

@@ -112,10 +112,18 @@ impl Message {
     /// What a user wrote, without what a front end put before it: the text parts, joined by line breaks.
     pub fn said(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
-            Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
+            Part::Text(text) if text.is_the_users() => Some(text.text.as_str()),
             _ => None,
         });
         texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// What the loop reminded the model of, in the user's place.
+    pub fn reminds_of(&self) -> Option<&str> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Text(text) => text.reminds_of(),
+            _ => None,
+        })
     }
 
     /// The tool calls, in order.

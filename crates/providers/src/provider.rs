@@ -265,6 +265,9 @@ impl Shared {
         if error.hint.is_none() {
             error.hint = self.hint(&error);
         }
+        if let Some(status) = error.status {
+            error.message = format!("{} (HTTP {status})", error.message);
+        }
         error.message = redact(&error.message, &*self.secrets);
         error.hint = error.hint.map(|hint| redact(&hint, &*self.secrets));
         error

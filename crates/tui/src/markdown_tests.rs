@@ -32,10 +32,14 @@ fn style_of(source: &str, text: &str) -> Style {
         .style
 }
 
-/// UI-2: paragraphs are filled, breaks are kept where they are meant, and blocks stand apart.
+/// UI-2: paragraphs are filled, lines end where they are written to end, and blocks stand apart.
 #[test]
 fn paragraphs() {
-    check("one\ntwo  \nthree\n\nfour", 20, &["one two", "three", "", "four"]);
+    check(
+        "one\ntwo  \nthree\n\nfour",
+        20,
+        &["one", "two", "three", "", "four"],
+    );
     check("the quick brown fox", 10, &["the quick", "brown fox"]);
     check("a<br>b <b>c</b> &amp; &lt;d&gt;", 30, &["a", "b <b>c</b> & <d>"]);
     check("~/a:~/b and ~~gone~~", 30, &["~/a:~/b and gone"]);
@@ -110,7 +114,11 @@ fn lists() {
 /// UI-2: quotes have a bar at every line, rules are as wide as the text.
 #[test]
 fn quotes_and_rules() {
-    check("> a b\n> c\n>\n> - d", 7, &["▌ a b c", "▌", "▌ • d"]);
+    check(
+        "> a b c d\n> e\n>\n> - f",
+        7,
+        &["▌ a b c", "▌ d", "▌ e", "▌", "▌ • f"],
+    );
     check("> > a", 10, &["▌ ▌ a"]);
     check("> [!NOTE]\n> a", 10, &["▌ Note", "▌", "▌ a"]);
     check("a\n\n---\nb", 5, &["a", "", "─────", "", "b"]);

@@ -87,20 +87,17 @@ impl Theme {
                 Tone::Selected => plain.add_modifier(Modifier::REVERSED),
             };
         }
-        let is_light = self.palette == Palette::Light;
+        let colours = Colours::of(self.palette);
         match tone {
             Tone::Text => plain,
             Tone::Dim => plain.add_modifier(Modifier::DIM),
-            Tone::Accent => plain.fg(if is_light { Color::Blue } else { Color::Cyan }),
+            Tone::Accent => plain.fg(colours.accent),
             Tone::User => plain.add_modifier(Modifier::BOLD),
-            Tone::Code => plain.fg(if is_light { Color::Magenta } else { Color::Yellow }),
-            Tone::Heading => plain
-                .fg(if is_light { Color::Blue } else { Color::Cyan })
-                .add_modifier(Modifier::BOLD),
-            Tone::Link => plain.fg(Color::Blue).add_modifier(Modifier::UNDERLINED),
-            Tone::Good | Tone::Added => plain.fg(Color::Green),
-            Tone::Warn => plain.fg(if is_light { Color::Magenta } else { Color::Yellow }),
-            Tone::Bad | Tone::Removed => plain.fg(Color::Red),
+            Tone::Code | Tone::Warn => plain.fg(colours.warm),
+            Tone::Heading => plain.fg(colours.accent).add_modifier(Modifier::BOLD),
+            Tone::Link => plain.fg(colours.link).add_modifier(Modifier::UNDERLINED),
+            Tone::Good | Tone::Added => plain.fg(colours.good),
+            Tone::Bad | Tone::Removed => plain.fg(colours.bad),
             Tone::Selected => plain.add_modifier(Modifier::REVERSED),
         }
     }
@@ -108,5 +105,69 @@ impl Theme {
     /// A sign, or its ASCII stand-in.
     pub(crate) fn sign(self, sign: &'static str, ascii: &'static str) -> &'static str {
         if self.ascii { ascii } else { sign }
+    }
+}
+
+/// The colours of a palette, all of the terminal's sixteen.
+struct Colours {
+    accent: Color,
+    /// Code and warnings.
+    warm: Color,
+    link: Color,
+    good: Color,
+    bad: Color,
+}
+
+impl Colours {
+    fn of(palette: Palette) -> Self {
+        match palette {
+            // The dark ones, blue above all, are hard to read on black in many terminals.
+            Palette::Dark => Self {
+                accent: Color::LightCyan,
+                warm: Color::LightYellow,
+                link: Color::LightBlue,
+                good: Color::LightGreen,
+                bad: Color::LightRed,
+            },
+            // Cyan and yellow are hard to read on white.
+            Palette::Light => Self {
+                accent: Color::Blue,
+                warm: Color::Magenta,
+                link: Color::Blue,
+                good: Color::Green,
+                bad: Color::Red,
+            },
+            Palette::Terminal | Palette::None => Self {
+                accent: Color::Cyan,
+                warm: Color::Yellow,
+                link: Color::Blue,
+                good: Color::Green,
+                bad: Color::Red,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UI-2: each palette looks different from the others, and the one without colour has none.
+    #[test]
+    fn palettes_differ() {
+        let tones = [Tone::Accent, Tone::Code, Tone::Heading, Tone::Link, Tone::Bad];
+        let look = |palette| {
+            let theme = Theme {
+                palette,
+                ascii: false,
+            };
+            tones.map(|tone| theme.style(tone))
+        };
+        for (place, palette) in Palette::ALL.into_iter().enumerate() {
+            for other in &Palette::ALL[place + 1..] {
+                assert_ne!(look(palette), look(*other), "{palette:?} and {other:?}");
+            }
+        }
+        assert!(look(Palette::None).iter().all(|style| style.fg.is_none()));
     }
 }

@@ -194,6 +194,9 @@ impl Transcript {
                         _ => {}
                     }
                 }
+                if let Some(reminder) = message.reminds_of() {
+                    self.note(seq, Tone::Dim, reminder);
+                }
                 let text = message.said();
                 if !text.is_empty() || !images.is_empty() {
                     self.push(seq, Item::User { text, images });

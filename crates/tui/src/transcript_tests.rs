@@ -2,6 +2,7 @@ use ratatui::text::Line;
 use serde_json::json;
 use windlass_api::{CallId, MessageId, SessionId, StepStatus};
 use windlass_core::clock::Timestamp;
+use windlass_core::message::Text;
 
 use super::*;
 use crate::theme::Theme;
@@ -273,6 +274,17 @@ fn every_kind_of_event_is_shown() {
         "▲ Canceled by the user.",
     ];
     assert_eq!(settled, expected.join("\n\n"));
+}
+
+/// LOOP-13: what the loop reminds the model of is not shown as the user's words.
+#[test]
+fn a_reminder_is_not_the_users() {
+    let reminder = vec![Part::Text(Text::reminder("Items are open:\n- docs"))];
+    let message = Message::new(&SessionId::generate(), Role::User, reminder, Timestamp(0));
+    let event = Event::Message {
+        message: message.into(),
+    };
+    assert_eq!(shown(&[event]).0, "· Items are open:\n  - docs");
 }
 
 /// SES-7: a reply that was cut off by the end of the program is shown when the session is opened again.

@@ -30,7 +30,10 @@ fn goals_need_nobody() {
     assert_eq!(set.assert_code(0).stdout, "Goal: ship it\n");
     assert_eq!(goal(&workspace), "Goal: ship it");
     let done = run(&workspace, &["exec", "--continue", "/done"]);
-    assert_eq!(done.assert_code(0).stdout, "Goal reached: ship it\n");
+    assert_eq!(
+        done.assert_code(0).stdout,
+        "That is done. Your next message is a new goal, or /goal TEXT.\n"
+    );
 }
 
 /// GOAL-1, GOAL-2, EVT-4: over two turns the goal stays that of the first; `goal` and `goal_completed` are events of their

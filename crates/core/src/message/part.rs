@@ -48,10 +48,30 @@ pub struct Text {
 /// What the text about a user's surroundings begins with. A front end puts it beside what the user said.
 pub const SURROUNDINGS: &str = "<environment>";
 
+/// What a reminder begins with. The loop gives it to the model in the user's place.
+const REMINDER: &str = "<reminder>";
+
 impl Text {
+    /// What the loop says to the model in the user's place.
+    pub fn reminder(text: &str) -> Self {
+        let text = format!("{REMINDER}\n{text}\n</reminder>");
+        Self { text }
+    }
+
     /// Whether a front end said this, about the user's surroundings, and not the user.
     pub fn is_surroundings(&self) -> bool {
         self.text.starts_with(SURROUNDINGS)
+    }
+
+    /// What the model was reminded of, if this is no more than a reminder.
+    pub fn reminds_of(&self) -> Option<&str> {
+        let text = self.text.strip_prefix(REMINDER)?;
+        Some(text.strip_suffix("</reminder>").unwrap_or(text).trim())
+    }
+
+    /// Whether the user said this, and neither a front end nor the loop.
+    pub fn is_the_users(&self) -> bool {
+        !self.is_surroundings() && self.reminds_of().is_none()
     }
 }
 

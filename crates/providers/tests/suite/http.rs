@@ -99,7 +99,7 @@ async fn statuses_become_kinds() {
             (error.kind, error.retryable, error.status),
             (kind, retryable, Some(status))
         );
-        assert_eq!(error.message, "its own words");
+        assert_eq!(error.message, format!("its own words (HTTP {status})"));
         assert_eq!(
             error.retry_after,
             headers.contains('7').then(|| Duration::from_secs(7))

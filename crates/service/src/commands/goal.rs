@@ -62,7 +62,10 @@ async fn set(desk: &mut Desk<'_>, text: &str) -> Outcome {
 
 async fn complete(desk: &mut Desk<'_>) -> Outcome {
     match desk.live.complete_goal().await? {
-        Some(text) => Ok(Said::text(format!("Goal reached: {text}"))),
+        // What it was is told by its event.
+        Some(_) => Ok(Said::text(
+            "That is done. Your next message is a new goal, or /goal TEXT.",
+        )),
         None => Err(Stop::Failed("there is no goal to be reached".to_owned())),
     }
 }

@@ -65,7 +65,10 @@ fn write_message(text: &mut String, message: &Message, tools: &[Arc<Message>]) {
             Part::Text(part) if part.is_surroundings() => {
                 fold(text, "Environment", &part.text);
             }
-            Part::Text(part) => paragraph(text, &part.text),
+            Part::Text(part) => match part.reminds_of() {
+                Some(reminder) => fold(text, "Reminder", reminder),
+                None => paragraph(text, &part.text),
+            },
             Part::Reasoning(part) if !part.text.trim().is_empty() => fold(text, "Reasoning", &part.text),
             Part::ToolCall(call) => {
                 let of_call =

@@ -10,6 +10,9 @@ use windlass_service::{Aims, Service};
 
 use super::bed::{Bed, all, answer, new_session, say};
 
+/// What `/done` answers.
+const DONE: &str = "That is done. Your next message is a new goal, or /goal TEXT.";
+
 /// A bed whose sessions have goals.
 fn bed(scenes: impl IntoIterator<Item = Scene>) -> Bed {
     let bed = Bed::new(scenes);
@@ -132,11 +135,11 @@ async fn commands_change_the_goal() {
             "refused: write it as /done",
             Some("creates two lines"),
         ),
-        ("/done", "Goal reached: creates two\nlines", None),
+        ("/done", DONE, None),
         ("/done", "refused: there is no goal to be reached", None),
         ("/goal again", "Goal: again", Some("again")),
         ("/goal status", "Goal: again", Some("again")),
-        ("/goal complete", "Goal reached: again", None),
+        ("/goal complete", DONE, None),
         ("/goal third", "Goal: third", Some("third")),
         ("/goal clear", "There is no goal now.", None),
         ("/goal", "No goal.", None),
@@ -243,7 +246,7 @@ async fn a_running_turn_is_not_concerned() {
     assert_eq!(goal(&service, &session).await, None);
     let events = service.submit(say(&session, "go")).await.unwrap();
     assert_eq!(goal(&service, &session).await.as_deref(), Some("go"));
-    assert_eq!(told(&service, &session, "/done").await, "Goal reached: go");
+    assert_eq!(told(&service, &session, "/done").await, DONE);
     bed.gate.notify_one();
     let events = all(events).await;
     let ends = events.iter().filter(|envelope| envelope.event.is_terminal());

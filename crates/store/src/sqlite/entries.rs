@@ -197,8 +197,8 @@ fn searchable(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.parts {
         let _ = match part {
-            // What a front end says about the surroundings is the same in every session.
-            Part::Text(part) if part.is_surroundings() => Ok(()),
+            // What a front end or the loop says is the same in every session.
+            Part::Text(part) if !part.is_the_users() => Ok(()),
             Part::Text(part) => writeln!(text, "{}", part.text),
             Part::ToolCall(call) => writeln!(text, "{} {}", call.name, call.input),
             _ => Ok(()),

@@ -59,8 +59,8 @@ impl Inline {
             Event::InlineHtml(html) | Event::Html(html) if is_line_break(&html) => self.line_break(),
             Event::InlineHtml(html) | Event::Html(html) => self.text(&html),
             Event::FootnoteReference(label) => self.text(&format!("[^{label}]")),
-            Event::SoftBreak => self.text(" "),
-            Event::HardBreak => self.line_break(),
+            // Models write lists without marks and mean the line ends, as people do in a conversation.
+            Event::SoftBreak | Event::HardBreak => self.line_break(),
             // These are blocks.
             Event::Rule | Event::TaskListMarker(_) => {}
         }
