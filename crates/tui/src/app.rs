@@ -99,9 +99,18 @@ pub(crate) struct View {
     is_focused: bool,
     /// A word for whoever presses something twice.
     hint: Option<String>,
-    /// Whether older entries are being read, and whether there are none.
-    is_reading_older: bool,
-    is_at_begin: bool,
+    older: Older,
+}
+
+/// What becomes of the entries before those that are kept.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Older {
+    /// They are read when somebody looks that far back.
+    #[default]
+    Unread,
+    BeingRead,
+    /// They could not be read, and why; they are read again when somebody asks for them again.
+    Failed(String),
 }
 
 /// When keys were pressed that mean something when pressed twice.
@@ -229,8 +238,7 @@ impl App {
         self.talk = Talk::new(info, self.now());
         self.status = Status::default();
         self.transcript = Transcript::default();
-        self.view.is_at_begin = false;
-        self.view.is_reading_older = false;
+        self.view.older = Older::default();
         self.view.scroll = 0;
         self.forget_files();
         self.transcript.tell(Tone::Dim, &format!("── {title} ──"));
@@ -491,8 +499,7 @@ impl View {
             unfolded: false,
             is_focused: true,
             hint: None,
-            is_reading_older: false,
-            is_at_begin: false,
+            older: Older::default(),
         }
     }
 }
@@ -500,3 +507,7 @@ impl View {
 #[cfg(test)]
 #[path = "app_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "app/looking_tests.rs"]
+mod looking_tests;

@@ -27,6 +27,8 @@ use crate::theme::Tone;
 
 /// The number of what is not part of the record.
 const BESIDE: u64 = 0;
+/// The number of the first entry of a record.
+const FIRST: u64 = 1;
 /// How many items are kept for looking back; older ones are read from the record again.
 const KEPT: usize = 300;
 /// How many items wait for the scrollback with all that belongs to them; those before them are shortened.
@@ -378,7 +380,8 @@ impl Transcript {
 
     /// Puts older items before all others.
     pub(crate) fn put_before(&mut self, older: Transcript) {
-        self.begins = older.begins.or(self.begins);
+        // Before what nothing comes before, the record begins.
+        self.begins = older.begins.or(Some(FIRST));
         for placed in older.past.into_iter().chain(older.open).rev() {
             self.past.push_front(placed);
         }

@@ -271,3 +271,37 @@ fn the_whole_screen_comes_and_goes() {
         assert_eq!(shown.matches(text).count(), 1, "{text}\n{shown}");
     }
 }
+
+/// UI-2: looking back goes to the first message, also when it was in sight of somebody who looked back before, and much has
+/// happened since.
+#[test]
+fn looking_back_goes_to_the_first_message() {
+    let call = |reply: Reply| reply.and_call("read_file", json!({ "path": "a.txt" }));
+    let many = (0..350).fold(
+        Reply::call("read_file", json!({ "path": "a.txt" })),
+        |reply, _| call(reply),
+    );
+    let replies = [Reply::text("Good."), many, Reply::text("Read them all.")];
+    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    workspace.write("a.txt", "one\n");
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "the very first");
+    screen.wait_for("Good.");
+    screen.press("ctrl-o");
+    screen.wait_until("it is on the whole screen", |shown| shown.contains("────"));
+    screen.press("ctrl-o");
+    screen.wait_until("it is not any more", |shown| !shown.contains("────"));
+    say(&mut screen, "read them");
+    screen.wait_for("Read them all.");
+    screen.press("ctrl-o");
+    screen.wait_until("it is on the whole screen", |shown| shown.contains("────"));
+    let is_there = (0..60).any(|_| {
+        (0..20).for_each(|_| screen.press("pageup"));
+        eventually(Duration::from_millis(500), || {
+            screen.contents().contains("› the very first")
+        })
+    });
+    assert!(is_there, "{}", screen.contents());
+    screen.press("ctrl-o");
+    leave(&mut screen);
+}

@@ -9,7 +9,7 @@ use windlass_api::{
     Role, SessionId, SessionInfo, Timestamp, dollars, own_call,
 };
 
-use super::{App, Done, Effect, Report, commands};
+use super::{App, Done, Effect, Older, Report, commands};
 use crate::composer::Draft;
 use crate::desktop::Image;
 use crate::menu::{Choice, Menu};
@@ -51,7 +51,7 @@ impl App {
             }
             Done::Why(waits) => self.talk.waits = waits,
             Done::Opening(entries) => self.opened(entries),
-            Done::Older(entries) => self.older(entries),
+            Done::Older(before, entries) => self.older(before, entries),
             Done::Files(files) => {
                 self.known.files = Some(files);
                 self.written();
@@ -219,14 +219,14 @@ impl App {
         self.listen();
     }
 
-    fn older(&mut self, entries: Result<Vec<Entry>, ClientError>) {
-        self.view.is_reading_older = false;
-        let Ok(entries) = entries else {
-            self.view.is_at_begin = true;
-            return;
-        };
-        self.view.is_at_begin = entries.first().is_none_or(|entry| entry.seq <= 1);
-        self.transcript.put_before(told(&entries));
+    fn older(&mut self, before: u64, entries: Result<Vec<Entry>, ClientError>) {
+        self.view.older = Older::Unread;
+        match entries {
+            // What was let go meanwhile would be missing between these and the others.
+            Ok(_) if self.transcript.first_seq() != Some(before) => {}
+            Ok(entries) => self.transcript.put_before(told(&entries)),
+            Err(error) => self.view.older = Older::Failed(one_line(&error.to_string())),
+        }
     }
 
     fn list<T>(&mut self, of: Subject, found: Result<T, ClientError>, rows: impl FnOnce(T) -> Vec<Row>) {

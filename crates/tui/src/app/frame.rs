@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 
-use super::App;
+use super::{App, Older};
 use crate::keys::Action;
 use crate::menu;
 use crate::paint::Picture;
@@ -111,31 +111,25 @@ impl App {
 
     /// Reads what came before, when somebody looks that far back.
     fn read_older(&mut self) {
-        if self.view.is_reading_older || self.view.is_at_begin {
+        if self.view.older != Older::Unread {
             return;
         }
-        match self.transcript.first_seq() {
-            Some(first) if first > 1 => {
-                self.view.is_reading_older = true;
-                self.jobs.older(&self.talk.info.id, first);
-            }
-            Some(_) => self.view.is_at_begin = true,
-            // What the session ended with is still being read.
-            None => {}
+        // Without a number, what the session ended with is still being read.
+        if let Some(first) = self.transcript.first_seq().filter(|first| *first > 1) {
+            self.view.older = Older::BeingRead;
+            self.jobs.older(&self.talk.info.id, first);
         }
     }
 
     fn rule(&self, columns: usize) -> Line<'static> {
         let theme = self.view.theme;
         let sign = theme.sign("─", "-");
-        let text = match self.view.scroll {
-            0 => sign.repeat(columns),
-            rows => {
-                let text = format!("{sign}{sign} {rows} rows below {sign}{sign}");
-                cut(&text, columns)
-            }
+        let text = match (&self.view.older, self.view.scroll) {
+            (Older::Failed(why), _) => format!("{sign}{sign} what came before cannot be read: {why}"),
+            (_, 0) => sign.repeat(columns),
+            (_, rows) => format!("{sign}{sign} {rows} rows below {sign}{sign}"),
         };
-        Line::styled(text, theme.style(Tone::Dim))
+        Line::styled(cut(&text, columns), theme.style(Tone::Dim))
     }
 
     /// What stands below the conversation, and where the cursor is in it.

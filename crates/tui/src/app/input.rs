@@ -4,7 +4,7 @@ use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind};
 use windlass_api::{OnBusy, Submission, command_line, typed_command};
 
 use super::jobs::parts;
-use super::{App, Effect};
+use super::{App, Effect, Older};
 use crate::asking::Pressed;
 use crate::composer::{Asking as Wanted, Did, Draft};
 use crate::keys::Action;
@@ -203,8 +203,9 @@ impl App {
     }
 
     fn scroll_up(&mut self, rows: usize) {
-        if self.view.is_full {
-            self.view.scroll = self.view.scroll.saturating_add(rows);
+        self.view.scroll = self.view.scroll.saturating_add(rows);
+        if let Older::Failed(_) = self.view.older {
+            self.view.older = Older::Unread;
         }
     }
 

@@ -35,7 +35,8 @@ pub(crate) enum Done {
     Overview(Box<Overview>),
     Why(Vec<Wait>),
     Opening(Result<Vec<Entry>, ClientError>),
-    Older(Result<Vec<Entry>, ClientError>),
+    /// The entries before a number.
+    Older(u64, Result<Vec<Entry>, ClientError>),
     Files(Vec<String>),
     Sessions(String, Result<Vec<SessionInfo>, ClientError>),
     SessionPreview(SessionId, Result<Vec<Entry>, ClientError>),
@@ -174,7 +175,13 @@ impl Jobs {
     }
 
     pub(crate) fn older(&self, session: &SessionId, before: u64) {
-        self.tail(Some(session.clone()), session, Some(before), PAGE, Done::Older);
+        self.tail(
+            Some(session.clone()),
+            session,
+            Some(before),
+            PAGE,
+            move |entries| Done::Older(before, entries),
+        );
     }
 
     pub(crate) fn messages(&self, session: &SessionId) {

@@ -26,6 +26,9 @@ struct Seen {
     calls: Vec<String>,
     waits: Vec<Wait>,
     refuses: bool,
+    /// What is recorded of the session at hand; without it the answers are always the same.
+    record: Vec<Entry>,
+    is_unreadable: bool,
     now_ms: u64,
 }
 
@@ -165,9 +168,19 @@ impl Records for Fake {
     async fn tail(
         &self,
         session: &SessionId,
-        _: Option<u64>,
+        before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<Entry>, ClientError> {
+        if self.seen().is_unreadable {
+            return Err(ClientError::CommandUsage("the disk is gone".to_owned()));
+        }
+        let record = self.seen().record.clone();
+        if !record.is_empty() {
+            let is_before = |entry: &Entry| before.is_none_or(|before| entry.seq < before);
+            let mut found: Vec<_> = record.into_iter().filter(is_before).collect();
+            found.drain(..found.len().saturating_sub(limit));
+            return Ok(found);
+        }
         Ok(match (session.as_str(), limit) {
             // What can be gone back to.
             ("current", 2_000) => vec![entry(1, user("first thing"))],
@@ -360,7 +373,7 @@ impl Stage {
     }
 
     /// Lets all jobs come to their end.
-    async fn settle(&mut self) {
+    pub(crate) async fn settle(&mut self) {
         for _ in 0..50 {
             tokio::task::yield_now().await;
             while let Ok(report) = self.answers.try_recv() {
@@ -393,6 +406,17 @@ impl Stage {
         };
         self.app.hear(&envelope);
         self.settle().await;
+    }
+
+    /// Has something be said that is recorded, and lets it go into the scrollback.
+    pub(crate) async fn record(&mut self, event: Event) {
+        self.fake.seen().record.push(entry(self.seq + 1, event.clone()));
+        self.hear(event).await;
+        self.screen();
+    }
+
+    pub(crate) fn set_unreadable(&mut self, is_unreadable: bool) {
+        self.fake.seen().is_unreadable = is_unreadable;
     }
 
     pub(crate) fn pass(&mut self, ms: u64) {
@@ -526,6 +550,8 @@ fn named(name: &str) -> KeyEvent {
         "Up" => KeyCode::Up,
         "Down" => KeyCode::Down,
         "PageUp" => KeyCode::PageUp,
+        "PageDown" => KeyCode::PageDown,
+        "End" => KeyCode::End,
         letter => KeyCode::Char(letter.chars().next().unwrap()),
     };
     KeyEvent::new(code, modifiers)

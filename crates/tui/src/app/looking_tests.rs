@@ -1,0 +1,50 @@
+//! Looking back: how far it goes, and that it stays where it is.
+
+use super::stage::{Stage, final_answer, user};
+
+/// Looks back as far as it goes.
+async fn look_back(stage: &mut Stage) -> String {
+    for _ in 0..400 {
+        stage.keys("<PageUp>").await;
+        stage.screen();
+        stage.settle().await;
+    }
+    stage.screen()
+}
+
+/// UI-2: looking back goes to the first message, also after it was there before and much was said since.
+#[tokio::test]
+async fn looking_back_goes_to_the_first_message() {
+    let mut stage = Stage::new(80, 16).await;
+    stage.record(user("m1")).await;
+    stage.keys("<C-o><PageUp>").await;
+    stage.screen();
+    stage.keys("<C-o>").await;
+    for number in 2..=400 {
+        stage.record(user(&format!("m{number}"))).await;
+    }
+    stage.record(final_answer("ok")).await;
+    stage.keys("<C-o>").await;
+    let screen = look_back(&mut stage).await;
+    assert!(screen.contains("› m1\n"), "{screen}");
+}
+
+/// UI-2: when what came before cannot be read, that is said, and it is tried again when somebody looks back again.
+#[tokio::test]
+async fn a_failed_read_is_tried_again() {
+    let mut stage = Stage::new(80, 16).await;
+    for number in 1..=400 {
+        stage.record(user(&format!("m{number}"))).await;
+    }
+    stage.keys("<C-o>").await;
+    stage.set_unreadable(true);
+    let screen = look_back(&mut stage).await;
+    assert!(
+        screen.contains("what came before cannot be read: the disk is gone"),
+        "{screen}"
+    );
+    assert!(!stage.is_dirty(), "nothing is tried without being asked for");
+    stage.set_unreadable(false);
+    let screen = look_back(&mut stage).await;
+    assert!(screen.contains("› m1\n"), "{screen}");
+}
