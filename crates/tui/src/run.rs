@@ -221,8 +221,7 @@ impl Front {
                     if self.screen.tty.take().is_err() {
                         return Why::Gone;
                     }
-                    self.screen.painter.forget();
-                    self.app.touch();
+                    self.came_back();
                 }
             }
         }
@@ -267,13 +266,24 @@ impl Front {
     }
 
     fn input(&mut self, input: Input) {
-        if let Input::Resize(..) = input {
+        match input {
             // The size that was told may be an old one already.
-            let (columns, rows) = self.screen.tty.size();
-            self.screen.painter.resize((columns, rows));
-            return self.app.input(Input::Resize(columns, rows));
+            Input::Resize(..) => self.resize(),
+            input => self.app.input(input),
         }
-        self.app.input(input);
+    }
+
+    /// Takes the terminal to be as large as it is.
+    fn resize(&mut self) {
+        let (columns, rows) = self.screen.tty.size();
+        self.screen.painter.resize((columns, rows));
+        self.app.input(Input::Resize(columns, rows));
+    }
+
+    /// The terminal was somebody else's. What is on it is not known, and nobody tells its size to whoever is not in front.
+    fn came_back(&mut self) {
+        self.screen.painter.forget();
+        self.resize();
     }
 
     /// Takes an event, and those that are there already.
@@ -359,8 +369,7 @@ impl Front {
         let suspended = self.screen.tty.suspend().await;
         // That it goes on is known.
         self.signals.forget();
-        self.screen.painter.forget();
-        self.app.touch();
+        self.came_back();
         suspended
     }
 
@@ -380,7 +389,7 @@ impl Front {
         let taken = self.screen.tty.take();
         self.signals.forget();
         self.inputs = Inputs::new();
-        self.screen.painter.forget();
+        self.came_back();
         self.app.edited(edited);
         if let Err(error) = taken {
             self.app.tell(Tone::Bad, &error.to_string());

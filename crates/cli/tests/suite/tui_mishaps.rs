@@ -116,11 +116,9 @@ fn a_killed_one_is_gone_on_with() {
     sim.assert_valid();
 }
 
-/// UI-2: ctrl+z goes back to the shell with the terminal as it was, also from the whole screen; fg comes back to what was
-/// being written. Where there is no shell to go back to, it goes on.
-#[test]
-fn ctrl_z_goes_back_to_the_shell() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine").forever()]);
+/// A shell on a terminal, with the terminal UI in front.
+#[track_caller]
+fn within_a_shell(workspace: &Workspace) -> Screen {
     let run = Run::new(std::path::Path::new("bash"), &["--norc", "--noprofile", "-i"]).cwd(workspace.path());
     let run = run
         .env("HOME", &workspace.user_home().display().to_string())
@@ -132,6 +130,38 @@ fn ctrl_z_goes_back_to_the_shell() {
     shell.wait_for("shell: ");
     shell.type_keys(&format!("'{}'\n", env!("CARGO_BIN_EXE_windlass")));
     shell.wait_for(EMPTY);
+    shell
+}
+
+/// UI-2: a terminal that was given another size while the shell had it is drawn in the size that it has.
+#[test]
+fn a_size_that_changed_in_the_shell_counts() {
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine")]);
+    let mut shell = within_a_shell(&workspace);
+    let rules = |shown: &str| -> Vec<usize> {
+        let lines = shown.lines().map(str::trim_end);
+        let rules = lines.filter(|line| !line.is_empty() && line.chars().all(|letter| letter == '─'));
+        rules.map(|line| line.chars().count()).collect()
+    };
+    shell.press("ctrl-o");
+    shell.wait_until("the rule is as wide as the terminal", |shown| {
+        rules(shown) == [100]
+    });
+    shell.press("ctrl-z");
+    shell.wait_until("the shell is back", |shown| shown.trim_end().ends_with("shell:"));
+    shell.resize(60, 20);
+    shell.type_keys("fg\n");
+    shell.wait_until("the rule is as wide as the terminal", |shown| {
+        rules(shown) == [60] && shown.contains(EMPTY)
+    });
+}
+
+/// UI-2: ctrl+z goes back to the shell with the terminal as it was, also from the whole screen; fg comes back to what was
+/// being written. Where there is no shell to go back to, it goes on.
+#[test]
+fn ctrl_z_goes_back_to_the_shell() {
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine").forever()]);
+    let mut shell = within_a_shell(&workspace);
     for is_full in [false, true] {
         if is_full {
             shell.press("ctrl-o");
