@@ -4,13 +4,13 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use ratatui::text::{Line, Span};
 
-use crate::text::{cut, one_line, width};
+use crate::text::{cut, one_line, width, wrap};
 use crate::theme::{Theme, Tone};
 
 /// How many choices are shown at a time.
 pub(crate) const ROWS: usize = 8;
-/// How many are kept.
-const MOST: usize = 50;
+/// How many are offered of all that may be meant.
+pub(crate) const MOST: usize = 50;
 
 /// One choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,33 +68,44 @@ impl Menu {
         let widest = self.choices.iter().map(|choice| width(&choice.label)).max();
         let column = widest.unwrap_or_default().min(columns / 2);
         let line = |(index, choice): (usize, &Choice)| {
-            let is_selected = index == self.selected;
-            let mark = if is_selected {
-                theme.sign("› ", "> ")
-            } else {
-                "  "
-            };
             let label = cut(&choice.label, column);
-            let gap = " ".repeat(column.saturating_sub(width(&label)) + 2);
+            let gap = column.saturating_sub(width(&label)) + 2;
             let room = columns.saturating_sub(column + 4);
             let detail = cut(&one_line(&choice.detail), room);
-            let tone = if is_selected { Tone::Accent } else { Tone::Text };
-            let spans = vec![
-                Span::styled(mark, theme.style(Tone::Accent)),
-                Span::styled(label, theme.style(tone)),
-                Span::raw(if detail.is_empty() { String::new() } else { gap }),
-                Span::styled(detail, theme.style(Tone::Dim)),
-            ];
-            crate::text::wrap(&Line::from(spans), columns, "").swap_remove(0)
+            row(index == self.selected, label, gap, detail, theme, columns)
         };
         shown.map(line).collect()
     }
 }
 
+/// One row of a list, with a mark if it is the chosen one; `gap` is between the text and what is said about it.
+pub(crate) fn row(
+    is_selected: bool,
+    text: String,
+    gap: usize,
+    detail: String,
+    theme: Theme,
+    columns: usize,
+) -> Line<'static> {
+    let (mark, tone) = if is_selected {
+        (theme.sign("› ", "> "), Tone::Accent)
+    } else {
+        ("  ", Tone::Text)
+    };
+    let gap = if detail.is_empty() { 0 } else { gap };
+    let spans = vec![
+        Span::styled(mark, theme.style(Tone::Accent)),
+        Span::styled(text, theme.style(tone)),
+        Span::raw(" ".repeat(gap)),
+        Span::styled(detail, theme.style(Tone::Dim)),
+    ];
+    wrap(&Line::from(spans), columns, "").swap_remove(0)
+}
+
 /// The texts that fit a few letters best, the best first. All of them, in their order, without letters.
 pub(crate) fn best<'a, T>(letters: &str, all: &'a [T], text: impl Fn(&T) -> &str) -> Vec<&'a T> {
     if letters.is_empty() {
-        return all.iter().take(MOST).collect();
+        return all.iter().collect();
     }
     let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
     let pattern = Pattern::parse(letters, CaseMatching::Smart, Normalization::Smart);
@@ -106,7 +117,7 @@ pub(crate) fn best<'a, T>(letters: &str, all: &'a [T], text: impl Fn(&T) -> &str
     }
     // Of those that fit as well, the shorter one is meant; then the order counts.
     scored.sort_by_key(|(score, index, item)| (std::cmp::Reverse(*score), text(item).len(), *index));
-    scored.into_iter().take(MOST).map(|(_, _, item)| item).collect()
+    scored.into_iter().map(|(_, _, item)| item).collect()
 }
 
 #[cfg(test)]

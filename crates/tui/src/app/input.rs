@@ -8,7 +8,7 @@ use super::{App, Effect, Older};
 use crate::asking::Pressed;
 use crate::composer::{Asking as Wanted, Did, Draft};
 use crate::keys::Action;
-use crate::menu::{Choice, Menu, best};
+use crate::menu::{Choice, MOST, Menu, best};
 use crate::overlay::Pager;
 use crate::theme::Tone;
 
@@ -406,7 +406,7 @@ impl App {
                 .to_owned(),
             detail: command.help.clone(),
         };
-        self.menu = Menu::new(found.iter().map(choice).collect());
+        self.menu = Menu::new(found.iter().take(MOST).map(choice).collect());
     }
 
     fn offer_files(&mut self, letters: &str) {
@@ -422,7 +422,8 @@ impl App {
             label: crate::text::one_line(file),
             detail: String::new(),
         };
-        self.menu = Menu::new(best(letters, files, |file| file).iter().map(choice).collect());
+        let found = best(letters, files, |file| file);
+        self.menu = Menu::new(found.iter().take(MOST).map(choice).collect());
     }
 
     /// What the person's editor gave back; what was written stays when that is nothing.

@@ -48,3 +48,16 @@ async fn a_failed_read_is_tried_again() {
     let screen = look_back(&mut stage).await;
     assert!(screen.contains("› m1\n"), "{screen}");
 }
+
+/// UI-2: a list of messages ends with the first of them, however many there are.
+#[tokio::test]
+async fn all_messages_are_listed() {
+    let mut stage = Stage::new(80, 16).await;
+    for number in 1..=150 {
+        stage.record(user(&format!("m{number}"))).await;
+    }
+    stage.record(final_answer("ok")).await;
+    stage.keys("/rewind <Enter><End>").await;
+    let screen = stage.screen();
+    assert!(screen.contains("› m1\n"), "{screen}");
+}

@@ -1,10 +1,10 @@
 //! A list to choose from, on the whole screen, with a look at what the chosen row is.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 
 use super::{Deed, Overlay, Step};
-use crate::menu::best;
+use crate::menu;
 use crate::paint::Picture;
 use crate::text::{cut, one_line, plain, width, wrap};
 use crate::theme::{Theme, Tone};
@@ -111,7 +111,7 @@ impl Picker {
         if self.subject.searches() {
             return self.rows.iter().collect();
         }
-        best(&self.words, &self.rows, |row| &row.text)
+        menu::best(&self.words, &self.rows, |row| &row.text)
     }
 
     fn key(&self) -> Option<String> {
@@ -154,24 +154,11 @@ impl Picker {
         let first = self.selected.saturating_sub(rows.saturating_sub(1));
         let shown = found.iter().enumerate().skip(first).take(rows);
         let line = |(index, row): (usize, &&Row)| {
-            let is_selected = index == self.selected;
-            let mark = if is_selected {
-                theme.sign("› ", "> ")
-            } else {
-                "  "
-            };
             let detail = one_line(&row.detail);
             let room = columns.saturating_sub(4 + width(&detail)).max(columns / 2);
             let text = cut(&one_line(&row.text), room);
-            let tone = if is_selected { Tone::Accent } else { Tone::Text };
             let gap = columns.saturating_sub(2 + width(&text) + width(&detail)).max(2);
-            let spans = vec![
-                Span::styled(mark, theme.style(Tone::Accent)),
-                Span::styled(text, theme.style(tone)),
-                Span::raw(" ".repeat(gap)),
-                Span::styled(detail, theme.style(Tone::Dim)),
-            ];
-            wrap(&Line::from(spans), columns, "").swap_remove(0)
+            menu::row(index == self.selected, text, gap, detail, theme, columns)
         };
         shown.map(line).collect()
     }
