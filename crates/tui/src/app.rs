@@ -241,6 +241,7 @@ impl App {
         self.view.older = Older::default();
         self.view.scroll = 0;
         self.forget_files();
+        self.known.said.clear();
         self.transcript.tell(Tone::Dim, &format!("── {title} ──"));
         self.jobs.overview(&self.talk.info.id);
         self.begin(&[]);

@@ -61,3 +61,18 @@ async fn all_messages_are_listed() {
     let screen = stage.screen();
     assert!(screen.contains("› m1\n"), "{screen}");
 }
+
+/// UI-2: what was said in one session is not written again in another.
+#[tokio::test]
+async fn what_was_said_stays_with_its_session() {
+    let mut stage = Stage::new(80, 16).await;
+    stage.record(user("said before")).await;
+    stage.record(final_answer("ok")).await;
+    stage.keys("/rewind <Enter>").await;
+    assert!(stage.screen().contains("› said before"), "{}", stage.screen());
+    stage.keys("<Esc>/clear <Enter>").await;
+    stage.calls();
+    stage.keys("/rewind 1<Enter>").await;
+    assert!(stage.calls().contains(&"command /rewind 1".to_owned()));
+    assert!(!stage.screen().contains("said before"), "{}", stage.screen());
+}

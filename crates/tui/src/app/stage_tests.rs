@@ -143,6 +143,12 @@ impl Commands for Fake {
 
     async fn command(&self, _: &SessionId, line: &str) -> Result<CommandReply, ClientError> {
         self.note(format!("command {line}"));
+        if line == "/clear" {
+            return Ok(CommandReply {
+                text: String::new(),
+                follow: Follow::Session(Box::new(info("cleared", "cleared", 0))),
+            });
+        }
         if line.starts_with("/nonsense") {
             return Err(ClientError::CommandUsage(
                 "there is no command /nonsense".to_owned(),
