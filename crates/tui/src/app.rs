@@ -69,8 +69,7 @@ pub(crate) struct Talk {
     /// The number of the last entry that was heard.
     pub(crate) seq: u64,
     pub(crate) is_busy: bool,
-    /// Whether its events come.
-    is_heard: bool,
+    hearing: Hearing,
     /// Since when a turn runs.
     since_ms: u64,
     /// When something was heard last.
@@ -83,6 +82,16 @@ pub(crate) struct Talk {
     queue: Vec<Arc<Message>>,
     /// Said to the running turn, and not yet heard by it.
     steers: Vec<String>,
+}
+
+/// Whether the events of a session come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hearing {
+    /// Not yet: what it ended with is read first.
+    Opening,
+    Listening,
+    /// Not any more, because nothing happened for a while.
+    Left,
 }
 
 /// How it is shown.
@@ -220,7 +229,7 @@ impl App {
     }
 
     fn listen(&mut self) {
-        self.talk.is_heard = true;
+        self.talk.hearing = Hearing::Listening;
         let after = self.talk.seq;
         let session = self.talk.info.id.clone();
         self.effect(Effect::Listen { session, after });
@@ -345,7 +354,7 @@ impl App {
     /// The session was left, because nothing happened for a while. The next input opens it again.
     pub(crate) fn silence(&mut self) {
         self.talk.is_busy = false;
-        self.talk.is_heard = false;
+        self.talk.hearing = Hearing::Left;
         self.asks.clear();
         self.transcript.close();
         self.rest.is_dirty = true;
@@ -444,7 +453,7 @@ impl Talk {
             seq: info.last_seq,
             info,
             is_busy: false,
-            is_heard: false,
+            hearing: Hearing::Opening,
             since_ms: now,
             heard_ms: now,
             doing: String::new(),

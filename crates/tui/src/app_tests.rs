@@ -409,7 +409,7 @@ async fn a_session_that_is_gone_on_with_shows_its_end() {
     let printed = stage.printed();
     assert!(printed.contains("39 earlier entries"), "{printed}");
     assert!(printed.contains("said in current"), "{printed}");
-    assert_eq!(stage.listens(), Some(40));
+    assert_eq!(stage.listens(), [40]);
 }
 
 /// UI-2: a session whose turn still runs is gone on with as it stands: what it asks is asked, and it can be stopped.

@@ -9,7 +9,7 @@ use windlass_api::{
     Role, SessionId, SessionInfo, Timestamp, dollars, own_call,
 };
 
-use super::{App, Done, Effect, Older, Report, commands};
+use super::{App, Done, Effect, Hearing, Older, Report, commands};
 use crate::composer::Draft;
 use crate::desktop::Image;
 use crate::menu::{Choice, Menu};
@@ -89,7 +89,7 @@ impl App {
 
     /// Listens again to a session that was left because nothing happened in it.
     fn hear_again(&mut self) {
-        if !self.talk.is_heard {
+        if self.talk.hearing == Hearing::Left {
             self.listen();
         }
     }

@@ -1,6 +1,17 @@
 //! Looking back: how far it goes, and that it stays where it is.
 
+use super::Done;
+use crate::composer::Draft;
 use super::stage::{Stage, final_answer, user};
+
+fn draft(text: &str) -> Draft {
+    Draft {
+        text: text.to_owned(),
+        shown: text.to_owned(),
+        remembered: text.to_owned(),
+        images: Vec::new(),
+    }
+}
 
 /// Looks back as far as it goes.
 async fn look_back(stage: &mut Stage) -> String {
@@ -75,4 +86,14 @@ async fn what_was_said_stays_with_its_session() {
     stage.keys("/rewind 1<Enter>").await;
     assert!(stage.calls().contains(&"command /rewind 1".to_owned()));
     assert!(!stage.screen().contains("said before"), "{}", stage.screen());
+}
+
+/// UI-2: an input that is taken while the end of a session is still being read is told once: it is listened to from there on.
+#[tokio::test]
+async fn a_session_is_read_before_it_is_listened_to() {
+    let mut stage = Stage::opening(80, 16);
+    stage.done(Done::Submitted(Ok(()), Box::new(draft("go on"))));
+    stage.settle().await;
+    assert_eq!(stage.listens(), [40]);
+    assert!(stage.printed().contains("said in current"), "{}", stage.printed());
 }

@@ -342,7 +342,19 @@ impl Stage {
         });
     }
 
+    /// A session of which nothing was read yet.
+    pub(crate) fn opening(columns: u16, rows: u16) -> Self {
+        Self::begun(columns, rows, info("current", "a session", 40))
+    }
+
     async fn of(columns: u16, rows: u16, info: SessionInfo) -> Self {
+        let mut stage = Self::begun(columns, rows, info);
+        stage.settle().await;
+        stage.calls();
+        stage
+    }
+
+    fn begun(columns: u16, rows: u16, info: SessionInfo) -> Self {
         let fake = Fake::default();
         fake.seen().now_ms = 100_000;
         let ports = Ports {
@@ -373,8 +385,6 @@ impl Stage {
         };
         stage.app.jobs.overview(&stage.app.talk.info.id);
         stage.app.begin(&[]);
-        stage.settle().await;
-        stage.calls();
         stage
     }
 
@@ -507,11 +517,18 @@ impl Stage {
         })
     }
 
-    pub(crate) fn listens(&self) -> Option<u64> {
-        self.effects.iter().find_map(|effect| match effect {
+    /// After which numbers it was listened to, one after the other.
+    pub(crate) fn listens(&self) -> Vec<u64> {
+        let after = |effect: &Effect| match effect {
             Effect::Listen { after, .. } => Some(*after),
             _ => None,
-        })
+        };
+        self.effects.iter().filter_map(after).collect()
+    }
+
+    /// What a job says about this session.
+    pub(crate) fn done(&mut self, done: Done) {
+        self.app.done(done);
     }
 }
 
