@@ -413,7 +413,7 @@ impl App {
         let Some(files) = &self.known.files else {
             if !self.known.is_reading_files {
                 self.known.is_reading_files = true;
-                self.jobs.files(&self.talk.info.place);
+                self.jobs.files(&self.talk.info);
             }
             return;
         };

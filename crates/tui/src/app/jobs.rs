@@ -227,9 +227,11 @@ impl Jobs {
         self.start(async move { Done::Began(backend.begin(begin).await) });
     }
 
-    pub(crate) fn files(&self, place: &str) {
-        let (desktop, place) = (Arc::clone(&self.ports.desktop), place.to_owned());
-        self.start(async move { Done::Files(desktop.files(&place).await) });
+    pub(crate) fn files(&self, of: &SessionInfo) {
+        let (desktop, place) = (Arc::clone(&self.ports.desktop), of.place.clone());
+        self.start_of(Some(of.id.clone()), async move {
+            Done::Files(desktop.files(&place).await)
+        });
     }
 
     pub(crate) fn connect(&self, provider: String, key: String) {

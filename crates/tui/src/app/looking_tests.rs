@@ -97,3 +97,16 @@ async fn a_session_is_read_before_it_is_listened_to() {
     assert_eq!(stage.listens(), [40]);
     assert!(stage.printed().contains("said in current"), "{}", stage.printed());
 }
+
+/// UI-2: a list of files that comes late, after another session was gone on with, is of no use: its folder may be another.
+#[tokio::test]
+async fn late_files_are_of_no_use() {
+    let mut stage = Stage::new(80, 16).await;
+    let release = stage.hold_files();
+    stage.keys("@<C-c>/clear <Enter>").await;
+    release.send(()).unwrap();
+    stage.settle().await;
+    stage.keys("@").await;
+    let screen = stage.screen();
+    assert!(screen.contains("› README.md") && !screen.contains("late.rs"), "{screen}");
+}

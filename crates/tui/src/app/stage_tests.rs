@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 use futures_util::stream;
 use ratatui::text::Line;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use windlass_api::{
     Begin, CallId, Category, Changed, Checkpoint, Client, ClientError, CommandInfo, CommandReply,
     CommandSource, Commands, Connections, DeltaKind, Entry, Envelope, Event, EventStream, FileChange, Find,
@@ -29,6 +29,8 @@ struct Seen {
     /// What is recorded of the session at hand; without it the answers are always the same.
     record: Vec<Entry>,
     is_unreadable: bool,
+    /// The next list of files comes when this does.
+    files_after: Option<oneshot::Receiver<()>>,
     now_ms: u64,
 }
 
@@ -267,7 +269,12 @@ impl Connections for Fake {
 
 #[async_trait]
 impl Desktop for Fake {
-    async fn files(&self, _: &str) -> Vec<String> {
+    async fn files(&self, place: &str) -> Vec<String> {
+        let release = self.seen().files_after.take();
+        if let Some(release) = release {
+            let _ = release.await;
+            return vec![format!("{place}/late.rs")];
+        }
         vec!["README.md".to_owned(), "src/main.rs".to_owned()]
     }
 
@@ -429,6 +436,13 @@ impl Stage {
         self.fake.seen().record.push(entry(self.seq + 1, event.clone()));
         self.hear(event).await;
         self.screen();
+    }
+
+    /// Lets the next list of files come only when this is used.
+    pub(crate) fn hold_files(&mut self) -> oneshot::Sender<()> {
+        let (release, released) = oneshot::channel();
+        self.fake.seen().files_after = Some(released);
+        release
     }
 
     pub(crate) fn set_unreadable(&mut self, is_unreadable: bool) {
