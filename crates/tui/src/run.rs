@@ -115,9 +115,8 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
         composer,
     );
     // The first picture is the right one.
-    if let Ok(overview) = ports.backend.overview(&app.talk.info.id).await {
-        app.done(Done::Overview(Box::new(overview)));
-    }
+    let overview = ports.backend.overview(&app.talk.info.id).await;
+    app.done(Done::Overview(overview.map(Box::new)));
     app.begin(&start.notices);
     let signals = Signals::new(tty.watch());
     let mut front = Front {

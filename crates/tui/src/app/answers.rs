@@ -43,12 +43,12 @@ impl App {
                 self.known.commands = commands;
             }
             Done::Completions(line, lines) => self.completions(&line, lines),
-            Done::Overview(overview) => {
-                if overview.info.id == self.talk.info.id {
-                    self.status.set(&overview);
-                    self.talk.queue.clone_from(&overview.queue);
-                }
+            Done::Overview(Ok(overview)) => {
+                self.status.set(&overview);
+                self.talk.queue.clone_from(&overview.queue);
             }
+            // Without an answer the line stays as it is.
+            Done::Overview(Err(_)) => {}
             Done::Why(waits) => self.talk.waits = waits,
             Done::Opening(entries) => self.opened(entries),
             Done::Older(before, entries) => self.older(before, entries),

@@ -32,7 +32,7 @@ pub(crate) enum Done {
     QuietCommand(Result<CommandReply, ClientError>),
     Catalog(Vec<CommandInfo>),
     Completions(String, Vec<String>),
-    Overview(Box<Overview>),
+    Overview(Result<Box<Overview>, ClientError>),
     Why(Vec<Wait>),
     Opening(Result<Vec<Entry>, ClientError>),
     /// The entries before a number.
@@ -121,14 +121,8 @@ impl Jobs {
 
     pub(crate) fn overview(&self, session: &SessionId) {
         let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
-        let reports = self.done.clone();
-        tokio::spawn(async move {
-            // Without an answer the line stays as it is.
-            if let Ok(overview) = backend.overview(&session).await {
-                let done = Done::Overview(Box::new(overview));
-                let of = Some(session);
-                let _ = reports.send(Report { of, done });
-            }
+        self.start_of(Some(session.clone()), async move {
+            Done::Overview(backend.overview(&session).await.map(Box::new))
         });
     }
 
