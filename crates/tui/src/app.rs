@@ -36,6 +36,9 @@ use crate::transcript::{Look, Transcript};
 /// After how long without news the reason is told.
 const QUIET_MS: u64 = 10_000;
 
+/// How long a word about a key stays after the last one.
+const HINT_MS: u64 = 2_000;
+
 /// Whoever the app talks to.
 #[derive(Clone)]
 pub(crate) struct Ports {
@@ -405,7 +408,7 @@ impl App {
             // Whoever looks elsewhere needs no animation.
             return Some(if self.view.is_focused { 120 } else { 1_000 });
         }
-        self.view.hint.as_ref().map(|_| 2_000)
+        self.view.hint.as_ref().map(|_| HINT_MS)
     }
 
     /// Time went on.
@@ -413,8 +416,10 @@ impl App {
         let now = self.now();
         self.rest.spins = self.rest.spins.wrapping_add(1);
         self.rest.is_dirty = true;
-        if !self.talk.is_busy {
+        if now.saturating_sub(self.rest.presses.key_ms) >= HINT_MS {
             self.view.hint = None;
+        }
+        if !self.talk.is_busy {
             return;
         }
         // OBS-3: after a while without news, the reason; asked again now and then.

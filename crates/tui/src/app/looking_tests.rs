@@ -110,3 +110,21 @@ async fn late_files_are_of_no_use() {
     let screen = stage.screen();
     assert!(screen.contains("› README.md") && !screen.contains("late.rs"), "{screen}");
 }
+
+/// UI-2: a word about a key is gone after a while, also while a turn runs.
+#[tokio::test]
+async fn hints_go_away() {
+    for is_busy in [false, true] {
+        let mut stage = Stage::new(80, 16).await;
+        if is_busy {
+            stage.hear(user("work")).await;
+        }
+        stage.keys("<C-c>").await;
+        stage.pass(100);
+        stage.tick().await;
+        assert!(stage.screen().contains("again to leave"), "{}", stage.screen());
+        stage.pass(2_000);
+        stage.tick().await;
+        assert!(!stage.screen().contains("again to leave"), "{}", stage.screen());
+    }
+}
