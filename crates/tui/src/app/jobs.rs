@@ -1,6 +1,7 @@
 //! What takes time: asked here, answered as [`Done`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::mpsc;
@@ -22,6 +23,8 @@ const PREVIEW: usize = 40;
 const MESSAGES: usize = 2_000;
 /// How many sessions are listed.
 const SESSIONS: usize = 100;
+/// How long an image may take to be read.
+const IMAGE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a job came to.
 pub(crate) enum Done {
@@ -239,9 +242,14 @@ impl Jobs {
     }
 
     pub(crate) fn dropped(&self, text: String, path: String) {
-        let desktop = Arc::clone(&self.ports.desktop);
+        let (desktop, clock) = (Arc::clone(&self.ports.desktop), Arc::clone(&self.ports.clock));
         self.start(async move {
-            let image = desktop.image(&path).await;
+            // A path can lead to where nothing ever answers, and nothing is sent before this.
+            let image = tokio::select! {
+                biased;
+                image = desktop.image(&path) => image,
+                () = clock.sleep(IMAGE_PATIENCE) => None,
+            };
             Done::Dropped(text, image)
         });
     }

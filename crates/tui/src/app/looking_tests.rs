@@ -128,3 +128,12 @@ async fn hints_go_away() {
         assert!(!stage.screen().contains("again to leave"), "{}", stage.screen());
     }
 }
+
+/// UI-2: the path of an image that nothing answers for is text after a while, and what is written can be sent.
+#[tokio::test]
+async fn an_image_that_never_comes_holds_up_nothing() {
+    let mut stage = Stage::new(80, 16).await;
+    stage.paste("/hung/shot.png").await;
+    stage.keys(" what is it?<Enter>").await;
+    assert_eq!(stage.calls(), ["submit Steer /hung/shot.png what is it?"]);
+}

@@ -279,6 +279,9 @@ impl Desktop for Fake {
     }
 
     async fn image(&self, path: &str) -> Option<Image> {
+        if path.starts_with("/hung/") {
+            std::future::pending::<()>().await;
+        }
         let name = path.rsplit('/').next()?.to_owned();
         Some(picture(&name))
     }
