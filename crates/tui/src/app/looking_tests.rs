@@ -137,3 +137,14 @@ async fn an_image_that_never_comes_holds_up_nothing() {
     stage.keys(" what is it?<Enter>").await;
     assert_eq!(stage.calls(), ["submit Steer /hung/shot.png what is it?"]);
 }
+
+/// UI-2: ctrl+c leaves a text that is read, also while something is looked for in it, and no key with ctrl writes.
+#[tokio::test]
+async fn ctrl_c_leaves_a_search() {
+    let mut stage = Stage::new(80, 16).await;
+    stage.keys("/keys <Enter>/se<C-x>nd").await;
+    assert!(stage.screen().contains("/send"), "{}", stage.screen());
+    stage.keys("<C-c>").await;
+    assert!(!stage.screen().contains("/send"), "{}", stage.screen());
+    assert!(stage.screen().contains("sim-1"), "{}", stage.screen());
+}

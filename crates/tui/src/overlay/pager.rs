@@ -53,6 +53,7 @@ impl Pager {
     }
 
     fn typed(&mut self, key: KeyEvent) -> Step {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Enter => {
                 self.is_typing = false;
@@ -65,7 +66,8 @@ impl Pager {
             KeyCode::Backspace => {
                 self.search.get_or_insert_default().pop();
             }
-            KeyCode::Char(letter) => self.search.get_or_insert_default().push(letter),
+            KeyCode::Char('c') if control => return Step::Close,
+            KeyCode::Char(letter) if !control => self.search.get_or_insert_default().push(letter),
             _ => {}
         }
         Step::Stay
