@@ -31,7 +31,7 @@ use crate::menu::Menu;
 use crate::overlay::Overlay;
 use crate::status::Status;
 use crate::theme::{Theme, Tone};
-use crate::transcript::{Look, Transcript};
+use crate::transcript::{Look, Place, Transcript};
 
 /// After how long without news the reason is told.
 const QUIET_MS: u64 = 10_000;
@@ -107,6 +107,8 @@ pub(crate) struct View {
     stays_full: bool,
     /// How many rows the end of the conversation is below the screen.
     scroll: usize,
+    /// The row at the top while somebody looks back, and how many rows were below the screen when it was drawn.
+    top: Option<(Place, usize)>,
     unfolded: bool,
     is_focused: bool,
     /// A word for whoever presses something twice.
@@ -252,6 +254,7 @@ impl App {
         self.transcript = Transcript::default();
         self.view.older = Older::default();
         self.view.scroll = 0;
+        self.view.top = None;
         self.forget_files();
         self.known.said.clear();
         self.transcript.tell(Tone::Dim, &format!("── {title} ──"));
@@ -511,6 +514,7 @@ impl View {
             is_full,
             stays_full: is_full,
             scroll: 0,
+            top: None,
             unfolded: false,
             is_focused: true,
             hint: None,

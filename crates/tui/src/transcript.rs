@@ -19,6 +19,7 @@ use self::card::Card;
 pub(crate) use self::card::seconds;
 pub(crate) use self::item::Look;
 use self::item::{Item, Placed};
+pub(crate) use self::lines::Place;
 use self::reply::Reply;
 use self::thinking::Thinking;
 use crate::markdown::Growing;
@@ -60,6 +61,8 @@ pub(crate) struct Transcript {
     reached: Option<String>,
     /// The number from which on the record is told here.
     begins: Option<u64>,
+    /// How many items were put at the end: what they are numbered by, and those before them from there downwards.
+    pushed: i64,
 }
 
 impl Transcript {
@@ -332,6 +335,7 @@ impl Transcript {
             self.running += 1;
         }
         self.open.push_back(Placed::new(seq, item));
+        self.pushed += 1;
         // While nothing is printed, as on the whole screen, this would grow without end.
         let crowded = self.open.len().checked_sub(WAITING + 1);
         if let Some(placed) = crowded.and_then(|index| self.open.get_mut(index)) {

@@ -63,6 +63,9 @@ impl App {
             return self.full(size);
         }
         let (below, cursor) = self.below(size);
+        if self.view.top.take().is_some() {
+            self.transcript.forget_older();
+        }
         let mut above = Vec::new();
         if std::mem::take(&mut self.rest.is_emptied) {
             let room = size.1.saturating_sub(below.len() + 2);
@@ -84,21 +87,9 @@ impl App {
 
     /// The whole screen: as much of the conversation as there is room for.
     fn full(&mut self, size: (usize, usize)) -> Frame {
-        let look = self.look();
-        let now = self.now();
         let (below, cursor) = self.below(size);
         let room = size.1.saturating_sub(below.len() + 1);
-        let wanted = room + self.view.scroll;
-        let mut rows = self.transcript.last_lines(wanted, look, now);
-        let is_short = rows.len() < wanted;
-        if is_short {
-            // Beyond the begin there is nothing to scroll to.
-            self.view.scroll = rows.len().saturating_sub(room);
-            self.read_older();
-        }
-        let skip = rows.len().saturating_sub(room + self.view.scroll);
-        rows.drain(..skip);
-        rows.truncate(room);
+        let mut rows = self.in_sight(room);
         rows.resize(room, Line::default());
         rows.push(self.rule(size.0));
         let picture = clipped(stacked(rows, below, cursor), size.1);
@@ -107,6 +98,31 @@ impl App {
             picture,
             is_full: true,
         }
+    }
+
+    /// The rows of the conversation that are looked at. The one at the top stays there, whatever comes below it.
+    fn in_sight(&mut self, room: usize) -> Vec<Line<'static>> {
+        if room == 0 {
+            return Vec::new();
+        }
+        let (look, now) = (self.look(), self.now());
+        match self.view.top.take() {
+            Some((top, below)) if self.view.scroll > 0 => {
+                let now_below = self.transcript.rows_from(top, look, now).saturating_sub(room);
+                self.view.scroll = (self.view.scroll + now_below).saturating_sub(below);
+            }
+            Some(_) => self.transcript.forget_older(),
+            None => {}
+        }
+        let mut seen = self.transcript.lines_above(self.view.scroll, room, look, now);
+        if seen.lines.len() < room {
+            // Beyond the begin there is nothing to scroll to.
+            self.view.scroll = (seen.below + seen.lines.len()).saturating_sub(room);
+            seen = self.transcript.lines_above(self.view.scroll, room, look, now);
+            self.read_older();
+        }
+        self.view.top = (self.view.scroll > 0).then_some((seen.top, self.view.scroll));
+        seen.lines
     }
 
     /// Reads what came before, when somebody looks that far back.

@@ -1,8 +1,10 @@
 //! Looking back: how far it goes, and that it stays where it is.
 
+use windlass_api::{DeltaKind, Event, StepStatus};
+
 use super::Done;
+use super::stage::{Stage, call, delta, final_answer, queue, user};
 use crate::composer::Draft;
-use super::stage::{Stage, final_answer, user};
 
 fn draft(text: &str) -> Draft {
     Draft {
@@ -15,7 +17,7 @@ fn draft(text: &str) -> Draft {
 
 /// Looks back as far as it goes.
 async fn look_back(stage: &mut Stage) -> String {
-    for _ in 0..400 {
+    for _ in 0..120 {
         stage.keys("<PageUp>").await;
         stage.screen();
         stage.settle().await;
@@ -31,7 +33,7 @@ async fn looking_back_goes_to_the_first_message() {
     stage.keys("<C-o><PageUp>").await;
     stage.screen();
     stage.keys("<C-o>").await;
-    for number in 2..=400 {
+    for number in 2..=350 {
         stage.record(user(&format!("m{number}"))).await;
     }
     stage.record(final_answer("ok")).await;
@@ -44,7 +46,7 @@ async fn looking_back_goes_to_the_first_message() {
 #[tokio::test]
 async fn a_failed_read_is_tried_again() {
     let mut stage = Stage::new(80, 16).await;
-    for number in 1..=400 {
+    for number in 1..=350 {
         stage.record(user(&format!("m{number}"))).await;
     }
     stage.keys("<C-o>").await;
@@ -108,7 +110,10 @@ async fn late_files_are_of_no_use() {
     stage.settle().await;
     stage.keys("@").await;
     let screen = stage.screen();
-    assert!(screen.contains("› README.md") && !screen.contains("late.rs"), "{screen}");
+    assert!(
+        screen.contains("› README.md") && !screen.contains("late.rs"),
+        "{screen}"
+    );
 }
 
 /// UI-2: a word about a key is gone after a while, also while a turn runs.
@@ -147,4 +152,62 @@ async fn ctrl_c_leaves_a_search() {
     stage.keys("<C-c>").await;
     assert!(!stage.screen().contains("/send"), "{}", stage.screen());
     assert!(stage.screen().contains("sim-1"), "{}", stage.screen());
+}
+
+/// UI-2: whoever looks back sees the same rows, whatever comes meanwhile: an answer piece by piece, thoughts, a call, the
+/// end of the turn.
+#[tokio::test]
+async fn nothing_moves_under_a_reader() {
+    let mut stage = Stage::new(80, 24).await;
+    for number in 1..=40 {
+        stage.record(user(&format!("m{number}"))).await;
+    }
+    stage.keys("<C-o><PageUp>").await;
+    let top = |screen: &str| screen.lines().take(8).map(str::to_owned).collect::<Vec<_>>();
+    let before = top(&stage.screen());
+    assert!(before.iter().any(|line| line.contains("› m")), "{before:?}");
+    let mut coming = call("1", "bash make", "one\ntwo\n", StepStatus::Completed, None);
+    let rest = coming.split_off(1);
+    let thought = Event::Delta {
+        kind: DeltaKind::Thinking,
+        text: "What now?\nWell.".to_owned(),
+    };
+    coming.extend([queue(&["later"]).0]);
+    coming.extend(rest);
+    coming.extend([thought, delta("One.\n\nTwo.\n\n"), delta("Three.")]);
+    coming.push(final_answer("One.\n\nTwo.\n\nThree."));
+    for event in coming {
+        let told = format!("{event:?}");
+        stage.hear(event).await;
+        assert_eq!(top(&stage.screen()), before, "{told}");
+    }
+    // A key goes on from there.
+    stage.keys("<Up>").await;
+    assert_eq!(top(&stage.screen()).get(1..), before.get(..7));
+    // At the end it goes along again.
+    stage.keys("<PageDown><PageDown><PageDown><PageDown>").await;
+    stage.hear(user("the last")).await;
+    assert!(stage.screen().contains("› the last"), "{}", stage.screen());
+}
+
+/// UI-2: what was read to look back at is let go afterwards, and read again when it is wanted again.
+#[tokio::test]
+async fn what_was_looked_at_is_let_go() {
+    let mut stage = Stage::new(80, 16).await;
+    for number in 1..=350 {
+        stage.record(user(&format!("m{number}"))).await;
+    }
+    stage.keys("<C-o>").await;
+    // Out of it and back again, and down to the end.
+    for (key, times) in [("<C-o>", 2), ("<PageDown>", 120)] {
+        let screen = look_back(&mut stage).await;
+        assert!(screen.contains("› m1\n"), "{screen}");
+        assert!(stage.calls().iter().any(|call| call.starts_with("tail")), "{key}");
+        for _ in 0..times {
+            stage.keys(key).await;
+            stage.screen();
+        }
+    }
+    look_back(&mut stage).await;
+    assert!(stage.calls().iter().any(|call| call.starts_with("tail")));
 }

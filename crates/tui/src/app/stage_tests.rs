@@ -184,6 +184,7 @@ impl Records for Fake {
         }
         let record = self.seen().record.clone();
         if !record.is_empty() {
+            self.note(format!("tail {before:?}"));
             let is_before = |entry: &Entry| before.is_none_or(|before| entry.seq < before);
             let mut found: Vec<_> = record.into_iter().filter(is_before).collect();
             found.drain(..found.len().saturating_sub(limit));

@@ -42,11 +42,19 @@ impl Transcript {
         self.last_was_call = is_call && own.len() <= CLOSE_ROWS;
         lines.extend(own);
         self.past.push_back(placed);
-        if self.past.len() > KEPT {
-            self.past.pop_front();
-            let mut kept = self.past.iter().chain(&self.open).map(|placed| placed.seq);
-            self.begins = kept.find(|seq| *seq != BESIDE).or(self.begins);
+        self.forget_older();
+    }
+
+    /// Forgets what was read to look back at, and is not looked at any more.
+    pub(crate) fn forget_older(&mut self) {
+        let excess = self.past.len().saturating_sub(KEPT);
+        if excess == 0 {
+            return;
         }
+        self.past.drain(..excess);
+        self.past.shrink_to(2 * KEPT);
+        let mut kept = self.past.iter().chain(&self.open).map(|placed| placed.seq);
+        self.begins = kept.find(|seq| *seq != BESIDE).or(self.begins);
     }
 
     /// The lines that are not finished, for the live area.
@@ -76,22 +84,54 @@ impl Transcript {
         lines
     }
 
-    /// The last lines of all that is kept, so many of them or all, for looking back.
-    pub(crate) fn last_lines(&mut self, count: usize, look: Look, now_ms: u64) -> Vec<Line<'static>> {
-        let mut last = Last::new(count);
+    /// Lines of all that is kept, for looking back: so many of them or all, up from `below` rows above the end.
+    pub(crate) fn lines_above(&mut self, below: usize, count: usize, look: Look, now_ms: u64) -> Lines {
+        let mut last = Last::new(below, count);
+        self.blocks(look, now_ms, |number, block| last.put_above(number, block));
+        last.lines()
+    }
+
+    /// How many rows there are from a place on.
+    pub(crate) fn rows_from(&mut self, place: Place, look: Look, now_ms: u64) -> usize {
+        let mut rows = 0;
+        self.blocks(look, now_ms, |number, block| {
+            if number >= place.block {
+                rows += rows_of(block);
+            }
+            if number == place.block {
+                rows = rows.saturating_sub(place.row);
+            }
+            number > place.block
+        });
+        rows
+    }
+
+    /// Goes through all that is kept, block by block from the end, as long as more is wanted. What a block is numbered
+    /// with stays the same, whatever comes before or after it.
+    fn blocks(
+        &mut self,
+        look: Look,
+        now_ms: u64,
+        mut is_more_wanted: impl FnMut(i64, [&[Line<'static>]; 2]) -> bool,
+    ) {
+        let mut number = self.pushed;
         if let Some(thinking) = &self.thinking {
-            last.put_above(&thinking.lines(look));
+            let number = number + i64::from(self.reply.is_some());
+            if !is_more_wanted(number, [&thinking.lines(look), &[]]) {
+                return;
+            }
         }
-        if let Some(reply) = &mut self.reply {
-            last.put_above(&reply.last_lines(last.room, look));
+        if let Some(reply) = &mut self.reply
+            && !is_more_wanted(number, reply.all_lines(look))
+        {
+            return;
         }
         for placed in self.past.iter_mut().chain(&mut self.open).rev() {
-            if last.room == 0 {
-                break;
+            number -= 1;
+            if !is_more_wanted(number, [&placed.lines(look, now_ms), &[]]) {
+                return;
             }
-            last.put_above(&placed.lines(look, now_ms));
         }
-        last.lines()
     }
 
     /// The last lines that were printed, so many of them or all, to be printed again: they are gone from the screen.
@@ -101,22 +141,21 @@ impl Transcript {
         }
         let own = self.reply.as_mut().map(|reply| reply.printed(count, look));
         let own = own.unwrap_or_default();
-        let mut last = Last::new(count.max(own.len()));
+        let mut last = Last::new(0, count.max(own.len()));
         if !own.is_empty() {
-            last.put_above(&own);
+            last.put_above(self.pushed, [&own, &[]]);
         }
         for placed in self.past.iter_mut().rev() {
-            if last.room == 0 {
+            if !last.put_above(0, [&placed.lines(look, 0), &[]]) {
                 break;
             }
-            last.put_above(&placed.lines(look, 0));
         }
-        last.lines()
+        last.lines().lines
     }
 
     /// All lines of all that is kept.
     pub(crate) fn all_lines(&mut self, look: Look) -> Vec<Line<'static>> {
-        self.last_lines(usize::MAX, look, 0)
+        self.lines_above(0, usize::MAX, look, 0).lines
     }
 
     /// Forgets how lines were drawn: the look has changed.
@@ -130,32 +169,77 @@ impl Transcript {
     }
 }
 
+/// A row of the conversation: the same one, whatever comes before or after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Place {
+    /// The number of its block.
+    block: i64,
+    /// Where it is in that, from the top.
+    row: usize,
+}
+
+/// Lines of a conversation.
+pub(crate) struct Lines {
+    pub(crate) lines: Vec<Line<'static>>,
+    /// Where the first of them is.
+    pub(crate) top: Place,
+    /// How many rows are below them.
+    pub(crate) below: usize,
+}
+
 /// The last lines of a conversation, gathered from the end, with space above every block.
 struct Last {
+    /// How many lines are still to be left out.
+    skip: usize,
     /// How many more lines are wanted.
     room: usize,
     /// The lines, the last one first.
     lines: Vec<Line<'static>>,
+    top: Place,
+    below: usize,
 }
 
 impl Last {
-    fn new(count: usize) -> Self {
+    fn new(skip: usize, count: usize) -> Self {
         Self {
+            skip,
             room: count,
             lines: Vec::new(),
+            top: Place::default(),
+            below: 0,
         }
     }
 
-    fn put_above(&mut self, block: &[Line<'static>]) {
-        let before = self.lines.len();
+    /// Puts a block above all others; whether there is room for another. What is left out is only counted.
+    fn put_above(&mut self, number: i64, block: [&[Line<'static>]; 2]) -> bool {
+        let rows = rows_of(block);
+        let skipped = self.skip.min(rows);
+        let taken = self.room.min(rows - skipped);
         let space = Line::default();
-        let lines = block.iter().rev().chain(std::iter::once(&space));
-        self.lines.extend(lines.take(self.room).cloned());
-        self.room -= self.lines.len() - before;
+        let [above, end] = block;
+        let lines = end.iter().rev().chain(above.iter().rev()).chain([&space]);
+        self.lines.extend(lines.skip(skipped).take(taken).cloned());
+        self.skip -= skipped;
+        self.below += skipped;
+        self.room -= taken;
+        self.top = Place {
+            block: number,
+            row: rows - skipped - taken,
+        };
+        self.room > 0
     }
 
-    fn lines(mut self) -> Vec<Line<'static>> {
+    fn lines(mut self) -> Lines {
         self.lines.reverse();
-        self.lines
+        Lines {
+            lines: self.lines,
+            top: self.top,
+            below: self.below,
+        }
     }
+}
+
+/// How many rows a block takes, with the space above it.
+fn rows_of([above, end]: [&[Line<'static>]; 2]) -> usize {
+    1 + above.len() + end.len()
 }

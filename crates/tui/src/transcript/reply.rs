@@ -27,9 +27,9 @@ struct Seen {
 }
 
 impl Reply {
-    /// Its last lines, so many of them or all, for looking back. What this costs depends on the open block and on the
-    /// count, not on the whole answer.
-    pub(super) fn last_lines(&mut self, count: usize, look: Look) -> Vec<Line<'static>> {
+    /// All of its lines, those that are finished and those that are not, for looking back. What this costs depends on the
+    /// open block and not on the whole answer.
+    pub(super) fn all_lines(&mut self, look: Look) -> [&[Line<'static>]; 2] {
         let Look { columns, theme, .. } = look;
         let is_current = |seen: &Seen| seen.columns == columns && seen.theme == theme;
         let seen = self.seen.take().filter(is_current).unwrap_or_else(|| Seen {
@@ -43,9 +43,7 @@ impl Reply {
         seen.text
             .push(self.text.source().get(known..).unwrap_or_default());
         seen.settled.extend(seen.text.settle(columns, theme));
-        let open = seen.text.open(columns, theme);
-        let skip = (seen.settled.len() + open.len()).saturating_sub(count);
-        seen.settled.iter().chain(open).skip(skip).cloned().collect()
+        [&seen.settled, seen.text.open(columns, theme)]
     }
 
     /// Nobody looks back any more, or with another look.
@@ -82,18 +80,18 @@ mod tests {
         unfolded: false,
     };
 
-    fn lines(reply: &mut Reply, count: usize, look: Look) -> Vec<String> {
-        let lines = reply.last_lines(count, look);
-        lines.iter().map(ToString::to_string).collect()
+    fn lines(reply: &mut Reply, look: Look) -> Vec<String> {
+        let lines = reply.all_lines(look);
+        lines.concat().iter().map(ToString::to_string).collect()
     }
 
-    /// UI-2: while an answer is received, its finished lines are set once for looking back, and only those that are
-    /// wanted are handed out; for another width they are set again.
+    /// UI-2: while an answer is received, its finished lines are set once for looking back; for another width they are
+    /// set again.
     #[test]
     fn finished_lines_are_set_once() {
         let mut reply = Reply::default();
         reply.text.push("One.\n\nTwo.\n\nThr");
-        assert_eq!(lines(&mut reply, 9, LOOK), ["One.", "", "Two.", "", "Thr"]);
+        assert_eq!(lines(&mut reply, LOOK), ["One.", "", "Two.", "", "Thr"]);
         // Printing meanwhile changes nothing about looking back.
         reply.text.settle(LOOK.columns, LOOK.theme);
         if let Some(first) = reply.seen.as_mut().and_then(|seen| seen.settled.first_mut()) {
@@ -101,10 +99,9 @@ mod tests {
         }
         reply.text.push("ee and\n\nfour");
         let all = ["as it was set", "", "Two.", "", "Three and", "", "four"];
-        assert_eq!(lines(&mut reply, 9, LOOK), all);
-        assert_eq!(lines(&mut reply, 2, LOOK), ["", "four"]);
+        assert_eq!(lines(&mut reply, LOOK), all);
         let narrow = Look { columns: 5, ..LOOK };
         let all = ["One.", "", "Two.", "", "Three", "and", "", "four"];
-        assert_eq!(lines(&mut reply, 9, narrow), all);
+        assert_eq!(lines(&mut reply, narrow), all);
     }
 }
