@@ -33,7 +33,7 @@ pub use self::command::{
     own_call, typed_command,
 };
 pub use self::connection::{Connections, Offer};
-pub use self::record::{Find, Overview, Presence, Records, Wait, WaitOn};
+pub use self::record::{Find, Overview, Presence, Records, Wait, WaitOn, user_messages};
 pub use windlass_core::checkpoint::{Changed, Checkpoint, FileChange};
 pub use windlass_core::clock::Timestamp;
 pub use windlass_core::event::{

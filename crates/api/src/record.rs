@@ -1,12 +1,13 @@
 //! What a front end can look at: the sessions that are kept, and how a live one stands.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use windlass_core::checkpoint::{Checkpoint, FileChange};
-use windlass_core::log::Entry;
+use windlass_core::log::{Entry, counting};
 
-use crate::{ClientError, Message, MessageId, SessionId, SessionInfo};
+use crate::{ClientError, Event, Message, MessageId, Part, Role, SessionId, SessionInfo, own_call};
 
 /// What is kept. Nothing here changes anything.
 #[async_trait]
@@ -67,6 +68,31 @@ pub trait Presence: Send + Sync {
 
     /// Takes a message out of the queue, to be changed or dropped. `None` when it does not wait any more.
     async fn take_back(&self, session: &SessionId, message: &MessageId) -> Option<Arc<Message>>;
+}
+
+/// What the user said in the conversation that counts, in order, each with the number of its entry: what one can go back to
+/// before. Left out are what a rewind left behind, what stands for a summary, and what tells a model of a command that the
+/// user ran. A message that was changed later is where it was first said.
+pub fn user_messages(entries: &[Entry]) -> Vec<(u64, &Message)> {
+    let mut calls = HashSet::new();
+    let mut known = HashSet::new();
+    let mut found: Vec<(u64, &Message)> = Vec::new();
+    for entry in counting(entries) {
+        match &entry.event {
+            Event::StepStart { call_id, .. } => drop(calls.insert(call_id)),
+            Event::Message { message } if known.insert(&message.id) => found.push((entry.seq, message)),
+            _ => {}
+        }
+    }
+    found.retain(|(_, message)| {
+        let is_summary = message
+            .parts
+            .iter()
+            .any(|part| matches!(part, Part::Compaction(_)));
+        let is_own = calls.contains(&own_call(&message.id));
+        message.role == Role::User && !is_summary && !is_own && !message.said().is_empty()
+    });
+    found
 }
 
 /// How a session stands.

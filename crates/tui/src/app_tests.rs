@@ -77,7 +77,7 @@ async fn esc_stops_and_ctrl_c_leaves() {
     assert!(stage.has_left());
 }
 
-/// UI-2: esc twice lists what was said, and going back to a message writes it again.
+/// UI-2, SES-11: esc twice lists what was said and was not left behind, and going back to a message writes it again.
 #[tokio::test]
 async fn esc_twice_goes_back() {
     let mut stage = Stage::new(70, 20).await;
@@ -90,6 +90,7 @@ async fn esc_twice_goes_back() {
         screen.contains("Go back to before a message") && screen.contains("› first thing"),
         "{screen}"
     );
+    assert!(!screen.contains("left behind"), "{screen}");
     stage.keys("<Enter>").await;
     assert!(stage.calls().contains(&"command /rewind 1".to_owned()));
     assert!(stage.screen().contains("› first thing"), "{}", stage.screen());

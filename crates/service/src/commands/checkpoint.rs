@@ -200,7 +200,7 @@ async fn before(desk: &Desk<'_>, checkpoints: &dyn Checkpoints, number: u64) -> 
 }
 
 /// The number of the entry in which a message was first told.
-fn place(entries: &[Entry], wanted: &MessageId) -> Option<u64> {
+pub(super) fn place(entries: &[Entry], wanted: &MessageId) -> Option<u64> {
     let found = entries
         .iter()
         .find(|entry| matches!(&entry.event, Event::Message { message } if message.id == *wanted));

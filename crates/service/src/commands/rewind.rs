@@ -1,13 +1,12 @@
 //! `/rewind`: the conversation, and the files with it, as they were before a message.
 
-use std::collections::HashSet;
 use std::fmt::Write;
 
-use windlass_api::{CallId, Event, MessageId, Role, own_call};
-use windlass_core::checkpoint::Force;
+use windlass_api::{Message, user_messages};
+use windlass_core::checkpoint::{Checkpoint, Force};
 use windlass_core::log::Entry;
 
-use super::checkpoint::{FORCE, kept, refused, tell};
+use super::checkpoint::{FORCE, kept, place, refused, tell};
 use super::{Desk, Outcome, Said, Stop, Words};
 use crate::past::record;
 use crate::telling::cut;
@@ -21,16 +20,15 @@ const KEEP_FILES: &str = "--keep-files";
 pub(super) async fn rewind(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[KEEP_FILES, FORCE])?;
     let entries = record(desk.store(), &desk.live.info.id).await?;
+    let said = user_messages(&entries);
     let Some(word) = words.get(0) else {
-        return Ok(Said::text(list(&entries)));
+        return Ok(Said::text(list(&said)));
     };
     let number: u64 = word.parse().map_err(|_| Stop::Usage)?;
     desk.wait_for_turn()?;
-    let calls = calls(&entries);
-    let found = entries.iter().find(|entry| entry.seq == number);
-    let Some((_, text)) = found.and_then(said).filter(|(id, _)| !is_own(&calls, id)) else {
+    let Some((_, message)) = said.iter().find(|(seq, _)| *seq == number) else {
         return Err(Stop::Failed(format!(
-            "Entry {number} is no message of yours; /rewind lists them."
+            "Entry {number} is no message of yours in this conversation; /rewind lists them."
         )));
     };
     let mut told = String::new();
@@ -40,11 +38,12 @@ pub(super) async fn rewind(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     desk.live.rewind(number - 1).await?;
     Ok(Said::text(format!(
         "The conversation goes on from before \"{}\". What came after stays in the record.{told}",
-        cut(&text, MESSAGE)
+        cut(&message.said(), MESSAGE)
     )))
 }
 
-/// Takes files back to before the first turn from there on that changed some.
+/// Takes files back to before the first turn from there on that changed some. One that a rewind left behind counts as well:
+/// what it did may still be there.
 async fn files_back(
     desk: &Desk<'_>,
     entries: &[Entry],
@@ -55,15 +54,13 @@ async fn files_back(
     let Ok(checkpoints) = kept(desk) else {
         return Ok(());
     };
-    let later = |message: &MessageId| {
-        let mut later = entries.iter().filter(|entry| entry.seq >= number);
-        later.any(|entry| said(entry).is_some_and(|(id, _)| id == message))
+    let is_later = |checkpoint: &&Checkpoint| {
+        let message = checkpoint.message.as_ref();
+        let said = message.and_then(|message| place(entries, message));
+        !checkpoint.undone && said.is_some_and(|said| said >= number)
     };
     let all = checkpoints.list().await.map_err(refused)?;
-    let first = all
-        .iter()
-        .find(|checkpoint| !checkpoint.undone && checkpoint.message.as_ref().is_some_and(later));
-    let Some(first) = first else {
+    let Some(first) = all.iter().find(is_later) else {
         return Ok(());
     };
     let force = if force { Force::Always } else { Force::Never };
@@ -73,41 +70,10 @@ async fn files_back(
     Ok(())
 }
 
-/// What the user said in an entry, or what the model was told of a command of theirs: that one's files go back, too.
-fn said(entry: &Entry) -> Option<(&MessageId, String)> {
-    let Event::Message { message } = &entry.event else {
-        return None;
-    };
-    if message.role != Role::User {
-        return None;
-    }
-    let text = message.said();
-    (!text.is_empty()).then_some((&message.id, text))
-}
-
-/// The calls that began.
-fn calls(entries: &[Entry]) -> HashSet<&CallId> {
-    let begun = entries.iter().filter_map(|entry| match &entry.event {
-        Event::StepStart { call_id, .. } => Some(call_id),
-        _ => None,
-    });
-    begun.collect()
-}
-
-/// Whether a message only tells the model of a command that the user ran.
-fn is_own(calls: &HashSet<&CallId>, message: &MessageId) -> bool {
-    calls.contains(&own_call(message))
-}
-
-fn list(entries: &[Entry]) -> String {
-    let calls = calls(entries);
-    let said = entries.iter().rev().filter_map(|entry| {
-        let (id, text) = said(entry)?;
-        (!is_own(&calls, id)).then_some((entry.seq, text))
-    });
+fn list(said: &[(u64, &Message)]) -> String {
     let mut text = String::new();
-    for (number, words) in said.take(SHOWN) {
-        let _ = writeln!(text, "{number:>5}  {}", cut(&words, MESSAGE));
+    for (number, message) in said.iter().rev().take(SHOWN) {
+        let _ = writeln!(text, "{number:>5}  {}", cut(&message.said(), MESSAGE));
     }
     if text.is_empty() {
         return "Nothing has been said yet.".to_owned();

@@ -26,6 +26,14 @@ fn asked(bed: &Bed) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
+/// The number of a message in a list.
+fn number(listed: &str, message: &str) -> u64 {
+    let line = listed.lines().find(|line| line.ends_with(message));
+    let word = line.and_then(|line| line.split_whitespace().next());
+    word.and_then(|word| word.parse().ok())
+        .unwrap_or_else(|| panic!("{message}: {listed}"))
+}
+
 /// SES-11: undoing files says for each path what was done, what is not covered and how to do it again; the conversation
 /// stays.
 #[tokio::test]
@@ -156,4 +164,56 @@ async fn back_and_forth_loses_nothing() {
     assert!(both.contains("The conversation is as it was"), "{both}");
     answer(&service, &session, "four").await;
     assert_eq!(asked(&bed), ["one", "two", "three", "four"]);
+}
+
+/// SES-11: `/rewind` offers and takes only messages of the conversation that counts, so that files and conversation agree.
+#[tokio::test]
+async fn messages_left_behind_are_not_offered() {
+    let bed = bed();
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    for prompt in ["one", "two"] {
+        answer(&service, &session, prompt).await;
+    }
+    let before = told(&service, &session, "/rewind").await;
+    let (one, two) = (number(&before, "one"), number(&before, "two"));
+    told(&service, &session, &format!("/rewind {one}")).await;
+    answer(&service, &session, "instead").await;
+    let listed = told(&service, &session, "/rewind").await;
+    assert!(
+        listed.contains("  instead") && !listed.contains("  one") && !listed.contains("  two"),
+        "{listed}"
+    );
+    let refused = told(&service, &session, &format!("/rewind {two}")).await;
+    assert!(
+        refused.contains("is no message of yours in this conversation"),
+        "{refused}"
+    );
+    let kept = told(&service, &session, "/checkpoint list").await;
+    let latest = kept.lines().next().unwrap();
+    assert!(
+        latest.contains("\"instead\"") && !latest.contains("(undone)"),
+        "{kept}"
+    );
+    answer(&service, &session, "more").await;
+    assert_eq!(asked(&bed), ["instead", "more"]);
+}
+
+/// SES-11: what was left behind without its files is still taken back with them later.
+#[tokio::test]
+async fn files_of_what_was_left_behind_go_back() {
+    let bed = bed();
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    for prompt in ["one", "two"] {
+        answer(&service, &session, prompt).await;
+    }
+    let listed = told(&service, &session, "/rewind").await;
+    let (one, two) = (number(&listed, "one"), number(&listed, "two"));
+    told(&service, &session, &format!("/rewind {two} --keep-files")).await;
+    let both = told(&service, &session, &format!("/rewind {one}")).await;
+    assert!(
+        both.contains("file1.txt: restored") && both.contains("file2.txt: restored"),
+        "{both}"
+    );
 }

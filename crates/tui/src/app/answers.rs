@@ -1,12 +1,10 @@
 //! What jobs came to.
 
-use std::collections::HashSet;
-
 use base64::Engine;
 use ratatui::text::Line;
 use windlass_api::{
-    CallId, Checkpoint, ClientError, CommandReply, Entry, Event, FileChange, Follow, Message, OnBusy, Part,
-    Role, SessionId, SessionInfo, Timestamp, dollars, own_call,
+    Checkpoint, ClientError, CommandReply, Entry, FileChange, Follow, Message, OnBusy, Part, SessionId,
+    SessionInfo, Timestamp, dollars, user_messages,
 };
 
 use super::{App, Done, Effect, Hearing, Older, Report, commands};
@@ -117,11 +115,8 @@ impl App {
     /// What can be gone back to.
     fn messages(&mut self, found: Result<Vec<Entry>, ClientError>) {
         if let Ok(entries) = &found {
-            let texts = entries.iter().filter_map(|entry| match &entry.event {
-                Event::Message { message } => Some((entry.seq, message.said())),
-                _ => None,
-            });
-            self.known.said = texts.collect();
+            let texts = user_messages(entries).into_iter();
+            self.known.said = texts.map(|(seq, message)| (seq, message.said())).collect();
         }
         self.list(Subject::Messages, found, |found| messages(&found));
     }
@@ -350,24 +345,10 @@ fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
 
 /// The messages of the user, the last one first.
 fn messages(found: &[Entry]) -> Vec<Row> {
-    let begun = found.iter().filter_map(|entry| match &entry.event {
-        Event::StepStart { call_id, .. } => Some(call_id),
-        _ => None,
-    });
-    let calls: HashSet<&CallId> = begun.collect();
-    let row = |entry: &Entry| {
-        let Event::Message { message } = &entry.event else {
-            return None;
-        };
-        if message.role != Role::User || calls.contains(&own_call(&message.id)) {
-            return None;
-        }
-        let text = one_line(&message.said());
-        (!text.is_empty()).then(|| Row {
-            key: entry.seq.to_string(),
-            text,
-            detail: String::new(),
-        })
+    let row = |(seq, message): (u64, &Message)| Row {
+        key: seq.to_string(),
+        text: one_line(&message.said()),
+        detail: String::new(),
     };
-    found.iter().rev().filter_map(row).collect()
+    user_messages(found).into_iter().rev().map(row).collect()
 }

@@ -12,7 +12,7 @@ use windlass_api::{
     Begin, CallId, Category, Changed, Checkpoint, Client, ClientError, CommandInfo, CommandReply,
     CommandSource, Commands, Connections, DeltaKind, Entry, Envelope, Event, EventStream, FileChange, Find,
     FinishReason, Follow, Label, Message, MessageId, Offer, Overview, Part, Presence, Records, Reply,
-    SessionId, SessionInfo, Standing, StepStatus, Submission, Timestamp, Wait, Waiting,
+    SessionEvent, SessionId, SessionInfo, Standing, StepStatus, Submission, Timestamp, Wait, Waiting,
 };
 use windlass_core::clock::Clock;
 use windlass_core::log::Totals;
@@ -192,7 +192,11 @@ impl Records for Fake {
         }
         Ok(match (session.as_str(), limit) {
             // What can be gone back to.
-            ("current", 2_000) => vec![entry(1, user("first thing"))],
+            ("current", 2_000) => vec![
+                entry(1, user("first thing")),
+                entry(2, user("left behind")),
+                entry(3, Event::Session(SessionEvent::Rewind { to: 1 })),
+            ],
             ("current", _) => vec![entry(40, user("said in current"))],
             ("waiting", _) => vec![
                 entry(39, user("clean up")),
