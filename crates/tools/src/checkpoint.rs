@@ -68,28 +68,24 @@ impl Tracker {
             clock,
             limits,
             state: Mutex::default(),
+            notes: Mutex::default(),
         }))
     }
 
     /// A new turn begins. What the user should know: a restoration that a stopped process had begun was finished.
+    ///
+    /// The scan of a call that was cancelled may still be under way; that is waited for by the next call that may change
+    /// something, and not here.
     pub async fn begin_turn(&self, message: MessageId, prompt: String) -> Vec<String> {
-        {
-            let mut state = self.0.lock();
-            state.turn = None;
-            state.index = None;
-            state.recorded.clear();
-            state.about = (Some(message), prompt);
-        }
+        self.0.notes().begun = Some((message, prompt));
         if self.0.marker().exists() {
             let mended = self.0.blocking(|this| this.mend(&mut this.lock())).await;
             if let Err(error) = mended {
-                self.0
-                    .lock()
-                    .notices
-                    .push(format!("files could not be taken back: {error}"));
+                let notice = format!("files could not be taken back: {error}");
+                self.0.notes().notices.push(notice);
             }
         }
-        std::mem::take(&mut self.0.lock().notices)
+        std::mem::take(&mut self.0.notes().notices)
     }
 
     /// Looks at the whole workspace now, as the first command of a turn does; how many files and folders there are. For

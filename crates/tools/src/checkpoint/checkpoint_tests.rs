@@ -6,8 +6,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
 use proptest::prelude::*;
+use tokio_util::sync::CancellationToken;
 use windlass_core::checkpoint::Changed;
 use windlass_core::clock::SystemClock;
+use windlass_core::tool::{
+    Category, Person, Prepared, Progress, ToolContext, ToolError, ToolOutput, ToolSpec,
+};
 
 use super::files::Scope;
 use super::journal::Record;
@@ -421,4 +425,65 @@ fn nothing_to_do_is_said() {
         error(tracker.0.rewind_to(9, Force::Never)),
         "there is no checkpoint 9; there are checkpoints 1 to 2"
     );
+}
+
+/// SES-11, LOOP-8: a turn begins at once while the folder is still looked at for a call that was given up, and what it then
+/// changes is its own.
+#[test]
+fn a_turn_does_not_wait_for_a_look() {
+    let case = Case::new();
+    let tracker = case.tracker();
+    let (sender, begun) = std::sync::mpsc::channel();
+    let look = tracker.0.lock();
+    let other = tracker.clone();
+    std::thread::spawn(move || {
+        begin(&other);
+        let _ = sender.send(());
+    });
+    begun
+        .recv_timeout(std::time::Duration::from_secs(60))
+        .expect("the turn begins");
+    drop(look);
+    tracker.0.begin("bash", &Scope::Everything).unwrap();
+    fs::write(case.root().join("a"), "new").unwrap();
+    tracker.0.end("bash", None).unwrap();
+    let told = tracker.0.told().unwrap();
+    let turn = &told.turns[&1].checkpoint;
+    assert_eq!(
+        (turn.message.clone(), turn.prompt.as_str()),
+        (Some("m".into()), "do it")
+    );
+    assert_eq!(told.turns[&1].changes().len(), 1);
+}
+
+/// LOOP-8, SES-11: a call that was given up while the folder was looked at is not carried out afterwards, and nothing is
+/// taken for its work.
+#[tokio::test]
+async fn what_was_given_up_is_not_done_later() {
+    let case = Case::new();
+    let tracker = case.tracker();
+    let target = case.root().join("late");
+    let work = Prepared::new(Category::Write, serde_json::json!({}), move |_| {
+        Box::pin(async move {
+            fs::write(target, "late").unwrap();
+            Ok(ToolOutput::default())
+        })
+    });
+    let spec = ToolSpec {
+        name: "write".to_owned(),
+        description: String::new(),
+        schema: Arc::default(),
+    };
+    let cancel = CancellationToken::new();
+    let call = wrap::follow(&tracker.0, &spec, work).run(ToolContext {
+        call_id: "call-1".into(),
+        cancel: cancel.clone(),
+        execution: Arc::default(),
+        progress: Progress::none(),
+        person: Person::nobody(),
+    });
+    cancel.cancel();
+    assert_eq!(call.await, Err(ToolError::Canceled(String::new())));
+    assert!(case.state().is_empty());
+    assert!(tracker.0.told().unwrap().open.is_none());
 }

@@ -31,25 +31,45 @@ pub(super) struct Files {
     pub(super) session: String,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) limits: CheckpointLimits,
+    /// Held while the disk is looked at, which may take long: only where waiting harms nobody.
     pub(super) state: Mutex<State>,
+    /// Never held while anything is waited for.
+    pub(super) notes: Mutex<Notes>,
+}
+
+/// What goes between those who must not wait and those who work on the disk.
+#[derive(Default)]
+pub(super) struct Notes {
+    /// What the turn is about that has begun, until something in it may change files.
+    pub(super) begun: Option<(MessageId, String)>,
+    /// What the user should know.
+    pub(super) notices: Vec<String>,
 }
 
 #[derive(Default)]
 pub(super) struct State {
     tree: Option<Arc<Tree>>,
     /// The workspace as of the last scan of this turn.
-    pub(super) index: Option<Index>,
+    index: Option<Index>,
     /// What tools that name their files did since that scan.
-    pub(super) recorded: BTreeMap<Bytes, Option<Node>>,
+    recorded: BTreeMap<Bytes, Option<Node>>,
     /// The number of this turn, once it has one.
-    pub(super) turn: Option<u64>,
+    turn: Option<u64>,
     /// The number of the last turn that has one; not known until it was looked up.
     last: Option<u64>,
     /// What the turn is about.
-    pub(super) about: (Option<MessageId>, String),
+    about: (Option<MessageId>, String),
     /// Whether a process before us left something open; looked at once.
     is_mended: bool,
-    pub(super) notices: Vec<String>,
+}
+
+impl State {
+    /// What is done from here on belongs to another turn, and others may have changed files meanwhile.
+    fn leave_turn(&mut self) {
+        self.turn = None;
+        self.index = None;
+        self.recorded.clear();
+    }
 }
 
 /// What a call can change.
@@ -64,6 +84,10 @@ pub(super) enum Scope {
 impl Files {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs work on the disk where waiting harms nobody.
@@ -131,7 +155,7 @@ impl Files {
             let outcome = restore::restore(&tree, &tree.packs.contents()?, changes)?;
             journal.add(&Record::Moved)?;
             let _ = fs::remove_file(self.marker());
-            state.notices.push(format!(
+            self.notes().notices.push(format!(
                 "taking files back had been interrupted and was finished now: {} restored{}",
                 outcome.done.len(),
                 outcome
@@ -204,6 +228,10 @@ impl Files {
         self.mend(&mut state)?;
         let tree = self.tree(&mut state)?;
         let journal = self.journal();
+        if let Some((message, prompt)) = self.notes().begun.take() {
+            state.about = (Some(message), prompt);
+            state.leave_turn();
+        }
         if state.turn.is_none() {
             let last = match state.last {
                 Some(last) => last,
@@ -324,9 +352,7 @@ impl Files {
         journal.add(&Record::Moved)?;
         fs::remove_file(self.marker())?;
         state.is_mended = true;
-        state.turn = None;
-        state.index = None;
-        state.recorded.clear();
+        state.leave_turn();
         Ok(outcome)
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windlass_core::permission::Subject;
-use windlass_core::tool::{Category, Prepared, ToolSpec};
+use windlass_core::tool::{Category, Prepared, ToolError, ToolSpec};
 
 use super::files::{Files, Scope};
 use super::node::Bytes;
@@ -20,8 +20,16 @@ pub(super) fn follow(files: &Arc<Files>, spec: &ToolSpec, prepared: Prepared) ->
         Box::pin(async move {
             let name = tool.clone();
             let begun = files.blocking(move |files| files.begin(&name, &scope)).await;
-            let mut output = inner.run(cx).await;
             let name = tool.clone();
+            if cx.cancel.is_cancelled() {
+                // Looking may take so long that nobody waits any more. What was given up must not be done later.
+                if begun.is_ok() {
+                    let nothing = Some(Vec::new());
+                    let _ = files.blocking(move |files| files.end(&name, nothing)).await;
+                }
+                return Err(ToolError::Canceled(String::new()));
+            }
+            let mut output = inner.run(cx).await;
             let kept = match begun {
                 Ok(paths) => files.blocking(move |files| files.end(&name, paths)).await,
                 Err(error) => Err(error),
@@ -31,7 +39,7 @@ pub(super) fn follow(files: &Arc<Files>, spec: &ToolSpec, prepared: Prepared) ->
                 let warning = format!("what `{tool}` changed cannot be undone: {error}");
                 match &mut output {
                     Ok(output) => output.warning = Some(warning),
-                    Err(_) => files.lock().notices.push(warning),
+                    Err(_) => files.notes().notices.push(warning),
                 }
             }
             output
