@@ -70,7 +70,7 @@ pub(super) fn kept(desk: &Desk<'_>) -> Result<Arc<dyn Checkpoints>, Stop> {
         .ok_or_else(|| Stop::Failed("No checkpoints are kept here.".to_owned()))
 }
 
-fn force(words: &Words<'_>) -> Force {
+pub(super) fn force(words: &Words<'_>) -> Force {
     if words.has(FORCE) {
         Force::Always
     } else {

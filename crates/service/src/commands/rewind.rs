@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use windlass_api::{Message, user_messages};
-use windlass_core::checkpoint::{Checkpoint, Force};
+use windlass_api::{Event, Message, Role, SessionEvent, user_messages};
+use windlass_core::checkpoint::{Checkpoint, Checkpoints, Force};
 use windlass_core::log::Entry;
 
-use super::checkpoint::{FORCE, kept, place, refused, tell};
+use super::checkpoint::{FORCE, force, kept, place, refused, tell};
 use super::{Desk, Outcome, Said, Stop, Words};
 use crate::past::record;
 use crate::telling::cut;
@@ -31,43 +31,80 @@ pub(super) async fn rewind(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
             "Entry {number} is no message of yours in this conversation; /rewind lists them."
         )));
     };
-    let mut told = String::new();
-    if !words.has(KEEP_FILES) {
-        files_back(desk, &entries, number, words.has(FORCE), &mut told).await?;
+    let (mut moved, mut left) = (None, None);
+    if let Some(checkpoints) = kept(desk).ok().filter(|_| !words.has(KEEP_FILES)) {
+        let all = checkpoints.list().await.map_err(refused)?;
+        left = files_left(&all, &entries, number);
+        moved = files_back(&*checkpoints, &all, &entries, number, force(words)).await?;
     }
-    desk.live.rewind(number - 1).await?;
-    Ok(Said::text(format!(
-        "The conversation goes on from before \"{}\". What came after stays in the record.{told}",
-        cut(&message.said(), MESSAGE)
-    )))
+    match (desk.live.rewind(number - 1).await, moved) {
+        (Ok(()), moved) => Ok(Said::text(format!(
+            "The conversation goes on from before \"{}\". What came after stays in the record.{}{}",
+            cut(&message.said(), MESSAGE),
+            moved.unwrap_or_default(),
+            left.unwrap_or_default()
+        ))),
+        // The files are back already, so this is told beside it.
+        (Err(error), Some(moved)) => Ok(Said::text(format!(
+            "The conversation could not be taken back: {error}{moved}\n/redo brings the files back."
+        ))),
+        (Err(error), None) => Err(error.into()),
+    }
 }
 
-/// Takes files back to before the first turn from there on that changed some. One that a rewind left behind counts as well:
-/// what it did may still be there.
+/// Takes files back to before the first turn from there on that changed some, and tells it. One that a rewind left behind
+/// counts as well: what it did may still be there.
 async fn files_back(
-    desk: &Desk<'_>,
+    checkpoints: &dyn Checkpoints,
+    all: &[Checkpoint],
     entries: &[Entry],
     number: u64,
-    force: bool,
-    told: &mut String,
-) -> Result<(), Stop> {
-    let Ok(checkpoints) = kept(desk) else {
-        return Ok(());
-    };
+    force: Force,
+) -> Result<Option<String>, Stop> {
     let is_later = |checkpoint: &&Checkpoint| {
         let message = checkpoint.message.as_ref();
         let said = message.and_then(|message| place(entries, message));
         !checkpoint.undone && said.is_some_and(|said| said >= number)
     };
-    let all = checkpoints.list().await.map_err(refused)?;
     let Some(first) = all.iter().find(is_later) else {
-        return Ok(());
+        return Ok(None);
     };
-    let force = if force { Force::Always } else { Force::Never };
     let restored = checkpoints.rewind(first.number, force).await.map_err(refused)?;
-    told.push_str("\nFiles are back to how they were:");
-    tell(told, &restored);
-    Ok(())
+    let mut told = "\nFiles are back to how they were:".to_owned();
+    tell(&mut told, &restored);
+    Ok(Some(told))
+}
+
+/// What is told when a message was said while a turn ran: what that turn did to files is taken back as a whole, or not.
+fn files_left(all: &[Checkpoint], entries: &[Entry], number: u64) -> Option<String> {
+    let (begin, message) = turn_of(entries, number)?;
+    let is_its = |checkpoint: &Checkpoint| {
+        checkpoint.message.as_ref() == Some(&message.id) && !checkpoint.undone && checkpoint.files > 0
+    };
+    all.iter().any(is_its).then(|| {
+        format!(
+            "\nThis was said while \"{}\" was worked on. What that turn did to files stays, because it is taken back only \
+             as a whole: /rewind {begin} does that.",
+            cut(&message.said(), MESSAGE)
+        )
+    })
+}
+
+/// The message that began the turn in which another one was said, with its number; `None` when that began a turn itself.
+fn turn_of(entries: &[Entry], number: u64) -> Option<(u64, &Message)> {
+    // The conversation goes back only while no turn runs, so no turn reaches over a rewind either.
+    let is_over = |entry: &Entry| {
+        entry.event.is_terminal() || matches!(entry.event, Event::Session(SessionEvent::Rewind { .. }))
+    };
+    let earlier = entries.iter().rev().skip_while(|entry| entry.seq >= number);
+    let said = earlier.take_while(|entry| !is_over(entry)).filter_map(|entry| {
+        let Event::Message { message } = &entry.event else {
+            return None;
+        };
+        let is_new = message.role == Role::User && place(entries, &message.id) == Some(entry.seq);
+        is_new.then_some((entry.seq, &**message))
+    });
+    said.last()
 }
 
 fn list(said: &[(u64, &Message)]) -> String {

@@ -7,9 +7,12 @@ use windlass_core::checkpoint::{
     Changed, Checkpoint, CheckpointError, Checkpoints, FileChange, Force, Restored,
 };
 use windlass_core::clock::Timestamp;
+use windlass_core::id::SessionId;
+use windlass_core::log::SessionLog;
 use windlass_core::permission::Mode;
 use windlass_core::provider::Provider;
 use windlass_service::{Aims, Defined, NotReady, Titles, TurnStart};
+use windlass_store::SqliteStore;
 
 /// Shared by all benches of a bed.
 pub(crate) struct Kit {
@@ -82,6 +85,8 @@ pub(crate) struct FakeCheckpoints {
     undone: Mutex<Vec<Vec<u64>>>,
     /// Files that somebody else changed.
     pub(crate) conflict: Mutex<Vec<String>>,
+    /// The owner of a session that is opened anew while files are taken back, so that its record is closed to the one here.
+    pub(crate) lost: Mutex<Option<(SqliteStore, SessionId, String)>>,
 }
 
 impl FakeCheckpoints {
@@ -153,6 +158,10 @@ impl Checkpoints for FakeCheckpoints {
         let numbers: Vec<u64> = from.map(|each| each.number).collect();
         let restored = self.set(&numbers, true);
         self.undone.lock().unwrap().push(numbers);
+        let lost = self.lost.lock().unwrap().take();
+        if let Some((store, session, owner)) = lost {
+            store.open(&session, &owner).await.unwrap();
+        }
         Ok(restored)
     }
 

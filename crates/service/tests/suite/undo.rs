@@ -1,10 +1,13 @@
 //! `/undo`, `/redo` and `/checkpoint` over checkpoints that are not real.
 
-use windlass_api::{Commands, SessionId};
+use futures_util::StreamExt;
+use serde_json::json;
+use windlass_api::{Client, Commands, Event, OnBusy, SessionId, Submission};
 use windlass_core::script::Scene;
-use windlass_service::Service;
+use windlass_service::{Options, Service};
+use windlass_store::SqliteStore;
 
-use super::bed::{Bed, answer, new_session};
+use super::bed::{Bed, all, answer, new_session, say};
 
 async fn told(service: &Service, session: &SessionId, line: &str) -> String {
     match service.command(session, line).await {
@@ -215,5 +218,69 @@ async fn files_of_what_was_left_behind_go_back() {
     assert!(
         both.contains("file1.txt: restored") && both.contains("file2.txt: restored"),
         "{both}"
+    );
+}
+
+/// SES-11: when the conversation cannot go back after the files did, what was done to them is told.
+#[tokio::test]
+async fn restored_files_are_told_when_the_record_fails() {
+    let bed = bed();
+    let owner = SqliteStore::owner();
+    let service = bed.service_of(owner.clone(), Options::default());
+    let session = new_session(&service).await.id;
+    answer(&service, &session, "one").await;
+    let kept = bed.kit.checkpoints.lock().unwrap().clone().unwrap();
+    *kept.lost.lock().unwrap() = Some((bed.store(), session.clone(), owner));
+    let told = told(&service, &session, "/rewind 1").await;
+    assert!(
+        told.starts_with("The conversation could not be taken back: "),
+        "{told}"
+    );
+    assert!(told.contains("file1.txt: restored"), "{told}");
+}
+
+/// SES-11, SES-3: going back to what was said while a turn ran leaves what that turn did to files, and says so; going back to
+/// the turn's beginning takes it back.
+#[tokio::test]
+async fn files_of_a_steered_turn_are_told() {
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::text("done"),
+        Scene::text("again"),
+    ]);
+    bed.kit.keep_checkpoints();
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    while !matches!(events.next().await.unwrap().event, Event::ToolCall { .. }) {}
+    let steer = Submission {
+        on_busy: OnBusy::Steer,
+        ..say(&session, "mind the gap")
+    };
+    service.submit(steer).await.unwrap();
+    bed.gate.notify_one();
+    all(events).await;
+    let listed = told(&service, &session, "/rewind").await;
+    let (steer, begin) = (number(&listed, "mind the gap"), number(&listed, "go"));
+    let left = told(&service, &session, &format!("/rewind {steer}")).await;
+    let way = format!("/rewind {begin} does that");
+    assert!(
+        left.contains("said while \"go\" was worked on") && left.contains(&way),
+        "{left}"
+    );
+    assert!(!left.contains("restored"), "{left}");
+    // What comes next is a turn of its own.
+    answer(&service, &session, "instead").await;
+    let listed = told(&service, &session, "/rewind").await;
+    let next = number(&listed, "instead");
+    let next = told(&service, &session, &format!("/rewind {next}")).await;
+    assert!(
+        next.contains("file2.txt: restored") && !next.contains("worked on"),
+        "{next}"
+    );
+    let back = told(&service, &session, &format!("/rewind {begin}")).await;
+    assert!(
+        back.contains("file1.txt: restored") && !back.contains("worked on"),
+        "{back}"
     );
 }
