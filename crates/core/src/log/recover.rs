@@ -15,11 +15,9 @@ effect or not; look before you do it again.";
 /// there is changed: a reply that was being received becomes a message marked as interrupted, a finished call keeps its
 /// result, a call that may have run is told as interrupted, and the turn ends as failed.
 pub fn recover(entries: &[Entry], draft: Option<Message>, now: Timestamp) -> Vec<Event> {
-    let open = |begins: fn(&Event) -> bool| {
-        let begun = entries.iter().rposition(|entry| begins(&entry.event));
-        begun.filter(|begun| !entries.iter().skip(*begun).any(|entry| entry.event.is_terminal()))
-    };
-    let Some(begun) = open(is_input).or_else(|| open(is_own_call)) else {
+    let has_ended = |begun: &usize| entries.iter().skip(*begun).any(|entry| entry.event.is_terminal());
+    let begun = entries.iter().rposition(|entry| is_input(&entry.event));
+    let Some(begun) = begun.filter(|begun| !has_ended(begun)) else {
         return Vec::new();
     };
     let history = History::read(entries);
@@ -51,11 +49,6 @@ pub fn recover(entries: &[Entry], draft: Option<Message>, now: Timestamp) -> Vec
 
 fn is_input(event: &Event) -> bool {
     matches!(event, Event::Message { message } if message.role == Role::User)
-}
-
-/// A call that the user made begins without an input.
-fn is_own_call(event: &Event) -> bool {
-    matches!(event, Event::StepStart { .. })
 }
 
 fn says_something(message: &Message) -> bool {

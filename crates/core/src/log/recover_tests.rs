@@ -93,23 +93,6 @@ fn an_accepted_message_is_not_lost() {
     ));
 }
 
-/// SES-5, UI-2: a command that the user ran when the process stopped is told as interrupted, and the conversation is as it was.
-#[test]
-fn an_own_call_is_closed() {
-    let user = told(&message(Role::User, vec![Part::text("go")]));
-    let begun = Event::StepStart {
-        call_id: CallId::from("own"),
-        title: "bash make".into(),
-        number: 1,
-    };
-    for before in [vec![], vec![user, the_end()]] {
-        let messages = History::read(&entries(before.clone())).messages().len();
-        let record = whole(entries(before.into_iter().chain([begun.clone()])), None);
-        assert_eq!(History::read(&record).messages().len(), messages);
-        assert!(record.last().is_some_and(|entry| entry.event.is_terminal()));
-    }
-}
-
 /// SES-4, SES-5: a reply that was being received becomes a message that says it was interrupted; half a call in it does not.
 #[test]
 fn a_draft_becomes_a_message() {
