@@ -143,6 +143,8 @@ pub(crate) async fn found(
 async fn latest(store: &SqliteStore, cwd: &Path) -> Result<SessionInfo, Problem> {
     let query = SessionQuery {
         place: Some(cwd.display().to_string()),
+        // One that was only begun is nothing to go on with.
+        used: true,
         limit: 1,
         ..SessionQuery::default()
     };

@@ -72,6 +72,19 @@ fn lines_are_turns_of_one_session() {
     }
 }
 
+/// SES-10: `--continue` goes on where something was said, also when an empty session was begun since.
+#[test]
+fn an_empty_session_is_not_gone_on_with() {
+    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("ok").forever()]);
+    talk(&workspace, &[], "alpha\n").assert_code(0);
+    let id = sessions(&workspace)[0]["id"].as_str().unwrap().to_owned();
+    let lines = format!("/clear\n/session resume {id}\n");
+    talk(&workspace, &["--continue"], lines).assert_code(0);
+    talk(&workspace, &["--continue"], "beta\n").assert_code(0);
+    let asked = sim.outlines().pop().unwrap();
+    assert!(asked.contains("alpha") && asked.contains("beta"), "{asked}");
+}
+
 /// UI-1, SES-10: `--continue` and `--fork` choose the session, `--ephemeral` keeps nothing, and settings count.
 #[test]
 fn options_choose_the_session() {

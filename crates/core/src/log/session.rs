@@ -100,6 +100,8 @@ pub struct SessionQuery {
     pub called: Option<String>,
     /// Whether sessions of sub-agents are among them.
     pub children: bool,
+    /// Only those in which something happened, or that were called something.
+    pub used: bool,
     /// At most so many; 0 for all.
     pub limit: usize,
 }

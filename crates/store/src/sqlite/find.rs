@@ -27,11 +27,19 @@ pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM session WHERE (?1 IS NULL OR place = ?1) \
              AND (?2 IS NULL OR name = ?2 OR key = ?2 OR substr(id, 1, length(?2)) = ?2) \
-             AND (?3 OR parent IS NULL) ORDER BY updated_at DESC, id DESC LIMIT ?4"
+             AND (?3 OR parent IS NULL) AND (NOT ?4 OR last_seq > 0 OR coalesce(name, key, title) IS NOT NULL) \
+             ORDER BY updated_at DESC, id DESC LIMIT ?5"
         ))
         .map_err(told)?;
+    let SessionQuery {
+        place,
+        called,
+        children,
+        used,
+        ..
+    } = query;
     let rows = select
-        .query_map(params![query.place, query.called, query.children, limit], info)
+        .query_map(params![place, called, children, used, limit], info)
         .map_err(told)?;
     rows.map(|row| row.map_err(told)).collect()
 }

@@ -6,7 +6,8 @@ use windlass_core::message::Role;
 
 use super::bed::{Bed, append, said, the_end};
 
-/// SES-10: sessions are listed by their last change, by folder, by name, by the beginning of an id.
+/// SES-10: sessions are listed by their last change, by folder, by name, by the beginning of an id, and without those that were
+/// only begun.
 #[tokio::test]
 async fn sessions_are_found() {
     let bed = Bed::new();
@@ -53,6 +54,23 @@ async fn sessions_are_found() {
         };
         assert_eq!(ids(query).await, ["bb3"], "{called}");
     }
+    let empty = NewSession {
+        id: Some("cc4".into()),
+        time: Timestamp(9),
+        ..NewSession::default()
+    };
+    bed.store.create(empty, "me").await.unwrap();
+    let used = SessionQuery {
+        used: true,
+        ..SessionQuery::default()
+    };
+    assert_eq!(ids(used.clone()).await, ["bb3", "aa1"], "nothing happened in it");
+    let named = Label {
+        name: Some("for later".into()),
+        ..Label::default()
+    };
+    bed.store.label(&"cc4".into(), &named).await.unwrap();
+    assert_eq!(ids(used).await, ["cc4", "bb3", "aa1"]);
     let unknown = bed.store.label(&"zz".into(), &label).await;
     assert_eq!(unknown, Err(LogError::Unknown("zz".into())));
 }
