@@ -20,6 +20,7 @@ use crate::context_parts::ContextParts;
 use crate::environment;
 use crate::exit::Problem;
 use crate::folders::Folders;
+use crate::prompt;
 use crate::reach::Reach;
 use crate::reload::{ToolFiles, Workbench};
 use crate::roster::Roster;
@@ -180,6 +181,10 @@ impl Workshop for RunWorkshop {
         };
         bench.ask(asker);
         Ok(Box::new(bench))
+    }
+
+    fn surroundings(&self) -> Option<String> {
+        Some(prompt::environment(&self.purpose.cwd))
     }
 
     async fn forget(&self, session: &SessionId) {

@@ -18,16 +18,12 @@ use crate::remembered::Remembered;
 use crate::roster::Roster;
 use crate::settings::Settings;
 use crate::settings_again::Given;
-use crate::surroundings::Surrounded;
 
 /// How long child processes may take to die before we exit all the same.
 const LAST_CALL: Duration = Duration::from_secs(3);
 
 /// How many live events may wait for a front end that draws: a second of a fast model.
 const BUFFER: usize = 16_384;
-
-/// What runs sessions here.
-pub(crate) type Backend = Surrounded<Service>;
 
 /// The models of a run, and what keeps what goes over the wire.
 pub(crate) struct Lines {
@@ -81,7 +77,7 @@ pub(crate) struct Plan {
 
 /// A service with a session that has begun.
 pub(crate) struct Engine {
-    pub(crate) backend: Arc<Backend>,
+    pub(crate) backend: Arc<Service>,
     /// The session.
     pub(crate) session: SessionInfo,
     /// The one that is gone on with, as it was before.
@@ -99,7 +95,7 @@ impl Engine {
     ) -> Result<Self, Problem> {
         let (begin, session, past) = keeping::begin(&keeper.store, &plan.which, plan.fork, &plan.cwd).await?;
         let purpose = Purpose {
-            cwd: plan.cwd.clone(),
+            cwd: plan.cwd,
             session,
             require_done: plan.require_done,
             interactive: plan.interactive,
@@ -119,10 +115,8 @@ impl Engine {
             },
         );
         let session = service.begin(begin).await.map_err(not_begun)?;
-        let backend = Surrounded::new(service, Arc::clone(&keeper.store) as _, plan.cwd);
-        backend.has_begun(&session);
         Ok(Self {
-            backend: Arc::new(backend),
+            backend: Arc::new(service),
             session,
             past,
             keeper,
@@ -132,7 +126,7 @@ impl Engine {
 
     /// Ends every session and process. Of these sessions, those go in which nothing happened.
     pub(crate) async fn stop(self, unused: &[&SessionId]) {
-        self.backend.plain().close().await;
+        self.backend.close().await;
         if let Some(recorder) = &self.recorder {
             recorder.close().await;
         }

@@ -12,12 +12,12 @@ use futures_util::StreamExt;
 use windlass_api::{
     Client, ClientError, Event, EventStream, OnBusy, Part, SessionId, Submission, Waiting, command_line,
 };
-use windlass_service::Recorder;
+use windlass_service::{Recorder, Service};
 
 use self::input::read_prompt;
 use self::schema::AnswerSchema;
 use crate::args::{ExecOptions, OutputFormat, SettingsOptions};
-use crate::engine::{Backend, Engine, Lines, Plan, not_begun, working_directory};
+use crate::engine::{Engine, Lines, Plan, not_begun, working_directory};
 use crate::exit::{Exit, Problem};
 use crate::keeping::{self, Keeper, Opening, Which};
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, printer};
@@ -225,7 +225,7 @@ impl Ending {
 }
 
 struct Runner<'a> {
-    client: &'a Backend,
+    client: &'a Service,
     session: SessionId,
     printer: Box<dyn Printer>,
     signals: Signals,

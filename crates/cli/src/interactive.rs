@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use windlass_api::SessionInfo;
 use windlass_core::log::Preferences;
-use windlass_service::Models;
+use windlass_service::{Models, Service};
 
 use crate::args::{ExecOptions, FrontOptions, OutputFormat};
 use crate::connect::{SIM, choose};
-use crate::engine::{Backend, Engine, Lines, Plan, working_directory};
+use crate::engine::{Engine, Lines, Plan, working_directory};
 use crate::exec::flags;
 use crate::exit::{Exit, Problem};
 use crate::keeping::{self, Keeper, Opening, Which};
@@ -97,7 +97,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
 
 /// What a front end has to work with.
 pub(crate) struct Scene<'a> {
-    pub(crate) backend: &'a Arc<Backend>,
+    pub(crate) backend: &'a Arc<Service>,
     pub(crate) session: &'a SessionInfo,
     /// The session that is gone on with, as it was before.
     pub(crate) past: Option<&'a SessionInfo>,

@@ -41,7 +41,6 @@ mod settings;
 mod settings_again;
 mod signals;
 mod sim;
-mod surroundings;
 mod terminal;
 mod terminal_ui;
 mod tools;

@@ -21,7 +21,7 @@ How to answer: say what was done and how you know it works, briefly. If somethin
 /// Added when the work counts as done only through the `done` tool.
 pub(crate) const REQUIRE_DONE: &str = "\n\nWhen the work is finished and verified, call the done tool with your final answer; nothing else ends the work.";
 
-/// What the model should know about where it is. It goes with the first message, not into the prompt's prefix.
+/// What the model should know about where it is. It goes with what the user says, not into the prompt's prefix.
 pub(crate) fn environment(cwd: &std::path::Path) -> String {
     format!(
         "{SURROUNDINGS}\nworking directory: {}\nplatform: {} {}\n</environment>",

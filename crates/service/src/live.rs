@@ -3,6 +3,7 @@
 mod goal;
 mod shell;
 mod summary;
+mod surroundings;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -200,6 +201,7 @@ impl Live {
 
     /// Stores an input, with what else is to be told then. It is part of the conversation from here on.
     async fn take(&mut self, message: &Arc<Message>, queued: Option<Event>) -> Result<(), LogError> {
+        let message = &self.surrounded(message);
         let said = Event::Message {
             message: Arc::clone(message),
         };
@@ -305,24 +307,30 @@ impl Live {
         let Some(begin) = trim(&self.history, most) else {
             return Ok(());
         };
-        let kept = self.history.split_off(begin);
+        let mut kept = self.history.split_off(begin);
         let before = estimate_tokens(&self.history) + estimate_tokens(&kept);
-        let events = vec![
-            Event::Warning {
+        // What goes may be what told the model where it is.
+        let reminder = self.reminder(&kept);
+        kept.splice(..0, reminder.clone());
+        let told = reminder.map(|message| Event::Message { message });
+        let events = [
+            Some(Event::Warning {
                 message: format!(
                     "the conversation has more than {most} messages: the oldest {begin} are no longer sent; they stay in \
                      the record"
                 ),
-            },
-            Event::Session(SessionEvent::Compaction {
+            }),
+            told,
+            Some(Event::Session(SessionEvent::Compaction {
                 before,
                 after: estimate_tokens(&kept),
                 history: kept.iter().map(|message| message.id.clone()).collect(),
                 fidelity: None,
-            }),
+            })),
         ];
         self.history = kept;
         work.history = self.history.clone();
+        let events = events.into_iter().flatten().collect();
         self.sink.store(events, Durability::Process).await
     }
 

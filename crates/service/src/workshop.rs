@@ -25,6 +25,12 @@ pub trait Workshop: Send + Sync {
     /// Says, for people, why there is none.
     async fn bench(&self, session: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String>;
 
+    /// Where sessions work, for the model: a text that begins with [`windlass_core::message::SURROUNDINGS`]. It goes with
+    /// what the user says whenever the conversation does not tell it; `None` tells nothing.
+    fn surroundings(&self) -> Option<String> {
+        None
+    }
+
     /// Removes what is kept of a deleted session outside the store.
     async fn forget(&self, _session: &SessionId) {}
 }

@@ -13,6 +13,7 @@ mod suite {
     mod queue;
     mod sessions;
     mod shell;
+    mod surroundings;
     mod titles;
     mod undo;
 }

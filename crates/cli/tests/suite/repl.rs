@@ -85,6 +85,21 @@ fn an_empty_session_is_not_gone_on_with() {
     assert!(asked.contains("alpha") && asked.contains("beta"), "{asked}");
 }
 
+/// SES-11: after going back to before the first message, the model is told again where it is.
+#[test]
+fn going_back_to_the_beginning_tells_the_place() {
+    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("ok").forever()]);
+    talk(&workspace, &[], "alpha\nbeta\n/rewind 1\ngamma\n").assert_code(0);
+    let requests = sim.requests();
+    let asked = requests
+        .iter()
+        .map(|request| String::from_utf8_lossy(&request.raw));
+    let places = asked.map(|asked| asked.matches("<environment>").count());
+    assert_eq!(places.collect::<Vec<_>>(), [1, 1, 1]);
+    let last = sim.outlines().pop().unwrap();
+    assert!(last.contains("gamma") && !last.contains("alpha"), "{last}");
+}
+
 /// UI-1, SES-10: `--continue` and `--fork` choose the session, `--ephemeral` keeps nothing, and settings count.
 #[test]
 fn options_choose_the_session() {

@@ -19,7 +19,6 @@ use windlass_core::permission::{Asker, Mode, NobodyToAsk, Policy};
 use windlass_core::provider::Prefix;
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolSet};
-use windlass_core::turn::Limits;
 use windlass_service::{
     Access, Aims, Bench, CallSettings, ChooseError, Chosen, Defined, ModelChoice, Models, NotReady, Options,
     OwnCommand, Service, Setup, ToolInfo, TurnStart, Workshop,
@@ -135,6 +134,10 @@ impl Workshop for TestWorkshop {
             tools,
         }))
     }
+
+    fn surroundings(&self) -> Option<String> {
+        self.kit.surroundings.lock().unwrap().clone()
+    }
 }
 
 struct TestBench {
@@ -152,7 +155,7 @@ impl Bench for TestBench {
             provider: Arc::clone(&self.provider) as _,
             tools: self.tools.clone(),
             prefix: Arc::clone(&self.prefix),
-            limits: Limits::default(),
+            limits: self.kit.limits.lock().unwrap().clone(),
             max_output: None,
             calls: calls(),
             middleware: Vec::new(),

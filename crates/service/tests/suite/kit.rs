@@ -11,6 +11,7 @@ use windlass_core::id::SessionId;
 use windlass_core::log::SessionLog;
 use windlass_core::permission::Mode;
 use windlass_core::provider::Provider;
+use windlass_core::turn::Limits;
 use windlass_service::{Aims, Defined, NotReady, Titles, TurnStart};
 use windlass_store::SqliteStore;
 
@@ -26,6 +27,9 @@ pub(crate) struct Kit {
     pub(crate) mode: Mutex<Mode>,
     pub(crate) title_model: Mutex<Option<Arc<dyn Provider>>>,
     pub(crate) aims: Mutex<Aims>,
+    /// Where sessions work, for the model.
+    pub(crate) surroundings: Mutex<Option<String>>,
+    pub(crate) limits: Mutex<Limits>,
 }
 
 impl Default for Kit {
@@ -39,6 +43,8 @@ impl Default for Kit {
             mode: Mutex::default(),
             title_model: Mutex::default(),
             aims: Mutex::default(),
+            surroundings: Mutex::default(),
+            limits: Mutex::default(),
         }
     }
 }

@@ -1,0 +1,37 @@
+//! Where a session works, told to the model with what the user says.
+
+use std::sync::Arc;
+
+use windlass_core::message::{Message, Part, Role};
+
+use super::Live;
+
+impl Live {
+    /// A message of the user's as it is taken: it also tells where the session works, unless the conversation does.
+    pub(super) fn surrounded(&self, message: &Arc<Message>) -> Arc<Message> {
+        let Some(part) = self.untold(self.history.iter().chain([message])) else {
+            return Arc::clone(message);
+        };
+        let mut message = Message::clone(message);
+        message.parts.insert(0, part);
+        Arc::new(message)
+    }
+
+    /// A message that tells where the session works, unless these do.
+    pub(super) fn reminder(&self, history: &[Arc<Message>]) -> Option<Arc<Message>> {
+        let parts = vec![self.untold(history.iter())?];
+        let now = self.inner.clock.now();
+        Some(Arc::new(Message::new(&self.info.id, Role::User, parts, now)))
+    }
+
+    /// Where the session works, when that is not what these messages told last.
+    fn untold<'a>(&self, messages: impl DoubleEndedIterator<Item = &'a Arc<Message>>) -> Option<Part> {
+        let now = self.inner.workshop.surroundings()?;
+        let mut parts = messages.rev().flat_map(|message| message.parts.iter().rev());
+        let told = parts.find_map(|part| match part {
+            Part::Text(text) if text.is_surroundings() => Some(&text.text),
+            _ => None,
+        });
+        (told != Some(&now)).then(|| Part::text(now))
+    }
+}

@@ -1,0 +1,89 @@
+//! The model is told where it works, once.
+
+use windlass_api::{Commands, Follow, SessionId};
+use windlass_core::script::Scene;
+use windlass_core::turn::Limits;
+use windlass_service::Service;
+
+use super::bed::{Bed, all, answer, new_session};
+
+fn bed() -> Bed {
+    let bed = Bed::new((0..10).map(|number| Scene::text(&format!("answer {number}"))));
+    move_to(&bed, "/here");
+    bed
+}
+
+fn move_to(bed: &Bed, place: &str) {
+    *bed.kit.surroundings.lock().unwrap() = Some(format!("<environment>{place}"));
+}
+
+/// Asks, and tells where the model was told to be, in order.
+async fn told(bed: &Bed, service: &Service, session: &SessionId) -> Vec<String> {
+    answer(service, session, "go on").await;
+    let seen = bed.provider.seen().last().cloned().unwrap();
+    let places = seen
+        .lines()
+        .filter_map(|line| line.strip_prefix("user: <environment>"));
+    places.map(str::to_owned).collect()
+}
+
+/// SES-10, SES-11: the first message of every session tells where it works, later ones do not, and after going back to before
+/// it the next one does, also when the session is opened again in between.
+#[tokio::test]
+async fn surroundings_are_told_once() {
+    let bed = bed();
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    assert_eq!(told(&bed, &service, &session).await, ["/here"]);
+    assert_eq!(told(&bed, &service, &session).await, ["/here"]);
+    service.command(&session, "/rewind 1").await.unwrap();
+    assert_eq!(told(&bed, &service, &session).await, ["/here"]);
+    let other = new_session(&service).await.id;
+    assert_eq!(told(&bed, &service, &other).await, ["/here"]);
+    service.command(&other, "/rewind 1").await.unwrap();
+    service.close().await;
+
+    let again = bed.service();
+    assert_eq!(told(&bed, &again, &other).await, ["/here"]);
+    assert_eq!(told(&bed, &again, &session).await, ["/here"]);
+}
+
+/// SES-10: a session that is gone on with elsewhere says so, and again when it is back.
+#[tokio::test]
+async fn other_surroundings_are_told() {
+    let bed = bed();
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    assert_eq!(told(&bed, &service, &session).await, ["/here"]);
+    move_to(&bed, "/there");
+    assert_eq!(told(&bed, &service, &session).await, ["/here", "/there"]);
+    assert_eq!(told(&bed, &service, &session).await, ["/here", "/there"]);
+    move_to(&bed, "/here");
+    let back = ["/here", "/there", "/here"];
+    assert_eq!(told(&bed, &service, &session).await, back);
+}
+
+/// CTX-15, SES-13: what makes a conversation smaller leaves where it works in it, once.
+#[tokio::test]
+async fn surroundings_outlive_compaction_and_trimming() {
+    let bed = bed();
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    for _ in 0..3 {
+        assert_eq!(told(&bed, &service, &session).await, ["/here"]);
+    }
+    let Follow::Watch(events) = service.command(&session, "/compact").await.unwrap().follow else {
+        panic!("nothing to watch")
+    };
+    all(events).await;
+    assert_eq!(told(&bed, &service, &session).await, ["/here"]);
+    *bed.kit.limits.lock().unwrap() = Limits {
+        max_conversation_messages: 3,
+        ..Limits::default()
+    };
+    for _ in 0..2 {
+        assert_eq!(told(&bed, &service, &session).await, ["/here"]);
+    }
+    service.close().await;
+    assert_eq!(told(&bed, &bed.service(), &session).await, ["/here"]);
+}
