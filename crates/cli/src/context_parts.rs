@@ -223,11 +223,8 @@ impl ContextParts {
     }
 
     /// Takes up what the conversation tells of an earlier process, and what is pinned.
-    pub(crate) async fn restore(&self, history: &[Arc<Message>]) {
-        if let Some(store) = &self.books.store {
-            let pins = windlass_service::pinned(&**store, &self.books.session).await;
-            *self.pins.lock().unwrap_or_else(PoisonError::into_inner) = pins;
-        }
+    pub(crate) fn restore(&self, history: &[Arc<Message>], pins: &[String]) {
+        *self.pins.lock().unwrap_or_else(PoisonError::into_inner) = pins.to_vec();
         let mut is_restored = self.is_restored.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut *is_restored, true) {
             self.parts.focus.restore(history);

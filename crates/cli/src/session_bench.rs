@@ -258,7 +258,7 @@ impl Bench for SessionBench {
         if let Some(recorder) = &self.recorder {
             recorder.frame(&self.session, &offer.prefix, max_output);
         }
-        self.context.restore(&turn.history).await;
+        self.context.restore(&turn.history, &turn.pins);
         Ok(Setup {
             provider: Arc::clone(&line.provider),
             tools,

@@ -51,7 +51,6 @@ use self::commands::{Asked, Then};
 use self::feed::Feed;
 use self::keyed::Routed;
 use self::live::{Live, Order};
-pub use self::pins::pinned;
 pub use self::recall::recall_tool;
 pub use self::recorder::Recorder;
 use self::replies::Replies;

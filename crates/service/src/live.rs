@@ -24,6 +24,7 @@ use windlass_core::turn::TurnReport;
 use crate::commands::{Asked, Desk};
 use crate::feed::Feed;
 use crate::goal::Goal;
+use crate::pins::pinned;
 use crate::replies::Replies;
 use crate::sink::Sink;
 use crate::turn::{Steering, Work};
@@ -64,6 +65,8 @@ pub(crate) struct Live {
     pub(crate) queue: VecDeque<Arc<Message>>,
     /// What the session is to reach.
     pub(crate) goal: Goal,
+    /// The texts that were pinned, the first one first.
+    pub(crate) pins: Vec<String>,
     pub(crate) bench: Box<dyn Bench>,
     sink: Arc<Sink>,
     feed: Feed,
@@ -108,6 +111,11 @@ impl Live {
         let history = history.into_messages();
         let waits = |message: &Arc<Message>| !history.iter().any(|known| known.id == message.id);
         let queue = queue.into_iter().flatten().filter(waits).collect();
+        // Only what was said can be pinned, and looking is not free: a new session is most often one that is waited for.
+        let pins = match info.last_seq {
+            0 => Vec::new(),
+            _ => pinned(&*inner.store, &info.id).await,
+        };
         let made = async {
             if !added.is_empty() {
                 sink.store(added, Durability::Disk).await.map_err(refused)?;
@@ -123,6 +131,7 @@ impl Live {
                 history,
                 queue,
                 goal: Goal::read(&entries),
+                pins,
                 bench,
                 sink: Arc::new(sink),
                 feed,
@@ -264,6 +273,7 @@ impl Live {
             prompt,
             history: self.history.clone(),
             goal: self.goal.active().map(str::to_owned),
+            pins: self.pins.clone(),
         }
     }
 

@@ -71,6 +71,8 @@ pub struct TurnStart {
     pub history: Vec<Arc<Message>>,
     /// What the session is to reach, as it was given.
     pub goal: Option<String>,
+    /// The texts that were pinned, the first one first.
+    pub pins: Vec<String>,
 }
 
 /// Does something between turns. Must not wait: nobody waits for it.

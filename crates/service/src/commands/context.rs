@@ -13,7 +13,7 @@ use windlass_core::model::Model;
 use windlass_core::provider::{Layout, Request, SpanOf, ToolChoice};
 
 use super::{Desk, Outcome, Said, Stop, Words};
-use crate::pins::{pinned, pins_of};
+use crate::pins::keep;
 use crate::telling::dollars;
 use crate::xray::{Cause, ledger, rows};
 
@@ -114,14 +114,10 @@ async fn pin(desk: &mut Desk<'_>, number: usize) -> Outcome {
         return Err(Stop::Failed(format!("row {number} has no text to keep")));
     }
     let characters = text.chars().count();
-    let session = desk.live.info.id.clone();
-    let mut pins = pinned(desk.store(), &session).await;
+    let mut pins = desk.live.pins.clone();
     pins.push(text);
-    let value = serde_json::to_string(&pins).map_err(|error| Stop::Failed(error.to_string()))?;
-    let scope = pins_of(&session);
-    desk.store()
-        .set_preference(&scope, "pinned", Some(&value))
-        .await?;
+    keep(desk.store(), &desk.live.info.id, &pins).await?;
+    desk.live.pins = pins;
     let text = format!(
         "Row {number} is pinned: its {characters} characters go word for word into every summary from the next turn on."
     );
