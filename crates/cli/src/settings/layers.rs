@@ -1,6 +1,6 @@
 //! The layers laid over each other: the last to set a key wins, and it is known which one that was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,8 +104,10 @@ impl Layers {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
+        let places = places();
+        // By path already, and what has the same place stays as it is.
         let mut ordered: Vec<(Vec<String>, Setting)> = self.set.into_iter().collect();
-        ordered.sort_by(|(one, first), (other, second)| order(first.key, one).cmp(&order(second.key, other)));
+        ordered.sort_by_cached_key(|(path, setting)| order(&places, setting.key, path));
         let mut settings = Settings {
             warnings: self.warnings,
             ..Settings::default()
@@ -125,20 +127,24 @@ impl Layers {
     }
 }
 
+/// Where each key stands in the reference: its section, and its place among all keys.
+fn places() -> HashMap<&'static str, (usize, usize)> {
+    let sections = keys::SECTIONS.iter().enumerate();
+    let keys = sections.flat_map(|(section, of)| of.keys.iter().map(move |key| (key.name, section)));
+    keys.enumerate()
+        .map(|(index, (name, section))| (name, (section, index)))
+        .collect()
+}
+
 /// As in the reference, with the keys of one provider or model together.
-fn order<'a>(key: &'static Key, path: &'a [String]) -> (usize, &'a str, usize, &'a [String]) {
-    let section = keys::SECTIONS
-        .iter()
-        .position(|section| section.name == key.section())
-        .unwrap_or_default();
-    let index = keys::all()
-        .position(|other| other.name == key.name)
-        .unwrap_or_default();
-    let name = path
-        .get(1)
-        .filter(|_| key.is_pattern())
-        .map_or("", String::as_str);
-    (section, name, index, path)
+fn order(
+    places: &HashMap<&'static str, (usize, usize)>,
+    key: &'static Key,
+    path: &[String],
+) -> (usize, String, usize) {
+    let (section, index) = places.get(key.name).copied().unwrap_or_default();
+    let name = path.get(1).filter(|_| key.is_pattern());
+    (section, name.cloned().unwrap_or_default(), index)
 }
 
 impl fmt::Debug for Effective {
