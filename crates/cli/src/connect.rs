@@ -248,11 +248,11 @@ pub(crate) fn choose<'a>(settings: &'a Settings, env: Env<'_>) -> Result<Choice<
             .iter()
             .any(|variable| env.var(variable).is_some())
     };
-    if let Some(found) = presets().iter().find(has_key) {
+    if let Some(found) = presets().find(has_key) {
         return Choice::of(&found.name, settings, env);
     }
     let kept = env.keys()?;
-    let known = presets().iter().map(|preset| &preset.name);
+    let known = presets().map(|preset| &preset.name);
     let mut kept = known
         .chain(settings.providers.keys())
         .filter(|name| kept.contains_key(*name));
@@ -346,7 +346,7 @@ fn base_preset(name: &str, entry: Option<&ProviderEntry>) -> Result<Option<&'sta
         Some(base) => match preset(base) {
             Some(found) => Ok(Some(found)),
             None => {
-                let known: Vec<_> = presets().iter().map(|preset| preset.name.as_str()).collect();
+                let known: Vec<_> = presets().map(|preset| preset.name.as_str()).collect();
                 let text = format!(
                     "`providers.{name}.preset`: there is no preset `{base}`; known are {}",
                     known.join(", ")
@@ -358,7 +358,7 @@ fn base_preset(name: &str, entry: Option<&ProviderEntry>) -> Result<Option<&'sta
 }
 
 fn unknown_provider(name: &str, settings: &Settings) -> String {
-    let mut known: Vec<&str> = presets().iter().map(|preset| preset.name.as_str()).collect();
+    let mut known: Vec<&str> = presets().map(|preset| preset.name.as_str()).collect();
     known.extend(settings.providers.keys().map(String::as_str));
     let nearest = known
         .iter()

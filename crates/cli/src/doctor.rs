@@ -44,7 +44,7 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
         row("warning", warning);
     }
     say!("\nKeys");
-    for preset in presets().iter().filter(|preset| !preset.key_variables.is_empty()) {
+    for preset in presets().filter(|preset| !preset.key_variables.is_empty()) {
         let found = preset
             .key_variables
             .iter()
@@ -56,7 +56,6 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
         row(&preset.name, &text);
     }
     let local: Vec<_> = presets()
-        .iter()
         .filter(|preset| preset.key_variables.is_empty())
         .map(|preset| preset.name.as_str())
         .collect();

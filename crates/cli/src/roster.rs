@@ -162,7 +162,7 @@ impl Roster {
     /// The provider of this name, in whatever letters it is written.
     pub(crate) fn known(&self, name: &str) -> Option<String> {
         let own = self.settings.providers.keys().map(String::as_str);
-        let all = own.chain(presets().iter().map(|preset| preset.name.as_str()));
+        let all = own.chain(presets().map(|preset| preset.name.as_str()));
         let exact = all.clone().find(|known| *known == name);
         let found = exact.or_else(|| all.clone().find(|known| known.eq_ignore_ascii_case(name)));
         found.map(str::to_owned)
@@ -210,7 +210,7 @@ impl Models for Roster {
             let mut variables = preset.key_variables.iter();
             variables.any(|variable| Process.var(variable).is_some()) || kept.contains_key(&preset.name)
         };
-        let found = presets().iter().filter(has_key).map(|preset| preset.name.clone());
+        let found = presets().filter(has_key).map(|preset| preset.name.clone());
         let active = self.active();
         for name in found.chain(active.iter().map(|(provider, _)| provider.clone())) {
             if !names.contains(&name) {

@@ -28,15 +28,47 @@ pub struct Preset {
 }
 
 /// All presets, in the order of the table.
-pub fn presets() -> &'static [Preset] {
-    static PRESETS: OnceLock<Vec<Preset>> = OnceLock::new();
-    // The table is part of the program and a test reads it; a broken one means no presets.
-    PRESETS.get_or_init(|| parse(include_str!("../data/presets.toml")).unwrap_or_default())
+pub fn presets() -> impl Iterator<Item = &'static Preset> + Clone {
+    entries().iter().filter_map(Entry::read)
 }
 
 /// The preset of that name.
 pub fn preset(name: &str) -> Option<&'static Preset> {
-    presets().iter().find(|preset| preset.name == name)
+    entries().iter().find(|entry| entry.name == name)?.read()
+}
+
+/// An entry of the table: its name, and the rest as it stands there. Each is read when it is asked for, because the first
+/// request waits for it.
+struct Entry {
+    name: &'static str,
+    text: &'static str,
+    preset: OnceLock<Option<Preset>>,
+}
+
+fn entries() -> &'static [Entry] {
+    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+    ENTRIES.get_or_init(|| {
+        let texts = include_str!("../data/presets.toml").split("[[preset]]").skip(1);
+        texts
+            .map(|text| Entry {
+                // The name comes first, between the first quotation marks.
+                name: text.split('"').nth(1).unwrap_or_default(),
+                text,
+                preset: OnceLock::new(),
+            })
+            .collect()
+    })
+}
+
+impl Entry {
+    /// The entry read whole. The table is part of the program and a test reads all of it; a broken entry is none.
+    fn read(&self) -> Option<&Preset> {
+        let read = || {
+            let row: Row = toml_edit::de::from_str(self.text).ok()?;
+            (row.name == self.name).then(|| Preset::from(row))
+        };
+        self.preset.get_or_init(read).as_ref()
+    }
 }
 
 impl Preset {
@@ -58,17 +90,6 @@ impl Preset {
         };
         Quirks { auth, ..self.quirks }
     }
-}
-
-fn parse(text: &str) -> Result<Vec<Preset>, toml_edit::de::Error> {
-    let table: Table = toml_edit::de::from_str(text)?;
-    Ok(table.preset.into_iter().map(Preset::from).collect())
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    preset: Vec<Row>,
 }
 
 #[derive(Deserialize)]
@@ -146,7 +167,8 @@ mod tests {
     /// PROV-4: the table is well-formed and knows the common servers.
     #[test]
     fn the_table_is_well_formed() {
-        let presets = parse(include_str!("../data/presets.toml")).unwrap();
+        let presets: Vec<&Preset> = presets().collect();
+        assert_eq!(presets.len(), entries().len());
         for name in [
             "anthropic",
             "openai",
@@ -173,7 +195,7 @@ mod tests {
             );
             assert_eq!(preset(name).map(|preset| preset.name.as_str()), Some(name));
         }
-        for preset in &presets {
+        for preset in presets {
             assert!(
                 preset.base_url.is_empty() || reqwest::Url::parse(&preset.base_url).is_ok(),
                 "{}",

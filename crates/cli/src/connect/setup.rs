@@ -133,7 +133,7 @@ impl ProviderSetup {
 /// Every provider that is known, those that can be used first.
 pub(crate) fn offers(roster: &Roster) -> Vec<Offer> {
     let own = roster.settings().providers.keys();
-    let known = presets().iter().map(|preset| &preset.name);
+    let known = presets().map(|preset| &preset.name);
     let mut names: Vec<&String> = own.collect();
     for name in known {
         if !names.contains(&name) {
@@ -199,7 +199,7 @@ struct Typed<'a> {
 impl Surroundings for Typed<'_> {
     fn var(&self, name: &str) -> Option<String> {
         let is_key = |variables: &[String]| variables.iter().any(|variable| variable == name);
-        let holds_keys = presets().iter().any(|preset| is_key(&preset.key_variables));
+        let holds_keys = presets().any(|preset| is_key(&preset.key_variables));
         environment::var(name).filter(|_| !holds_keys)
     }
 
