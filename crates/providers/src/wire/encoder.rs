@@ -136,11 +136,13 @@ impl Encoder {
 
     /// The tool list in the wire's form.
     pub fn tools(&self, tools: &[ToolSpec]) -> Value {
-        match self.wire {
-            Wire::Anthropic => anthropic::tools(tools),
-            Wire::Chat => chat::tools(tools),
-            Wire::Responses => responses::tools(tools),
-        }
+        let told = match self.wire {
+            Wire::Anthropic => serde_json::to_value(anthropic::tools(tools)),
+            Wire::Chat => serde_json::to_value(chat::tools(tools)),
+            Wire::Responses => serde_json::to_value(responses::tools(tools)),
+        };
+        // Names are strings and nothing here can fail by itself.
+        told.unwrap_or_default()
     }
 
     /// System prompt and tools, up to and including the bracket that opens the message list.

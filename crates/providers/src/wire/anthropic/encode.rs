@@ -65,8 +65,8 @@ pub(crate) fn prefix(prefix: &Prefix) -> Vec<u8> {
     let mut out = Vec::new();
     if !prefix.tools.is_empty() {
         let mut tools = tools(&prefix.tools);
-        if let Some(last) = tools.as_array_mut().and_then(|tools| tools.last_mut()) {
-            last["cache_control"] = json!({"type": "ephemeral"});
+        if let Some(last) = tools.last_mut() {
+            last.cache_control = Some(CacheControl { r#type: "ephemeral" });
         }
         field(&mut out, "tools", &tools);
     }
@@ -86,9 +86,14 @@ pub(crate) fn prefix(prefix: &Prefix) -> Vec<u8> {
     out
 }
 
-pub(crate) fn tools(tools: &[ToolSpec]) -> Value {
-    let tool = |tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema});
-    Value::Array(tools.iter().map(tool).collect())
+pub(crate) fn tools(tools: &[ToolSpec]) -> Vec<Tool<'_>> {
+    let tools = tools.iter().map(|tool| Tool {
+        name: &tool.name,
+        description: &tool.description,
+        input_schema: &tool.schema,
+        cache_control: None,
+    });
+    tools.collect()
 }
 
 /// One message; empty when there is nothing to say.
@@ -307,6 +312,16 @@ enum Answer<'a> {
 enum Source<'a> {
     Base64 { media_type: &'a str, data: &'a str },
     Url { url: &'a str },
+}
+
+/// A tool as this wire tells it.
+#[derive(Serialize)]
+pub(crate) struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
 }
 
 #[derive(Serialize)]

@@ -69,14 +69,30 @@ pub(crate) fn prefix(prefix: &Prefix) -> Vec<u8> {
     out
 }
 
-pub(crate) fn tools(tools: &[ToolSpec]) -> Value {
-    let tool = |tool: &ToolSpec| {
-        json!({
-            "type": "function",
-            "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
-        })
-    };
-    Value::Array(tools.iter().map(tool).collect())
+pub(crate) fn tools(tools: &[ToolSpec]) -> Vec<Tool<'_>> {
+    let tools = tools.iter().map(|tool| Tool {
+        r#type: "function",
+        function: Described {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: &tool.schema,
+        },
+    });
+    tools.collect()
+}
+
+/// A tool as this wire tells it.
+#[derive(Serialize)]
+pub(crate) struct Tool<'a> {
+    r#type: &'static str,
+    function: Described<'a>,
+}
+
+#[derive(Serialize)]
+struct Described<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
 }
 
 /// One message, which may be several on this wire; empty when there is nothing to say.

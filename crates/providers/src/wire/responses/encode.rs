@@ -64,18 +64,26 @@ pub(crate) fn prefix(prefix: &Prefix) -> Vec<u8> {
     out
 }
 
-pub(crate) fn tools(tools: &[ToolSpec]) -> Value {
-    let tool = |tool: &ToolSpec| {
-        json!({
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.schema,
-            // Strict mode refuses schemas with optional fields.
-            "strict": false,
-        })
-    };
-    Value::Array(tools.iter().map(tool).collect())
+pub(crate) fn tools(tools: &[ToolSpec]) -> Vec<Tool<'_>> {
+    let tools = tools.iter().map(|tool| Tool {
+        r#type: "function",
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.schema,
+        // Strict mode refuses schemas with optional fields.
+        strict: false,
+    });
+    tools.collect()
+}
+
+/// A tool as this wire tells it.
+#[derive(Serialize)]
+pub(crate) struct Tool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+    strict: bool,
 }
 
 /// One message, which may be several items on this wire; empty when there is nothing to say.
