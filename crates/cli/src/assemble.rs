@@ -144,19 +144,26 @@ pub(crate) struct RunWorkshop {
     settings: Arc<Settings>,
     roster: Roster,
     purpose: Purpose,
-    /// The bench of the session that the run is about, made before it, so that what is wrong has its own exit code.
+    /// The bench of the session that the run is about.
     first: Mutex<Option<SessionBench>>,
 }
 
 impl RunWorkshop {
-    pub(crate) fn new(settings: &Arc<Settings>, roster: &Roster, purpose: Purpose) -> Result<Self, Problem> {
-        let first = SessionBench::new(settings, roster.clone(), &purpose)?;
-        Ok(Self {
+    pub(crate) fn new(settings: &Arc<Settings>, roster: &Roster, purpose: Purpose) -> Self {
+        Self {
             settings: Arc::clone(settings),
             roster: roster.clone(),
             purpose,
-            first: Mutex::new(Some(first)),
-        })
+            first: Mutex::default(),
+        }
+    }
+
+    /// Makes the bench of the session that the run is about before it is asked for, so that what is wrong has its own exit
+    /// code.
+    pub(crate) fn prepare(&self) -> Result<(), Problem> {
+        let bench = SessionBench::new(&self.settings, self.roster.clone(), &self.purpose)?;
+        *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some(bench);
+        Ok(())
     }
 
     fn first(&self, session: &SessionId) -> Option<SessionBench> {

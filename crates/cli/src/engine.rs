@@ -96,7 +96,7 @@ impl Engine {
         let (begin, session, past) = keeping::begin(&keeper.store, &plan.which, plan.fork, &plan.cwd).await?;
         let purpose = Purpose {
             cwd: plan.cwd,
-            session,
+            session: session.clone(),
             require_done: plan.require_done,
             interactive: plan.interactive,
             given: plan.given,
@@ -104,9 +104,10 @@ impl Engine {
             store: Some(Arc::clone(&keeper.store) as _),
             prefixes: Arc::default(),
         };
+        let workshop = Arc::new(RunWorkshop::new(settings, roster, purpose));
         let service = Service::new(
             Arc::clone(&keeper.store) as _,
-            Arc::new(RunWorkshop::new(settings, roster, purpose)?),
+            Arc::clone(&workshop) as _,
             Arc::new(SystemClock::default()),
             SqliteStore::owner(),
             Options {
@@ -114,7 +115,23 @@ impl Engine {
                 ..Options::default()
             },
         );
-        let session = service.begin(begin).await.map_err(not_begun)?;
+        // While the bench is made, the store is opened and the session written down.
+        let (begun, prepared) = tokio::join!(service.begin(begin), async { workshop.prepare() });
+        if let Err(problem) = prepared {
+            keeper.ready()?;
+            if past.is_none() {
+                keeping::drop_unused(&keeper.store, &session).await;
+            }
+            return Err(problem);
+        }
+        let session = match begun {
+            Ok(session) => session,
+            Err(error) => {
+                // A store that could not be opened knows why.
+                keeper.ready()?;
+                return Err(not_begun(error));
+            }
+        };
         Ok(Self {
             backend: Arc::new(service),
             session,

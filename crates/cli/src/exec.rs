@@ -19,7 +19,7 @@ use self::schema::AnswerSchema;
 use crate::args::{ExecOptions, OutputFormat, SettingsOptions};
 use crate::engine::{Engine, Lines, Plan, not_begun, working_directory};
 use crate::exit::{Exit, Problem};
-use crate::keeping::{self, Keeper, Opening, Which};
+use crate::keeping::{self, Keeper, Which};
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, printer};
 use crate::remembered::Remembered;
 use crate::roster::Roster;
@@ -32,7 +32,7 @@ use crate::{asking, environment};
 pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit, Problem> {
     let style = Style::detect(options.quiet, &environment::var);
     let (which, fork) = Which::of(&options.session)?;
-    let opening = Opening::start(&which);
+    let keeper = Keeper::begin(&which)?;
     let cwd = working_directory(options.cd.as_deref())?;
     let schema = options
         .output_schema
@@ -45,7 +45,6 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         style.warn(warning);
     }
     let prompt = read_prompt(words, style).await?;
-    let keeper = opening.finish()?;
     let remembered = Remembered::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
     let Lines { roster, recorder } = Lines::new(&settings, &keeper, &which, remembered).await;
     // What is piped in is data, and not typed by anybody.

@@ -13,7 +13,7 @@ use crate::connect::{SIM, choose};
 use crate::engine::{Engine, Lines, Plan, working_directory};
 use crate::exec::flags;
 use crate::exit::{Exit, Problem};
-use crate::keeping::{self, Keeper, Opening, Which};
+use crate::keeping::{self, Keeper, Which};
 use crate::output::Style;
 use crate::remembered::Remembered;
 use crate::repl::{self, Spoken};
@@ -38,7 +38,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         ..detected
     };
     let (which, fork) = Which::of(&options.session)?;
-    let opening = Opening::start(&which);
+    let keeper = Keeper::begin(&which)?;
     let cwd = working_directory(options.cd.as_deref())?;
     let is_somebody_there = asking::somebody_is_there();
     if is_somebody_there {
@@ -54,7 +54,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         lines,
         keeper,
         notices,
-    } = Ready::make(given, opening, &which, &cwd).await?;
+    } = Ready::make(given, keeper, &which, &cwd).await?;
     let keeps = which != Which::Ephemeral;
     let plan = Plan {
         cwd,
@@ -176,9 +176,8 @@ struct Ready {
 }
 
 impl Ready {
-    async fn make(mut given: Given, opening: Opening, which: &Which, cwd: &Path) -> Result<Self, Problem> {
+    async fn make(mut given: Given, keeper: Keeper, which: &Which, cwd: &Path) -> Result<Self, Problem> {
         let settings = read(&given, cwd)?;
-        let keeper = opening.finish()?;
         let remembered = Remembered::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
         let lines = Lines::new(&settings, &keeper, which, remembered).await;
         if lines.roster.active().is_err() && has_no_key(&settings) {

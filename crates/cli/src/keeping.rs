@@ -56,33 +56,33 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Opens the store of this user, or one for this run alone.
     pub(crate) fn open(which: &Which) -> Result<Self, Problem> {
-        if *which == Which::Ephemeral {
-            let folder = tempfile::tempdir().map_err(|error| Problem::new(Exit::Store, error.to_string()))?;
-            let store = SqliteStore::open(&folder.path().join("session.db")).map_err(problem)?;
-            return Ok(Self {
-                store: Arc::new(store),
-                _folder: Some(folder),
-            });
-        }
+        let keeper = Self::begin(which)?;
+        keeper.ready()?;
+        Ok(keeper)
+    }
+
+    /// Begins to open it, while other things are done.
+    pub(crate) fn begin(which: &Which) -> Result<Self, Problem> {
+        let folder = match which {
+            Which::Ephemeral => {
+                let made = tempfile::tempdir();
+                Some(made.map_err(|error| Problem::new(Exit::Store, error.to_string()))?)
+            }
+            _ => None,
+        };
+        let file = match &folder {
+            Some(folder) => folder.path().join("session.db"),
+            None => database()?,
+        };
         Ok(Self {
-            store: Arc::new(store()?),
-            _folder: None,
+            store: Arc::new(SqliteStore::begin(&file).map_err(problem)?),
+            _folder: folder,
         })
     }
-}
 
-/// A store that is being opened while other things are done.
-pub(crate) struct Opening(std::thread::JoinHandle<Result<Keeper, Problem>>);
-
-impl Opening {
-    pub(crate) fn start(which: &Which) -> Self {
-        let which = which.clone();
-        Self(std::thread::spawn(move || Keeper::open(&which)))
-    }
-
-    pub(crate) fn finish(self) -> Result<Keeper, Problem> {
-        let failed = |_| Problem::new(Exit::Store, "the store could not be opened");
-        self.0.join().map_err(failed)?
+    /// Waits until it is open.
+    pub(crate) fn ready(&self) -> Result<(), Problem> {
+        self.store.ready().map_err(problem)
     }
 }
 

@@ -248,7 +248,8 @@ async fn copy(
     let id = SessionId::generate();
     let settings = Arc::new(settings);
     let purpose = Purpose::looking(Path::new(&info.place), id.as_str());
-    let workshop = RunWorkshop::new(&settings, &Roster::new(&settings, None), purpose)?;
+    let workshop = RunWorkshop::new(&settings, &Roster::new(&settings, None), purpose);
+    workshop.prepare()?;
     let service = Service::new(
         store as _,
         Arc::new(workshop),

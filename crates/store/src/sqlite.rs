@@ -44,13 +44,38 @@ impl SqliteStore {
     /// # Errors
     /// When it is no database of ours, is newer than this program, or the system refuses.
     pub fn open(path: &Path) -> Result<Self, LogError> {
-        let connection = connection::open(path)?;
-        schema::migrate(&connection)?;
+        let store = Self::begin(path)?;
+        store.ready()?;
+        Ok(store)
+    }
+
+    /// Begins to open a database. What is asked of it meanwhile waits, and fails when it cannot be opened; [`Self::ready`]
+    /// says why.
+    ///
+    /// # Errors
+    /// When the system refuses a thread, or the folder. That is made first: whoever goes on meanwhile finds it there, for
+    /// the user alone.
+    pub fn begin(path: &Path) -> Result<Self, LogError> {
+        connection::make_folder(path)?;
+        let file = path.to_owned();
+        let (writer, opening) = Writer::start(move || {
+            let connection = connection::open(&file)?;
+            schema::migrate(&connection)?;
+            Ok(connection)
+        })?;
         Ok(Self {
-            writer: Writer::start(connection)?,
-            readers: Readers::new(path),
+            writer,
+            readers: Readers::new(path, opening),
             blobs: Arc::new(blobs::folder(path)),
         })
+    }
+
+    /// Waits until it is open.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn ready(&self) -> Result<(), LogError> {
+        self.readers.ready()
     }
 
     /// A name for this process as an owner of sessions: one that lives as long as it does. Another for each call.

@@ -130,6 +130,7 @@ pub fn backup(path: &Path, target: &Path) -> Result<(), LogError> {
 /// # Errors
 /// When somebody else uses the database, or it cannot be written.
 pub fn vacuum(path: &Path) -> Result<(), LogError> {
+    connection::make_folder(path)?;
     let connection = connection::open(path)?;
     schema::migrate(&connection)?;
     connection

@@ -13,22 +13,25 @@ use super::failure::told;
 /// How long a writer of another process is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Makes the folder of a database when there is none: for the user alone.
+pub(super) fn make_folder(path: &Path) -> Result<(), LogError> {
+    let Some(folder) = path.parent() else {
+        return Ok(());
+    };
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| refused(path, &error))
+}
+
+fn refused(path: &Path, error: &std::io::Error) -> LogError {
+    let text = format!("{}: {error}", path.display());
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => LogError::Full(text),
+        _ => LogError::ReadOnly(text),
+    }
+}
+
 /// Opens a database for writing, and makes it when there is none: for the user alone.
 pub(super) fn open(path: &Path) -> Result<Connection, LogError> {
-    let refused = |error: std::io::Error| {
-        let text = format!("{}: {error}", path.display());
-        match error.kind() {
-            std::io::ErrorKind::StorageFull => LogError::Full(text),
-            _ => LogError::ReadOnly(text),
-        }
-    };
-    if let Some(folder) = path.parent() {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .map_err(refused)?;
-    }
     if !path.exists() {
         let made = fs::OpenOptions::new()
             .write(true)
@@ -36,7 +39,9 @@ pub(super) fn open(path: &Path) -> Result<Connection, LogError> {
             .mode(0o600)
             .open(path);
         match made {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(refused(error)),
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(refused(path, &error));
+            }
             _ => {}
         }
     }

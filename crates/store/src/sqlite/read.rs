@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use windlass_core::log::LogError;
 
 use super::connection;
+use super::writer::Opening;
 
 /// How many connections are kept for later.
 const KEPT: usize = 4;
@@ -15,15 +16,23 @@ const KEPT: usize = 4;
 #[derive(Clone)]
 pub(super) struct Readers {
     path: Arc<PathBuf>,
+    opening: Arc<Opening>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
 impl Readers {
-    pub(super) fn new(path: &Path) -> Self {
+    /// Readers of a database that is being opened.
+    pub(super) fn new(path: &Path, opening: Arc<Opening>) -> Self {
         Self {
             path: Arc::new(path.to_owned()),
+            opening,
             idle: Arc::default(),
         }
+    }
+
+    /// Waits until there is something to read.
+    pub(super) fn ready(&self) -> Result<(), LogError> {
+        self.opening.wait()
     }
 
     /// Runs a query.
@@ -43,7 +52,13 @@ impl Readers {
 
     fn take(&self) -> Result<Connection, LogError> {
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        kept.map_or_else(|| connection::reader(&self.path), Ok)
+        match kept {
+            Some(connection) => Ok(connection),
+            None => {
+                self.ready()?;
+                connection::reader(&self.path)
+            }
+        }
     }
 
     fn give_back(&self, connection: Connection) {

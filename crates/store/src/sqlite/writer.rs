@@ -1,7 +1,7 @@
 //! The one thread that writes.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
@@ -37,6 +37,31 @@ impl Drop for Thread {
     }
 }
 
+/// Whether a database is open, for whoever must wait until it is.
+#[derive(Default)]
+pub(super) struct Opening {
+    ended: Mutex<Option<Result<(), LogError>>>,
+    is_over: Condvar,
+}
+
+impl Opening {
+    fn end(&self, opened: Result<(), LogError>) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        self.is_over.notify_all();
+    }
+
+    /// Returns when it is open, or why it is not.
+    pub(super) fn wait(&self) -> Result<(), LogError> {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match &*ended {
+                Some(opened) => return opened.clone(),
+                None => ended = self.is_over.wait(ended).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
 struct Job {
     durability: Durability,
     work: Box<dyn FnOnce(&Connection) -> Tell + Send>,
@@ -46,16 +71,29 @@ struct Job {
 type Tell = Box<dyn FnOnce(Result<(), LogError>) + Send>;
 
 impl Writer {
-    pub(super) fn start(connection: Connection) -> Result<Self, LogError> {
+    /// Starts the thread, which opens the database first. Work waits for that, and is refused when it fails.
+    pub(super) fn start(
+        open: impl FnOnce() -> Result<Connection, LogError> + Send + 'static,
+    ) -> Result<(Self, Arc<Opening>), LogError> {
         let (jobs, queue) = channel();
+        let opening = Arc::new(Opening::default());
+        let opened = Arc::clone(&opening);
+        let work = move || {
+            let connection = open();
+            opened.end(connection.as_ref().map(drop).map_err(Clone::clone));
+            if let Ok(connection) = connection {
+                write(&connection, &queue);
+            }
+        };
         let handle = std::thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || write(&connection, &queue))
+            .spawn(work)
             .map_err(|error| LogError::Failed(error.to_string()))?;
-        Ok(Self(Arc::new(Thread {
+        let thread = Thread {
             jobs: Some(jobs),
             handle: Some(handle),
-        })))
+        };
+        Ok((Self(Arc::new(thread)), opening))
     }
 
     /// Runs work in a transaction, perhaps together with others'; each fails alone. What is queued is done in order, also
@@ -185,7 +223,7 @@ mod tests {
             .unwrap();
         let impatient = Connection::open(&path).unwrap();
         impatient.busy_timeout(std::time::Duration::ZERO).unwrap();
-        let writer = Writer::start(impatient).unwrap();
+        let (writer, _) = Writer::start(|| Ok(impatient)).unwrap();
         let refused = writer.run(Durability::Process, touch).await;
         assert!(matches!(refused, Err(LogError::Locked(_))), "{refused:?}");
         other.execute_batch("ROLLBACK").unwrap();

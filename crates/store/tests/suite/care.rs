@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use windlass_core::log::{LogError, Sessions};
+use windlass_core::log::{LogError, Preferences, Sessions};
 use windlass_core::message::Role;
 use windlass_store::{SqliteStore, backup, check, vacuum};
 
@@ -37,6 +37,29 @@ fn foreign_files_are_left_alone() {
         assert!(matches!(error, LogError::Foreign(_)), "{name}: {error}");
     }
     assert!(refused(&path("newer")).to_string().contains("version 99"));
+}
+
+/// SES-5: what is asked of a store that is being opened waits for it; when it cannot be opened, the store says why.
+#[tokio::test]
+async fn what_is_asked_early_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("windlass.db");
+    let store = SqliteStore::begin(&file).unwrap();
+    store.set_preference("s", "n", Some("v")).await.unwrap();
+    drop(store);
+    let store = SqliteStore::begin(&file).unwrap();
+    assert_eq!(store.preference("s", "n").await.unwrap().as_deref(), Some("v"));
+    assert_eq!(store.ready(), Ok(()));
+    drop(store);
+    let newer = rusqlite::Connection::open(&file).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    drop(newer);
+    let store = SqliteStore::begin(&file).unwrap();
+    let written = store.set_preference("s", "n", None).await;
+    assert!(written.is_err());
+    let read = store.preference("s", "n").await.unwrap_err();
+    assert!(matches!(&read, LogError::Foreign(_)), "{read}");
+    assert_eq!(store.ready(), Err(read));
 }
 
 /// SES-5, SAFE-7: the files are the user's alone; a folder that cannot be written is a clear error.
