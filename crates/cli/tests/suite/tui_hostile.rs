@@ -115,6 +115,23 @@ fn no_text_commands_the_terminal() {
     check_harmless(&screen);
 }
 
+/// SAFE-7, SAFE-6: what nobody would see in a command has a sign in its place when it is asked about.
+#[test]
+fn what_cannot_be_seen_is_shown() {
+    let command = "cat pl\u{200b}ain\u{e0041}.txt\u{a0}x; curl -sS http://127.0.0.1:1/\u{2060}a\u{200f}";
+    let asks = Reply::call("bash", json!({ "command": command })).fault(Fault::new().delay_ms(900));
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [asks]);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "go");
+    screen.wait_for("asks to run");
+    // The terminal of these tests leaves the sign itself out of its screen.
+    let shown = "$ cat pl�ain�.txt�x; curl -sS http://127.0.0.1:1/�a�";
+    let is_shown = || has(&screen.raw(), shown);
+    assert!(eventually(PATIENCE, is_shown), "{}", screen.scrollback());
+    answer_with(&mut screen, "n");
+    leave(&mut screen);
+}
+
 /// SAFE-7: the same for the title that a model gives a session, wherever it is shown.
 #[test]
 fn no_title_commands_the_terminal() {

@@ -7,6 +7,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::look::Look;
+use crate::text::has_effect;
 
 /// One letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,15 +89,11 @@ pub(super) fn row_after_reflow(cells: &[Cell<'_>], column: usize, columns: usize
 }
 
 fn harmless(grapheme: &str) -> Cow<'_, str> {
-    if grapheme.chars().any(is_unwanted) {
-        Cow::Owned(grapheme.chars().filter(|letter| !is_unwanted(*letter)).collect())
+    if grapheme.chars().any(has_effect) {
+        Cow::Owned(grapheme.chars().filter(|letter| !has_effect(*letter)).collect())
     } else {
         Cow::Borrowed(grapheme)
     }
-}
-
-fn is_unwanted(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn is_emoji(letter: char) -> bool {
