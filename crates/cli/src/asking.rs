@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 use windlass_api::{Answer, Reply, Waiting};
 
-use windlass_tui::text::revealed;
+use windlass_tui::text::{revealed, revealed_line};
 
 use crate::terminal::{plain, tell};
 
-/// How many lines of a diff or a command are shown before one asks for the rest.
+/// How many lines of a diff or a command are shown before somebody asks for all.
 const MAX_LINES: usize = 60;
 
 /// Whether somebody is there to be asked: a person reads what we say and can type.
@@ -36,8 +36,10 @@ pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<R
             preview,
             ..
         } => {
+            let preview = preview.as_deref().map(revealed);
             show_request(tool, subjects, reasons, preview.as_deref());
-            permission(answers).await
+            let unseen = preview.filter(|preview| preview.lines().count() > MAX_LINES);
+            permission(unseen, answers).await
         }
         Waiting::Question { text, options, .. } => {
             tell!("\n{}", plain(text));
@@ -58,40 +60,64 @@ pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<R
 }
 
 fn show_request(tool: &str, subjects: &[String], reasons: &[String], preview: Option<&str>) {
-    tell!("\n{} asks for permission:", revealed(tool));
+    tell!("\n{} asks for permission:", revealed_line(tool));
+    let subject = |subject: &String| revealed_line(subject);
+    let subjects: Vec<String> = subjects.iter().map(subject).collect();
     match preview {
         Some(preview) => {
-            let lines: Vec<&str> = preview.lines().collect();
-            for line in lines.iter().take(MAX_LINES) {
-                tell!("  {}", revealed(line));
-            }
-            if lines.len() > MAX_LINES {
-                tell!("  … {} more lines", lines.len() - MAX_LINES);
-            }
+            show_ends(preview);
             // What the command is made of, when it is more than one thing.
             if subjects.len() > 1 {
-                tell!("  that is: {}", revealed(&subjects.join(" · ")));
+                tell!("  that is: {}", subjects.join(" · "));
             }
         }
-        None => tell!("  {}", revealed(&subjects.join(" · "))),
+        None => tell!("  {}", subjects.join(" · ")),
     }
     for reason in reasons {
-        tell!("  {}", revealed(reason));
+        tell!("  {}", revealed_line(reason));
     }
 }
 
-async fn permission(answers: &mut dyn Answers) -> Option<Reply> {
+/// How a long text begins and how it ends.
+fn show_ends(preview: &str) {
+    let lines: Vec<&str> = preview.lines().collect();
+    let more = lines.len().saturating_sub(MAX_LINES);
+    let left_out = MAX_LINES / 2..MAX_LINES / 2 + more;
+    for (index, line) in lines.iter().enumerate() {
+        if index == left_out.start && more > 0 {
+            tell!("  … {more} more lines: v shows all");
+        }
+        if !left_out.contains(&index) {
+            tell!("  {line}");
+        }
+    }
+}
+
+/// Waits for a yes or a no. To what was not shown whole, nobody can say yes before they have asked for it.
+async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Option<Reply> {
     tell!(
         "y = yes, once · s = yes, in this session · a = yes, always in this folder · n = no · or say what to do instead"
     );
     loop {
         let line = answers.line().await?;
-        let answer = match line.to_lowercase().as_str() {
-            "y" | "yes" => Answer::Once,
-            "s" | "session" => Answer::Session,
-            "a" | "always" => Answer::Always,
-            "n" | "no" => Answer::No,
-            "" => {
+        let answer = match (line.to_lowercase().as_str(), &unseen) {
+            ("v", Some(preview)) => {
+                for line in preview.lines() {
+                    tell!("  {line}");
+                }
+                unseen = None;
+                tell!("y, s, a, n, or a few words:");
+                continue;
+            }
+            ("y" | "yes" | "s" | "session" | "a" | "always", Some(_)) => {
+                tell!("v shows all of it first; then y, s or a:");
+                continue;
+            }
+            ("y" | "yes", None) => Answer::Once,
+            ("s" | "session", None) => Answer::Session,
+            ("a" | "always", None) => Answer::Always,
+            ("n" | "no", _) => Answer::No,
+            ("", _) => {
                 tell!("y, s, a, n, or a few words:");
                 continue;
             }

@@ -45,6 +45,8 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 pub(crate) const KILL_TIME: Duration = Duration::from_secs(10);
 /// How long the beginning of a background command is watched.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
+/// How many characters of a description are shown to whoever is asked.
+const DESCRIPTION: usize = 200;
 
 /// Runs a command with bash and returns stdout and stderr as one text. Each call is a new shell in the working
 /// directory; there is no stdin and no terminal. Long output loses its middle. Prefer the file and search tools to
@@ -191,8 +193,15 @@ impl Tool for Bash {
     }
 
     fn preview(&self, input: &BashInput, _: &ExecutionContext) -> Option<String> {
-        let about = input.description.iter().map(|text| format!("# {text}\n"));
-        Some(about.chain([format!("$ {}", input.command)]).collect())
+        let mut preview = format!("$ {}", input.command);
+        // The command comes first, and its description on one line: nothing that a model says about a command can be taken
+        // for it or push it out of sight.
+        if let Some(description) = &input.description {
+            let words: Vec<&str> = description.split_whitespace().collect();
+            preview.push_str("\n# ");
+            preview.extend(words.join(" ").chars().take(DESCRIPTION));
+        }
+        Some(preview)
     }
 
     fn traits(&self) -> ToolTraits {

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use windlass_api::{Answer, CallId, Category, Reply, Waiting};
 
 use crate::diff;
-use crate::text::{cut, one_line, plain, revealed, wrap};
+use crate::text::{cut, one_line, plain, revealed, revealed_line, wrap};
 use crate::theme::{Theme, Tone};
 
 /// How long a question must have been on the screen before a key is an answer to it.
@@ -15,6 +15,14 @@ const SEEN_MS: u64 = 250;
 const TYPING_MS: u64 = 1_500;
 /// How long somebody who was typing must have paused.
 const PAUSE_MS: u64 = 600;
+
+/// What can be answered to a request.
+const YES_OR_NO: &str =
+    "  y yes, once · s yes, in this session · a always in this folder · n no · t tell it what to do instead";
+/// The same where there is little room.
+const BRIEF: &str = "  y once · s session · a always · n no · t tell it";
+/// The same as long as some of the request was not to be seen.
+const UNSEEN: &str = "  v see all of it, to say yes · n no · t tell it";
 
 /// A question that waits for an answer.
 pub(crate) struct Asking {
@@ -26,6 +34,18 @@ pub(crate) struct Asking {
     is_startling: bool,
     /// Whether the person writes what to do instead.
     is_noting: bool,
+    sight: Sight,
+}
+
+/// How much of a request was to be seen. Nobody can agree to what they could not see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    /// There was no room for some of it.
+    Part,
+    /// All of it is in sight.
+    Whole,
+    /// All of it was asked for, on the whole screen.
+    Viewed,
 }
 
 enum What {
@@ -68,10 +88,10 @@ impl Asking {
                 preview,
             } => {
                 let what = What::Permission {
-                    tool: on_one_line(tool),
+                    tool: revealed_line(tool),
                     category: *category,
-                    subjects: subjects.iter().map(|subject| on_one_line(subject)).collect(),
-                    reasons: reasons.iter().map(|reason| on_one_line(reason)).collect(),
+                    subjects: subjects.iter().map(|subject| revealed_line(subject)).collect(),
+                    reasons: reasons.iter().map(|reason| revealed_line(reason)).collect(),
                     preview: preview.as_deref().map(revealed),
                 };
                 (call_id, what)
@@ -95,6 +115,7 @@ impl Asking {
             shown: None,
             is_startling: true,
             is_noting: false,
+            sight: Sight::Part,
         })
     }
 
@@ -151,11 +172,17 @@ impl Asking {
                 Pressed::Nothing
             }
             What::Permission { .. } => match key.code {
+                KeyCode::Char('y' | 'Y' | 's' | 'S' | 'a' | 'A') if self.sight == Sight::Part => {
+                    Pressed::Taken
+                }
                 KeyCode::Char('y' | 'Y') => Pressed::Reply(Reply::Permission(Answer::Once)),
                 KeyCode::Char('s' | 'S') => Pressed::Reply(Reply::Permission(Answer::Session)),
                 KeyCode::Char('a' | 'A') => Pressed::Reply(Reply::Permission(Answer::Always)),
                 KeyCode::Char('n' | 'N') => Pressed::Reply(Reply::Permission(Answer::No)),
-                KeyCode::Char('v' | 'V') => Pressed::View,
+                KeyCode::Char('v' | 'V') => {
+                    self.sight = Sight::Viewed;
+                    Pressed::View
+                }
                 KeyCode::Char('t' | 'T') | KeyCode::Tab => {
                     self.is_noting = true;
                     Pressed::Taken
@@ -179,27 +206,48 @@ impl Asking {
 
     /// All of it, for the whole screen.
     pub(crate) fn whole(&self, columns: usize, theme: Theme) -> Vec<Line<'static>> {
-        self.body(columns, theme)
+        let (mut what, why) = self.body(columns, theme);
+        what.extend(why);
+        what
     }
 
-    /// The question in at most so many rows, with what can be answered.
-    pub(crate) fn render(&self, columns: usize, rows: usize, theme: Theme) -> Vec<Line<'static>> {
-        let mut body = self.body(columns, theme);
-        let answers = self.answers(columns, theme);
-        let room = rows.saturating_sub(answers.len()).max(1);
-        if body.len() > room {
-            let more = body.len() + 1 - room;
-            body.truncate(room.saturating_sub(1));
-            let text = format!("  … {more} more lines: v shows all");
-            body.push(Line::styled(cut(&text, columns), theme.style(Tone::Warn)));
+    /// The question in at most so many rows, with what can be answered. Where there is no room for all of it, its middle
+    /// is left out: how it begins and ends and why it is asked stay in sight.
+    pub(crate) fn render(&mut self, columns: usize, rows: usize, theme: Theme) -> Vec<Line<'static>> {
+        let (mut lines, why) = self.body(columns, theme);
+        let why_rows = why.len();
+        lines.extend(why);
+        let mut answers = answered_by(self.answers(), columns, theme);
+        if lines.len() + answers.len() > rows && !self.takes_text() {
+            answers = answered_by(BRIEF, columns, theme);
         }
-        body.extend(answers);
-        body
+        let is_cut = lines.len() + answers.len() > rows;
+        if self.sight != Sight::Viewed {
+            self.sight = if is_cut { Sight::Part } else { Sight::Whole };
+        }
+        if is_cut {
+            if self.sight == Sight::Part && !self.takes_text() {
+                answers = answered_by(UNSEEN, columns, theme);
+            }
+            let kept = rows.saturating_sub(answers.len()).max(1) - 1;
+            let why_kept = why_rows.min(kept / 2);
+            let below = why_kept + (kept - why_kept) / 2;
+            let left_out = kept - below..lines.len() - below;
+            let hint = if self.takes_text() { "" } else { ": v shows all" };
+            let text = format!("  … {} more lines{hint}", left_out.len());
+            let line = Line::styled(cut(&text, columns), theme.style(Tone::Warn));
+            lines.splice(left_out, [line]);
+        }
+        lines.extend(answers);
+        lines
     }
 
-    fn body(&self, columns: usize, theme: Theme) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
-        let mut put = |line: Line<'static>, indent: &str| lines.extend(wrap(&line, columns, indent));
+    /// What would happen, or what is asked; and below it what that comes to and why it is asked, or what can be chosen.
+    fn body(&self, columns: usize, theme: Theme) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
+        let (mut what, mut why) = (Vec::new(), Vec::new());
+        let put = |lines: &mut Vec<_>, line: Line<'static>, indent: &str| {
+            lines.extend(wrap(&line, columns, indent));
+        };
         match &self.what {
             What::Permission {
                 tool,
@@ -215,57 +263,60 @@ impl Asking {
                 let mark = Span::styled(theme.sign("▲ ", "! "), theme.style(Tone::Warn));
                 let name = Span::styled(tool.clone(), theme.style(Tone::User));
                 let rest = Span::raw(format!(" asks to run ({}){about}", kind(*category)));
-                put(Line::from(vec![mark, name, rest]), "  ");
+                put(&mut what, Line::from(vec![mark, name, rest]), "  ");
                 if let Some(preview) = preview {
                     for line in previewed(preview, columns, theme) {
-                        put(line, "  ");
+                        put(&mut what, line, "  ");
                     }
                     if subjects.len() > 1 {
                         let text = format!("  that is: {}", subjects.join(" · "));
-                        put(Line::styled(text, theme.style(Tone::Dim)), "  ");
+                        put(&mut why, Line::styled(text, theme.style(Tone::Dim)), "  ");
                     }
                 }
                 for reason in reasons {
-                    put(Line::styled(format!("  {reason}"), theme.style(Tone::Dim)), "  ");
+                    let line = Line::styled(format!("  {reason}"), theme.style(Tone::Dim));
+                    put(&mut why, line, "  ");
                 }
             }
             What::Question { text, options } => {
                 for (index, line) in text.lines().enumerate() {
                     let mark = if index == 0 { theme.sign("? ", "? ") } else { "  " };
                     let mark = Span::styled(mark, theme.style(Tone::Accent));
-                    put(Line::from(vec![mark, Span::raw(line.to_owned())]), "  ");
+                    put(
+                        &mut what,
+                        Line::from(vec![mark, Span::raw(line.to_owned())]),
+                        "  ",
+                    );
                 }
                 for (index, option) in options.iter().enumerate() {
-                    put(Line::raw(format!("  {}) {option}", index + 1)), "     ");
+                    let line = Line::raw(format!("  {}) {option}", index + 1));
+                    put(&mut why, line, "     ");
                 }
             }
         }
-        lines
+        (what, why)
     }
 
-    fn answers(&self, columns: usize, theme: Theme) -> Vec<Line<'static>> {
-        let text = match &self.what {
+    fn answers(&self) -> &'static str {
+        match &self.what {
             What::Permission { .. } if self.is_noting => {
                 "  Say what to do instead; enter sends it, esc goes back."
             }
-            What::Permission { .. } => {
-                "  y yes, once · s yes, in this session · a always in this folder · n no · t tell it what to do instead"
-            }
+            What::Permission { .. } => YES_OR_NO,
             What::Question { options, .. } if options.is_empty() => "  Write your answer; enter sends it.",
             What::Question { .. } => "  Press a number, or write your answer; enter sends it.",
-        };
-        let text = if theme.ascii {
-            text.replace('·', "|")
-        } else {
-            text.to_owned()
-        };
-        wrap(&Line::styled(text, theme.style(Tone::Accent)), columns, "  ")
+        }
     }
 }
 
-/// A text that somebody judges, on one line.
-fn on_one_line(text: &str) -> String {
-    revealed(text).split_whitespace().collect::<Vec<_>>().join(" ")
+/// What can be answered, as lines.
+fn answered_by(answers: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
+    let text = if theme.ascii {
+        answers.replace('·', "|")
+    } else {
+        answers.to_owned()
+    };
+    wrap(&Line::styled(text, theme.style(Tone::Accent)), columns, "  ")
 }
 
 /// What would happen: a diff in colour, a command as it stands.

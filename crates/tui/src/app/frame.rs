@@ -161,7 +161,12 @@ impl App {
         let is_asked = match self.asks.front_mut() {
             Some(asking) => {
                 asking.shown(now, self.rest.presses.key_ms);
-                let room = rows.saturating_sub(lines.len() + 5).max(2);
+                // Below it is the status line, above it a row of the conversation, and on small screens nothing else.
+                let around = match rows > 12 {
+                    true => 5,
+                    false => 2 + usize::from(asking.takes_text()),
+                };
+                let room = rows.saturating_sub(lines.len() + around).max(2);
                 if rows > 12 {
                     lines.push(Line::default());
                 }
