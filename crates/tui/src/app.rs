@@ -11,6 +11,9 @@ mod jobs;
 #[cfg(test)]
 #[path = "app/stage_tests.rs"]
 mod stage;
+#[cfg(test)]
+#[path = "app/writing_tests.rs"]
+mod writing_tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -169,10 +172,6 @@ struct Known {
 struct Rest {
     keys: Keys,
     presses: Presses,
-    /// What was being written when something was asked.
-    aside: Option<String>,
-    /// Whether an answer is being written.
-    is_answering: bool,
     /// How many images are being read that were dropped.
     dropped: usize,
     effects: Vec<Effect>,
@@ -208,8 +207,6 @@ impl App {
             rest: Rest {
                 keys,
                 presses: Presses::default(),
-                aside: None,
-                is_answering: false,
                 dropped: 0,
                 effects: Vec::new(),
                 is_dirty: true,
@@ -321,26 +318,24 @@ impl App {
     }
 
     fn answered(&mut self, call: &windlass_api::CallId) {
-        let before = self.asks.len();
+        let is_front = self.asks.front().is_some_and(|asking| asking.call() == call);
         self.asks.retain(|asking| asking.call() != call);
-        if self.asks.len() < before {
+        if is_front {
             self.take_up_draft();
         }
     }
 
     /// Puts what is written aside, because what is written next is an answer.
     fn put_draft_aside(&mut self) {
-        if !self.composer.is_empty() {
-            self.rest.aside = Some(self.composer.shown());
-            self.composer.set("");
+        if self.composer.put_aside() {
+            self.written();
         }
     }
 
     /// Takes up again what was put aside.
     fn take_up_draft(&mut self) {
-        self.rest.is_answering = false;
-        if let Some(text) = self.rest.aside.take() {
-            self.composer.set(&text);
+        if self.composer.take_up() {
+            self.written();
         }
     }
 
@@ -362,6 +357,7 @@ impl App {
         self.talk.is_busy = false;
         self.talk.hearing = Hearing::Left;
         self.asks.clear();
+        self.take_up_draft();
         self.transcript.close();
         self.rest.is_dirty = true;
     }

@@ -72,6 +72,8 @@ pub(crate) struct Drawn {
 #[derive(Debug)]
 pub(crate) struct Composer {
     buffer: Buffer,
+    /// What was being written when something else had to be.
+    aside: Option<Buffer>,
     chips: Chips,
     kill: Kill,
     history: History,
@@ -97,6 +99,7 @@ impl Composer {
         let history = history.iter().map(|text| chips::harmless(text)).collect();
         Self {
             buffer: Buffer::default(),
+            aside: None,
             chips: Chips::default(),
             kill: Kill::default(),
             history: History::new(history),
@@ -165,6 +168,36 @@ impl Composer {
         self.settle();
     }
 
+    /// Puts what is written aside, chips and all, because what is written next is something else. Whether that was to be
+    /// done: what is aside already stays.
+    pub(crate) fn put_aside(&mut self) -> bool {
+        let is_first = self.aside.is_none();
+        if is_first {
+            self.aside = Some(self.buffer.take());
+            self.history.stay();
+            self.view.forget_column();
+        }
+        is_first
+    }
+
+    /// Whether something was put aside, if only an empty text.
+    pub(crate) fn has_aside(&self) -> bool {
+        self.aside.is_some()
+    }
+
+    /// Takes up what was put aside, if something was. What was written since then is in the history.
+    pub(crate) fn take_up(&mut self) -> bool {
+        let Some(aside) = self.aside.take() else {
+            return false;
+        };
+        self.search = None;
+        self.history.add(self.buffer.text().to_owned());
+        self.buffer = aside;
+        self.view.forget_column();
+        self.settle();
+        true
+    }
+
     /// Empties the composer, and remembers what was written.
     pub(crate) fn take(&mut self) -> Draft {
         self.search = None;
@@ -179,10 +212,12 @@ impl Composer {
         };
 
         self.history.add(remembered.clone());
-        self.buffer.reset();
-        let (history, kill) = (&self.history, &self.kill);
-        self.chips
-            .retain(|mark| history.mentions(mark) || kill.text.contains(mark));
+        self.buffer.take();
+        let (history, kill, aside) = (&self.history, &self.kill, self.aside.as_ref());
+        self.chips.retain(|mark| {
+            let is_aside = aside.is_some_and(|aside| aside.mentions(mark));
+            is_aside || history.mentions(mark) || kill.text.contains(mark)
+        });
         if let Some(vim) = &mut self.vim {
             vim.restart();
         }

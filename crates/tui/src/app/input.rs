@@ -5,7 +5,7 @@ use windlass_api::{OnBusy, Submission, command_line, typed_command};
 
 use super::jobs::parts;
 use super::{App, Effect, Older};
-use crate::asking::Pressed;
+use crate::asking::{Asking, Pressed};
 use crate::composer::{Asking as Wanted, Did, Draft};
 use crate::keys::Action;
 use crate::menu::{Choice, MOST, Menu, best};
@@ -87,10 +87,9 @@ impl App {
             let begins = is_empty && matches!(key.code, KeyCode::Char(_)) && key.modifiers.is_empty();
             return begins || is_send || self.is(key, Action::Queue);
         }
-        if !is_empty && asking.takes_text() && self.rest.aside.is_none() && !self.rest.is_answering {
+        if asking.takes_text() {
             self.put_draft_aside();
         }
-        self.rest.is_answering = true;
         let is_empty = self.composer.is_empty();
         let Some(asking) = self.asks.front_mut() else {
             return false;
@@ -104,7 +103,11 @@ impl App {
             return true;
         }
         match asking.handle(key, is_empty) {
-            Pressed::Nothing => false,
+            Pressed::Nothing if asking.takes_text() => false,
+            Pressed::Nothing => {
+                self.beside_a_request(key);
+                true
+            }
             Pressed::Taken => {
                 if asking.takes_text() {
                     self.put_draft_aside();
@@ -125,9 +128,17 @@ impl App {
         }
     }
 
+    /// What a key does beside a yes or no: nothing is sent, and nothing is written where nobody sees it.
+    fn beside_a_request(&mut self, key: &KeyEvent) {
+        match self.rest.keys.action(key) {
+            Some(Action::Send | Action::Queue | Action::History) => {}
+            Some(action) => self.act(action),
+            None => drop(self.scroll_key(key)),
+        }
+    }
+
     fn reply(&mut self, call: &windlass_api::CallId, reply: windlass_api::Reply) {
         self.jobs.reply(&self.talk.info.id, call, reply);
-        self.rest.is_answering = false;
         self.answered(call);
     }
 
@@ -212,8 +223,12 @@ impl App {
     fn act(&mut self, action: Action) {
         match action {
             Action::Send => self.send(OnBusy::Steer),
-            Action::Queue if self.talk.is_busy => self.send(OnBusy::Queue),
-            Action::Queue => self.offer(),
+            // An answer is no message.
+            Action::Queue if self.talk.is_busy && !self.composer.has_aside() => self.send(OnBusy::Queue),
+            Action::Queue => {
+                self.known.closed_menu = None;
+                self.offer();
+            }
             Action::Stop => self.stop(),
             Action::Cancel => self.cancel(),
             Action::Leave if self.composer.is_empty() => self.effect(Effect::Leave),
@@ -362,7 +377,13 @@ impl App {
             let step = overlay.paste(text);
             return self.step(step);
         }
-        match image_path(text) {
+        let (now, last_key_ms) = (self.now(), self.rest.presses.key_ms);
+        let is_answer = |asking: &mut Asking| asking.takes_text() && !asking.is_startling(now, last_key_ms);
+        if self.asks.front_mut().is_some_and(is_answer) {
+            self.put_draft_aside();
+        }
+        // An answer is words: it has no place for an image.
+        match image_path(text).filter(|_| !self.composer.has_aside()) {
             Some(path) => {
                 self.rest.dropped += 1;
                 self.jobs.dropped(text.to_owned(), path);

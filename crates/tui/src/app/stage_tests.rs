@@ -349,6 +349,30 @@ impl Stage {
         Self::of(columns, rows, info("waiting", "a session", 40)).await
     }
 
+    /// One whose keys are others.
+    pub(crate) async fn bound(columns: u16, rows: u16, changes: &[(&str, &str)]) -> Self {
+        let mut stage = Self::new(columns, rows).await;
+        stage.app.rest.keys = Keys::with(changes.iter().copied()).unwrap();
+        stage
+    }
+
+    /// What a job says.
+    pub(crate) fn done(&mut self, done: Done) {
+        self.app.done(done);
+    }
+
+    /// Nothing is heard of the session any more.
+    pub(crate) fn silence(&mut self) {
+        self.app.silence();
+    }
+
+    /// Whoever looks has seen what is on the screen.
+    pub(crate) fn look(&mut self) -> String {
+        let screen = self.screen();
+        self.pass(2_000);
+        screen
+    }
+
     /// What a job says about another session.
     pub(crate) fn late(&mut self, done: Done) {
         self.app.report(Report {
@@ -597,6 +621,7 @@ fn named(name: &str) -> KeyEvent {
         "PageUp" => KeyCode::PageUp,
         "PageDown" => KeyCode::PageDown,
         "End" => KeyCode::End,
+        "F1" => KeyCode::F(1),
         letter => KeyCode::Char(letter.chars().next().unwrap()),
     };
     KeyEvent::new(code, modifiers)

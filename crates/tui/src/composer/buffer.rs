@@ -98,12 +98,20 @@ impl Buffer {
         self.replace(0..self.text.len(), with, Kind::Whole);
     }
 
-    /// Empties the text and forgets what was done to it.
-    pub(super) fn reset(&mut self) {
-        *self = Self {
+    /// Takes the text and what was done to it away.
+    pub(super) fn take(&mut self) -> Self {
+        let empty = Self {
             revision: self.revision + 1,
             ..Self::default()
         };
+        std::mem::replace(self, empty)
+    }
+
+    /// Whether this character is in the text, or would be after steps are undone or done again.
+    pub(super) fn mentions(&self, letter: char) -> bool {
+        let mut edits = self.done.iter().chain(&self.undone).flat_map(|step| &step.edits);
+        let has = |edit: &Edit| edit.removed.contains(letter) || edit.inserted.contains(letter);
+        self.text.contains(letter) || edits.any(has)
     }
 
     /// Gathers the edits from here on into one step, up to [`Self::release`].

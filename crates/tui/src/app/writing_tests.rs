@@ -1,0 +1,106 @@
+//! Keystrokes in, screen out: what is written while something is asked, and what is meant by what is written.
+
+use windlass_api::{Event, StepStatus};
+
+use super::stage::{Stage, call, question, request, user};
+
+/// A turn that runs, with this much written before anything is asked.
+async fn written(keys: &str) -> Stage {
+    let mut stage = Stage::new(80, 24).await;
+    stage.hear(user("work")).await;
+    stage.keys(keys).await;
+    stage.calls();
+    stage
+}
+
+fn settled(id: &str) -> Event {
+    call(id, "bash make", "", StepStatus::Completed, None).remove(1)
+}
+
+/// UI-2: a pasted text is an answer as a typed one is, and a path in it is a path.
+#[tokio::test]
+async fn an_answer_can_be_pasted() {
+    for (pasted, expected) in [("green", "green"), ("/tmp/a.png", "/tmp/a.png")] {
+        let mut stage = written("my draft").await;
+        stage.hear(question("1")).await;
+        stage.look();
+        stage.paste(pasted).await;
+        stage.keys("<Enter>").await;
+        assert_eq!(stage.calls(), [format!("reply 1 Text({expected:?})")]);
+        assert!(stage.screen().contains("› my draft"), "{}", stage.screen());
+    }
+}
+
+/// UI-2: pasted text and images of a draft are still part of it when a question was answered meanwhile.
+#[tokio::test]
+async fn a_draft_keeps_what_was_pasted() {
+    let mut stage = written("<C-v>").await;
+    stage.paste(&"line\n".repeat(6)).await;
+    stage.hear(question("1")).await;
+    stage.look();
+    stage.keys("blue<Enter>").await;
+    assert_eq!(stage.calls(), ["reply 1 Text(\"blue\")"]);
+    let screen = stage.screen();
+    assert!(
+        screen.contains("[image 1: clipboard][pasted 6 lines]"),
+        "{screen}"
+    );
+    stage.keys("<Enter>").await;
+    let text = "line\n".repeat(6);
+    assert_eq!(
+        stage.calls(),
+        [format!(
+            "submit Steer [image 1: clipboard]{text} + clipboard image/png"
+        )]
+    );
+}
+
+/// UI-2: a note can be left and taken up again without the draft being lost.
+#[tokio::test]
+async fn a_note_does_not_replace_the_draft() {
+    let mut stage = written("my draft").await;
+    stage.hear(request("1", "rm -r build")).await;
+    stage.look();
+    stage.keys("tfoo<Esc>").await;
+    stage.keys("t").await;
+    assert!(stage.screen().contains("› foo"), "{}", stage.screen());
+    stage.keys("<Enter>").await;
+    assert_eq!(stage.calls(), ["reply 1 Permission(NoBecause(\"foo\"))"]);
+    assert!(stage.screen().contains("› my draft"), "{}", stage.screen());
+}
+
+/// UI-2: a draft is there again however a question ends, and a half answer is not lost.
+#[tokio::test]
+async fn a_draft_comes_back_however_a_question_ends() {
+    let mut stage = written("my draft").await;
+    stage.hear(question("1")).await;
+    stage.hear(request("2", "rm -r build")).await;
+    stage.look();
+    stage.keys("half").await;
+    // Another one is answered elsewhere: this one is still being answered.
+    stage.hear(settled("2")).await;
+    assert!(stage.screen().contains("› half"), "{}", stage.screen());
+    stage.hear(settled("1")).await;
+    assert!(stage.screen().contains("› my draft"), "{}", stage.screen());
+    stage.keys("<Up>").await;
+    assert!(stage.screen().contains("› half"), "{}", stage.screen());
+
+    let mut stage = written("my draft").await;
+    stage.hear(question("1")).await;
+    stage.look();
+    stage.keys("half").await;
+    stage.silence();
+    assert!(stage.screen().contains("› my draft"), "{}", stage.screen());
+}
+
+/// UI-2: tab does not make a message of an answer.
+#[tokio::test]
+async fn tab_queues_no_answer() {
+    let mut stage = written("").await;
+    stage.hear(question("1")).await;
+    stage.look();
+    stage.keys("blue<Tab>").await;
+    assert_eq!(stage.calls(), Vec::<String>::new());
+    stage.keys("<Enter>").await;
+    assert_eq!(stage.calls(), ["reply 1 Text(\"blue\")"]);
+}
