@@ -339,6 +339,12 @@ impl App {
         }
     }
 
+    /// Replaces what is written.
+    fn set_text(&mut self, text: &str) {
+        self.composer.set(text);
+        self.written();
+    }
+
     /// The files of the folder may be others now.
     fn forget_files(&mut self) {
         self.known.files = None;

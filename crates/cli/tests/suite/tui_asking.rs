@@ -147,6 +147,23 @@ fn what_is_out_of_sight_is_not_agreed_to() {
     leave(&mut screen);
 }
 
+/// UI-2: a request is answered although what was sent before is being searched.
+#[test]
+fn a_search_holds_up_no_answer() {
+    let (_sim, workspace) = with_replies(Wire::Anthropic, [outside(), outside(), Reply::text("It ran.")]);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "go");
+    screen.press("ctrl-r");
+    screen.wait_for(ASKS);
+    answer_with(&mut screen, "y");
+    screen.wait_for(ASKS);
+    screen.wait_for("y yes, once");
+    screen.press("ctrl-r");
+    answer_with(&mut screen, "y");
+    screen.wait_for("It ran.");
+    leave(&mut screen);
+}
+
 /// UI-2, TOOL-2: a question of the model is answered with a number or in one's own words.
 #[test]
 fn the_model_asks() {

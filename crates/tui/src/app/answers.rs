@@ -73,7 +73,10 @@ impl App {
                 self.jobs.overview(&self.talk.info.id);
             }
             Done::Connected(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
-            Done::Image(Ok(image)) => self.composer.attach(image),
+            Done::Image(Ok(image)) => {
+                self.composer.attach(image);
+                self.written();
+            }
             Done::Image(Err(why)) => self.tell(Tone::Warn, &why),
             Done::Dropped(text, image) => {
                 self.rest.dropped = self.rest.dropped.saturating_sub(1);
@@ -81,6 +84,7 @@ impl App {
                     Some(image) => self.composer.attach(image),
                     None => self.composer.paste(&text),
                 }
+                self.written();
             }
         }
     }
@@ -175,7 +179,7 @@ impl App {
         if let Some(text) = listed.or_else(|| self.transcript.said_at(number))
             && self.composer.is_empty()
         {
-            self.composer.set(&text);
+            self.set_text(&text);
         }
     }
 

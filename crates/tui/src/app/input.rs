@@ -42,8 +42,12 @@ impl App {
             let step = overlay.handle(key, usize::from(self.view.size.1));
             return self.step(step);
         }
+        // Where a yes or no is asked for, nobody sees what is searched for.
+        if self.asks.front().is_some_and(|asking| !asking.takes_text()) {
+            self.composer.end_search();
+        }
         if self.composer.is_searching() && !self.is(&key, Action::Cancel) && !self.is(&key, Action::History) {
-            self.composer.handle(key);
+            self.write(key);
             return;
         }
         if self.asked(&key, now, last_key_ms) || self.menu_key(&key) || self.scroll_key(&key) {
@@ -239,14 +243,19 @@ impl App {
                 ));
             }
             Action::Mode => self.next_mode(),
-            Action::History => self.composer.search(),
+            Action::History => {
+                self.composer.search();
+                self.written();
+            }
             Action::Editor => {
                 let text = self.composer.shown();
                 self.effect(Effect::Edit(text));
             }
             Action::PasteImage => self.jobs.clipboard_image(),
             Action::OpenPaste => {
-                if !self.composer.open_chip() {
+                if self.composer.open_chip() {
+                    self.written();
+                } else {
                     self.view.hint = Some("there is no pasted text at the cursor".to_owned());
                 }
             }
@@ -450,10 +459,9 @@ impl App {
     /// What the person's editor gave back; what was written stays when that is nothing.
     pub(crate) fn edited(&mut self, text: Result<String, String>) {
         match text {
-            Ok(text) => self.composer.set(text.trim_end_matches('\n')),
+            Ok(text) => self.set_text(text.trim_end_matches('\n')),
             Err(why) => self.tell(Tone::Warn, &why),
         }
-        self.written();
     }
 }
 

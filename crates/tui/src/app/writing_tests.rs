@@ -17,6 +17,67 @@ fn settled(id: &str) -> Event {
     call(id, "bash make", "", StepStatus::Completed, None).remove(1)
 }
 
+/// UI-2: a request is answered although what was sent before is being searched: nobody would see that search.
+#[tokio::test]
+async fn a_request_ends_a_search() {
+    let mut stage = written("<C-r>wo").await;
+    stage.hear(request("1", "rm -r build")).await;
+    stage.look();
+    stage.keys("y").await;
+    assert_eq!(stage.calls(), ["reply 1 Permission(Once)"]);
+    stage.hear(request("2", "rm -r dist")).await;
+    stage.look();
+    stage.keys("<C-r>").await;
+    stage.look();
+    stage.keys("y").await;
+    assert_eq!(stage.calls(), ["reply 2 Permission(Once)"]);
+    assert!(!stage.screen().contains("asks to run"), "{}", stage.screen());
+}
+
+/// UI-2: what was sent before can be searched for an answer, too.
+#[tokio::test]
+async fn an_answer_can_be_searched_for() {
+    let mut stage = written("1 warm blue<Enter>draft").await;
+    stage.hear(question("1")).await;
+    stage.look();
+    stage.keys("<C-r>1<Enter>").await;
+    assert_eq!(stage.calls(), Vec::<String>::new());
+    stage.keys("<Enter>").await;
+    assert_eq!(stage.calls(), ["reply 1 Text(\"1 warm blue\")"]);
+    assert!(stage.screen().contains("› draft"), "{}", stage.screen());
+}
+
+/// UI-2: enter runs the command that is written, whatever was listed for what was written before.
+#[tokio::test]
+async fn a_found_command_is_what_runs() {
+    let mut stage = Stage::new(80, 24).await;
+    stage.keys("/status <Enter>").await;
+    stage.calls();
+    stage.keys("/chec<C-r>").await;
+    assert!(
+        !stage.screen().contains("See what turns did"),
+        "{}",
+        stage.screen()
+    );
+    stage.keys("stat<Enter>").await;
+    assert!(stage.screen().contains("› /status"), "{}", stage.screen());
+    stage.keys("<Enter>").await;
+    assert!(stage.calls().contains(&"command /status".to_owned()));
+}
+
+/// UI-2: the same for a draft that comes back after an answer.
+#[tokio::test]
+async fn a_draft_that_comes_back_is_what_runs() {
+    let mut stage = written("/sta").await;
+    stage.hear(question("1")).await;
+    stage.look();
+    stage.keys("/chec").await;
+    stage.hear(settled("1")).await;
+    assert!(stage.screen().contains("› /sta\n"), "{}", stage.screen());
+    stage.keys("<Enter>").await;
+    assert!(stage.calls().contains(&"command /status".to_owned()));
+}
+
 /// UI-2: a pasted text is an answer as a typed one is, and a path in it is a path.
 #[tokio::test]
 async fn an_answer_can_be_pasted() {

@@ -15,6 +15,11 @@ impl Composer {
         }
     }
 
+    /// Leaves what is written as it is.
+    pub(crate) fn end_search(&mut self) {
+        self.search = None;
+    }
+
     /// Whether the history is being searched.
     pub(crate) fn is_searching(&self) -> bool {
         self.search.is_some()
