@@ -198,6 +198,33 @@ impl Composer {
         true
     }
 
+    /// Writes a message again, before the one that is being written: its images are chips where their labels stand, and
+    /// behind it those without one.
+    pub(crate) fn write_again(&mut self, said: &str, images: Vec<Image>) {
+        self.search = None;
+        self.history.stay();
+        // An answer that is being written is no message.
+        let buffer = self.aside.as_mut().unwrap_or(&mut self.buffer);
+        let mut again = chips::harmless(said);
+        for image in images {
+            let label = chips::image_label(&again, &image.name);
+            let beside = format!("{again}{}", buffer.text());
+            let Some(mark) = self.chips.add(Content::Image(image), &beside) else {
+                continue;
+            };
+            match label {
+                Some(label) => again = again.replace(&label, mark.encode_utf8(&mut [0; 4])),
+                None => again.push(mark),
+            }
+        }
+        if !buffer.text().is_empty() {
+            again.push('\n');
+            again.push_str(buffer.text());
+        }
+        buffer.replace_all(&again);
+        self.settle();
+    }
+
     /// Empties the composer, and remembers what was written.
     pub(crate) fn take(&mut self) -> Draft {
         self.search = None;

@@ -105,15 +105,8 @@ impl App {
 
     /// Writes something again, before what is being written.
     fn write_again(&mut self, text: &str, images: Vec<Image>) {
-        if self.composer.is_empty() {
-            self.composer.set(text);
-        } else {
-            let now = self.composer.shown();
-            self.composer.set(&format!("{text}\n{now}"));
-        }
-        for image in images {
-            self.composer.attach(image);
-        }
+        self.composer.write_again(text, images);
+        self.written();
     }
 
     /// What can be gone back to.

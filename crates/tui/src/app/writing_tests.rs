@@ -1,7 +1,10 @@
 //! Keystrokes in, screen out: what is written while something is asked, and what is meant by what is written.
 
-use windlass_api::{Event, StepStatus};
+use std::sync::Arc;
 
+use windlass_api::{Binary, Event, Message, Part, SessionId, StepStatus, Timestamp};
+
+use super::Done;
 use super::stage::{Stage, call, question, request, user};
 
 /// A turn that runs, with this much written before anything is asked.
@@ -164,4 +167,34 @@ async fn tab_queues_no_answer() {
     assert_eq!(stage.calls(), Vec::<String>::new());
     stage.keys("<Enter>").await;
     assert_eq!(stage.calls(), ["reply 1 Text(\"blue\")"]);
+}
+
+/// UI-2, SES-3: a message that is taken back has its images where they were, however often it is taken back.
+#[tokio::test]
+async fn images_are_taken_back_once() {
+    let image = |name: &str| {
+        Part::Binary(Binary {
+            path: name.to_owned(),
+            mime: "image/png".to_owned(),
+            data: "AQID".to_owned(),
+        })
+    };
+    let mut stage = Stage::new(80, 24).await;
+    let mut said = "look [image 2: b.png] and [image 1: a.png]".to_owned();
+    for _ in 0..3 {
+        let mut message = Message::user(&SessionId::from("current"), &*said, Timestamp(0));
+        message
+            .parts
+            .extend([image("a.png"), image("b.png"), image("c.png")]);
+        stage.done(Done::TakenBack(Some(Arc::new(message))));
+        let screen = stage.screen();
+        for name in ["a.png", "b.png", "c.png"] {
+            assert_eq!(screen.matches(name).count(), 1, "{screen}");
+        }
+        stage.keys("<Enter>").await;
+        let sent = stage.calls().remove(0);
+        let (text, images) = sent.split_once(" + ").unwrap();
+        assert_eq!(images.matches("image/png").count(), 3, "{sent}");
+        said = text.trim_start_matches("submit Steer ").to_owned();
+    }
 }

@@ -140,12 +140,23 @@ impl Chip {
     }
 }
 
+/// The label that an image of this name has in a text without marks; of several, the one with the lowest number.
+pub(super) fn image_label(text: &str, name: &str) -> Option<String> {
+    let numbers = text.split("[image ").skip(1);
+    let numbers = numbers.filter_map(|rest| rest.split_once(':')?.0.parse().ok());
+    let labels = numbers.map(|number: usize| (number, labelled(name, number)));
+    let there = labels.filter(|(_, label)| text.contains(label.as_str()));
+    there.min_by_key(|(number, _)| *number).map(|(_, label)| label)
+}
+
+fn labelled(name: &str, number: usize) -> String {
+    let name = text::cut(&text::one_line(&harmless(name)), NAME_COLUMNS);
+    format!("[image {number}: {name}]")
+}
+
 fn label(content: &Content, number: usize) -> String {
     match content {
-        Content::Image(image) => {
-            let name = text::cut(&text::one_line(&harmless(&image.name)), NAME_COLUMNS);
-            format!("[image {number}: {name}]")
-        }
+        Content::Image(image) => labelled(&image.name, number),
         Content::Text(text) => {
             let size = match text.lines().count() {
                 lines if lines > super::PASTE_LINES => format!("{} lines", grouped(lines)),
