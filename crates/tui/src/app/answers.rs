@@ -8,7 +8,7 @@ use windlass_api::{
 };
 
 use super::{App, Done, Effect, Hearing, Older, Report, commands};
-use crate::composer::Draft;
+use crate::composer::{Asking as Wanted, Draft};
 use crate::desktop::Image;
 use crate::menu::{Choice, Menu};
 use crate::overlay::{Pager, Row, Subject};
@@ -177,8 +177,10 @@ impl App {
     }
 
     fn completions(&mut self, line: &str, lines: Vec<String>) {
-        let is_current = self.composer.text().starts_with(line) && self.menu.is_none();
-        if !is_current {
+        // What was asked for before the last letter was typed is of no use any more.
+        let is_current = self.composer.asks() == Some(Wanted::Command(line.to_owned()));
+        let is_closed = self.known.closed_menu.as_deref() == Some(self.composer.text());
+        if !is_current || is_closed {
             return;
         }
         let choice = |line: String| Choice {

@@ -198,3 +198,24 @@ async fn images_are_taken_back_once() {
         said = text.trim_start_matches("submit Steer ").to_owned();
     }
 }
+
+/// UI-2: a list that comes late is not for what is written by then.
+#[tokio::test]
+async fn late_completions_are_of_no_use() {
+    let mut stage = Stage::new(80, 24).await;
+    let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+    stage.keys("/model g").await;
+    stage.done(Done::Completions("/model ".to_owned(), lines(&["/model claude"])));
+    assert!(!stage.screen().contains("claude"), "{}", stage.screen());
+    stage.done(Done::Completions("/model g".to_owned(), lines(&["/model gpt"])));
+    assert!(stage.screen().contains("› /model gpt"), "{}", stage.screen());
+    stage.done(Done::Completions(
+        "/model g".to_owned(),
+        lines(&["/model gemini"]),
+    ));
+    assert!(stage.screen().contains("› /model gemini"), "{}", stage.screen());
+    // Nor is one that was closed.
+    stage.keys("<Esc>").await;
+    stage.done(Done::Completions("/model g".to_owned(), lines(&["/model gpt"])));
+    assert!(!stage.screen().contains("/model gpt"), "{}", stage.screen());
+}
