@@ -309,7 +309,9 @@ impl App {
         if !(text.starts_with("/connect ") && text.split_whitespace().count() > 2) {
             self.ports.desktop.remember(&draft.remembered);
         }
-        if let Some(line) = typed_command(text) {
+        // What was pasted as a whole, or begins with a space, is text.
+        let is_command = typed_command(&draft.shown).is_some();
+        if let Some(line) = typed_command(draft.text.trim_end()).filter(|_| is_command) {
             self.run_command(&line);
         } else {
             if self.talk.is_busy && on_busy == OnBusy::Steer {

@@ -169,6 +169,31 @@ async fn tab_queues_no_answer() {
     assert_eq!(stage.calls(), ["reply 1 Text(\"blue\")"]);
 }
 
+/// CMD-2: what begins with a space, or was pasted as a whole, is text and runs nothing.
+#[tokio::test]
+async fn text_is_not_run() {
+    let mut stage = Stage::new(80, 24).await;
+    stage.keys(" !echo hi<Enter> /status<Enter>").await;
+    stage.paste("![logo](x)\n\na\nb\nc\n").await;
+    stage.keys("<Enter>").await;
+    assert_eq!(
+        stage.calls(),
+        [
+            "submit Steer  !echo hi",
+            "submit Steer  /status",
+            "submit Steer ![logo](x)\n\na\nb\nc\n"
+        ]
+    );
+    // What follows a command may be pasted.
+    stage.keys("!").await;
+    stage.paste("echo a\necho b\necho c\necho d").await;
+    stage.keys("<Enter>").await;
+    assert_eq!(
+        stage.calls().first().map(String::as_str),
+        Some("command /shell echo a\necho b\necho c\necho d")
+    );
+}
+
 /// UI-2, SES-3: a message that is taken back has its images where they were, however often it is taken back.
 #[tokio::test]
 async fn images_are_taken_back_once() {
