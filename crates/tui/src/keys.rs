@@ -177,7 +177,7 @@ fn name_of(action: Action) -> &'static str {
 }
 
 impl Chord {
-    /// What was pressed. Terminals differ in how they tell a shifted tab.
+    /// What was pressed. Terminals differ in how they tell a shifted tab, and whether they tell a shifted letter.
     fn of(key: &KeyEvent) -> Self {
         let mut modifiers = key.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
         let code = match key.code {
@@ -217,7 +217,7 @@ fn chord(text: &str) -> Option<Chord> {
     // A letter alone, or with shift, is text.
     let is_text =
         matches!(code, KeyCode::Char(_)) && !modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-    (!is_text).then_some(Chord { code, modifiers })
+    (!is_text).then(|| Chord::of(&KeyEvent::new(code, modifiers)))
 }
 
 fn named_key(name: &str) -> Option<KeyCode> {
@@ -328,5 +328,19 @@ mod tests {
             keys.action(&press(KeyCode::Tab, KeyModifiers::NONE)),
             Some(Action::Queue)
         );
+    }
+
+    /// UI-2: a letter is the same key with shift, which not every terminal tells: what is bound that way works.
+    #[test]
+    fn shifted_letters_are_known() {
+        let keys = Keys::with([("mode", "ctrl+shift+t")]).unwrap();
+        for key in [
+            press(KeyCode::Char('T'), KeyModifiers::CONTROL | KeyModifiers::SHIFT),
+            press(KeyCode::Char('t'), KeyModifiers::CONTROL),
+        ] {
+            assert_eq!(keys.action(&key), Some(Action::Mode));
+        }
+        let error = Keys::with([("mode", "ctrl+shift+r")]).unwrap_err().to_string();
+        assert!(error.starts_with("`ctrl+r` is bound to `history`"), "{error}");
     }
 }

@@ -219,8 +219,9 @@ impl App {
             "" => "working",
             doing => doing,
         };
-        let stop = self.rest.keys.key(Action::Stop);
-        let text = format!(" {doing} {for_ms} · {stop} stops · enter steers · tab queues");
+        let key = |action| self.rest.keys.key(action);
+        let (stop, send, queue) = (key(Action::Stop), key(Action::Send), key(Action::Queue));
+        let text = format!(" {doing} {for_ms} · {stop} stops · {send} steers · {queue} queues");
         let line = Line::from(vec![
             Span::styled(sign, theme.style(Tone::Accent)),
             Span::styled(cut(&text, columns.saturating_sub(1)), theme.style(Tone::Dim)),

@@ -1,6 +1,6 @@
 //! Keys, pastes and what else comes from the terminal.
 
-use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind};
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use windlass_api::{OnBusy, Submission, command_line, typed_command};
 
 use super::jobs::parts;
@@ -53,15 +53,19 @@ impl App {
         if self.asked(&key, now, last_key_ms) || self.menu_key(&key) || self.scroll_key(&key) {
             return;
         }
-        // What the text has a use for comes first: a line break after a backslash, leaving vim's insert mode.
-        let is_text_first = key.code == KeyCode::Enter || self.composer.vim_mode().is_some();
-        if is_text_first && self.write(key) {
+        // Some keys mean something else in the text first: a line break after a backslash, vim's modes and commands.
+        let is_enter = key.code == KeyCode::Enter && key.modifiers.is_empty();
+        let is_escape = key.code == KeyCode::Esc && self.composer.vim_mode().is_some();
+        let is_vims = is_escape || self.composer.is_normal();
+        if (is_enter || is_vims) && self.write(key) {
             return;
         }
         match self.rest.keys.action(&key) {
             Some(action) => self.act(action),
-            None if !is_text_first => drop(self.write(key)),
-            None => {}
+            // Where another key sends, this one is left for line breaks.
+            None if is_enter => drop(self.write(KeyEvent::new(KeyCode::Enter, KeyModifiers::SHIFT))),
+            None if is_vims => {}
+            None => drop(self.write(key)),
         }
     }
 
@@ -236,12 +240,7 @@ impl App {
             Action::Stop => self.stop(),
             Action::Cancel => self.cancel(),
             Action::Leave if self.composer.is_empty() => self.effect(Effect::Leave),
-            Action::Leave => {
-                self.write(KeyEvent::new(
-                    KeyCode::Delete,
-                    crossterm::event::KeyModifiers::NONE,
-                ));
-            }
+            Action::Leave => drop(self.write(KeyEvent::new(KeyCode::Delete, KeyModifiers::NONE))),
             Action::Mode => self.next_mode(),
             Action::History => {
                 self.composer.search();

@@ -157,6 +157,22 @@ async fn a_draft_comes_back_however_a_question_ends() {
     assert!(stage.screen().contains("› my draft"), "{}", stage.screen());
 }
 
+/// UI-2: nothing is sent and nothing is written where nobody sees it: while a yes or no is asked for.
+#[tokio::test]
+async fn a_request_leaves_the_draft_alone() {
+    let mut stage = Stage::bound(80, 24, &[("send", "alt+enter"), ("queue", "ctrl+q")]).await;
+    stage.hear(user("work")).await;
+    stage.keys("earlier<A-Enter>my draft").await;
+    stage.calls();
+    stage.hear(request("1", "rm -r build")).await;
+    stage.look();
+    stage.keys("<Up><C-u><C-w><A-Enter><C-q>").await;
+    assert_eq!(stage.calls(), Vec::<String>::new());
+    stage.keys("y").await;
+    assert_eq!(stage.calls(), ["reply 1 Permission(Once)"]);
+    assert!(stage.screen().contains("› my draft"), "{}", stage.screen());
+}
+
 /// UI-2: tab does not make a message of an answer.
 #[tokio::test]
 async fn tab_queues_no_answer() {
@@ -192,6 +208,24 @@ async fn text_is_not_run() {
         stage.calls().first().map(String::as_str),
         Some("command /shell echo a\necho b\necho c\necho d")
     );
+}
+
+/// UI-2: a key that is bound does what it is bound to, also one that would write; enter is left for line breaks then.
+#[tokio::test]
+async fn bound_keys_come_before_the_text() {
+    let mut stage = Stage::bound(80, 24, &[("send", "alt+enter"), ("mode", "ctrl+t")]).await;
+    stage.keys("a<Enter>b<A-Enter>").await;
+    assert_eq!(stage.calls(), ["submit Steer a\nb"]);
+    stage.keys("/vim on<A-Enter>").await;
+    stage.calls();
+    stage.keys("ab<C-t>").await;
+    assert!(stage.calls().contains(&"command /mode accept-edits".to_owned()));
+    assert!(stage.screen().contains("› ab\n"), "{}", stage.screen());
+    // In normal mode, vim's own keys are vim's.
+    stage.keys("<Esc>x<C-r>").await;
+    assert!(stage.screen().contains("› a\n"), "{}", stage.screen());
+    stage.keys("u<C-r>").await;
+    assert!(stage.screen().contains("› a\n"), "{}", stage.screen());
 }
 
 /// UI-2, SES-3: a message that is taken back has its images where they were, however often it is taken back.

@@ -69,7 +69,7 @@ impl Composer {
     }
 
     /// Whether keys are commands.
-    pub(super) fn is_normal(&self) -> bool {
+    pub(crate) fn is_normal(&self) -> bool {
         self.vim.as_ref().is_some_and(|vim| vim.mode == Mode::Normal)
     }
 
@@ -117,7 +117,8 @@ impl Composer {
                 return self.undo_or_redo(1, Buffer::redo);
             }
             KeyCode::Char(letter) if known => letter,
-            KeyCode::Esc if !vim.keys.is_empty() => {
+            // A command that is not finished is given up, and nothing else.
+            KeyCode::Esc | KeyCode::Enter | KeyCode::Tab if !vim.keys.is_empty() => {
                 vim.keys.clear();
                 return Did::Moved;
             }

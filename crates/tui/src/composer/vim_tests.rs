@@ -159,6 +159,11 @@ fn modes_change_and_leave_keys_alone() {
     for notation in ["<Esc>", "<Enter>", "<Tab>", "<C-c>", "<C-j>", "<A-x>"] {
         assert_eq!(type_keys(&mut composer, notation), Did::Nothing, "{notation}");
     }
+    // Instead of what follows, it is given up, and nothing is sent.
+    for notation in ["r<Enter>", "d<Tab>", "2<Enter>", "f<Esc>"] {
+        assert_eq!(type_keys(&mut composer, notation), Did::Moved, "{notation}");
+        assert_eq!(state(&composer), "|a", "{notation}");
+    }
     assert_eq!(screen(&mut composer, 20, 3), ["› |a"]);
     assert_eq!(composer.asks(), None);
     composer.paste("bc");
