@@ -136,6 +136,11 @@ impl Asking {
         }
     }
 
+    /// Whether it was never on the screen.
+    pub(crate) fn is_unseen(&self) -> bool {
+        self.shown.is_none()
+    }
+
     /// It is on the screen. `last_key_ms` is when a key was pressed last.
     pub(crate) fn shown(&mut self, now_ms: u64, last_key_ms: u64) {
         let was_typing = last_key_ms > 0 && now_ms.saturating_sub(last_key_ms) < TYPING_MS;

@@ -3,6 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::{App, Older};
+use crate::asking::Asking;
 use crate::keys::Action;
 use crate::menu;
 use crate::paint::Picture;
@@ -52,7 +53,12 @@ impl App {
             usize::from(self.view.size.1).max(1),
         );
         if let Some(overlay) = &mut self.overlay {
-            let picture = overlay.render(size, self.view.theme);
+            let mut picture = overlay.render(size, self.view.theme);
+            let is_unseen = self.asks.front().is_some_and(Asking::is_unseen);
+            if let Some(last) = picture.rows.last_mut().filter(|_| is_unseen) {
+                let text = cut("something waits for your answer: esc shows it", size.0);
+                *last = Line::styled(text, self.view.theme.style(Tone::Warn));
+            }
             return Frame {
                 above: Vec::new(),
                 picture,

@@ -228,6 +228,47 @@ async fn bound_keys_come_before_the_text() {
     assert!(stage.screen().contains("› a\n"), "{}", stage.screen());
 }
 
+/// UI-2: a request that comes while another screen is open is announced there.
+#[tokio::test]
+async fn a_request_behind_a_screen_is_announced() {
+    const WAITS: &str = "something waits for your answer: esc shows it";
+    let mut stage = written("<F1>").await;
+    assert!(!stage.screen().contains(WAITS), "{}", stage.screen());
+    stage.hear(request("1", "rm -r build")).await;
+    assert!(stage.screen().ends_with(WAITS), "{}", stage.screen());
+    stage.keys("<Esc>").await;
+    assert!(stage.look().contains("asks to run"), "{}", stage.screen());
+    // Whoever looks at the request itself knows of it.
+    stage.keys("v").await;
+    let screen = stage.screen();
+    assert!(
+        screen.contains("What would happen") && !screen.contains(WAITS),
+        "{screen}"
+    );
+}
+
+/// UI-2: on a small screen a request is in sight; what is not is looked at before it is agreed to.
+#[tokio::test]
+async fn a_small_screen_shows_requests() {
+    let mut stage = written("").await;
+    stage.resize(24, 10);
+    stage.hear(request("1", "rm -r build")).await;
+    assert!(stage.look().contains("  rm -r build\n"), "{}", stage.screen());
+    stage.keys("y").await;
+    assert_eq!(stage.calls(), ["reply 1 Permission(Once)"]);
+    stage.resize(20, 6);
+    stage.hear(request("2", "rm -r dist")).await;
+    stage.look();
+    stage.keys("ysa").await;
+    assert_eq!(stage.calls(), Vec::<String>::new());
+    stage.keys("v").await;
+    assert!(stage.screen().contains("rm -r dist"), "{}", stage.screen());
+    stage.keys("<Esc>").await;
+    stage.look();
+    stage.keys("y").await;
+    assert_eq!(stage.calls(), ["reply 2 Permission(Once)"]);
+}
+
 /// UI-2, SES-3: a message that is taken back has its images where they were, however often it is taken back.
 #[tokio::test]
 async fn images_are_taken_back_once() {
