@@ -571,11 +571,6 @@ impl Stage {
         };
         self.effects.iter().filter_map(after).collect()
     }
-
-    /// What a job says about this session.
-    pub(crate) fn done(&mut self, done: Done) {
-        self.app.done(done);
-    }
 }
 
 fn text(lines: &[Line<'_>]) -> String {
