@@ -310,10 +310,6 @@ impl App {
         self.take_up_draft();
         self.forget_files();
         self.attention();
-        if let Some(mode) = self.status.next_mode.take() {
-            self.jobs
-                .quiet_command(&self.talk.info.id, &format!("/mode {mode}"));
-        }
         self.jobs.overview(&self.talk.info.id);
     }
 

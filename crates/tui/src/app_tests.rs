@@ -96,7 +96,8 @@ async fn esc_twice_goes_back() {
     assert!(stage.screen().contains("› first thing"), "{}", stage.screen());
 }
 
-/// UI-2: shift+tab goes through the modes; while a turn runs the next one waits for its end.
+/// UI-2: shift+tab goes through the modes. While a turn runs the next one is chosen at once, so that it holds for what is
+/// queued, too, and the line tells both until the turn has ended.
 #[tokio::test]
 async fn shift_tab_changes_the_mode() {
     let mut stage = Stage::new(70, 12).await;
@@ -104,10 +105,20 @@ async fn shift_tab_changes_the_mode() {
     assert_eq!(stage.calls(), ["command /mode accept-edits", "overview"]);
     stage.hear(user("work")).await;
     stage.keys("<S-Tab>").await;
-    assert_eq!(stage.calls(), Vec::<String>::new());
-    assert!(stage.screen().contains("→"), "{}", stage.screen());
+    assert_eq!(stage.calls(), ["command /mode plan", "overview"]);
+    let screen = stage.screen();
+    assert!(screen.contains("· accept-edits → plan"), "{screen}");
+    stage.keys("/mode full<Enter>").await;
+    assert!(
+        stage.screen().contains("· accept-edits → full"),
+        "{}",
+        stage.screen()
+    );
+    stage.calls();
     stage.hear(final_answer("ok")).await;
-    assert!(stage.calls().iter().any(|call| call.starts_with("command /mode")));
+    let screen = stage.screen();
+    assert!(screen.contains("· full") && !screen.contains("→"), "{screen}");
+    assert_eq!(stage.calls(), ["overview"], "nothing is left to be set");
 }
 
 /// UI-2: a request stands above the place where one writes, and y answers it.
@@ -488,8 +499,8 @@ async fn a_mode_stays_with_its_session() {
     stage.hear(user("work")).await;
     stage.keys("<S-Tab>").await;
     stage.keys("/resume <Enter><C-f>").await;
-    stage.calls();
     stage.hear(final_answer("ok")).await;
     let calls = stage.calls();
-    assert!(!calls.iter().any(|call| call.contains("/mode")), "{calls:?}");
+    let modes = calls.iter().filter(|call| call.contains("/mode")).count();
+    assert_eq!(modes, 1, "{calls:?}");
 }

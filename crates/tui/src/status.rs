@@ -16,8 +16,8 @@ pub(crate) struct Status {
     pub(crate) provider: String,
     pub(crate) model: String,
     pub(crate) mode: String,
-    /// The mode that is asked for, and waits for the turn to end.
-    pub(crate) next_mode: Option<String>,
+    /// The mode that the running turn began with, when another one was chosen since.
+    turn_mode: Option<String>,
     /// How many tokens the model reads at most; 0 when that is not known.
     pub(crate) window: u64,
     /// How many the last request held.
@@ -43,13 +43,21 @@ impl Status {
     pub(crate) fn set(&mut self, overview: &Overview) {
         self.provider = one_line(&overview.provider);
         self.model = one_line(&overview.model);
-        self.mode = one_line(&overview.mode);
+        self.set_mode(one_line(&overview.mode), overview.is_busy);
         self.window = overview.window;
         self.used = overview.info.totals.context_tokens;
         self.cost_usd = overview.info.totals.cost_usd;
         self.queued = overview.queue.len();
         self.goal = overview.goal.as_deref().map(one_line);
         self.subgoal = overview.subgoal.as_deref().map(one_line);
+    }
+
+    /// Another mode was chosen. What runs, runs as it began.
+    pub(crate) fn set_mode(&mut self, mode: String, is_busy: bool) {
+        let before = std::mem::replace(&mut self.mode, mode);
+        if is_busy && !before.is_empty() && before != self.mode {
+            self.turn_mode.get_or_insert(before);
+        }
     }
 
     /// Takes an event.
@@ -81,6 +89,7 @@ impl Status {
             Event::Session(SessionEvent::Goal { text }) => self.goal = text.as_deref().map(one_line),
             Event::Session(SessionEvent::GoalCompleted { .. }) => self.goal = None,
             Event::Waiting(Waiting::Queue { messages }) => self.queued = messages.len(),
+            event if event.is_terminal() => self.turn_mode = None,
             _ => {}
         }
     }
@@ -175,9 +184,9 @@ impl Status {
             "default" => Tone::Dim,
             _ => Tone::Warn,
         };
-        let text = match &self.next_mode {
-            Some(next) => format!("{} {} {next}", self.mode, theme.sign("→", "->")),
-            None => self.mode.clone(),
+        let text = match &self.turn_mode {
+            Some(now) if *now != self.mode => format!("{now} {} {}", theme.sign("→", "->"), self.mode),
+            _ => self.mode.clone(),
         };
         Span::styled(text, theme.style(tone))
     }

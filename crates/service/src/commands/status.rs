@@ -120,8 +120,8 @@ pub(super) async fn plan(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     set(desk, Mode::Plan)
 }
 
+/// A turn that runs keeps what it began with.
 fn set(desk: &mut Desk<'_>, mode: Mode) -> Outcome {
-    desk.wait_for_turn()?;
     desk.live.bench.access().set_mode(mode);
     Ok(Said::text(format!(
         "Mode: {}, from the next turn on and until the session is left: {}",

@@ -157,7 +157,10 @@ impl Bench for TestBench {
             prefix: Arc::clone(&self.prefix),
             limits: self.kit.limits.lock().unwrap().clone(),
             max_output: None,
-            calls: calls(),
+            calls: CallSettings {
+                policy: self.policy(),
+                ..calls()
+            },
             middleware: Vec::new(),
             compactor: Some(Arc::new(Summarize {
                 keep_recent: 2,

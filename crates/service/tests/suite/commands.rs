@@ -129,8 +129,6 @@ async fn a_busy_session_serves_what_only_looks() {
         "/checkpoint rewind 1",
         "/provider second",
         "/model x",
-        "/mode plan",
-        "/plan",
         "/compact",
     ];
     for line in changing {

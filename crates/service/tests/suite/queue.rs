@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use serde_json::json;
-use windlass_api::{Begin, Client, ClientError, Event, EventStream, OnBusy, Submission};
+use windlass_api::{Begin, Client, ClientError, Commands, Event, EventStream, OnBusy, Submission};
 use windlass_core::script::Scene;
 
 use super::bed::{Bed, all, answer, new_session, say, texts};
@@ -144,6 +144,30 @@ async fn steering_survives() {
     assert!(place("mind the gap").is_some(), "{said:?}");
     assert!(place("mind the gap") < place("waiting"), "{said:?}");
     assert_eq!(answer(&again, &session, "new").await, "fourth");
+}
+
+/// SES-3, SAFE-5: a mode that is chosen while a turn runs leaves that turn as it began, and holds for what is queued already.
+#[tokio::test]
+async fn a_mode_holds_from_the_next_turn_on() {
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::call("c2", "note", json!({ "text": "in the running turn" })),
+        Scene::text("first"),
+        Scene::call("c3", "note", json!({ "text": "in the queued turn" })),
+        Scene::text("second"),
+    ]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    begun(&mut events).await;
+    let queued = busy(say(&session, "later"), OnBusy::Queue);
+    let queued = service.submit(queued).await.unwrap();
+    let said = service.command(&session, "/mode plan").await.unwrap().text;
+    assert!(said.starts_with("Mode: plan, from the next turn on"), "{said}");
+    bed.gate.notify_one();
+    all(events).await;
+    all(queued).await;
+    assert_eq!(*bed.notes.lock().unwrap(), ["in the running turn"]);
 }
 
 /// LOOP-8: canceling through the service ends the running call, records it, and frees the session.

@@ -369,15 +369,9 @@ impl App {
     }
 
     fn next_mode(&mut self) {
-        let now = self.status.next_mode.as_deref().unwrap_or(&self.status.mode);
-        let index = MODES.iter().position(|mode| *mode == now);
+        let index = MODES.iter().position(|mode| *mode == self.status.mode);
         let next = MODES[index.map_or(0, |index| (index + 1) % MODES.len())];
-        if self.talk.is_busy {
-            // What runs, runs as it began.
-            self.status.next_mode = Some(next.to_owned()).filter(|next| *next != self.status.mode);
-            return;
-        }
-        next.clone_into(&mut self.status.mode);
+        self.status.set_mode(next.to_owned(), self.talk.is_busy);
         self.jobs
             .quiet_command(&self.talk.info.id, &format!("/mode {next}"));
     }

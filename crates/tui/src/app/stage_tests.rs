@@ -31,6 +31,8 @@ struct Seen {
     is_unreadable: bool,
     /// The next list of files comes when this does.
     files_after: Option<oneshot::Receiver<()>>,
+    /// What `/mode` set.
+    mode: Option<String>,
     now_ms: u64,
 }
 
@@ -151,6 +153,9 @@ impl Commands for Fake {
                 follow: Follow::Session(Box::new(info("cleared", "cleared", 0))),
             });
         }
+        if let Some(mode) = line.strip_prefix("/mode ") {
+            self.seen().mode = Some(mode.to_owned());
+        }
         if line.starts_with("/nonsense") {
             return Err(ClientError::CommandUsage(
                 "there is no command /nonsense".to_owned(),
@@ -236,7 +241,7 @@ impl Presence for Fake {
             provider: "sim".to_owned(),
             model: "sim-1".to_owned(),
             window: 100_000,
-            mode: "default".to_owned(),
+            mode: self.seen().mode.clone().unwrap_or_else(|| "default".to_owned()),
             is_busy: false,
             queue: Vec::new(),
             goal: None,
