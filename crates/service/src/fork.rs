@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_api::{Event, SessionId};
+use windlass_api::{Event, SessionId, Waiting};
 use windlass_core::clock::Timestamp;
 use windlass_core::log::{Batch, Durability, Label, LogError, NewSession, Opened};
 use windlass_core::message::Message;
@@ -65,7 +65,7 @@ pub(crate) async fn fork(
     inner.store.open(&session, &inner.owner).await
 }
 
-/// The event as one of another session.
+/// The event as one of another session. What waited there still does, and is not asked twice.
 fn moved(event: Event, session: &SessionId) -> Event {
     match event {
         Event::Message { message } => Event::Message {
@@ -74,6 +74,7 @@ fn moved(event: Event, session: &SessionId) -> Event {
                 ..(*message).clone()
             }),
         },
+        Event::Waiting(Waiting::Queue { .. }) => Event::Waiting(Waiting::Queue { messages: Vec::new() }),
         other => other,
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::json;
 use windlass_api::{Begin, Client, ClientError, Commands, Event, EventStream, OnBusy, Submission};
+use windlass_core::log::SessionLog;
 use windlass_core::script::Scene;
 
 use super::bed::{Bed, all, answer, new_session, say, texts};
@@ -168,6 +169,39 @@ async fn a_mode_holds_from_the_next_turn_on() {
     all(events).await;
     all(queued).await;
     assert_eq!(*bed.notes.lock().unwrap(), ["in the running turn"]);
+}
+
+/// SES-3, SES-10: what waits in a session is not copied with it: it is asked once, where it was said.
+#[tokio::test]
+async fn a_fork_leaves_the_queue() {
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::text("in the fork"),
+        Scene::text("first"),
+        Scene::text("second"),
+    ]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    begun(&mut events).await;
+    let queued = busy(say(&session, "later"), OnBusy::Queue);
+    let queued = service.submit(queued).await.unwrap();
+    let fork = Begin::Fork {
+        of: session.clone(),
+        after: None,
+        id: None,
+    };
+    let forked = service.begin(fork).await.unwrap().id;
+    assert_eq!(answer(&service, &forked, "instead").await, "in the fork");
+    let record = bed.store().entries(&forked, 0, 100).await.unwrap();
+    let numbers: Vec<u64> = record.iter().map(|entry| entry.seq).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    bed.gate.notify_one();
+    all(events).await;
+    assert_eq!(texts(&all(queued).await), ["later", "second"]);
+    let seen = bed.provider.seen();
+    let asked = seen.iter().filter(|seen| seen.ends_with("user: later")).count();
+    assert_eq!((seen.len(), asked), (4, 1), "{seen:?}");
 }
 
 /// LOOP-8: canceling through the service ends the running call, records it, and frees the session.
