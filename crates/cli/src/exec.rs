@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use windlass_api::{
-    Client, ClientError, Event, EventStream, OnBusy, Part, SessionId, Submission, Waiting, command_line,
+    Client, ClientError, Event, EventStream, OnBusy, Part, Presence, SessionId, Submission, Waiting,
+    command_line,
 };
 use windlass_service::{Recorder, Service};
 
@@ -185,6 +186,7 @@ pub(crate) async fn run(
     } else {
         if let Some(info) = &engine.past {
             job.style.note(&format!("going on with {}", keeping::line(info)));
+            runner.tell_queue(job.style).await;
         }
         let said = vec![Part::text(job.prompt.clone())];
         Ok(runner.work(&job, said).await)
@@ -250,6 +252,17 @@ impl Runner<'_> {
             result.exit = Exit::BrokenPipe;
         }
         result
+    }
+
+    /// Says what is asked first, because it waited already when the session was left.
+    async fn tell_queue(&self, style: Style) {
+        let overview = self.client.overview(&self.session).await;
+        let waits = overview.map_or(0, |overview| overview.queue.len());
+        if waits > 0 {
+            style.note(&format!(
+                "asked first, because it waited already: {waits} in the queue"
+            ));
+        }
     }
 
     /// Has the model do what was said, to the end that was asked for.

@@ -210,8 +210,8 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// The events up to the next terminal one; of an input that waits, from its own message on. One that is taken back has
-    /// none.
+    /// The events up to the next terminal one; of an input that waits, from its own message on. Before that only what
+    /// turns ask a person, who may be the one that waits. An input that is taken back has no more.
     pub(crate) fn turn(mut self, mut waits: Option<MessageId>) -> EventStream {
         let mut over = false;
         let mut was_queued = false;
@@ -235,6 +235,10 @@ impl Reader {
                     (Some(waits), Event::Message { message }) => message.id == *waits,
                     (waits, _) => waits.is_none(),
                 };
+                let asks = |envelope: &Envelope| matches!(envelope.event, Event::Waiting(_));
+                if waits.is_some() && next.as_ref().is_some_and(asks) {
+                    return Poll::Ready(next);
+                }
                 if next.as_ref().is_none_or(is_own) {
                     waits = None;
                     over = next.as_ref().is_none_or(|envelope| envelope.event.is_terminal());

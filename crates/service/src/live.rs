@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -63,6 +64,8 @@ pub(crate) struct Live {
     pub(crate) history: Vec<Arc<Message>>,
     /// Accepted and stored, and not yet asked.
     pub(crate) queue: VecDeque<Arc<Message>>,
+    /// The queue was found when the session was opened: it waits for somebody to say something.
+    is_held: bool,
     /// What the session is to reach.
     pub(crate) goal: Goal,
     /// The texts that were pinned, the first one first.
@@ -110,7 +113,7 @@ impl Live {
         });
         let history = history.into_messages();
         let waits = |message: &Arc<Message>| !history.iter().any(|known| known.id == message.id);
-        let queue = queue.into_iter().flatten().filter(waits).collect();
+        let queue: VecDeque<_> = queue.into_iter().flatten().filter(waits).collect();
         // Only what was said can be pinned, and looking is not free: a new session is most often one that is waited for.
         let pins = match info.last_seq {
             0 => Vec::new(),
@@ -129,6 +132,7 @@ impl Live {
                 info,
                 lease,
                 history,
+                is_held: !queue.is_empty(),
                 queue,
                 goal: Goal::read(&entries),
                 pins,
@@ -149,29 +153,47 @@ impl Live {
         let clock = Arc::clone(&self.inner.clock);
         let mut renewal = tokio::time::interval(RENEWAL);
         while !self.closing {
-            if let Some(message) = self.queue.pop_front() {
-                self.ask(message, &mut inbox).await;
-                continue;
-            }
-            tokio::select! {
-                biased;
-                order = inbox.recv() => match order {
-                    Some(Order::Submit(submission, answer)) => self.submit(submission, answer, &mut inbox).await,
-                    Some(Order::Summarize(answer)) => self.summarize(answer, &mut inbox).await,
-                    Some(Order::Shell(command, answer)) => self.shell(&command, answer, &mut inbox).await,
-                    Some(Order::Cancel(answer)) => drop(answer.send(false)),
-                    Some(Order::Desk(asked)) => Desk::free(&mut self).serve(asked).await,
-                    Some(Order::Close) | None => break,
+            // What was ordered during a turn is not about the next one, and comes first.
+            let order = match inbox.try_recv() {
+                Ok(order) => Some(order),
+                Err(TryRecvError::Empty) if self.goes_on() => {
+                    self.ask(&mut inbox).await;
+                    continue;
+                }
+                Err(_) => tokio::select! {
+                    biased;
+                    order = inbox.recv() => order,
+                    _ = renewal.tick() => {
+                        self.renew().await;
+                        continue;
+                    }
+                    () = clock.sleep(self.inner.options.idle) => break,
                 },
-                _ = renewal.tick() => self.renew().await,
-                () = clock.sleep(self.inner.options.idle) => break,
-            }
+            };
+            self.obey(order, &mut inbox).await;
         }
         inbox.close();
         self.bench.close().await;
         self.sink.settle().await;
         let _ = self.inner.store.release(&self.lease).await;
         self.feed.end();
+    }
+
+    /// Carries out an order while nothing runs.
+    async fn obey(&mut self, order: Option<Order>, inbox: &mut mpsc::Receiver<Order>) {
+        match order {
+            Some(Order::Submit(submission, answer)) => self.submit(submission, answer, inbox).await,
+            Some(Order::Summarize(answer)) => self.summarize(answer, inbox).await,
+            Some(Order::Shell(command, answer)) => self.shell(&command, answer, inbox).await,
+            Some(Order::Cancel(answer)) => drop(answer.send(false)),
+            Some(Order::Desk(asked)) => Desk::free(self).serve(asked).await,
+            Some(Order::Close) | None => self.closing = true,
+        }
+    }
+
+    /// Whether the next turn begins by itself.
+    fn goes_on(&self) -> bool {
+        !self.is_held && !self.queue.is_empty()
     }
 
     async fn renew(&mut self) {
@@ -186,6 +208,9 @@ impl Live {
         answer: oneshot::Sender<Accepted>,
         inbox: &mut mpsc::Receiver<Order>,
     ) {
+        if !self.queue.is_empty() {
+            return drop(answer.send(self.submit_behind(submission, None).await));
+        }
         let message = match self.message(submission) {
             Ok(message) => Arc::new(message),
             Err(error) => return drop(answer.send(Err(error))),
@@ -197,8 +222,11 @@ impl Live {
         self.turn(&message, inbox).await;
     }
 
-    /// Runs an input that waited.
-    async fn ask(&mut self, message: Arc<Message>, inbox: &mut mpsc::Receiver<Order>) {
+    /// Runs the input that waits first.
+    async fn ask(&mut self, inbox: &mut mpsc::Receiver<Order>) {
+        let Some(message) = self.queue.pop_front() else {
+            return;
+        };
         let queued = self.queued();
         if let Err(error) = self.take(&message, Some(queued)).await {
             self.sink.tell_only(not_stored(&error.to_string()));
@@ -227,6 +255,12 @@ impl Live {
         Event::Waiting(Waiting::Queue {
             messages: self.queue.iter().cloned().collect(),
         })
+    }
+
+    /// What waits, told anew before a compaction outside of a turn: whoever opens the session reads from there on.
+    fn still_queued(&self) -> Vec<Event> {
+        let waits = !self.queue.is_empty();
+        waits.then(|| self.queued()).into_iter().collect()
     }
 
     fn message(&self, submission: Submission) -> Result<Message, ClientError> {
@@ -369,15 +403,14 @@ impl Live {
         if let Some(slot) = history.iter_mut().find(|known| known.id == message.id) {
             *slot = Arc::clone(&message);
         }
-        let events = vec![
-            Event::Message { message },
-            Event::Session(SessionEvent::Compaction {
-                before,
-                after: estimate_tokens(&history),
-                history: history.iter().map(|message| message.id.clone()).collect(),
-                fidelity: Some(fidelity(&self.history, &history)),
-            }),
-        ];
+        let mut events = self.still_queued();
+        events.push(Event::Message { message });
+        events.push(Event::Session(SessionEvent::Compaction {
+            before,
+            after: estimate_tokens(&history),
+            history: history.iter().map(|message| message.id.clone()).collect(),
+            fidelity: Some(fidelity(&self.history, &history)),
+        }));
         self.sink.store(events, Durability::Disk).await?;
         self.history = history;
         Ok(())
@@ -416,7 +449,7 @@ impl Live {
                 done = &mut running.task => break done,
                 order = inbox.recv(), if !self.closing => match order {
                     Some(Order::Submit(submission, answer)) => {
-                        let _ = answer.send(self.submit_busy(submission, &running.steering).await);
+                        let _ = answer.send(self.submit_behind(submission, Some(&running.steering)).await);
                     }
                     Some(Order::Summarize(answer) | Order::Shell(_, answer)) => {
                         let _ = answer.send(Err(ClientError::Busy(self.info.id.clone())));
@@ -437,29 +470,38 @@ impl Live {
         (done, running.steering.left())
     }
 
-    /// Takes an input while a turn runs.
-    async fn submit_busy(&mut self, submission: Submission, steering: &Steering) -> Accepted {
+    /// Takes an input while something runs, or waits already: that comes first. What was found waiting does not wait any
+    /// longer, because somebody is there.
+    async fn submit_behind(&mut self, submission: Submission, running: Option<&Steering>) -> Accepted {
         let on_busy = submission.on_busy;
         let message = self.message(submission)?;
-        match on_busy {
-            OnBusy::Refuse => Err(ClientError::Busy(self.info.id.clone())),
-            OnBusy::Steer => {
+        let accepted = match (on_busy, running) {
+            (_, None) if self.is_held => self.line_up(message).await,
+            (OnBusy::Refuse, _) => Err(ClientError::Busy(self.info.id.clone())),
+            (OnBusy::Steer, Some(steering)) => {
                 steering.say(message);
                 Ok(None)
             }
-            OnBusy::Queue if self.queue.len() >= self.inner.options.queue => {
+            _ if self.queue.len() >= self.inner.options.queue => {
                 Err(ClientError::QueueFull(self.info.id.clone()))
             }
-            OnBusy::Queue => {
-                let id = message.id.clone();
-                self.queue.push_back(Arc::new(message));
-                let stored = self.sink.store(vec![self.queued()], Durability::Process).await;
-                if stored.is_err() {
-                    self.queue.pop_back();
-                }
-                stored.map(|()| Some(id)).map_err(refused)
-            }
+            _ => self.line_up(message).await,
+        };
+        if accepted.is_ok() {
+            self.is_held = false;
         }
+        accepted
+    }
+
+    /// Puts an input at the end of the queue.
+    async fn line_up(&mut self, message: Message) -> Accepted {
+        let id = message.id.clone();
+        self.queue.push_back(Arc::new(message));
+        let stored = self.sink.store(vec![self.queued()], Durability::Process).await;
+        if stored.is_err() {
+            self.queue.pop_back();
+        }
+        stored.map(|()| Some(id)).map_err(refused)
     }
 
     /// Records how the turn ended; then the session is free.

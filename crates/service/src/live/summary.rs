@@ -3,9 +3,10 @@
 use tokio::sync::{mpsc, oneshot};
 use windlass_api::Event;
 use windlass_core::event::FailureKind;
+use windlass_core::log::Durability;
 use windlass_core::message::FinishReason;
 
-use super::{Begun, Live, Order, Running, not_ready};
+use super::{Begun, Live, Order, Running, not_ready, not_stored};
 
 impl Live {
     /// Makes the history smaller on demand.
@@ -22,6 +23,9 @@ impl Live {
             Err(why) => return self.end(not_ready(why)).await,
         };
         self.warn(&work.setup.notices).await;
+        if let Err(error) = self.sink.store(self.still_queued(), Durability::Process).await {
+            return self.end(not_stored(&error.to_string())).await;
+        }
         let running = Running {
             cancel: work.cancel.clone(),
             steering: work.steering.clone(),

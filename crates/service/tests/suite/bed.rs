@@ -9,13 +9,14 @@ use futures_util::StreamExt;
 use tempfile::TempDir;
 use tokio::sync::Notify;
 use windlass_api::{
-    Begin, Client, Envelope, Event, EventStream, Label, Offer, Part, SessionId, SessionInfo, Submission,
+    Begin, CallId, Client, Envelope, Event, EventStream, Label, Offer, Part, SessionId, SessionInfo,
+    Submission,
 };
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::compact::Summarize;
 use windlass_core::dispatch::Execution;
-use windlass_core::permission::{Asker, Mode, NobodyToAsk, Policy};
+use windlass_core::permission::{Approver, Asker, Denial, Mode, NobodyToAsk, Policy, Proposal, Question};
 use windlass_core::provider::Prefix;
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolSet};
@@ -119,11 +120,14 @@ struct TestWorkshop {
 
 #[async_trait]
 impl Workshop for TestWorkshop {
-    async fn bench(&self, _: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String> {
+    async fn bench(&self, _: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String> {
         let tools = ToolSet::new()
+            .with(Ask)
             .with(Wait(Arc::clone(&self.gate)))
             .with(Note(Arc::clone(&self.notes)));
         Ok(Box::new(TestBench {
+            asker,
+            mode: Mode::default(),
             kit: Arc::clone(&self.kit),
             provider: Arc::clone(&self.provider),
             prefix: Arc::new(Prefix {
@@ -141,6 +145,8 @@ impl Workshop for TestWorkshop {
 }
 
 struct TestBench {
+    asker: Arc<dyn Asker>,
+    mode: Mode,
     kit: Arc<Kit>,
     provider: Arc<ScriptedProvider>,
     prefix: Arc<Prefix>,
@@ -159,6 +165,7 @@ impl Bench for TestBench {
             max_output: None,
             calls: CallSettings {
                 policy: self.policy(),
+                approver: Arc::new(Reached(Arc::clone(&self.asker))),
                 ..calls()
             },
             middleware: Vec::new(),
@@ -269,13 +276,13 @@ impl Access for TestBench {
 
     fn policy(&self) -> Policy {
         Policy {
-            mode: *self.kit.mode.lock().unwrap(),
+            mode: self.mode,
             ..Policy::default()
         }
     }
 
     fn set_mode(&mut self, mode: Mode) {
-        *self.kit.mode.lock().unwrap() = mode;
+        self.mode = mode;
     }
 
     fn granted(&self) -> Vec<String> {
@@ -303,6 +310,20 @@ impl Access for TestBench {
     }
 }
 
+/// Whoever is there answers questions, and allows nothing.
+struct Reached(Arc<dyn Asker>);
+
+#[async_trait]
+impl Approver for Reached {
+    async fn approve(&self, proposal: &Proposal) -> Result<(), Denial> {
+        NobodyToAsk.approve(proposal).await
+    }
+
+    async fn answer(&self, call: &CallId, question: &Question) -> Option<String> {
+        self.0.answer(call, question).await
+    }
+}
+
 /// Waits.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
@@ -322,6 +343,27 @@ impl Tool for Wait {
             () = self.0.notified() => Ok(ToolOutput::text("waited")),
             () = cx.cancel.cancelled() => Err(ToolError::Canceled(String::new())),
         }
+    }
+}
+
+/// Asks the user for a colour.
+struct Ask;
+
+impl Tool for Ask {
+    type Input = Nothing;
+    const NAME: &'static str = "ask";
+
+    fn category(&self, _: &Nothing) -> Category {
+        Category::Read
+    }
+
+    async fn run(&self, _: Nothing, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let question = Question {
+            text: "Which colour?".to_owned(),
+            options: Vec::new(),
+        };
+        let answer = cx.person.ask(&question).await;
+        Ok(ToolOutput::text(answer.unwrap_or_default()))
     }
 }
 

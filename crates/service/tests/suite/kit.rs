@@ -9,7 +9,6 @@ use windlass_core::checkpoint::{
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
 use windlass_core::log::SessionLog;
-use windlass_core::permission::Mode;
 use windlass_core::provider::Provider;
 use windlass_core::turn::Limits;
 use windlass_service::{Aims, Defined, NotReady, Titles, TurnStart};
@@ -24,7 +23,6 @@ pub(crate) struct Kit {
     pub(crate) checkpoints: Mutex<Option<Arc<FakeCheckpoints>>>,
     pub(crate) defined: Mutex<Defined>,
     pub(crate) active: Mutex<(String, String)>,
-    pub(crate) mode: Mutex<Mode>,
     pub(crate) title_model: Mutex<Option<Arc<dyn Provider>>>,
     pub(crate) aims: Mutex<Aims>,
     /// Where sessions work, for the model.
@@ -40,7 +38,6 @@ impl Default for Kit {
             checkpoints: Mutex::default(),
             defined: Mutex::default(),
             active: Mutex::new(("first".to_owned(), "first-1".to_owned())),
-            mode: Mutex::default(),
             title_model: Mutex::default(),
             aims: Mutex::default(),
             surroundings: Mutex::default(),

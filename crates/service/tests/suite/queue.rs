@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use serde_json::json;
-use windlass_api::{Begin, Client, ClientError, Commands, Event, EventStream, OnBusy, Submission};
+use windlass_api::{
+    Begin, Client, ClientError, Commands, Event, EventStream, Follow, OnBusy, Presence, Reply, SessionEvent,
+    SessionId, Submission, Waiting,
+};
 use windlass_core::log::SessionLog;
 use windlass_core::script::Scene;
+use windlass_service::Service;
 
 use super::bed::{Bed, all, answer, new_session, say, texts};
 
@@ -74,77 +78,187 @@ async fn a_busy_session_takes_inputs_as_they_ask() {
     assert!(seen[2].ends_with("user: later"), "{}", seen[2]);
 }
 
-/// SES-3, SES-5: what waits in the queue is stored: it is asked first when the session is opened again.
+/// Leaves a session in the middle of a turn, with something that waits for it.
+async fn left_with(bed: &Bed, inputs: &[(&str, OnBusy)]) -> SessionId {
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    begun(&mut events).await;
+    for (text, on_busy) in inputs {
+        service.submit(busy(say(&session, text), *on_busy)).await.unwrap();
+    }
+    service.close().await;
+    assert!(matches!(
+        all(events).await.last().unwrap().event,
+        Event::Canceled { .. }
+    ));
+    session
+}
+
+/// The texts that wait.
+async fn waiting(service: &Service, session: &SessionId) -> Vec<String> {
+    let queue = service.overview(session).await.unwrap().queue;
+    queue.iter().map(|message| message.said()).collect()
+}
+
+/// The last thing that each request asked.
+fn asked(bed: &Bed) -> Vec<String> {
+    let last = |seen: &String| seen.rsplit("user: ").next().unwrap_or_default().to_owned();
+    bed.provider.seen().iter().map(last).collect()
+}
+
+/// SES-3, SES-5: what waits in the queue is stored. When the session is opened again it is shown and can be taken back, and
+/// nothing that looks or goes about with the session has it asked.
 #[tokio::test]
-async fn the_queue_survives() {
+async fn a_found_queue_waits_for_somebody() {
+    let bed = Bed::new([Scene::call("c1", "wait", json!({}))]);
+    bed.kit.keep_checkpoints();
+    let inputs = [("one", OnBusy::Queue), ("two", OnBusy::Queue)];
+    let session = left_with(&bed, &inputs).await;
+    let again = bed.service();
+    again.begin(Begin::Resume(session.clone())).await.unwrap();
+    for line in ["/status", "/checkpoint list", "/mode plan", "/shell note x"] {
+        if let Follow::Watch(events) = again.command(&session, line).await.unwrap().follow {
+            all(events).await;
+        }
+    }
+    again.catalog(&session).await;
+    assert_eq!(waiting(&again, &session).await, ["one", "two"]);
+    let first = again.overview(&session).await.unwrap().queue[0].id.clone();
+    let taken = again.take_back(&session, &first).await.unwrap();
+    assert_eq!(taken.said(), "one");
+    again.close().await;
+    let third = bed.service();
+    assert_eq!(waiting(&third, &session).await, ["two"]);
+    assert_eq!(bed.provider.seen().len(), 1, "nobody said anything");
+}
+
+/// SES-3: whoever says something has what was found asked first, in its order, and hears the turn of their own input; that
+/// the queue is full does not matter.
+#[tokio::test]
+async fn a_found_queue_is_asked_first() {
+    let texts_of_eight: Vec<String> = (1..=8).map(|number| format!("waited {number}")).collect();
+    let scenes = (1..=9).map(|number| Scene::text(&format!("answer {number}")));
+    let bed = Bed::new([Scene::call("c1", "wait", json!({}))].into_iter().chain(scenes));
+    let inputs: Vec<_> = texts_of_eight
+        .iter()
+        .map(|text| (text.as_str(), OnBusy::Queue))
+        .collect();
+    let session = left_with(&bed, &inputs).await;
+    let again = bed.service();
+    assert_eq!(answer(&again, &session, "new").await, "answer 9");
+    let mut expected = vec!["go".to_owned()];
+    expected.extend(texts_of_eight);
+    expected.push("new".to_owned());
+    assert_eq!(asked(&bed), expected);
+    assert!(waiting(&again, &session).await.is_empty());
+}
+
+/// SES-3: what a found queue's turn asks reaches whoever waits behind it, or nobody could answer.
+#[tokio::test]
+async fn questions_of_earlier_turns_are_heard() {
     let bed = Bed::new([
         Scene::call("c1", "wait", json!({})),
+        Scene::call("c2", "ask", json!({})),
+        Scene::text("first"),
         Scene::text("second"),
-        Scene::text("third"),
+    ]);
+    let session = left_with(&bed, &[("waited", OnBusy::Queue)]).await;
+    let again = bed.service();
+    let mut events = again.submit(say(&session, "new")).await.unwrap();
+    let question = tokio::time::timeout(Duration::from_secs(60), events.next()).await;
+    let Event::Waiting(Waiting::Question { call_id, .. }) = question.unwrap().unwrap().event else {
+        panic!("no question");
+    };
+    assert!(
+        again
+            .reply(&session, &call_id, Reply::Text("red".to_owned()))
+            .await
+    );
+    let own = all(events).await;
+    assert_eq!(texts(&own), ["new", "second"]);
+    assert!(
+        bed.provider.seen()[2].contains("red"),
+        "{:?}",
+        bed.provider.seen()
+    );
+}
+
+/// SES-3, CTX-1: what was found waiting is still there when the conversation was made smaller and the session left again.
+#[tokio::test]
+async fn a_found_queue_survives_a_summary() {
+    let answers = (0..6).map(|number| Scene::text(&format!("answer {number} ").repeat(60)));
+    let scenes = answers.chain([
+        Scene::call("c1", "wait", json!({})),
+        Scene::text("it was about numbers"),
+    ]);
+    let bed = Bed::new(scenes);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    for number in 0..6 {
+        let text = format!("question {number} {}", "and so on ".repeat(40));
+        answer(&service, &session, &text).await;
+    }
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    begun(&mut events).await;
+    service
+        .submit(busy(say(&session, "waited"), OnBusy::Queue))
+        .await
+        .unwrap();
+    service.close().await;
+    let again = bed.service();
+    let events = all(again.summarize(&session).await.unwrap()).await;
+    let is_smaller = |event: &Event| matches!(event, Event::Session(SessionEvent::Compaction { .. }));
+    assert!(
+        events.iter().any(|envelope| is_smaller(&envelope.event)),
+        "{events:?}"
+    );
+    again.close().await;
+    assert_eq!(waiting(&bed.service(), &session).await, ["waited"]);
+}
+
+/// SES-3: what steers a turn that ends before it hears it is not lost when the session is left: it waits when the session is
+/// opened again, before what waited already.
+#[tokio::test]
+async fn steering_survives() {
+    let bed = Bed::new([Scene::call("c1", "wait", json!({}))]);
+    let inputs = [("waiting", OnBusy::Queue), ("mind the gap", OnBusy::Steer)];
+    let session = left_with(&bed, &inputs).await;
+    let again = bed.service();
+    assert_eq!(waiting(&again, &session).await, ["mind the gap", "waiting"]);
+}
+
+/// SES-3: a session that is left while a turn ends does not begin the next one: what is queued stays so.
+#[tokio::test]
+async fn a_session_that_is_left_begins_nothing() {
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::text("first"),
+        Scene::text("never asked"),
     ]);
     let service = bed.service();
     let session = new_session(&service).await.id;
     let mut events = service.submit(say(&session, "go")).await.unwrap();
     begun(&mut events).await;
     service
-        .submit(busy(say(&session, "waiting"), OnBusy::Queue))
+        .submit(busy(say(&session, "later"), OnBusy::Queue))
         .await
         .unwrap();
-    service.close().await;
-    assert!(matches!(
-        all(events).await.last().unwrap().event,
-        Event::Canceled { .. }
-    ));
-
-    let again = bed.service();
-    again.begin(Begin::Resume(session.clone())).await.unwrap();
-    let later = again.subscribe(&session, 0).await.unwrap();
-    let first: Vec<_> = later
-        .take_while(|envelope| {
-            let over = matches!(&envelope.event, Event::Final { .. });
-            std::future::ready(!over)
-        })
-        .collect()
-        .await;
-    assert!(texts(&first).contains(&"waiting".to_owned()), "{first:?}");
-    assert_eq!(answer(&again, &session, "new").await, "third");
-}
-
-/// SES-3: what steers a turn that ends before it hears it is not lost when the session is left: it is asked first when the
-/// session is opened again, before what waited already.
-#[tokio::test]
-async fn steering_survives() {
-    let bed = Bed::new([
-        Scene::call("c1", "wait", json!({})),
-        Scene::text("second"),
-        Scene::text("third"),
-        Scene::text("fourth"),
-    ]);
-    let service = bed.service();
-    let session = new_session(&service).await.id;
-    let mut events = service.submit(say(&session, "go")).await.unwrap();
-    begun(&mut events).await;
-    for (text, on_busy) in [("waiting", OnBusy::Queue), ("mind the gap", OnBusy::Steer)] {
-        service.submit(busy(say(&session, text), on_busy)).await.unwrap();
+    bed.gate.notify_one();
+    // The answer is there, and the end of the turn is being stored.
+    while let Some(envelope) = events.next().await {
+        if texts(std::slice::from_ref(&envelope)) == ["first"] {
+            break;
+        }
     }
     service.close().await;
-
-    let again = bed.service();
-    again.begin(Begin::Resume(session.clone())).await.unwrap();
-    let later = again.subscribe(&session, 0).await.unwrap();
-    let mut answers = 0;
-    let both = later
-        .take_while(|envelope| {
-            answers += u32::from(matches!(&envelope.event, Event::Final { .. }));
-            std::future::ready(answers < 2)
-        })
-        .collect::<Vec<_>>();
-    let both = tokio::time::timeout(Duration::from_secs(60), both).await;
-    let said = texts(&both.expect("both are asked"));
-    let place = |text: &str| said.iter().position(|said| said == text);
-    assert!(place("mind the gap").is_some(), "{said:?}");
-    assert!(place("mind the gap") < place("waiting"), "{said:?}");
-    assert_eq!(answer(&again, &session, "new").await, "fourth");
+    assert_eq!(bed.provider.seen().len(), 2);
+    let record = bed.store().entries(&session, 0, 100).await.unwrap();
+    let canceled = record
+        .iter()
+        .any(|entry| matches!(entry.event, Event::Canceled { .. }));
+    assert!(!canceled, "{record:?}");
+    assert_eq!(waiting(&bed.service(), &session).await, ["later"]);
 }
 
 /// SES-3, SAFE-5: a mode that is chosen while a turn runs leaves that turn as it began, and holds for what is queued already.

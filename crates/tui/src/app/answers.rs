@@ -211,6 +211,8 @@ impl App {
             Err(error) => self.tell(Tone::Bad, &error.to_string()),
         }
         self.listen();
+        // What waits is not in its entries alone.
+        self.jobs.overview(&self.talk.info.id);
     }
 
     fn older(&mut self, before: u64, entries: Result<Vec<Entry>, ClientError>) {

@@ -265,7 +265,11 @@ impl App {
         }
         if !self.talk.queue.is_empty() {
             let key = self.rest.keys.key(Action::TakeBack);
-            lines.push(row("", &format!("{key} changes the last one")));
+            let when = match self.talk.is_busy {
+                true => "",
+                false => "asked before what you send next · ",
+            };
+            lines.push(row("", &format!("{when}{key} changes the last one")));
         }
         lines
     }
