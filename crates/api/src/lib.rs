@@ -102,6 +102,13 @@ pub enum Begin {
         /// The id of the new one; one is made when `None`.
         id: Option<SessionId>,
     },
+    /// Another one instead of one that is left, which is given back as soon as nothing is left to do in it.
+    Instead {
+        /// The one that is left.
+        of: SessionId,
+        /// The other one.
+        begin: Box<Begin>,
+    },
 }
 
 impl Submission {

@@ -287,15 +287,7 @@ impl Runner<'_> {
     }
 
     async fn turn(&mut self, parts: Vec<Part>) -> Ending {
-        match self
-            .client
-            .submit(Submission {
-                session: self.session.clone(),
-                parts,
-                on_busy: OnBusy::Refuse,
-            })
-            .await
-        {
+        match self.submit(parts).await {
             Ok(events) => self.watch(events).await,
             Err(error @ ClientError::Busy(_)) => Ending::failed(Exit::Busy, "busy", error.to_string(), None),
             Err(error @ ClientError::Empty) => Ending::failed(Exit::Usage, "empty", error.to_string(), None),
@@ -304,6 +296,26 @@ impl Runner<'_> {
                 Ending::failed(problem.exit, "store", problem.to_string(), None)
             }
         }
+    }
+
+    /// Says something in the session. A signal meanwhile cancels the turn that begins with it.
+    async fn submit(&mut self, parts: Vec<Part>) -> Result<EventStream, ClientError> {
+        let (client, session) = (self.client, self.session.clone());
+        let mut submitted = client.submit(Submission {
+            session: session.clone(),
+            parts,
+            on_busy: OnBusy::Refuse,
+        });
+        tokio::select! {
+            biased;
+            () = self.signals.interrupted() => {}
+            submitted = &mut submitted => return submitted,
+        }
+        // It may be being stored, or nobody may have heard of it yet.
+        client.cancel(&session).await;
+        let submitted = submitted.await;
+        client.cancel(&session).await;
+        submitted
     }
 
     /// Shows events until the terminal one. A signal, or nobody reading, cancels the turn.

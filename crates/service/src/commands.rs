@@ -20,7 +20,7 @@ mod why;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
-use windlass_api::{ClientError, CommandInfo, CommandSource, Part, SessionInfo, command_line};
+use windlass_api::{Begin, Client, ClientError, CommandInfo, CommandSource, Part, SessionInfo, command_line};
 use windlass_core::log::{LogError, Store};
 
 use self::complete::Complete;
@@ -257,6 +257,15 @@ impl<'d> Desk<'d> {
     /// Refuses to go on while a turn runs.
     fn wait_for_turn(&self) -> Result<(), Stop> {
         if self.is_busy { Err(Stop::Busy) } else { Ok(()) }
+    }
+
+    /// Begins another session, in which is gone on instead of in this one.
+    async fn instead(&self, begin: Begin) -> Result<SessionInfo, ClientError> {
+        let begin = Begin::Instead {
+            of: self.live.info.id.clone(),
+            begin: Box::new(begin),
+        };
+        self.service().begin(begin).await
     }
 
     fn service(&self) -> Service {

@@ -23,6 +23,7 @@ mod recall;
 mod recorder;
 pub mod replay;
 mod replies;
+mod seat;
 mod sink;
 mod taco;
 pub mod telling;
@@ -53,7 +54,7 @@ use self::keyed::Routed;
 use self::live::{Live, Order};
 pub use self::recall::recall_tool;
 pub use self::recorder::Recorder;
-use self::replies::Replies;
+use self::seat::Seat;
 pub use self::taco::{Booker, Taco, TacoLimits};
 pub use self::workshop::{
     Access, Aims, Bench, BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand,
@@ -103,7 +104,10 @@ pub(crate) struct Inner {
     pub(crate) strays: TaskTracker,
     /// Ends what nobody waits for.
     pub(crate) closing: CancellationToken,
+    /// Those that were live here; some are no longer.
     live: Mutex<HashMap<SessionId, Handle>>,
+    /// One session is opened at a time, so that none is opened twice.
+    opening: tokio::sync::Mutex<()>,
 }
 
 /// A live session from outside.
@@ -111,7 +115,7 @@ pub(crate) struct Inner {
 struct Handle {
     orders: mpsc::Sender<Order>,
     feed: Feed,
-    replies: Replies,
+    seat: Seat,
 }
 
 impl Service {
@@ -134,6 +138,7 @@ impl Service {
                 strays: TaskTracker::new(),
                 closing: CancellationToken::new(),
                 live: Mutex::default(),
+                opening: tokio::sync::Mutex::default(),
             }),
         }
     }
@@ -141,52 +146,58 @@ impl Service {
     /// Ends every live session: running turns are canceled and recorded, and leases are given back.
     pub async fn close(&self) {
         self.inner.closing.cancel();
-        let handles: Vec<Handle> = {
-            let mut live = self.lock();
-            live.drain().map(|(_, handle)| handle).collect()
-        };
+        let handles: Vec<Handle> = self.lock().values().cloned().collect();
         for handle in handles {
             let _ = handle.orders.send(Order::Close).await;
+            handle.seat.stop();
         }
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
+        let handles: Vec<Handle> = self.lock().drain().map(|(_, handle)| handle).collect();
+        for mut bench in handles.iter().filter_map(|handle| handle.seat.bench()) {
+            bench.close().await;
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Handle>> {
         self.inner.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The session, if it is live here.
+    fn live(&self, session: &SessionId) -> Option<Handle> {
+        let handle = self.lock().get(session).cloned();
+        handle.filter(|handle| !handle.orders.is_closed())
+    }
+
     /// The live session, which is opened when it is not.
     async fn handle(&self, session: &SessionId) -> Result<Handle, ClientError> {
-        if let Some(handle) = self
-            .lock()
-            .get(session)
-            .filter(|handle| !handle.orders.is_closed())
-        {
-            return Ok(handle.clone());
+        if let Some(handle) = self.live(session) {
+            return Ok(handle);
         }
-        let opened = self
-            .inner
-            .store
-            .open(session, &self.inner.owner)
-            .await
-            .map_err(refused)?;
-        self.enliven(opened).await
+        let _opening = self.inner.opening.lock().await;
+        // Somebody else may have been faster.
+        if let Some(handle) = self.live(session) {
+            return Ok(handle);
+        }
+        let opened = self.inner.store.open(session, &self.inner.owner).await;
+        self.enliven(opened.map_err(refused)?).await
     }
 
     async fn enliven(&self, opened: Opened) -> Result<Handle, ClientError> {
         let session = opened.info.id.clone();
         let (orders, inbox) = mpsc::channel(ORDERS);
+        let before = self.lock().get(&session).map(|handle| handle.seat.clone());
+        let seat = before.unwrap_or_default();
         let handle = Handle {
             orders,
             feed: Feed::new(opened.info.last_seq, self.inner.options.buffer),
-            replies: Replies::default(),
+            seat,
         };
         let live = Live::begin(
             Arc::clone(&self.inner),
             opened,
             handle.feed.clone(),
-            handle.replies.clone(),
+            handle.seat.clone(),
         )
         .await?;
         self.inner.tasks.spawn(live.run(inbox));
@@ -216,6 +227,13 @@ impl Client for Service {
     async fn begin(&self, begin: Begin) -> Result<SessionInfo, ClientError> {
         let now = self.inner.clock.now();
         let opened = match begin {
+            Begin::Instead { of, begin } => {
+                let info = self.begin(*begin).await?;
+                if info.id != of {
+                    self.leave(&of);
+                }
+                return Ok(info);
+            }
             Begin::New {
                 id,
                 place,
@@ -235,12 +253,7 @@ impl Client for Service {
                 Routed::New(opened) => Ok(*opened),
                 Routed::Known(session) => return self.begin(Begin::Resume(session)).await,
             },
-            Begin::Resume(session) => {
-                if let Some(info) = self.resumed(&session).await? {
-                    return Ok(info);
-                }
-                self.inner.store.open(&session, &self.inner.owner).await
-            }
+            Begin::Resume(session) => return self.resume(&session).await,
             Begin::Fork { of, after, id } => fork::fork(&self.inner, &of, after, id, now).await,
         }
         .map_err(refused)?;
@@ -262,25 +275,21 @@ impl Client for Service {
 
     async fn cancel(&self, session: &SessionId) -> bool {
         let handle = self.lock().get(session).cloned();
-        let Some(handle) = handle else { return false };
-        let (answer, answered) = oneshot::channel();
-        if handle.orders.send(Order::Cancel(answer)).await.is_err() {
-            return false;
-        }
-        answered.await.unwrap_or(false)
+        handle.is_some_and(|handle| handle.seat.stop())
     }
 
     async fn reply(&self, session: &SessionId, call: &CallId, reply: Reply) -> bool {
         let handle = self.lock().get(session).cloned();
-        handle.is_some_and(|handle| handle.replies.give(call, reply))
+        handle.is_some_and(|handle| handle.seat.replies.give(call, reply))
     }
 
     async fn subscribe(&self, session: &SessionId, after: u64) -> Result<EventStream, ClientError> {
-        let live = self.lock().get(session).cloned();
-        let feed = match live {
-            Some(handle) => handle.feed,
+        let known = self.lock().contains_key(session);
+        let feed = match known {
+            // One that has ended here is opened again: whoever listens wants to hear how it goes on.
+            true => self.handle(session).await?.feed,
             // One that nobody works in can be read all the same.
-            None => match self.info(session).await? {
+            false => match self.info(session).await? {
                 Some(info) => Feed::new(info.last_seq, self.inner.options.buffer),
                 None => return Err(ClientError::Unknown(session.clone())),
             },
@@ -348,17 +357,31 @@ impl Service {
         self.inner.store.get(session).await.map_err(refused)
     }
 
-    /// A session that is live in this process already.
-    async fn resumed(&self, session: &SessionId) -> Result<Option<SessionInfo>, ClientError> {
-        let is_live = self
-            .lock()
-            .get(session)
-            .is_some_and(|handle| !handle.orders.is_closed());
-        if is_live {
-            self.info(session).await
-        } else {
-            Ok(None)
+    /// Takes up a session, unless it is live in this process already.
+    async fn resume(&self, session: &SessionId) -> Result<SessionInfo, ClientError> {
+        let _opening = self.inner.opening.lock().await;
+        if self.live(session).is_some() {
+            let info = self.info(session).await?;
+            return info.ok_or_else(|| ClientError::Unknown(session.clone()));
         }
+        let opened = self.inner.store.open(session, &self.inner.owner).await;
+        let opened = opened.map_err(refused)?;
+        let info = opened.info.clone();
+        self.enliven(opened).await?;
+        Ok(info)
+    }
+
+    /// Nobody looks at a session any more. It ends when nothing is left to do in it, and others can have it.
+    fn leave(&self, session: &SessionId) {
+        if let Some(handle) = self.live(session) {
+            // One that has so much to do is not idle. Waiting is not possible: it may be the session that asks.
+            let _ = handle.orders.try_send(Order::Leave);
+        }
+    }
+
+    /// Drops all that is known here of a session that was deleted.
+    pub(crate) fn forget(&self, session: &SessionId) {
+        self.lock().remove(session);
     }
 }
 

@@ -26,7 +26,7 @@ use crate::commands::{Asked, Desk};
 use crate::feed::Feed;
 use crate::goal::Goal;
 use crate::pins::pinned;
-use crate::replies::Replies;
+use crate::seat::{Seat, Stoppable};
 use crate::sink::Sink;
 use crate::turn::{Steering, Work};
 use crate::workshop::{Bench, NotReady, TurnStart};
@@ -51,9 +51,10 @@ pub(crate) enum Order {
     Summarize(oneshot::Sender<Begun>),
     /// A command of the user's.
     Shell(String, oneshot::Sender<Begun>),
-    Cancel(oneshot::Sender<bool>),
     /// About commands.
     Desk(Asked),
+    /// Nobody looks at it any more.
+    Leave,
     Close,
 }
 
@@ -73,13 +74,16 @@ pub(crate) struct Live {
     pub(crate) bench: Box<dyn Bench>,
     sink: Arc<Sink>,
     feed: Feed,
+    seat: Seat,
+    /// Nobody looks at it any more: it ends when nothing is left to do.
+    is_left: bool,
     closing: bool,
 }
 
 /// What runs, and how to reach it.
 struct Running<T> {
     task: JoinHandle<T>,
-    cancel: CancellationToken,
+    stop: Stoppable,
     steering: Steering,
 }
 
@@ -89,7 +93,7 @@ impl Live {
         inner: Arc<Inner>,
         opened: Opened,
         feed: Feed,
-        replies: Replies,
+        seat: Seat,
     ) -> Result<Self, ClientError> {
         let Opened {
             lease,
@@ -123,7 +127,10 @@ impl Live {
             if !added.is_empty() {
                 sink.store(added, Durability::Disk).await.map_err(refused)?;
             }
-            let bench = inner.workshop.bench(&info, Arc::new(replies)).await;
+            if let Some(bench) = seat.bench() {
+                return Ok(bench);
+            }
+            let bench = inner.workshop.bench(&info, Arc::new(seat.replies.clone())).await;
             bench.map_err(ClientError::Setup)
         };
         match made.await {
@@ -139,6 +146,8 @@ impl Live {
                 bench,
                 sink: Arc::new(sink),
                 feed,
+                seat,
+                is_left: false,
                 closing: false,
             }),
             Err(error) => {
@@ -152,7 +161,9 @@ impl Live {
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
         let clock = Arc::clone(&self.inner.clock);
         let mut renewal = tokio::time::interval(RENEWAL);
-        while !self.closing {
+        // Only orders put it off.
+        let mut idle = clock.sleep(self.inner.options.idle);
+        while !self.closing && (self.goes_on() || !self.is_left) {
             // What was ordered during a turn is not about the next one, and comes first.
             let order = match inbox.try_recv() {
                 Ok(order) => Some(order),
@@ -164,16 +175,17 @@ impl Live {
                     biased;
                     order = inbox.recv() => order,
                     _ = renewal.tick() => {
-                        self.renew().await;
+                        self.renew();
                         continue;
                     }
-                    () = clock.sleep(self.inner.options.idle) => break,
+                    () = &mut idle => break,
                 },
             };
             self.obey(order, &mut inbox).await;
+            idle = clock.sleep(self.inner.options.idle);
         }
         inbox.close();
-        self.bench.close().await;
+        self.seat.rest(self.bench);
         self.sink.settle().await;
         let _ = self.inner.store.release(&self.lease).await;
         self.feed.end();
@@ -181,12 +193,13 @@ impl Live {
 
     /// Carries out an order while nothing runs.
     async fn obey(&mut self, order: Option<Order>, inbox: &mut mpsc::Receiver<Order>) {
+        self.is_left = matches!(order, Some(Order::Leave));
         match order {
             Some(Order::Submit(submission, answer)) => self.submit(submission, answer, inbox).await,
             Some(Order::Summarize(answer)) => self.summarize(answer, inbox).await,
             Some(Order::Shell(command, answer)) => self.shell(&command, answer, inbox).await,
-            Some(Order::Cancel(answer)) => drop(answer.send(false)),
             Some(Order::Desk(asked)) => Desk::free(self).serve(asked).await,
+            Some(Order::Leave) => {}
             Some(Order::Close) | None => self.closing = true,
         }
     }
@@ -196,9 +209,10 @@ impl Live {
         !self.is_held && !self.queue.is_empty()
     }
 
-    async fn renew(&mut self) {
-        // A lease that was lost is noticed by the next write, which then tells why.
-        let _ = self.inner.store.renew(&self.lease).await;
+    /// Nobody waits for it: a lease that was lost is noticed by the next write, which then tells why.
+    fn renew(&self) {
+        let (store, lease) = (Arc::clone(&self.inner.store), self.lease.clone());
+        tokio::spawn(async move { store.renew(&lease).await });
     }
 
     /// Takes an input while nothing runs.
@@ -215,11 +229,12 @@ impl Live {
             Ok(message) => Arc::new(message),
             Err(error) => return drop(answer.send(Err(error))),
         };
+        let stop = self.seat.begin();
         if let Err(error) = self.take(&message, None).await {
             return drop(answer.send(Err(refused(error))));
         }
         let _ = answer.send(Ok(None));
-        self.turn(&message, inbox).await;
+        self.turn(&message, stop, inbox).await;
     }
 
     /// Runs the input that waits first.
@@ -228,12 +243,13 @@ impl Live {
             return;
         };
         let queued = self.queued();
+        let stop = self.seat.begin();
         if let Err(error) = self.take(&message, Some(queued)).await {
             self.sink.tell_only(not_stored(&error.to_string()));
             self.closing = true;
             return;
         }
-        self.turn(&message, inbox).await;
+        self.turn(&message, stop, inbox).await;
     }
 
     /// Stores an input, with what else is to be told then. It is part of the conversation from here on.
@@ -272,15 +288,15 @@ impl Live {
         Ok(Message::new(&self.info.id, Role::User, submission.parts, now))
     }
 
-    async fn turn(&mut self, message: &Message, inbox: &mut mpsc::Receiver<Order>) {
+    async fn turn(&mut self, message: &Message, stop: Stoppable, inbox: &mut mpsc::Receiver<Order>) {
         let prompt = title::prompt(message).chars().take(PROMPT).collect();
         let start = self.turn_start(Some(message.id.clone()), prompt);
-        let ready = self.work(&start).await;
+        let ready = self.work(&start, &stop.token).await;
         let titles = ready.as_ref().ok().and_then(|work| work.setup.titles.clone());
         title::make(&self.inner, &mut self.info, message, titles, &self.sink);
         let mut work = match ready {
             Ok(work) => work,
-            Err(why) => return self.end(not_ready(why)).await,
+            Err(end) => return self.end(end).await,
         };
         self.warn(&work.setup.notices).await;
         if let Err(error) = self.trim(&mut work).await {
@@ -288,7 +304,7 @@ impl Live {
         }
         let between = work.setup.between.clone();
         let running = Running {
-            cancel: work.cancel.clone(),
+            stop,
             steering: work.steering.clone(),
             task: tokio::spawn(work.run()),
         };
@@ -332,16 +348,22 @@ impl Live {
         }
     }
 
-    async fn work(&mut self, start: &TurnStart) -> Result<Work, NotReady> {
+    /// What a turn needs, or how it ends because there is none.
+    async fn work(&mut self, start: &TurnStart, cancel: &CancellationToken) -> Result<Work, Event> {
+        let setup = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(canceled()),
+            ready = self.bench.setup(start) => ready.map_err(not_ready)?,
+        };
         Ok(Work {
             session: self.info.id.clone(),
-            setup: self.bench.setup(start).await?,
+            setup,
             history: self.history.clone(),
             sink: Arc::clone(&self.sink),
             clock: Arc::clone(&self.inner.clock),
             tasks: self.inner.strays.clone(),
             steering: Steering::default(),
-            cancel: CancellationToken::new(),
+            cancel: cancel.clone(),
         })
     }
 
@@ -447,27 +469,30 @@ impl Live {
             tokio::select! {
                 biased;
                 done = &mut running.task => break done,
-                order = inbox.recv(), if !self.closing => match order {
-                    Some(Order::Submit(submission, answer)) => {
-                        let _ = answer.send(self.submit_behind(submission, Some(&running.steering)).await);
-                    }
-                    Some(Order::Summarize(answer) | Order::Shell(_, answer)) => {
-                        let _ = answer.send(Err(ClientError::Busy(self.info.id.clone())));
-                    }
-                    Some(Order::Cancel(answer)) => {
-                        running.cancel.cancel();
-                        let _ = answer.send(true);
-                    }
-                    Some(Order::Desk(asked)) => Desk::busy(self).serve(asked).await,
-                    Some(Order::Close) | None => {
-                        self.closing = true;
-                        running.cancel.cancel();
-                    }
-                },
-                _ = renewal.tick() => self.renew().await,
+                order = inbox.recv(), if !self.closing => self.obey_busy(order, &running).await,
+                _ = renewal.tick() => self.renew(),
             }
         };
         (done, running.steering.left())
+    }
+
+    /// Carries out an order while something runs.
+    async fn obey_busy<T>(&mut self, order: Option<Order>, running: &Running<T>) {
+        self.is_left = matches!(order, Some(Order::Leave));
+        match order {
+            Some(Order::Submit(submission, answer)) => {
+                let _ = answer.send(self.submit_behind(submission, Some(&running.steering)).await);
+            }
+            Some(Order::Summarize(answer) | Order::Shell(_, answer)) => {
+                let _ = answer.send(Err(ClientError::Busy(self.info.id.clone())));
+            }
+            Some(Order::Desk(asked)) => Desk::busy(self).serve(asked).await,
+            Some(Order::Leave) => {}
+            Some(Order::Close) | None => {
+                self.closing = true;
+                running.stop.token.cancel();
+            }
+        }
     }
 
     /// Takes an input while something runs, or waits already: that comes first. What was found waiting does not wait any
@@ -535,6 +560,12 @@ impl Live {
             // Nothing more can be promised here; whoever comes next opens the session again.
             self.closing = true;
         }
+    }
+}
+
+fn canceled() -> Event {
+    Event::Canceled {
+        message: "Canceled by the user.".to_owned(),
     }
 }
 

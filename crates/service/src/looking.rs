@@ -89,9 +89,10 @@ impl Presence for Service {
 }
 
 impl Service {
-    /// Asks a session that is live, and makes none so.
+    /// Asks a session that is worked in here, and makes no other one live.
     async fn look<T>(&self, session: &SessionId, look: impl FnOnce(oneshot::Sender<T>) -> Look) -> Option<T> {
-        let handle = self.lock().get(session).cloned()?;
+        self.lock().get(session)?;
+        let handle = self.handle(session).await.ok()?;
         let (answer, answered) = oneshot::channel();
         let order = Order::Desk(Asked::Look(look(answer)));
         handle.orders.send(order).await.ok()?;

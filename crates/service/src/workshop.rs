@@ -35,7 +35,8 @@ pub trait Workshop: Send + Sync {
     async fn forget(&self, _session: &SessionId) {}
 }
 
-/// What one live session works with. It lives as long as the session does: tools know what the model has seen.
+/// What one session works with. Tools know what the model has seen, so it is kept when the session is no longer live, for
+/// when it is opened again.
 #[async_trait]
 pub trait Bench: Send + Sync {
     /// The fixed things of the next turn. Files that changed since the last one count from here on.
@@ -56,7 +57,7 @@ pub trait Bench: Send + Sync {
     /// The commands that files define, as they are now.
     fn defined(&mut self) -> Defined;
 
-    /// Ends what the session has left running.
+    /// Ends what the session has left running. Called when the program ends.
     async fn close(&mut self) {}
 }
 
@@ -163,7 +164,7 @@ pub trait Access: Send + Sync {
     /// The rules and the mode.
     fn policy(&self) -> Policy;
 
-    /// Sets the mode, for as long as the session is live.
+    /// Sets the mode, for as long as the bench is kept.
     fn set_mode(&mut self, mode: Mode);
 
     /// What the user has allowed for good, a line each.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use windlass_api::{Begin, Client, Label, SessionId, SessionInfo};
+use windlass_api::{Begin, Label, SessionId, SessionInfo};
 use windlass_core::log::SessionQuery;
 
 use super::{Desk, Outcome, Said, Stop, Then, Words};
@@ -145,7 +145,7 @@ async fn new(desk: &mut Desk<'_>, name: &str) -> Outcome {
         },
         parent: None,
     };
-    let info = desk.service().begin(begin).await?;
+    let info = desk.instead(begin).await?;
     let old = short(&desk.live.info);
     Ok(Said {
         text: format!(
@@ -167,7 +167,7 @@ async fn resume(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     if found.id == desk.live.info.id {
         return Ok(Said::text("This is the current session."));
     }
-    let info = desk.service().begin(Begin::Resume(found.id)).await?;
+    let info = desk.instead(Begin::Resume(found.id)).await?;
     let mut text = format!("Resumed session {}", whole_name(&info));
     summary(desk, &info, &mut text).await?;
     Ok(Said {
@@ -205,7 +205,7 @@ async fn fork(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
         after: None,
         id: None,
     };
-    let info = desk.service().begin(begin).await?;
+    let info = desk.instead(begin).await?;
     Ok(Said {
         text: format!("Forked session {} -> {}", desk.live.info.id, info.id),
         then: Then::Session(Box::new(info)),
@@ -231,6 +231,7 @@ async fn delete(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
         )));
     }
     desk.store().delete(&found.id).await?;
+    desk.service().forget(&found.id);
     desk.live.inner.workshop.forget(&found.id).await;
     Ok(Said::text(format!("Deleted session: {what}")))
 }

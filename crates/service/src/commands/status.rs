@@ -124,7 +124,7 @@ pub(super) async fn plan(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
 fn set(desk: &mut Desk<'_>, mode: Mode) -> Outcome {
     desk.live.bench.access().set_mode(mode);
     Ok(Said::text(format!(
-        "Mode: {}, from the next turn on and until the session is left: {}",
+        "Mode: {}, for this session from the next turn on, as long as this program runs: {}",
         mode_word(mode),
         meaning(mode)
     )))

@@ -14,7 +14,7 @@ use windlass_core::log::Durability;
 use windlass_core::message::{FinishReason, ToolCall, ToolResult};
 use windlass_core::permission::{Approver, Denial, Mode, Policy, Proposal};
 
-use super::{Begun, Live, Order, PROMPT, Running, not_stored};
+use super::{Begun, Live, Order, PROMPT, Running, canceled, not_stored};
 use crate::sink::Sink;
 use crate::turn::Steering;
 use crate::workshop::OwnCommand;
@@ -32,8 +32,13 @@ impl Live {
         let mut message = Message::new(&self.info.id, Role::User, Vec::new(), now);
         let prompt = format!("!{command}").chars().take(PROMPT).collect();
         let start = self.turn_start(Some(message.id.clone()), prompt);
-        let own = self.bench.access().own_command(&start, command).await;
+        let stop = self.seat.begin();
         let _ = answer.send(Ok(()));
+        let own = tokio::select! {
+            biased;
+            () = stop.token.cancelled() => return self.end(canceled()).await,
+            own = self.bench.access().own_command(&start, command) => own,
+        };
         self.warn(&own.notices).await;
         let job = Job {
             call: ToolCall {
@@ -46,11 +51,11 @@ impl Live {
             sink: Arc::clone(&self.sink),
             clock: Arc::clone(&self.inner.clock),
             tasks: self.inner.strays.clone(),
-            cancel: CancellationToken::new(),
+            cancel: stop.token.clone(),
         };
-        let cancel = job.cancel.clone();
+        let cancel = stop.token.clone();
         let running = Running {
-            cancel: cancel.clone(),
+            stop,
             steering: Steering::default(),
             task: tokio::spawn(job.run()),
         };
@@ -58,9 +63,7 @@ impl Live {
         self.put_back(unheard).await;
         message.parts = vec![Part::text(told(command, &done))];
         let end = if cancel.is_cancelled() {
-            Event::Canceled {
-                message: "Canceled by the user.".to_owned(),
-            }
+            canceled()
         } else {
             Event::Final {
                 content: String::new(),

@@ -6,7 +6,7 @@ use windlass_core::event::FailureKind;
 use windlass_core::log::Durability;
 use windlass_core::message::FinishReason;
 
-use super::{Begun, Live, Order, Running, not_ready, not_stored};
+use super::{Begun, Live, Order, Running, canceled, not_stored};
 
 impl Live {
     /// Makes the history smaller on demand.
@@ -16,28 +16,26 @@ impl Live {
         inbox: &mut mpsc::Receiver<Order>,
     ) {
         let start = self.turn_start(None, String::new());
-        let ready = self.work(&start).await;
+        let stop = self.seat.begin();
         let _ = answer.send(Ok(()));
-        let work = match ready {
+        let work = match self.work(&start, &stop.token).await {
             Ok(work) => work,
-            Err(why) => return self.end(not_ready(why)).await,
+            Err(end) => return self.end(end).await,
         };
         self.warn(&work.setup.notices).await;
         if let Err(error) = self.sink.store(self.still_queued(), Durability::Process).await {
             return self.end(not_stored(&error.to_string())).await;
         }
         let running = Running {
-            cancel: work.cancel.clone(),
             steering: work.steering.clone(),
             task: tokio::spawn(work.shrink()),
+            stop,
         };
-        let canceled = running.cancel.clone();
+        let cancel = running.stop.token.clone();
         let (done, unheard) = self.watch(running, inbox).await;
         self.put_back(unheard).await;
         let end = match done {
-            _ if canceled.is_cancelled() => Event::Canceled {
-                message: "Canceled by the user.".to_owned(),
-            },
+            _ if cancel.is_cancelled() => canceled(),
             Ok(Ok(history)) => {
                 self.history = history;
                 Event::Final {

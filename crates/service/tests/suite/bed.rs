@@ -61,6 +61,13 @@ impl Bed {
         SqliteStore::open(&self.file()).unwrap()
     }
 
+    /// Another process that writes: the store waits until this is told to commit or to roll back.
+    pub(crate) fn writer(&self) -> rusqlite::Connection {
+        let connection = rusqlite::Connection::open(self.file()).unwrap();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        connection
+    }
+
     pub(crate) fn service(&self) -> Service {
         self.service_of(SqliteStore::owner(), Options::default())
     }
@@ -156,6 +163,7 @@ struct TestBench {
 #[async_trait]
 impl Bench for TestBench {
     async fn setup(&mut self, turn: &TurnStart) -> Result<Setup, NotReady> {
+        self.kit.prepare().await;
         self.kit.begin(turn)?;
         Ok(Setup {
             provider: Arc::clone(&self.provider) as _,

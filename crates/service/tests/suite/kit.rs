@@ -20,6 +20,8 @@ pub(crate) struct Kit {
     pub(crate) starts: Mutex<Vec<TurnStart>>,
     /// Why the next turn cannot be, if it cannot.
     pub(crate) not_ready: Mutex<Option<NotReady>>,
+    /// Whether a turn's setup takes for ever.
+    pub(crate) is_stuck: Mutex<bool>,
     pub(crate) checkpoints: Mutex<Option<Arc<FakeCheckpoints>>>,
     pub(crate) defined: Mutex<Defined>,
     pub(crate) active: Mutex<(String, String)>,
@@ -35,6 +37,7 @@ impl Default for Kit {
         Self {
             starts: Mutex::default(),
             not_ready: Mutex::default(),
+            is_stuck: Mutex::default(),
             checkpoints: Mutex::default(),
             defined: Mutex::default(),
             active: Mutex::new(("first".to_owned(), "first-1".to_owned())),
@@ -47,6 +50,14 @@ impl Default for Kit {
 }
 
 impl Kit {
+    /// Waits for as long as a setup takes.
+    pub(crate) async fn prepare(&self) {
+        let is_stuck = *self.is_stuck.lock().unwrap();
+        if is_stuck {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Notes a turn; when checkpoints are kept, one is made for it.
     pub(crate) fn begin(&self, turn: &TurnStart) -> Result<(), NotReady> {
         if let Some(why) = self.not_ready.lock().unwrap().take() {

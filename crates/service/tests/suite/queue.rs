@@ -278,7 +278,10 @@ async fn a_mode_holds_from_the_next_turn_on() {
     let queued = busy(say(&session, "later"), OnBusy::Queue);
     let queued = service.submit(queued).await.unwrap();
     let said = service.command(&session, "/mode plan").await.unwrap().text;
-    assert!(said.starts_with("Mode: plan, from the next turn on"), "{said}");
+    assert!(
+        said.starts_with("Mode: plan, for this session from the next turn on"),
+        "{said}"
+    );
     bed.gate.notify_one();
     all(events).await;
     all(queued).await;
@@ -335,4 +338,55 @@ async fn a_turn_is_canceled() {
     assert_eq!(answer(&service, &session, "again").await, "after");
     let last = bed.provider.seen().last().unwrap().clone();
     assert!(last.contains("canceled by user"), "{last}");
+}
+
+/// LOOP-8: a turn can be stopped before it runs: what prepares it is not waited for, whoever began it.
+#[tokio::test]
+async fn a_turn_is_canceled_while_it_is_prepared() {
+    let bed = Bed::new([Scene::text("after")]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    *bed.kit.is_stuck.lock().unwrap() = true;
+    let turn = service.submit(say(&session, "go")).await.unwrap();
+    assert!(service.cancel(&session).await);
+    assert!(matches!(
+        all(turn).await.last().unwrap().event,
+        Event::Canceled { .. }
+    ));
+    let summary = service.summarize(&session).await.unwrap();
+    assert!(service.cancel(&session).await);
+    assert!(matches!(
+        all(summary).await.last().unwrap().event,
+        Event::Canceled { .. }
+    ));
+    *bed.kit.is_stuck.lock().unwrap() = false;
+    assert_eq!(answer(&service, &session, "again").await, "after");
+}
+
+/// LOOP-8: a turn can be stopped while another process keeps the session's task from writing.
+#[tokio::test]
+async fn a_turn_is_canceled_while_the_store_is_locked() {
+    let bed = Bed::new([Scene::call("c1", "wait", json!({})), Scene::text("second")]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    begun(&mut events).await;
+    let other = bed.writer();
+    let mut queued = service.submit(busy(say(&session, "later"), OnBusy::Queue));
+    assert!(futures_util::poll!(&mut queued).is_pending());
+    assert!(service.cancel(&session).await);
+    // The call has ended, though nothing of it can be stored yet.
+    while let Some(envelope) = events.next().await {
+        if matches!(envelope.event, Event::ToolResult { .. }) {
+            break;
+        }
+    }
+    assert!(futures_util::poll!(&mut queued).is_pending());
+    other.execute_batch("ROLLBACK").unwrap();
+    let queued = queued.await.unwrap();
+    assert!(matches!(
+        all(events).await.last().unwrap().event,
+        Event::Canceled { .. }
+    ));
+    assert_eq!(texts(&all(queued).await), ["later", "second"]);
 }

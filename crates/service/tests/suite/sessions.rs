@@ -1,11 +1,18 @@
 //! Sessions from their beginning to their end.
 
-use windlass_api::{Begin, Client, ClientError, Event, SessionEvent};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::json;
+use windlass_api::{
+    Begin, Client, ClientError, Commands, Event, Follow, OnBusy, Presence, Records, SessionEvent, SessionId,
+    Submission,
+};
 use windlass_core::log::{Ledger, SessionLog, Sessions, SpentBy, Standing};
 use windlass_core::script::Scene;
-use windlass_service::Options;
+use windlass_service::{Options, Service};
 
-use super::bed::{Bed, all, answer, new_session, say};
+use super::bed::{Bed, all, answer, new_session, say, texts};
 
 /// SES-1, SES-2, SES-5: a turn is stored as it happens, and another process goes on where it stood.
 #[tokio::test]
@@ -117,23 +124,113 @@ async fn a_session_is_summarized_on_demand() {
     );
 }
 
-/// SES-2: a session that is idle for long enough is given back.
-#[tokio::test]
-async fn an_idle_session_is_given_back() {
-    let bed = Bed::new([Scene::text("first"), Scene::text("second")]);
-    let options = Options {
-        idle: std::time::Duration::from_millis(1),
-        ..Options::default()
-    };
-    let first = bed.service_of("somewhere".into(), options);
-    let session = new_session(&first).await.id;
-    let second = bed.service();
-    let taken = async {
-        while second.begin(Begin::Resume(session.clone())).await.is_err() {
-            tokio::task::yield_now().await;
+/// Waits until nobody has the session.
+async fn given_back(bed: &Bed, session: &SessionId) {
+    for _ in 0..1000 {
+        if bed.store().holder(session).await.unwrap().is_none() {
+            return;
         }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("somebody still has it");
+}
+
+/// SES-2: a session that is idle for long enough is given back, however often its lease is renewed meanwhile.
+#[tokio::test(start_paused = true)]
+async fn an_idle_session_is_given_back() {
+    let bed = Bed::new([]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    for _ in 0..60 {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    given_back(&bed, &session).await;
+}
+
+fn hasty() -> Options {
+    Options {
+        idle: Duration::from_millis(1),
+        ..Options::default()
+    }
+}
+
+/// SES-2: a session that was given back goes on when somebody says something: it is heard, shows what it did to files, and
+/// has the mode that was set by hand.
+#[tokio::test]
+async fn a_session_that_was_given_back_goes_on() {
+    let bed = Bed::new([
+        Scene::call("c1", "note", json!({ "text": "in plan mode" })),
+        Scene::text("first"),
+    ]);
+    let kept = bed.kit.keep_checkpoints();
+    let service = bed.service_of("somewhere".into(), hasty());
+    let session = new_session(&service).await.id;
+    service.command(&session, "/mode plan").await.unwrap();
+    given_back(&bed, &session).await;
+    let heard = service.subscribe(&session, 0).await.unwrap();
+    given_back(&bed, &session).await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), heard.collect::<Vec<_>>()).await;
+    assert!(
+        ended.unwrap().is_empty(),
+        "a session that ends tells whoever listens"
+    );
+    let heard = service.subscribe(&session, 0).await.unwrap();
+    assert_eq!(answer(&service, &session, "go").await, "first");
+    assert_eq!(
+        *bed.notes.lock().unwrap(),
+        Vec::<String>::new(),
+        "the mode was lost"
+    );
+    let heard = all(heard).await;
+    assert!(texts(&heard).contains(&"first".to_owned()), "{heard:?}");
+    given_back(&bed, &session).await;
+    assert_eq!(service.checkpoints(&session).await.unwrap().len(), 1);
+    drop(kept);
+}
+
+async fn went_to(service: &Service, session: &SessionId, line: &str) -> SessionId {
+    match service.command(session, line).await.unwrap().follow {
+        Follow::Session(info) => info.id,
+        _ => panic!("{line}: no session"),
+    }
+}
+
+/// SES-2, SES-10: a session that is left for another one can be had by others at once, and be deleted; one in which a turn
+/// runs ends it first, and what is queued.
+#[tokio::test]
+async fn a_session_that_is_left_is_given_back() {
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::text("first"),
+        Scene::text("second"),
+    ]);
+    let service = bed.service();
+    let first = new_session(&service).await.id;
+    let second = went_to(&service, &first, "/clear").await;
+    given_back(&bed, &first).await;
+    let third = went_to(&service, &second, "/session fork").await;
+    given_back(&bed, &second).await;
+    went_to(&service, &third, &format!("/session resume {second}")).await;
+    given_back(&bed, &third).await;
+    let deleted = service
+        .command(&second, &format!("/session delete {third} --yes"))
+        .await;
+    assert!(deleted.unwrap().text.starts_with("Deleted session"));
+
+    let turn = service.submit(say(&second, "go")).await.unwrap();
+    let later = Submission {
+        on_busy: OnBusy::Queue,
+        ..say(&second, "later")
     };
-    tokio::time::timeout(std::time::Duration::from_secs(60), taken)
-        .await
-        .unwrap();
+    let later = service.submit(later).await.unwrap();
+    let begin = Begin::Instead {
+        of: second.clone(),
+        begin: Box::new(Begin::Resume(first.clone())),
+    };
+    service.begin(begin).await.unwrap();
+    bed.gate.notify_one();
+    all(turn).await;
+    assert_eq!(texts(&all(later).await), ["later", "second"]);
+    given_back(&bed, &second).await;
+    assert!(!service.overview(&first).await.unwrap().is_busy);
 }

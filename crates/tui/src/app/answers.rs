@@ -135,7 +135,10 @@ impl App {
                 self.tell(Tone::Text, &text);
             }
         }
-        self.hear_again();
+        // One that is left is not listened to again.
+        if !matches!(reply.follow, Follow::Session(_)) {
+            self.hear_again();
+        }
         match reply.follow {
             Follow::Nothing => {}
             // Its events come with all others.

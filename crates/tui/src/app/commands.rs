@@ -232,12 +232,17 @@ impl App {
                 self.tell(Tone::Dim, &format!("Testing the key for {provider}…"));
                 self.jobs.connect(provider, key.0);
             }
-            Deed::Choose(Subject::Sessions, key) => self.jobs.begin(Begin::Resume(SessionId::from(key))),
-            Deed::ChooseOther(Subject::Sessions, key) => self.jobs.begin(Begin::Fork {
-                of: SessionId::from(key),
-                after: None,
-                id: None,
-            }),
+            Deed::Choose(Subject::Sessions, key) => {
+                self.jobs.begin(&session, Begin::Resume(SessionId::from(key)));
+            }
+            Deed::ChooseOther(Subject::Sessions, key) => {
+                let begin = Begin::Fork {
+                    of: SessionId::from(key),
+                    after: None,
+                    id: None,
+                };
+                self.jobs.begin(&session, begin);
+            }
             Deed::Choose(Subject::Checkpoints, key) => {
                 self.jobs.command(&session, &format!("/checkpoint rewind {key}"));
             }

@@ -219,8 +219,13 @@ impl Jobs {
         });
     }
 
-    pub(crate) fn begin(&self, begin: Begin) {
+    /// Begins another session, in which is gone on instead of in this one.
+    pub(crate) fn begin(&self, of: &SessionId, begin: Begin) {
         let backend = Arc::clone(&self.ports.backend);
+        let begin = Begin::Instead {
+            of: of.clone(),
+            begin: Box::new(begin),
+        };
         self.start(async move { Done::Began(backend.begin(begin).await) });
     }
 

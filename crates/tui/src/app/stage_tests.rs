@@ -84,6 +84,10 @@ impl Client for Fake {
                 self.note(format!("resume {session}"));
                 info(session.as_str(), "resumed", 0)
             }
+            Begin::Instead { of, begin } => {
+                self.note(format!("leave {of}"));
+                return self.begin(*begin).await;
+            }
             _ => info("new", "new", 0),
         })
     }

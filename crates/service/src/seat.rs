@@ -1,0 +1,62 @@
+//! What a session has in this process beside its task: how to answer and to stop it, and what it works with.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::replies::Replies;
+use crate::workshop::Bench;
+
+/// Outlives the session's task: one that is opened again goes on with the same bench, so that the mode that was set by
+/// hand, answers for the session and commands in the background are still there.
+#[derive(Clone, Default)]
+pub(crate) struct Seat {
+    pub(crate) replies: Replies,
+    running: Arc<Mutex<Option<CancellationToken>>>,
+    bench: Arc<Mutex<Option<Box<dyn Bench>>>>,
+}
+
+/// Something that can be stopped from outside, until this is dropped.
+pub(crate) struct Stoppable {
+    pub(crate) token: CancellationToken,
+    running: Arc<Mutex<Option<CancellationToken>>>,
+}
+
+impl Drop for Stoppable {
+    fn drop(&mut self) {
+        *lock(&self.running) = None;
+    }
+}
+
+impl Seat {
+    /// Something begins. It can be stopped at once, whatever the session's task waits for.
+    pub(crate) fn begin(&self) -> Stoppable {
+        let token = CancellationToken::new();
+        *lock(&self.running) = Some(token.clone());
+        Stoppable {
+            token,
+            running: Arc::clone(&self.running),
+        }
+    }
+
+    /// Stops what runs. Whether something did.
+    pub(crate) fn stop(&self) -> bool {
+        let running = lock(&self.running);
+        running.iter().for_each(CancellationToken::cancel);
+        running.is_some()
+    }
+
+    /// Keeps the bench of a session that is no longer live.
+    pub(crate) fn rest(&self, bench: Box<dyn Bench>) {
+        *lock(&self.bench) = Some(bench);
+    }
+
+    /// The bench that was kept.
+    pub(crate) fn bench(&self) -> Option<Box<dyn Bench>> {
+        lock(&self.bench).take()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
