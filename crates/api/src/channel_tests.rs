@@ -364,7 +364,10 @@ async fn questions_are_answered() {
         text: "which".to_owned(),
         options: Vec::new(),
     });
-    let queue = Event::Waiting(Waiting::Queue { messages: Vec::new() });
+    let queue = Event::Waiting(Waiting::Queue {
+        messages: Vec::new(),
+        steers: Vec::new(),
+    });
     let cases = [
         (
             vec![queue, request()],

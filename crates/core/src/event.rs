@@ -287,6 +287,13 @@ pub enum Waiting {
         /// All of them.
         #[serde(deserialize_with = "messages_from_value")]
         messages: Vec<Arc<Message>>,
+        /// What was said to the running turn and is not heard by it yet. It comes first when the turn ends before that.
+        #[serde(
+            default,
+            skip_serializing_if = "Vec::is_empty",
+            deserialize_with = "messages_from_value"
+        )]
+        steers: Vec<Arc<Message>>,
     },
 }
 

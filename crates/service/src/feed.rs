@@ -223,7 +223,7 @@ impl Reader {
                 let Poll::Ready(next) = self.poll_next_unpin(cx) else {
                     return Poll::Pending;
                 };
-                if let (Some(waits), Some(Event::Waiting(Waiting::Queue { messages }))) =
+                if let (Some(waits), Some(Event::Waiting(Waiting::Queue { messages, .. }))) =
                     (&waits, next.as_ref().map(|envelope| &envelope.event))
                 {
                     let is_queued = messages.iter().any(|message| message.id == *waits);

@@ -74,7 +74,10 @@ fn moved(event: Event, session: &SessionId) -> Event {
                 ..(*message).clone()
             }),
         },
-        Event::Waiting(Waiting::Queue { .. }) => Event::Waiting(Waiting::Queue { messages: Vec::new() }),
+        Event::Waiting(Waiting::Queue { .. }) => Event::Waiting(Waiting::Queue {
+            messages: Vec::new(),
+            steers: Vec::new(),
+        }),
         other => other,
     }
 }

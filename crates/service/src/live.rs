@@ -5,7 +5,7 @@ mod shell;
 mod summary;
 mod surroundings;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use windlass_core::compact::{estimate_tokens, fidelity};
 use windlass_core::context::trim;
 use windlass_core::event::{FailureKind, Waiting};
 use windlass_core::id::MessageId;
-use windlass_core::log::{Durability, History, Lease, LogError, Opened, recover};
+use windlass_core::log::{Durability, Entry, History, Lease, LogError, Opened, recover};
 use windlass_core::message::{FinishReason, Message, Part, Role};
 use windlass_core::turn::TurnReport;
 
@@ -28,7 +28,7 @@ use crate::goal::Goal;
 use crate::pins::pinned;
 use crate::seat::{Seat, Stoppable};
 use crate::sink::Sink;
-use crate::turn::{Steering, Work};
+use crate::turn::Work;
 use crate::workshop::{Bench, NotReady, TurnStart};
 use crate::{Inner, refused, title};
 
@@ -84,7 +84,6 @@ pub(crate) struct Live {
 struct Running<T> {
     task: JoinHandle<T>,
     stop: Stoppable,
-    steering: Steering,
 }
 
 impl Live {
@@ -111,13 +110,6 @@ impl Live {
         let added = recover(&entries, draft, inner.clock.now());
         let mut history = History::read(&entries);
         added.iter().for_each(|event| history.apply(event));
-        let queue = entries.iter().rev().find_map(|entry| match &entry.event {
-            Event::Waiting(Waiting::Queue { messages }) => Some(messages.clone()),
-            _ => None,
-        });
-        let history = history.into_messages();
-        let waits = |message: &Arc<Message>| !history.iter().any(|known| known.id == message.id);
-        let queue: VecDeque<_> = queue.into_iter().flatten().filter(waits).collect();
         // Only what was said can be pinned, and looking is not free: a new session is most often one that is waited for.
         let pins = match info.last_seq {
             0 => Vec::new(),
@@ -127,18 +119,19 @@ impl Live {
             if !added.is_empty() {
                 sink.store(added, Durability::Disk).await.map_err(refused)?;
             }
+            let queue = found_queue(&inner, &entries, &info).await.map_err(refused)?;
             if let Some(bench) = seat.bench() {
-                return Ok(bench);
+                return Ok((queue, bench));
             }
             let bench = inner.workshop.bench(&info, Arc::new(seat.replies.clone())).await;
-            bench.map_err(ClientError::Setup)
+            Ok((queue, bench.map_err(ClientError::Setup)?))
         };
         match made.await {
-            Ok(bench) => Ok(Self {
+            Ok((queue, bench)) => Ok(Self {
                 inner,
                 info,
                 lease,
-                history,
+                history: history.into_messages(),
                 is_held: !queue.is_empty(),
                 queue,
                 goal: Goal::read(&entries),
@@ -223,7 +216,7 @@ impl Live {
         inbox: &mut mpsc::Receiver<Order>,
     ) {
         if !self.queue.is_empty() {
-            return drop(answer.send(self.submit_behind(submission, None).await));
+            return drop(answer.send(self.submit_behind(submission, false).await));
         }
         let message = match self.message(submission) {
             Ok(message) => Arc::new(message),
@@ -268,8 +261,13 @@ impl Live {
     }
 
     fn queued(&self) -> Event {
+        self.queued_with(self.sink.steering().waiting())
+    }
+
+    fn queued_with(&self, steers: Vec<Arc<Message>>) -> Event {
         Event::Waiting(Waiting::Queue {
             messages: self.queue.iter().cloned().collect(),
+            steers,
         })
     }
 
@@ -305,11 +303,9 @@ impl Live {
         let between = work.setup.between.clone();
         let running = Running {
             stop,
-            steering: work.steering.clone(),
             task: tokio::spawn(work.run()),
         };
-        let (report, unheard) = self.watch(running, inbox).await;
-        self.put_back(unheard).await;
+        let report = self.watch(running, inbox).await;
         self.finish(report).await;
         if let Some(between) = between {
             between.turn_ended(&self.history);
@@ -329,11 +325,11 @@ impl Live {
 
     /// What came too late for what ran is the next turn. It is stored as that, because this may be the end of the session's
     /// task, and whoever said it was told that it was taken.
-    async fn put_back(&mut self, unheard: Vec<Message>) {
-        if unheard.is_empty() {
+    async fn put_back(&mut self) {
+        let Some(unheard) = self.sink.steering().end() else {
             return;
-        }
-        for message in unheard.into_iter().map(Arc::new).rev() {
+        };
+        for message in unheard.into_iter().rev() {
             self.queue.push_front(message);
         }
         // When this fails, so does the end of what ran, which says so.
@@ -362,7 +358,6 @@ impl Live {
             sink: Arc::clone(&self.sink),
             clock: Arc::clone(&self.inner.clock),
             tasks: self.inner.strays.clone(),
-            steering: Steering::default(),
             cancel: cancel.clone(),
         })
     }
@@ -462,7 +457,7 @@ impl Live {
         &mut self,
         mut running: Running<T>,
         inbox: &mut mpsc::Receiver<Order>,
-    ) -> (Result<T, JoinError>, Vec<Message>) {
+    ) -> Result<T, JoinError> {
         let mut renewal = tokio::time::interval(RENEWAL);
         renewal.tick().await;
         let done = loop {
@@ -473,7 +468,9 @@ impl Live {
                 _ = renewal.tick() => self.renew(),
             }
         };
-        (done, running.steering.left())
+        drop(running);
+        self.put_back().await;
+        done
     }
 
     /// Carries out an order while something runs.
@@ -481,7 +478,7 @@ impl Live {
         self.is_left = matches!(order, Some(Order::Leave));
         match order {
             Some(Order::Submit(submission, answer)) => {
-                let _ = answer.send(self.submit_behind(submission, Some(&running.steering)).await);
+                let _ = answer.send(self.submit_behind(submission, true).await);
             }
             Some(Order::Summarize(answer) | Order::Shell(_, answer)) => {
                 let _ = answer.send(Err(ClientError::Busy(self.info.id.clone())));
@@ -497,16 +494,13 @@ impl Live {
 
     /// Takes an input while something runs, or waits already: that comes first. What was found waiting does not wait any
     /// longer, because somebody is there.
-    async fn submit_behind(&mut self, submission: Submission, running: Option<&Steering>) -> Accepted {
+    async fn submit_behind(&mut self, submission: Submission, is_running: bool) -> Accepted {
         let on_busy = submission.on_busy;
         let message = self.message(submission)?;
-        let accepted = match (on_busy, running) {
-            (_, None) if self.is_held => self.line_up(message).await,
+        let accepted = match (on_busy, is_running) {
+            (_, false) if self.is_held => self.line_up(message).await,
             (OnBusy::Refuse, _) => Err(ClientError::Busy(self.info.id.clone())),
-            (OnBusy::Steer, Some(steering)) => {
-                steering.say(message);
-                Ok(None)
-            }
+            (OnBusy::Steer, true) => self.steer(message).await,
             _ if self.queue.len() >= self.inner.options.queue => {
                 Err(ClientError::QueueFull(self.info.id.clone()))
             }
@@ -516,6 +510,18 @@ impl Live {
             self.is_held = false;
         }
         accepted
+    }
+
+    /// Tells what runs something, which is stored first.
+    async fn steer(&mut self, message: Message) -> Accepted {
+        let message = Arc::new(message);
+        let mut steers = self.sink.steering().waiting();
+        steers.push(Arc::clone(&message));
+        let event = self.queued_with(steers);
+        let stored = self.sink.store(vec![event], Durability::Process).await;
+        stored.map_err(refused)?;
+        self.sink.steering().say(message);
+        Ok(None)
     }
 
     /// Puts an input at the end of the queue.
@@ -561,6 +567,32 @@ impl Live {
             self.closing = true;
         }
     }
+}
+
+/// What waits in a session that is opened: what the record says, without what it tells as said since.
+async fn found_queue(
+    inner: &Inner,
+    entries: &[Entry],
+    info: &SessionInfo,
+) -> Result<VecDeque<Arc<Message>>, LogError> {
+    let last = entries.iter().rev().find_map(|entry| match &entry.event {
+        Event::Waiting(Waiting::Queue { messages, steers }) => Some(steers.iter().chain(messages)),
+        _ => None,
+    });
+    let mut queue: VecDeque<_> = last.into_iter().flatten().cloned().collect();
+    if !queue.is_empty() {
+        // All of it: what was said may be behind a compaction, or on a branch that was left.
+        let record = inner.store.entries(&info.id, 0, usize::MAX).await?;
+        let said: HashSet<&MessageId> = record
+            .iter()
+            .filter_map(|entry| match &entry.event {
+                Event::Message { message } => Some(&message.id),
+                _ => None,
+            })
+            .collect();
+        queue.retain(|message| !said.contains(&message.id));
+    }
+    Ok(queue)
 }
 
 fn canceled() -> Event {

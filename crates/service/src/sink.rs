@@ -12,6 +12,7 @@ use windlass_core::log::{Batch, Booking, DraftChange, Durability, Lease, LogErro
 use windlass_core::message::{Message, Part, Role};
 
 use crate::feed::Feed;
+use crate::turn::Steering;
 use crate::why::Why;
 
 /// How old the stored part of a reply may be while it is received.
@@ -23,6 +24,7 @@ pub(crate) struct Sink {
     clock: Arc<dyn Clock>,
     lease: Lease,
     feed: Feed,
+    steering: Steering,
     state: Mutex<State>,
 }
 
@@ -62,6 +64,7 @@ impl Sink {
             clock,
             lease,
             feed,
+            steering: Steering::default(),
             state: Mutex::new(State {
                 seq,
                 pending: Vec::new(),
@@ -121,6 +124,11 @@ impl Sink {
         first
     }
 
+    /// What is said to the running turn.
+    pub(crate) fn steering(&self) -> &Steering {
+        &self.steering
+    }
+
     /// OBS-3: what the running turn waits for now.
     pub(crate) fn why(&self) -> Vec<Wait> {
         let now = self.clock.elapsed();
@@ -130,6 +138,9 @@ impl Sink {
     fn publish(&self, seq: u64, event: Event) {
         let now = self.clock.elapsed();
         self.lock().why.hear(now, &event);
+        if let Event::Message { message } = &event {
+            self.steering.heard(&message.id);
+        }
         self.feed.publish(&Envelope {
             v: EVENT_VERSION,
             session: self.session().clone(),

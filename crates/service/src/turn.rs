@@ -9,7 +9,7 @@ use windlass_core::clock::Clock;
 use windlass_core::compact::compact;
 use windlass_core::dispatch::Dispatch;
 use windlass_core::event::{Event, EventSink};
-use windlass_core::id::SessionId;
+use windlass_core::id::{MessageId, SessionId};
 use windlass_core::message::Message;
 use windlass_core::middleware::Shrink;
 use windlass_core::provider::ToolChoice;
@@ -27,7 +27,6 @@ pub(crate) struct Work {
     pub(crate) sink: Arc<Sink>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tasks: TaskTracker,
-    pub(crate) steering: Steering,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -92,7 +91,7 @@ impl Work {
             middleware: &setup.middleware,
             incomplete: setup.incomplete.as_deref(),
             compactor: setup.compactor.as_deref(),
-            inbox: &self.steering,
+            inbox: self.sink.steering(),
             clock: Arc::clone(&self.clock),
             events: Arc::clone(&self.sink) as _,
             cancel: self.cancel.clone(),
@@ -100,27 +99,61 @@ impl Work {
     }
 }
 
-/// What the user says while a turn runs.
+/// What the user says while a turn runs, until it is in the record as part of the conversation.
 #[derive(Clone, Default)]
-pub(crate) struct Steering(Arc<Mutex<Vec<Message>>>);
+pub(crate) struct Steering(Arc<Mutex<Steers>>);
+
+#[derive(Default)]
+struct Steers {
+    /// With whether the turn has taken it.
+    waiting: Vec<(Arc<Message>, bool)>,
+    /// Whether something was said since the last turn ended.
+    is_used: bool,
+}
 
 impl Steering {
-    pub(crate) fn say(&self, message: Message) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(message);
+    pub(crate) fn say(&self, message: Arc<Message>) {
+        let mut steers = self.lock();
+        steers.is_used = true;
+        steers.waiting.push((message, false));
     }
 
-    /// What the turn did not hear any more.
-    pub(crate) fn left(&self) -> Vec<Message> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// A message is in the record.
+    pub(crate) fn heard(&self, message: &MessageId) {
+        self.lock().waiting.retain(|(waiting, _)| waiting.id != *message);
+    }
+
+    /// What is not in the record yet.
+    pub(crate) fn waiting(&self) -> Vec<Arc<Message>> {
+        let steers = self.lock();
+        steers
+            .waiting
+            .iter()
+            .map(|(message, _)| Arc::clone(message))
+            .collect()
+    }
+
+    /// The turn has ended: what it did not hear any more. `None` when nobody said anything.
+    pub(crate) fn end(&self) -> Option<Vec<Arc<Message>>> {
+        let steers = std::mem::take(&mut *self.lock());
+        let unheard = steers.waiting.into_iter().map(|(message, _)| message);
+        steers.is_used.then(|| unheard.collect())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Steers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Inbox for Steering {
     async fn take(&self) -> Vec<Message> {
-        self.left()
+        let mut steers = self.lock();
+        let new = steers.waiting.iter_mut().filter(|(_, is_taken)| !is_taken);
+        new.map(|(message, is_taken)| {
+            *is_taken = true;
+            (**message).clone()
+        })
+        .collect()
     }
 }

@@ -87,7 +87,7 @@ pub(crate) struct Talk {
     asked_why_ms: u64,
     queue: Vec<Arc<Message>>,
     /// Said to the running turn, and not yet heard by it.
-    steers: Vec<String>,
+    steers: Vec<Arc<Message>>,
 }
 
 /// Whether the events of a session come.
@@ -476,8 +476,7 @@ impl Talk {
         self.waits.clear();
         match &envelope.event {
             Event::Message { message } if message.role == windlass_api::Role::User => {
-                let text = message.text();
-                self.steers.retain(|steer| !text.ends_with(steer.as_str()));
+                self.steers.retain(|steer| steer.id != message.id);
                 self.begin_turn(now);
             }
             Event::Start { .. } | Event::StepStart { .. } => {
@@ -485,7 +484,10 @@ impl Talk {
                 self.doing.clear();
             }
             Event::Status { text } => self.doing = crate::text::one_line(text),
-            Event::Waiting(Waiting::Queue { messages }) => self.queue.clone_from(messages),
+            Event::Waiting(Waiting::Queue { messages, steers }) => {
+                self.queue.clone_from(messages);
+                self.steers.clone_from(steers);
+            }
             event if event.is_terminal() => {
                 self.is_busy = false;
                 self.doing.clear();

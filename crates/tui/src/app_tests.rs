@@ -36,14 +36,21 @@ async fn enter_steers_and_tab_queues() {
     stage.keys("faster<Enter>").await;
     stage.keys("then rest<Tab>").await;
     assert_eq!(stage.calls(), ["submit Steer faster", "submit Queue then rest"]);
-    let waiting = queue(&["then rest"]);
-    let id = waiting.1.clone();
-    stage.hear(waiting.0).await;
+    let (Event::Waiting(Waiting::Queue { messages, .. }), id) = queue(&["then rest"]) else {
+        panic!("no queue");
+    };
+    let faster = user("faster");
+    let Event::Message { message } = faster.clone() else {
+        panic!("no message");
+    };
+    let steers = vec![message];
+    let waiting = Waiting::Queue { messages, steers };
+    stage.hear(Event::Waiting(waiting)).await;
     let screen = stage.screen();
     assert!(screen.contains("next    faster"), "{screen}");
     assert!(screen.contains("queued  then rest"), "{screen}");
     assert!(screen.contains("1 queued"), "{screen}");
-    stage.hear(user("faster")).await;
+    stage.hear(faster).await;
     assert!(!stage.screen().contains("next    faster"));
     // SES-3: what waits can be changed.
     stage.keys("<A-Up>").await;

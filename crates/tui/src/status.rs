@@ -88,7 +88,7 @@ impl Status {
             }
             Event::Session(SessionEvent::Goal { text }) => self.goal = text.as_deref().map(one_line),
             Event::Session(SessionEvent::GoalCompleted { .. }) => self.goal = None,
-            Event::Waiting(Waiting::Queue { messages }) => self.queued = messages.len(),
+            Event::Waiting(Waiting::Queue { messages, .. }) => self.queued = messages.len(),
             event if event.is_terminal() => self.turn_mode = None,
             _ => {}
         }

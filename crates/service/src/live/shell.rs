@@ -16,7 +16,6 @@ use windlass_core::permission::{Approver, Denial, Mode, Policy, Proposal};
 
 use super::{Begun, Live, Order, PROMPT, Running, canceled, not_stored};
 use crate::sink::Sink;
-use crate::turn::Steering;
 use crate::workshop::OwnCommand;
 
 impl Live {
@@ -56,11 +55,9 @@ impl Live {
         let cancel = stop.token.clone();
         let running = Running {
             stop,
-            steering: Steering::default(),
             task: tokio::spawn(job.run()),
         };
-        let (done, unheard) = self.watch(running, inbox).await;
-        self.put_back(unheard).await;
+        let done = self.watch(running, inbox).await;
         message.parts = vec![Part::text(told(command, &done))];
         let end = if cancel.is_cancelled() {
             canceled()

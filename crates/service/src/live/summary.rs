@@ -27,14 +27,11 @@ impl Live {
             return self.end(not_stored(&error.to_string())).await;
         }
         let running = Running {
-            steering: work.steering.clone(),
             task: tokio::spawn(work.shrink()),
             stop,
         };
         let cancel = running.stop.token.clone();
-        let (done, unheard) = self.watch(running, inbox).await;
-        self.put_back(unheard).await;
-        let end = match done {
+        let end = match self.watch(running, inbox).await {
             _ if cancel.is_cancelled() => canceled(),
             Ok(Ok(history)) => {
                 self.history = history;

@@ -1,13 +1,16 @@
 //! Processes that stop in the middle, and stores that fail.
 
+use futures_util::StreamExt;
 use serde_json::json;
-use windlass_api::{Begin, Client, Event, FailureKind};
+use windlass_api::{
+    Begin, Client, Event, EventStream, FailureKind, OnBusy, Presence, SessionId, Submission, Waiting,
+};
 use windlass_core::log::{INTERRUPTED_TEXT, SessionLog};
 use windlass_core::script::Scene;
-use windlass_service::Options;
+use windlass_service::{Options, Service};
 use windlass_store::SqliteStore;
 
-use super::bed::{Bed, all, answer, new_session, say};
+use super::bed::{Bed, all, answer, new_session, say, texts};
 
 /// The name of a process of this machine that is gone.
 fn dead_owner() -> String {
@@ -84,4 +87,83 @@ async fn an_overtaken_owner_stops() {
     let record = bed.store().entries(&session, 0, 100).await.unwrap();
     let count = record.iter().filter(|entry| entry.event.is_terminal()).count();
     assert_eq!(count, 1, "only the new owner wrote an end");
+}
+
+/// Says something to the running turn.
+async fn steer(service: &Service, session: &SessionId, text: &str) {
+    let submission = Submission {
+        on_busy: OnBusy::Steer,
+        ..say(session, text)
+    };
+    service.submit(submission).await.unwrap();
+}
+
+/// Reads until a call has begun; what was said until then.
+async fn called(events: &mut EventStream) -> Vec<String> {
+    let mut seen = Vec::new();
+    while let Some(envelope) = events.next().await {
+        if matches!(envelope.event, Event::ToolCall { .. }) {
+            return texts(&seen);
+        }
+        seen.push(envelope);
+    }
+    panic!("no call");
+}
+
+/// What waits when somebody opens the session.
+async fn found(bed: &Bed, session: &SessionId) -> Vec<String> {
+    let queue = bed.service().overview(session).await.unwrap().queue;
+    queue.iter().map(|message| message.said()).collect()
+}
+
+/// SES-3, SES-5: what was said to a running turn is stored when it was taken. In a process that is killed before the turn
+/// hears it, it waits; after that it is part of the conversation, and there once.
+#[tokio::test]
+async fn steering_survives_a_kill() {
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::call("c2", "wait", json!({})),
+        Scene::text("went on"),
+    ]);
+    let service = bed.service_of(dead_owner(), Options::default());
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    called(&mut events).await;
+    steer(&service, &session, "heard").await;
+    bed.gate.notify_one();
+    assert!(called(&mut events).await.contains(&"heard".to_owned()));
+    steer(&service, &session, "not heard").await;
+    let record = bed.store().entries(&session, 0, 100).await.unwrap();
+    let last = record.iter().rev().find_map(|entry| match &entry.event {
+        Event::Waiting(Waiting::Queue { steers, .. }) => Some(steers.len()),
+        _ => None,
+    });
+    assert_eq!(last, Some(1), "what was heard does not wait any more");
+    // As if the process were killed here.
+    std::mem::forget(service);
+    assert_eq!(found(&bed, &session).await, ["not heard"]);
+}
+
+/// SES-3, SES-5: a process that is killed while what it was told is in the conversation already does not find it again, even
+/// when the record tells of it as waiting.
+#[tokio::test]
+async fn heard_steering_is_found_once() {
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::call("c2", "wait", json!({})),
+    ]);
+    let service = bed.service_of(dead_owner(), Options::default());
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    called(&mut events).await;
+    steer(&service, &session, "heard").await;
+    bed.gate.notify_one();
+    called(&mut events).await;
+    std::mem::forget(service);
+    assert_eq!(found(&bed, &session).await, Vec::<String>::new());
+    let record = bed.store().entries(&session, 0, 100).await.unwrap();
+    let said = record
+        .iter()
+        .filter(|entry| matches!(&entry.event, Event::Message { message } if message.said() == "heard"));
+    assert_eq!(said.count(), 1);
 }

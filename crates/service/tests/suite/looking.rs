@@ -212,8 +212,7 @@ async fn a_waiting_input_is_taken_back() {
     assert_eq!(all(dropped).await, []);
     bed.gate.notify_one();
     let heard = all(events).await;
-    let is_shorter =
-        |event: &Event| matches!(event, Event::Waiting(Waiting::Queue { messages }) if messages.len() == 1);
+    let is_shorter = |event: &Event| matches!(event, Event::Waiting(Waiting::Queue { messages, .. }) if messages.len() == 1);
     assert!(heard.iter().any(|envelope| is_shorter(&envelope.event)));
     assert_eq!(texts(&all(kept).await), ["kept", "second"]);
     assert_eq!(service.take_back(&SessionId::from("asleep"), &wanted).await, None);

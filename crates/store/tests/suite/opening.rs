@@ -47,7 +47,10 @@ async fn summarized(bed: &Bed) -> Opened {
     events.extend((0..100).map(|number| said(Role::Assistant, &format!("answer {number}"))));
     events.push(the_end("answer"));
     let (asked, summary) = (said(Role::User, "second"), said(Role::User, "summary"));
-    let waiting = Event::Waiting(Waiting::Queue { messages: Vec::new() });
+    let waiting = Event::Waiting(Waiting::Queue {
+        messages: Vec::new(),
+        steers: Vec::new(),
+    });
     let kept = compaction(&[&first, &summary, &asked]);
     events.extend([asked, waiting, summary, kept]);
     events.extend([said(Role::Assistant, "well"), the_end("well")]);

@@ -98,7 +98,6 @@ impl App {
 
     /// An input that was not taken is written again, so that nothing is lost.
     fn not_taken(&mut self, error: &ClientError, draft: Draft) {
-        self.talk.steers.retain(|steer| *steer != draft.text);
         self.tell(Tone::Bad, &error.to_string());
         self.write_again(&draft.text, draft.images);
     }

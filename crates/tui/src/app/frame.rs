@@ -251,7 +251,11 @@ impl App {
     fn waiting(&self, columns: usize) -> Vec<Line<'static>> {
         let theme = self.view.theme;
         let row = |what: &str, text: &str| waiting_row(what, text, columns, theme);
-        let steers = self.talk.steers.iter().map(|text| row("next", text));
+        let steers = self
+            .talk
+            .steers
+            .iter()
+            .map(|message| row("next", &message.said()));
         let queue = self
             .talk
             .queue

@@ -313,9 +313,6 @@ impl App {
         if let Some(line) = typed_command(draft.text.trim_end()).filter(|_| is_command) {
             self.run_command(&line);
         } else {
-            if self.talk.is_busy && on_busy == OnBusy::Steer {
-                self.talk.steers.push(draft.text.clone());
-            }
             self.submit(draft, on_busy);
         }
     }

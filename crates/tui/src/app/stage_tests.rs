@@ -685,7 +685,8 @@ pub(crate) fn queue(texts: &[&str]) -> (Event, MessageId) {
         .map(|text| Arc::new(Message::user(&session, *text, Timestamp(0))))
         .collect();
     let last = messages.last().unwrap().id.clone();
-    (Event::Waiting(Waiting::Queue { messages }), last)
+    let steers = Vec::new();
+    (Event::Waiting(Waiting::Queue { messages, steers }), last)
 }
 
 pub(crate) fn call(
