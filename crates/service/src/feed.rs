@@ -75,6 +75,11 @@ impl Feed {
         self.lock().unstored.extend(numbers.map(|number| (number, None)));
     }
 
+    /// These numbers are free again: what had them is not stored, and was not told.
+    pub(crate) fn withdraw(&self, numbers: Range<u64>) {
+        self.lock().unstored.retain(|number, _| !numbers.contains(number));
+    }
+
     /// The state events with these numbers are in the store.
     pub(crate) fn stored(&self, numbers: Range<u64>) {
         let mut shared = self.lock();

@@ -42,8 +42,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_api::{
-    Begin, CallId, Client, ClientError, CommandInfo, CommandReply, Commands, EventStream, Follow, Reply,
-    SessionId, SessionInfo, Submission,
+    Begin, CallId, Client, ClientError, CommandInfo, CommandReply, Commands, EventStream, Follow, Presence,
+    Reply, SessionId, SessionInfo, Submission, WaitOn, command_line,
 };
 use windlass_core::clock::Clock;
 use windlass_core::log::{LogError, NewSession, Opened, Store};
@@ -55,6 +55,7 @@ use self::live::{Live, Order};
 pub use self::recall::recall_tool;
 pub use self::recorder::Recorder;
 use self::seat::Seat;
+use self::sink::Sink;
 pub use self::taco::{Booker, Taco, TacoLimits};
 pub use self::workshop::{
     Access, Aims, Bench, BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand,
@@ -114,7 +115,7 @@ pub(crate) struct Inner {
 #[derive(Clone)]
 struct Handle {
     orders: mpsc::Sender<Order>,
-    feed: Feed,
+    sink: Arc<Sink>,
     seat: Seat,
 }
 
@@ -188,15 +189,23 @@ impl Service {
         let (orders, inbox) = mpsc::channel(ORDERS);
         let before = self.lock().get(&session).map(|handle| handle.seat.clone());
         let seat = before.unwrap_or_default();
+        let last = opened.info.last_seq;
+        let sink = Sink::new(
+            Arc::clone(&self.inner.store),
+            Arc::clone(&self.inner.clock),
+            opened.lease.clone(),
+            Feed::new(last, self.inner.options.buffer),
+            last,
+        );
         let handle = Handle {
             orders,
-            feed: Feed::new(opened.info.last_seq, self.inner.options.buffer),
+            sink: Arc::new(sink),
             seat,
         };
         let live = Live::begin(
             Arc::clone(&self.inner),
             opened,
-            handle.feed.clone(),
+            Arc::clone(&handle.sink),
             handle.seat.clone(),
         )
         .await?;
@@ -266,7 +275,7 @@ impl Client for Service {
         let session = submission.session.clone();
         let handle = self.handle(&session).await?;
         // Before the input is taken, so that nothing of its turn is missed.
-        let reader = handle.feed.reader();
+        let reader = handle.sink.feed().reader();
         let waits = self
             .order(&session, |answer| Order::Submit(submission, answer))
             .await??;
@@ -287,7 +296,7 @@ impl Client for Service {
         let known = self.lock().contains_key(session);
         let feed = match known {
             // One that has ended here is opened again: whoever listens wants to hear how it goes on.
-            true => self.handle(session).await?.feed,
+            true => self.handle(session).await?.sink.feed().clone(),
             // One that nobody works in can be read all the same.
             false => match self.info(session).await? {
                 Some(info) => Feed::new(info.last_seq, self.inner.options.buffer),
@@ -299,7 +308,7 @@ impl Client for Service {
 
     async fn summarize(&self, session: &SessionId) -> Result<EventStream, ClientError> {
         let handle = self.handle(session).await?;
-        let reader = handle.feed.reader();
+        let reader = handle.sink.feed().reader();
         self.order(session, Order::Summarize).await??;
         Ok(reader.turn(None))
     }
@@ -319,6 +328,16 @@ impl Commands for Service {
     }
 
     async fn command(&self, session: &SessionId, line: &str) -> Result<CommandReply, ClientError> {
+        if command_line(line).is_some_and(|typed| typed.name == "why") {
+            // The session's task may wait for the same thing.
+            let chain = self.why(session).await;
+            if chain.iter().any(|wait| wait.on == WaitOn::Lock) {
+                return Ok(CommandReply {
+                    text: why::lines(&chain),
+                    follow: Follow::Nothing,
+                });
+            }
+        }
         let line = line.to_owned();
         let asked = self.order(session, |answer| Order::Desk(Asked::Run(line, answer)));
         let said = asked.await??;
@@ -347,7 +366,7 @@ impl Service {
     /// Runs a command of the user's, and returns the events of that.
     async fn shell(&self, session: &SessionId, command: String) -> Result<EventStream, ClientError> {
         let handle = self.handle(session).await?;
-        let reader = handle.feed.reader();
+        let reader = handle.sink.feed().reader();
         self.order(session, |answer| Order::Shell(command, answer))
             .await??;
         Ok(reader.turn(None))

@@ -23,7 +23,6 @@ use windlass_core::message::{FinishReason, Message, Part, Role};
 use windlass_core::turn::TurnReport;
 
 use crate::commands::{Asked, Desk};
-use crate::feed::Feed;
 use crate::goal::Goal;
 use crate::pins::pinned;
 use crate::seat::{Seat, Stoppable};
@@ -73,7 +72,6 @@ pub(crate) struct Live {
     pub(crate) pins: Vec<String>,
     pub(crate) bench: Box<dyn Bench>,
     sink: Arc<Sink>,
-    feed: Feed,
     seat: Seat,
     /// Nobody looks at it any more: it ends when nothing is left to do.
     is_left: bool,
@@ -91,7 +89,7 @@ impl Live {
     pub(crate) async fn begin(
         inner: Arc<Inner>,
         opened: Opened,
-        feed: Feed,
+        sink: Arc<Sink>,
         seat: Seat,
     ) -> Result<Self, ClientError> {
         let Opened {
@@ -100,13 +98,6 @@ impl Live {
             entries,
             draft,
         } = opened;
-        let sink = Sink::new(
-            Arc::clone(&inner.store),
-            Arc::clone(&inner.clock),
-            lease.clone(),
-            feed.clone(),
-            info.last_seq,
-        );
         let added = recover(&entries, draft, inner.clock.now());
         let mut history = History::read(&entries);
         added.iter().for_each(|event| history.apply(event));
@@ -137,8 +128,7 @@ impl Live {
                 goal: Goal::read(&entries),
                 pins,
                 bench,
-                sink: Arc::new(sink),
-                feed,
+                sink,
                 seat,
                 is_left: false,
                 closing: false,
@@ -156,7 +146,7 @@ impl Live {
         let mut renewal = tokio::time::interval(RENEWAL);
         // Only orders put it off.
         let mut idle = clock.sleep(self.inner.options.idle);
-        while !self.closing && (self.goes_on() || !self.is_left) {
+        while !self.closing && !self.sink.is_broken() && (self.goes_on() || !self.is_left) {
             // What was ordered during a turn is not about the next one, and comes first.
             let order = match inbox.try_recv() {
                 Ok(order) => Some(order),
@@ -181,7 +171,7 @@ impl Live {
         self.seat.rest(self.bench);
         self.sink.settle().await;
         let _ = self.inner.store.release(&self.lease).await;
-        self.feed.end();
+        self.sink.feed().end();
     }
 
     /// Carries out an order while nothing runs.
@@ -238,7 +228,7 @@ impl Live {
         let queued = self.queued();
         let stop = self.seat.begin();
         if let Err(error) = self.take(&message, Some(queued)).await {
-            self.sink.tell_only(not_stored(&error.to_string()));
+            self.sink.tell_only(not_stored(&error));
             self.closing = true;
             return;
         }
@@ -298,7 +288,7 @@ impl Live {
         };
         self.warn(&work.setup.notices).await;
         if let Err(error) = self.trim(&mut work).await {
-            return self.end(not_stored(&error.to_string())).await;
+            return self.end(not_stored(&error)).await;
         }
         let between = work.setup.between.clone();
         let running = Running {
@@ -446,7 +436,7 @@ impl Live {
     /// Records how a turn ended; when that cannot be, the session is given up.
     async fn end(&mut self, event: Event) {
         if let Err(error) = self.sink.store(vec![event], Durability::Disk).await {
-            self.sink.tell_only(not_stored(&error.to_string()));
+            self.sink.tell_only(not_stored(&error));
             // Nothing more can be promised here; whoever comes next opens the session again.
             self.closing = true;
         }
@@ -562,7 +552,7 @@ impl Live {
             }
         }
         if let Err(error) = self.sink.store(events, Durability::Disk).await {
-            self.sink.tell_only(not_stored(&error.to_string()));
+            self.sink.tell_only(not_stored(&error));
             // Nothing more can be promised here; whoever comes next opens the session again.
             self.closing = true;
         }
@@ -610,11 +600,15 @@ fn not_ready(why: NotReady) -> Event {
     }
 }
 
-fn not_stored(why: &str) -> Event {
+fn not_stored(error: &LogError) -> Event {
+    let hint = match error {
+        LogError::Locked(_) => "wait until the other process is done, then go on with the session",
+        _ => "free some space or mend the store, then go on with the session",
+    };
     Event::Failed {
         reason: FailureKind::Log,
-        message: format!("the record could not be written: {why}"),
-        hint: Some("free some space or mend the store, then go on with the session".to_owned()),
+        message: format!("the record could not be written: {error}"),
+        hint: Some(hint.to_owned()),
         finish: FinishReason::Error,
     }
 }

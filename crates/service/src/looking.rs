@@ -77,7 +77,8 @@ impl Presence for Service {
     }
 
     async fn why(&self, session: &SessionId) -> Vec<Wait> {
-        self.look(session, Look::Why).await.unwrap_or_default()
+        self.live(session)
+            .map_or_else(Vec::new, |handle| handle.sink.why())
     }
 
     async fn take_back(&self, session: &SessionId, message: &MessageId) -> Option<Arc<Message>> {

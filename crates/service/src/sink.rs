@@ -1,11 +1,11 @@
 //! Where a turn's events go: first into the log, then to whoever listens.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::task::JoinHandle;
-use windlass_api::{DeltaKind, EVENT_VERSION, Envelope, Event, SessionId, Wait};
+use windlass_api::{DeltaKind, EVENT_VERSION, Envelope, Event, Wait};
 use windlass_core::clock::Clock;
 use windlass_core::event::{EventSink, SinkError};
 use windlass_core::log::{Batch, Booking, DraftChange, Durability, Lease, LogError, Store};
@@ -18,29 +18,42 @@ use crate::why::Why;
 /// How old the stored part of a reply may be while it is received.
 const STALENESS: Duration = Duration::from_millis(250);
 
+/// From how long on a write that is not done yet is told.
+const SLOW: Duration = Duration::from_secs(1);
+
 /// The log and the listeners of one session.
 pub(crate) struct Sink {
+    log: Arc<Log>,
+    steering: Steering,
+}
+
+/// What is written, by whoever is in front of the queue.
+struct Log {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     lease: Lease,
     feed: Feed,
-    steering: Steering,
     state: Mutex<State>,
+    /// One write at a time: what follows one that failed must not be stored without it.
+    writing: tokio::sync::Mutex<()>,
 }
 
 struct State {
     /// The number of the last event.
     seq: u64,
-    /// Events that have a number and are not on their way to the store yet.
+    /// Events that have a number and are not stored yet, the last one with the last number.
     pending: Vec<Event>,
     bookings: Vec<Booking>,
-    /// Writes that nobody has waited for yet.
-    under_way: Vec<JoinHandle<Result<(), LogError>>>,
+    draft: DraftChange,
+    /// Why nothing more can be written: an event was refused, and others were numbered after it.
+    broken: Option<LogError>,
     reply: Reply,
     /// Who writes the replies of this turn: provider and model.
     model: (String, String),
     /// What the running turn waits for.
     why: Why,
+    /// Since when somebody waits for a write.
+    storing: Vec<Duration>,
 }
 
 /// The reply that is being received.
@@ -59,29 +72,47 @@ impl Sink {
         feed: Feed,
         seq: u64,
     ) -> Self {
+        let state = State {
+            seq,
+            pending: Vec::new(),
+            bookings: Vec::new(),
+            draft: DraftChange::Keep,
+            broken: None,
+            reply: Reply::default(),
+            model: Default::default(),
+            why: Why::default(),
+            storing: Vec::new(),
+        };
         Self {
-            store,
-            clock,
-            lease,
-            feed,
-            steering: Steering::default(),
-            state: Mutex::new(State {
-                seq,
-                pending: Vec::new(),
-                bookings: Vec::new(),
-                under_way: Vec::new(),
-                reply: Reply::default(),
-                model: Default::default(),
-                why: Why::default(),
+            log: Arc::new(Log {
+                store,
+                clock,
+                lease,
+                feed,
+                state: Mutex::new(state),
+                writing: tokio::sync::Mutex::default(),
             }),
+            steering: Steering::default(),
         }
     }
 
-    /// Stores events, the last of which may end a turn, and tells them when they are safe.
+    /// Stores events, the last of which may end a turn, and tells them when they are safe. When that fails, they are not
+    /// stored later either.
     pub(crate) async fn store(&self, events: Vec<Event>, durability: Durability) -> Result<(), LogError> {
-        let first = self.enqueue(&events);
-        self.flush(durability).await?;
-        for (seq, event) in (first..).zip(events) {
+        let since = self.log.clock.elapsed();
+        let numbers = {
+            let mut state = self.lock();
+            state.storing.push(since);
+            self.log.enqueue(&mut state, &events)
+        };
+        let written = self.log.write(durability, numbers.clone()).await;
+        let mut state = self.lock();
+        if let Some(place) = state.storing.iter().position(|begun| *begun == since) {
+            state.storing.swap_remove(place);
+        }
+        drop(state);
+        written?;
+        for (seq, event) in numbers.zip(events) {
             self.publish(seq, event);
         }
         Ok(())
@@ -89,13 +120,18 @@ impl Sink {
 
     /// Tells something that nothing follows from. It is stored with the next write, and when the session is left.
     pub(crate) fn mention(&self, event: Event) {
-        let seq = self.enqueue(std::slice::from_ref(&event));
-        self.publish(seq, event);
+        let numbers = self.log.enqueue(&mut self.lock(), std::slice::from_ref(&event));
+        self.publish(numbers.start, event);
     }
 
     /// Stores what was only mentioned.
     pub(crate) async fn settle(&self) {
-        let _ = self.flush(Durability::Process).await;
+        let _ = self.log.write(Durability::Process, 0..0).await;
+    }
+
+    /// Whether nothing more can be written from here.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.lock().broken.is_some()
     }
 
     /// Whoever is asked from here on.
@@ -109,102 +145,48 @@ impl Sink {
         self.publish(seq, event);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives numbers to events that are to be stored; the first of them. One step, because the session's task and the
-    /// turn's both do this.
-    fn enqueue(&self, events: &[Event]) -> u64 {
-        let mut state = self.lock();
-        let first = state.seq + 1;
-        state.seq += events.len() as u64;
-        state.pending.extend(events.iter().cloned());
-        self.feed.reserve(first..state.seq + 1);
-        first
-    }
-
     /// What is said to the running turn.
     pub(crate) fn steering(&self) -> &Steering {
         &self.steering
     }
 
+    /// Those who listen.
+    pub(crate) fn feed(&self) -> &Feed {
+        &self.log.feed
+    }
+
     /// OBS-3: what the running turn waits for now.
     pub(crate) fn why(&self) -> Vec<Wait> {
-        let now = self.clock.elapsed();
-        self.lock().why.chain(now)
+        let now = self.log.clock.elapsed();
+        let state = self.lock();
+        let storing = state.storing.iter().min().copied();
+        let stuck = storing.filter(|since| now.saturating_sub(*since) >= SLOW);
+        state.why.chain(now, stuck)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.log.lock()
     }
 
     fn publish(&self, seq: u64, event: Event) {
-        let now = self.clock.elapsed();
+        let now = self.log.clock.elapsed();
         self.lock().why.hear(now, &event);
         if let Event::Message { message } = &event {
             self.steering.heard(&message.id);
         }
-        self.feed.publish(&Envelope {
+        self.log.feed.publish(&Envelope {
             v: EVENT_VERSION,
-            session: self.session().clone(),
+            session: self.log.lease.session.clone(),
             seq,
             event,
         });
     }
 
-    fn session(&self) -> &SessionId {
-        &self.lease.session
-    }
-
-    /// What is pending, as one write. `None` when there is nothing.
-    fn batch(&self, durability: Durability) -> Option<Batch> {
-        let mut state = self.lock();
-        let events = std::mem::take(&mut state.pending);
-        let bookings = std::mem::take(&mut state.bookings);
-        if events.is_empty() && bookings.is_empty() && durability == Durability::Process {
-            return None;
-        }
-        let is_reply = |event: &Event| match event {
-            Event::Message { message } => message.role == Role::Assistant,
-            event => event.is_terminal(),
-        };
-        let draft = if events.iter().any(is_reply) {
-            state.reply = Reply::default();
-            DraftChange::Clear
-        } else {
-            DraftChange::Keep
-        };
-        Some(Batch {
-            first_seq: state.seq + 1 - events.len() as u64,
-            events,
-            time: self.clock.now(),
-            draft,
-            bookings,
-            durability,
-        })
-    }
-
-    /// Returns when everything so far is stored.
-    async fn flush(&self, durability: Durability) -> Result<(), LogError> {
-        self.arrived().await?;
-        match self.batch(durability) {
-            Some(batch) => append(&*self.store, &self.lease, &self.feed, batch).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn arrived(&self) -> Result<(), LogError> {
-        let under_way = std::mem::take(&mut self.lock().under_way);
-        all(under_way).await
-    }
-
-    /// Sends a write on its way, after those before it. The next one that must be safe waits for it.
-    fn send(&self, batch: Batch) {
-        let (store, lease, feed) = (Arc::clone(&self.store), self.lease.clone(), self.feed.clone());
-        let mut state = self.lock();
-        let before = std::mem::take(&mut state.under_way);
-        let write = tokio::spawn(async move {
-            all(before).await?;
-            append(&*store, &lease, &feed, batch).await
-        });
-        state.under_way.push(write);
+    /// Has what is pending written while nobody waits for it. The next one that must be safe is written after it, and with
+    /// it when this failed.
+    fn send(&self) {
+        let log = Arc::clone(&self.log);
+        tokio::spawn(async move { log.write(Durability::Process, 0..0).await });
     }
 
     fn note(&self, event: &Event) {
@@ -218,7 +200,7 @@ impl Sink {
             } => {
                 let (provider, model) = state.model.clone();
                 state.bookings.push(Booking {
-                    time: self.clock.now(),
+                    time: self.log.clock.now(),
                     provider,
                     model,
                     cause: cause.clone(),
@@ -232,8 +214,8 @@ impl Sink {
 
     /// Keeps what has come of a reply, and stores it now and then.
     fn receive(&self, piece: &str) {
-        let now = self.clock.elapsed();
-        let batch = {
+        let now = self.log.clock.elapsed();
+        {
             let mut state = self.lock();
             let reply = &mut state.reply;
             reply.text.push_str(piece);
@@ -242,18 +224,14 @@ impl Sink {
                 return;
             }
             reply.stored_at = now;
-            let time = self.clock.now();
-            let new = || Message::new(&self.lease.session, Role::Assistant, Vec::new(), time);
+            let time = self.log.clock.now();
+            let new = || Message::new(&self.log.lease.session, Role::Assistant, Vec::new(), time);
             let mut message = reply.message.take().unwrap_or_else(new);
             message.parts = vec![Part::text(reply.text.clone())];
             reply.message = Some(message.clone());
-            Batch {
-                time,
-                draft: DraftChange::Set(Box::new(message)),
-                ..Batch::default()
-            }
-        };
-        self.send(batch);
+            state.draft = DraftChange::Set(Box::new(message));
+        }
+        self.send();
     }
 
     /// The reply starts over.
@@ -262,23 +240,94 @@ impl Sink {
     }
 }
 
-/// Writes a batch, and lets readers know where its events are from then on.
-async fn append(store: &dyn Store, lease: &Lease, feed: &Feed, batch: Batch) -> Result<(), LogError> {
-    let numbers = batch.first_seq..batch.first_seq + batch.events.len() as u64;
-    store.append(lease, batch).await?;
-    feed.stored(numbers);
-    Ok(())
-}
+impl Log {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-/// Waits for writes.
-async fn all(writes: Vec<JoinHandle<Result<(), LogError>>>) -> Result<(), LogError> {
-    for write in writes {
-        match write.await {
-            Ok(done) => done?,
-            Err(error) => return Err(LogError::Failed(error.to_string())),
+    /// Gives numbers to events that are to be stored. One step, because the session's task and the turn's both do this.
+    fn enqueue(&self, state: &mut State, events: &[Event]) -> Range<u64> {
+        let first = state.seq + 1;
+        state.seq += events.len() as u64;
+        state.pending.extend(events.iter().cloned());
+        let is_reply = |event: &Event| match event {
+            Event::Message { message } => message.role == Role::Assistant,
+            event => event.is_terminal(),
+        };
+        if events.iter().any(is_reply) {
+            state.reply = Reply::default();
+            state.draft = DraftChange::Clear;
+        }
+        let numbers = first..state.seq + 1;
+        self.feed.reserve(numbers.clone());
+        numbers
+    }
+
+    /// Returns when everything so far is stored. When it is not, the events with these numbers are given up.
+    async fn write(&self, durability: Durability, own: Range<u64>) -> Result<(), LogError> {
+        let _writing = self.writing.lock().await;
+        let Some(batch) = self.batch(durability)? else {
+            return Ok(());
+        };
+        let numbers = batch.first_seq..batch.first_seq + batch.events.len() as u64;
+        let (events, bookings) = (batch.events.len(), batch.bookings.len());
+        let draft = batch.draft.clone();
+        let written = self.store.append(&self.lease, batch).await;
+        let mut state = self.lock();
+        match &written {
+            Ok(()) => {
+                state.pending.drain(..events);
+                state.bookings.drain(..bookings);
+                drop(state);
+                self.feed.stored(numbers);
+            }
+            Err(error) => {
+                if state.draft == DraftChange::Keep {
+                    state.draft = draft;
+                }
+                self.withdraw(&mut state, own, error);
+            }
+        }
+        written
+    }
+
+    /// What is pending, as one write. `None` when there is nothing. It stays pending until it is stored.
+    fn batch(&self, durability: Durability) -> Result<Option<Batch>, LogError> {
+        let mut state = self.lock();
+        if let Some(error) = &state.broken {
+            return Err(error.clone());
+        }
+        let draft = std::mem::take(&mut state.draft);
+        let is_empty = state.pending.is_empty() && state.bookings.is_empty() && draft == DraftChange::Keep;
+        if is_empty && durability == Durability::Process {
+            return Ok(None);
+        }
+        Ok(Some(Batch {
+            first_seq: state.seq + 1 - state.pending.len() as u64,
+            events: state.pending.clone(),
+            time: self.clock.now(),
+            draft,
+            bookings: state.bookings.clone(),
+            durability,
+        }))
+    }
+
+    /// Takes back events that could not be stored, and their numbers: whoever wanted them stored is told that they are not.
+    /// When others were numbered after them that is too late, and nothing more is written: a record has no gaps.
+    fn withdraw(&self, state: &mut State, own: Range<u64>, error: &LogError) {
+        if own.is_empty() {
+            return;
+        }
+        let kept = state.pending.len().checked_sub(own.clone().count());
+        match kept {
+            Some(kept) if own.end == state.seq + 1 => {
+                state.pending.truncate(kept);
+                state.seq = own.start - 1;
+                self.feed.withdraw(own);
+            }
+            _ => state.broken = Some(error.clone()),
         }
     }
-    Ok(())
 }
 
 /// What must be stored before anything follows from it.
@@ -316,12 +365,15 @@ impl EventSink for Sink {
         if let Event::Retry { discard: true, .. } = &event {
             self.discard();
         }
-        let first = self.enqueue(std::slice::from_ref(&event));
         let is_result = matches!(event, Event::ToolResult { .. });
-        self.publish(first, event);
-        if is_result && let Some(batch) = self.batch(Durability::Process) {
-            self.send(batch);
+        self.mention(event);
+        if is_result {
+            self.send();
         }
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "sink_tests.rs"]
+mod tests;

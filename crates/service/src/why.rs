@@ -121,8 +121,26 @@ impl Why {
         }
     }
 
-    /// What is waited for, the outermost first.
-    pub(crate) fn chain(&self, now: Duration) -> Vec<Wait> {
+    /// What is waited for, the outermost first. `storing` tells since when a write is not done that takes too long: where no
+    /// call runs it is what keeps everything.
+    pub(crate) fn chain(&self, now: Duration, storing: Option<Duration>) -> Vec<Wait> {
+        let Some(since) = storing else {
+            return self.turn(now);
+        };
+        let mut chain = match self.calls.is_empty() {
+            true => Vec::new(),
+            false => self.turn(now),
+        };
+        chain.push(wait(
+            WaitOn::Lock,
+            "the store of sessions, which another process may be writing to".to_owned(),
+            (since, now),
+            "when that one is done; after 20 s nothing more is waited for, and what was to be stored is refused".to_owned(),
+        ));
+        chain
+    }
+
+    fn turn(&self, now: Duration) -> Vec<Wait> {
         if let Some(asked) = &self.asked {
             return self.approval(now, asked);
         }

@@ -129,7 +129,7 @@ fn check(events: &[(u64, Event)], at: u64, expected: &str) {
     for (second, event) in events {
         why.hear(Duration::from_secs(*second), event);
     }
-    assert_eq!(lines(&why.chain(Duration::from_secs(at))), expected);
+    assert_eq!(lines(&why.chain(Duration::from_secs(at), None)), expected);
 }
 
 /// OBS-3: a turn that waits for a model says for which, since when, and whether it has begun to answer.

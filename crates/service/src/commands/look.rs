@@ -14,7 +14,6 @@ use crate::telling::one_line;
 /// What can be looked at.
 pub(crate) enum Look {
     Overview(oneshot::Sender<Result<Overview, ClientError>>),
-    Why(oneshot::Sender<Vec<Wait>>),
     /// Not only looked at: it is taken out of the queue.
     TakeBack(MessageId, oneshot::Sender<Option<Arc<Message>>>),
     Checkpoints(oneshot::Sender<Result<Vec<Checkpoint>, ClientError>>),
@@ -25,7 +24,6 @@ impl Desk<'_> {
     pub(super) async fn look(&mut self, look: Look) {
         match look {
             Look::Overview(answer) => drop(answer.send(self.overview().await)),
-            Look::Why(answer) => drop(answer.send(self.why())),
             Look::TakeBack(message, answer) => drop(answer.send(self.live.take_back(&message).await)),
             Look::Checkpoints(answer) => drop(answer.send(self.checkpoints().await)),
             Look::Changes(number, answer) => drop(answer.send(self.changes(number).await)),

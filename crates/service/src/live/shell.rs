@@ -74,7 +74,7 @@ impl Live {
         match self.sink.store(vec![said, end], Durability::Disk).await {
             Ok(()) => self.history.push(message),
             Err(error) => {
-                self.sink.tell_only(not_stored(&error.to_string()));
+                self.sink.tell_only(not_stored(&error));
                 self.closing = true;
             }
         }

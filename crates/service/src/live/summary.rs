@@ -24,7 +24,7 @@ impl Live {
         };
         self.warn(&work.setup.notices).await;
         if let Err(error) = self.sink.store(self.still_queued(), Durability::Process).await {
-            return self.end(not_stored(&error.to_string())).await;
+            return self.end(not_stored(&error)).await;
         }
         let running = Running {
             task: tokio::spawn(work.shrink()),

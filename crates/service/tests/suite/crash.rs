@@ -3,7 +3,8 @@
 use futures_util::StreamExt;
 use serde_json::json;
 use windlass_api::{
-    Begin, Client, Event, EventStream, FailureKind, OnBusy, Presence, SessionId, Submission, Waiting,
+    Begin, Client, Commands, Event, EventStream, FailureKind, OnBusy, Presence, SessionId, Submission,
+    Waiting,
 };
 use windlass_core::log::{INTERRUPTED_TEXT, SessionLog};
 use windlass_core::script::Scene;
@@ -166,4 +167,47 @@ async fn heard_steering_is_found_once() {
         .iter()
         .filter(|entry| matches!(&entry.event, Event::Message { message } if message.said() == "heard"));
     assert_eq!(said.count(), 1);
+}
+
+/// SES-5: an input that is refused because it cannot be stored leaves no gap in the record and does not turn up later; the
+/// session goes on, and so does the turn that ran.
+#[tokio::test]
+async fn a_refused_input_leaves_no_gap() {
+    let bed = Bed::new([
+        Scene::text("first"),
+        Scene::call("c1", "wait", json!({})),
+        Scene::text("second"),
+    ]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let other = rusqlite::Connection::open(bed.file()).unwrap();
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON entry BEGIN SELECT RAISE(ABORT, 'no'); END";
+    let allow = "DROP TRIGGER refuse";
+    other.execute_batch(refuse).unwrap();
+    assert!(service.submit(say(&session, "refused 1")).await.is_err());
+    other.execute_batch(allow).unwrap();
+    assert_eq!(answer(&service, &session, "one").await, "first");
+    let mut events = service.submit(say(&session, "two")).await.unwrap();
+    called(&mut events).await;
+    other.execute_batch(refuse).unwrap();
+    for (text, on_busy) in [("refused 2", OnBusy::Queue), ("refused 3", OnBusy::Steer)] {
+        let submission = Submission {
+            on_busy,
+            ..say(&session, text)
+        };
+        assert!(service.submit(submission).await.is_err(), "{text}");
+    }
+    assert!(service.command(&session, "/goal refused 4").await.is_err());
+    other.execute_batch(allow).unwrap();
+    bed.gate.notify_one();
+    let last = all(events).await.pop().unwrap().event;
+    assert!(
+        matches!(&last, Event::Final { content, .. } if content == "second"),
+        "{last:?}"
+    );
+    service.close().await;
+    let record = bed.store().entries(&session, 0, 1000).await.unwrap();
+    let numbers: Vec<u64> = record.iter().map(|entry| entry.seq).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    assert!(!format!("{record:?}").contains("refused"), "{record:?}");
 }

@@ -1,11 +1,16 @@
 //! What a front end looks at: what is kept, how a session stands, what a turn waits for.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
 use futures_util::StreamExt;
 use serde_json::json;
 use windlass_api::{
     Begin, Client, ClientError, Commands, Event, EventStream, Find, Label, MessageId, OnBusy, Presence,
     Records, SessionId, SessionInfo, Submission, WaitOn, Waiting,
 };
+use windlass_core::clock::{Clock, Timestamp};
 use windlass_core::script::Scene;
 use windlass_service::Service;
 
@@ -216,4 +221,55 @@ async fn a_waiting_input_is_taken_back() {
     assert!(heard.iter().any(|envelope| is_shorter(&envelope.event)));
     assert_eq!(texts(&all(kept).await), ["kept", "second"]);
     assert_eq!(service.take_back(&SessionId::from("asleep"), &wanted).await, None);
+}
+
+/// A clock that is set by hand.
+#[derive(Default)]
+struct ByHand(Mutex<Duration>);
+
+#[async_trait]
+impl Clock for ByHand {
+    fn now(&self) -> Timestamp {
+        Timestamp(1)
+    }
+
+    fn elapsed(&self) -> Duration {
+        *self.0.lock().unwrap()
+    }
+
+    async fn sleep(&self, _: Duration) {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// OBS-3: a write that another process holds up for more than a second is told as a lock, with what ends it, though the
+/// session's own task waits for it as well.
+#[tokio::test]
+async fn a_locked_store_is_told() {
+    let mut bed = Bed::new([Scene::text("first")]);
+    let clock = Arc::new(ByHand::default());
+    bed.clock = Arc::clone(&clock) as _;
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let other = bed.writer();
+    let mut submitted = service.submit(say(&session, "go"));
+    assert!(futures_util::poll!(&mut submitted).is_pending());
+    // Its task has taken it up, and waits.
+    tokio::task::yield_now().await;
+    assert_eq!(service.why(&session).await, [], "nobody waits for long yet");
+    *clock.0.lock().unwrap() = Duration::from_secs(5);
+    let chain = service.why(&session).await;
+    assert_eq!(
+        (chain.len(), chain[0].on, chain[0].for_ms),
+        (1, WaitOn::Lock, 5_000)
+    );
+    let said = service.command(&session, "/why").await.unwrap().text;
+    assert!(
+        said.starts_with("waits for lock: the store of sessions")
+            && said.contains("ends when that one is done"),
+        "{said}"
+    );
+    other.execute_batch("ROLLBACK").unwrap();
+    all(submitted.await.unwrap()).await;
+    assert_eq!(service.why(&session).await, []);
 }
