@@ -1,7 +1,6 @@
 //! What the person's machine offers the terminal UI: files to mention, images, an editor, and a memory.
 
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use tokio::process::Command;
 use windlass_core::log::Preferences;
 use windlass_tui::{Desktop, Image};
 
+use crate::private_file::PrivateFile;
 use crate::{editor, environment};
 
 /// How many files are offered at most.
@@ -39,7 +39,7 @@ const SCOPE: &str = "tui";
 
 /// This machine.
 pub(crate) struct Machine {
-    history: PathBuf,
+    history: Arc<PrivateFile>,
     /// Whether what is sent is kept for later starts.
     remembers: bool,
     preferences: Arc<dyn Preferences>,
@@ -48,7 +48,7 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new(data: &Path, preferences: Arc<dyn Preferences>) -> Self {
         Self {
-            history: data.join("history.jsonl"),
+            history: Arc::new(PrivateFile::new(data.join("history.jsonl"))),
             remembers: true,
             preferences,
         }
@@ -64,22 +64,31 @@ impl Machine {
 
     /// What was sent before, the oldest first. What cannot be read is no reason not to start.
     pub(crate) fn history(&self) -> Vec<String> {
-        let (bytes, is_long) = self.history_end().unwrap_or_default();
+        let (kept, is_long) = self.history_end().unwrap_or_default();
+        if is_long {
+            // One that stays long is read in the same time.
+            let _ = self.shorten();
+        }
+        kept
+    }
+
+    /// What was sent last, and whether the file has become longer than it needs to be.
+    fn history_end(&self) -> std::io::Result<(Vec<String>, bool)> {
+        let (bytes, is_long) = self.end_of_file()?;
         let all: Vec<String> = bytes
             .split(|byte| *byte == b'\n')
             .filter_map(|line| serde_json::from_slice(line).ok())
             .collect();
         let skip = all.len().saturating_sub(MAX_HISTORY);
-        let kept: Vec<String> = all.into_iter().skip(skip).collect();
-        if is_long || skip > MAX_HISTORY {
-            self.rewrite(&kept);
-        }
-        kept
+        Ok((
+            all.into_iter().skip(skip).collect(),
+            is_long || skip > MAX_HISTORY,
+        ))
     }
 
     /// The whole lines at the end of the history, and whether others are before them.
-    fn history_end(&self) -> std::io::Result<(Vec<u8>, bool)> {
-        let mut file = std::fs::File::open(&self.history)?;
+    fn end_of_file(&self) -> std::io::Result<(Vec<u8>, bool)> {
+        let mut file = std::fs::File::open(self.history.path())?;
         let size = file.metadata()?.len();
         let is_long = size > MAX_HISTORY_BYTES;
         let mut bytes = Vec::new();
@@ -95,17 +104,12 @@ impl Machine {
         Ok((bytes, is_long))
     }
 
-    /// Keeps the end of a history that has become long.
-    fn rewrite(&self, kept: &[String]) {
-        let folder = self.history.parent().unwrap_or(Path::new("."));
-        let Ok(mut file) = tempfile::NamedTempFile::new_in(folder) else {
-            return;
-        };
+    /// Keeps the end of a history that has become long. Another process may have added to it since it was read.
+    fn shorten(&self) -> std::io::Result<()> {
+        let held = self.history.hold()?;
+        let (kept, _) = self.history_end()?;
         let lines = kept.iter().filter_map(|said| serde_json::to_string(said).ok());
-        let text: String = lines.map(|line| line + "\n").collect();
-        if file.write_all(text.as_bytes()).is_ok() {
-            let _ = file.persist(&self.history);
-        }
+        held.write(&lines.map(|line| line + "\n").collect::<String>())
     }
 
     /// What was chosen last.
@@ -201,18 +205,9 @@ impl Desktop for Machine {
         let Ok(line) = serde_json::to_string(said) else {
             return;
         };
-        let path = self.history.clone();
+        let history = Arc::clone(&self.history);
         // Nobody waits for it, and a history that cannot be kept is no reason to stop.
-        std::thread::spawn(move || {
-            let file = std::fs::OpenOptions::new()
-                .append(true)
-                .create(true)
-                .mode(0o600)
-                .open(&path);
-            if let Ok(mut file) = file {
-                let _ = file.write_all(format!("{line}\n").as_bytes());
-            }
-        });
+        std::thread::spawn(move || history.hold()?.append(&format!("{line}\n")));
     }
 
     fn choose(&self, name: &str, value: &str) {
@@ -238,6 +233,7 @@ mod tests {
     use windlass_store::SqliteStore;
 
     use super::*;
+    use crate::private_file::tests::at_once;
 
     fn machine(folder: &Path) -> Machine {
         let store = SqliteStore::open(&folder.join("test.db")).unwrap();
@@ -288,6 +284,29 @@ mod tests {
             assert!(std::fs::metadata(&path).unwrap().len() <= MAX_HISTORY_BYTES);
             assert_eq!(machine.history(), history);
         }
+    }
+
+    /// UI-2: what is sent while another start makes the history short again is remembered.
+    #[tokio::test]
+    async fn nothing_sent_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = machine(folder.path());
+        let line = format!("\"{}\"\n", "x".repeat(5_000));
+        std::fs::write(folder.path().join("history.jsonl"), line.repeat(900)).unwrap();
+        at_once(8, |number| {
+            if number % 2 == 0 {
+                machine.remember(&number.to_string());
+            } else {
+                machine.shorten().unwrap();
+            }
+        });
+        let kept = || {
+            let history = machine.history();
+            ["0", "2", "4", "6"]
+                .iter()
+                .all(|said| history.iter().any(|line| line == said))
+        };
+        assert!(windlass_testkit::eventually(windlass_testkit::PATIENCE, kept));
     }
 
     /// UI-2: only what is an image counts as one, whatever it is called.

@@ -105,6 +105,11 @@ impl Folders {
         self.data.join("trust.json")
     }
 
+    /// What the user allowed for good; the file need not exist.
+    pub(crate) fn grants_file(&self) -> PathBuf {
+        self.data.join("grants.json")
+    }
+
     /// What is kept of workspaces so that files can be taken back.
     pub(crate) fn checkpoints(&self) -> PathBuf {
         self.data.join("checkpoints")

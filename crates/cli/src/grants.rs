@@ -1,22 +1,21 @@
 //! The grants that outlive a session, in a file of the user's.
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::io;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use windlass_core::permission::{Approver, Denial, Grant, GrantStore, NobodyToAsk, Proposal, granted};
 
 use crate::exit::{Exit, Problem};
+use crate::folders::Folders;
+use crate::private_file::{Held, PrivateFile};
 
 /// Older grants go first when there are more.
 const MAX_GRANTS: usize = 2000;
 
 /// A file of grants. Read each time it is asked, so that another process's answers count, and so do yours when you edit it.
 pub(crate) struct GrantFile {
-    path: PathBuf,
+    file: PrivateFile,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -26,9 +25,9 @@ struct Content {
 }
 
 impl GrantFile {
-    pub(crate) fn new(data_folder: &Path) -> Self {
+    pub(crate) fn new(folders: &Folders) -> Self {
         Self {
-            path: data_folder.join("grants.json"),
+            file: PrivateFile::new(folders.grants_file()),
         }
     }
 
@@ -40,50 +39,36 @@ impl GrantFile {
         let wrong = |why: String| {
             let text = format!(
                 "{}: {why}; nothing in it counts until you mend or remove it",
-                self.path.display()
+                self.file.path().display()
             );
             Problem::new(Exit::Config, text)
         };
-        let text = match fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(wrong(error.to_string())),
+        let text = self.file.read().map_err(|error| wrong(error.to_string()))?;
+        let Some(text) = text else {
+            return Ok(Vec::new());
         };
         let content: Content = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         Ok(content.grants)
     }
 
-    /// Forgets all of them, and says how many there were.
+    /// Forgets all of them, and says how many there were. What cannot be read is forgotten, too.
     pub(crate) fn clear(&self) -> Result<usize, Problem> {
+        if matches!(self.file.read(), Ok(None)) {
+            return Ok(0);
+        }
+        let failed = |error| {
+            let path = self.file.path().display();
+            Problem::new(Exit::Failed, format!("{path}: {error}"))
+        };
+        let held = self.file.hold().map_err(failed)?;
         let count = self.read().map_or(0, |grants| grants.len());
-        match fs::remove_file(&self.path) {
-            Ok(()) => Ok(count),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
-            Err(error) => Err(Problem::new(
-                Exit::Failed,
-                format!("{}: {error}", self.path.display()),
-            )),
-        }
+        write(&held, Vec::new()).map_err(failed)?;
+        Ok(count)
     }
+}
 
-    fn write(&self, grants: Vec<Grant>) -> std::io::Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let temporary = folder.join(format!(".grants-{}", std::process::id()));
-        let mut file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)?;
-        let text = serde_json::to_string_pretty(&Content { grants })?;
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-        let moved = written.and_then(|()| fs::rename(&temporary, &self.path));
-        if moved.is_err() {
-            let _ = fs::remove_file(&temporary);
-        }
-        moved
-    }
+fn write(held: &Held, grants: Vec<Grant>) -> io::Result<()> {
+    held.write(&serde_json::to_string_pretty(&Content { grants })?)
 }
 
 impl GrantStore for GrantFile {
@@ -93,13 +78,14 @@ impl GrantStore for GrantFile {
     }
 
     fn add(&self, grant: &Grant) -> Result<(), String> {
+        let held = self.file.hold().map_err(|error| error.to_string())?;
         let mut grants = self.read().map_err(|problem| problem.to_string())?;
         if !grants.contains(grant) {
             grants.push(grant.clone());
         }
         let surplus = grants.len().saturating_sub(MAX_GRANTS);
         grants.drain(..surplus);
-        self.write(grants).map_err(|error| error.to_string())
+        write(&held, grants).map_err(|error| error.to_string())
     }
 }
 
@@ -125,5 +111,40 @@ impl Approver for NobodyNow {
 
     async fn approve(&self, proposal: &Proposal) -> Result<(), Denial> {
         NobodyToAsk.approve(proposal).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::private_file::tests::at_once;
+
+    /// SAFE-6: what is allowed for good at the same time is all allowed, and forgetting is for all of it.
+    #[test]
+    fn no_yes_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = GrantFile {
+            file: PrivateFile::new(folder.path().join("grants.json")),
+        };
+        assert_eq!(file.clear().unwrap(), 0);
+        at_once(8, |number| {
+            let grant =
+                json!({"tool": "bash", "cwd": "/", "category": "admin", "parts": [number.to_string()]});
+            file.add(&serde_json::from_value(grant).unwrap()).unwrap();
+        });
+        let grants = file.read().unwrap();
+        let mut parts: Vec<&str> = grants.iter().flat_map(Grant::parts).collect();
+        parts.sort_unstable();
+        assert_eq!(parts, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+        assert_eq!(file.clear().unwrap(), 8);
+        assert_eq!(file.read().unwrap(), []);
+
+        // What cannot be understood is not written over by a yes, and can be forgotten.
+        std::fs::write(file.file.path(), "{ broken").unwrap();
+        assert!(file.add(&grants[0]).unwrap_err().contains("grants.json"));
+        assert_eq!(file.clear().unwrap(), 0);
+        assert_eq!(file.read().unwrap(), []);
     }
 }

@@ -27,6 +27,7 @@ mod keeping;
 mod lab;
 mod output;
 mod permissions;
+mod private_file;
 mod prompt;
 mod reach;
 mod reload;

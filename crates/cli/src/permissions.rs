@@ -35,7 +35,7 @@ pub(crate) fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
             .unwrap_or_default();
         say!("{} = {value}  # {}", effective.key, effective.origin);
     }
-    for grant in GrantFile::new(&environment::folders()?.data).read()? {
+    for grant in GrantFile::new(&environment::folders()?).read()? {
         say!("always: {}", plain(&grant_line(&grant)));
     }
     Ok(Exit::Ok)
@@ -43,7 +43,7 @@ pub(crate) fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
 
 /// Takes back every lasting yes.
 pub(crate) fn forget() -> Result<Exit, Problem> {
-    let count = GrantFile::new(&environment::folders()?.data).clear()?;
+    let count = GrantFile::new(&environment::folders()?).clear()?;
     say!("forgot {count} {}", if count == 1 { "answer" } else { "answers" });
     Ok(Exit::Ok)
 }

@@ -110,7 +110,7 @@ impl SessionBench {
             has_mode: false,
         };
         workbench.set_system_prompt(reading.system_prompt());
-        let grants = || -> Result<GrantFile, Problem> { Ok(GrantFile::new(&folders.data)) };
+        let grants = || -> Result<GrantFile, Problem> { Ok(GrantFile::new(&folders)) };
         Ok(Self {
             session: purpose.session.clone(),
             titles: roster.titles(),
@@ -322,7 +322,7 @@ impl Access for SessionBench {
     }
 
     fn granted(&self) -> Vec<String> {
-        let read = environment::folders().and_then(|folders| GrantFile::new(&folders.data).read());
+        let read = environment::folders().and_then(|folders| GrantFile::new(&folders).read());
         match read {
             Ok(grants) => grants.iter().map(grant_line).collect(),
             Err(problem) => vec![problem.to_string()],

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use secrecy::{ExposeSecret, SecretString};
-use toml_edit::{Document, DocumentMut, Item, Table, value};
+use toml_edit::{Document, DocumentMut, Item, Table, TableLike, Value};
 use windlass_providers::key::Secret;
 
 use crate::exit::{Exit, Problem};
 use crate::folders::Folders;
+use crate::private_file::PrivateFile;
 
 /// Keys by the name of their provider.
 pub(crate) type Keys = BTreeMap<String, Secret>;
@@ -21,21 +22,25 @@ const TABLE: &str = "keys";
 
 /// A file of keys. Read each time it is asked, so that a key counts as soon as it is there.
 pub(crate) struct KeysFile {
-    path: PathBuf,
+    file: PrivateFile,
 }
 
-/// How the file was before something was kept in it.
-pub(crate) struct Before(Option<SecretString>);
+/// What was kept of a provider, and what was there before it.
+pub(crate) struct Kept {
+    provider: String,
+    key: SecretString,
+    before: Option<SecretString>,
+}
 
 impl KeysFile {
     pub(crate) fn new(folders: &Folders) -> Self {
         Self {
-            path: folders.keys_file(),
+            file: PrivateFile::new(folders.keys_file()),
         }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     /// The keys; none when there is no such file.
@@ -43,84 +48,106 @@ impl KeysFile {
     /// # Errors
     /// When others can read it, it cannot be read, or is not what it should be.
     pub(crate) fn read(&self) -> Result<Keys, Problem> {
-        match self.text()? {
-            Some(text) => {
-                parse(text.expose_secret()).map_err(|(line, why)| self.wrong(&format!("line {line}: {why}")))
-            }
-            None => Ok(Keys::default()),
-        }
+        self.parsed(self.text()?.expose_secret())
     }
 
-    /// Keeps a key beside those that are there. How it was before, to be put back.
+    /// Keeps a key beside those that are there. Gives what it needs to be put back.
     ///
     /// # Errors
     /// When the file cannot be used as it is, or cannot be written. Then it is as it was.
-    pub(crate) fn keep(&self, provider: &str, key: &str) -> Result<Before, Problem> {
-        // What is wrong with it is told with its line, and not mended by writing over it.
-        self.read()?;
-        let before = self.text()?;
-        let text = before.as_ref().map_or("", |text| text.expose_secret());
-        let mut document: DocumentMut = text.parse().map_err(|_| self.wrong("it is not TOML"))?;
-        let table = document.entry(TABLE).or_insert(Item::Table(Table::new()));
-        let table = table
-            .as_table_like_mut()
-            .ok_or_else(|| self.wrong("`keys` is not a table"))?;
-        table.insert(provider, value(key));
-        self.write(&document.to_string())?;
-        Ok(Before(before))
+    pub(crate) fn keep(&self, provider: &str, key: &str) -> Result<Kept, Problem> {
+        self.change(|keys| {
+            let before = key_of(keys, provider).map(SecretString::from);
+            set(keys, provider, key);
+            Kept {
+                provider: provider.to_owned(),
+                key: SecretString::from(key),
+                before,
+            }
+        })
     }
 
-    /// Puts the file back to how it was.
+    /// Puts a provider's key back to how it was, unless somebody else has changed it since.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn put_back(&self, before: &Before) -> Result<(), Problem> {
-        match &before.0 {
-            Some(text) => self.write(text.expose_secret()),
-            None => match fs::remove_file(&self.path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => Err(self.wrong(&error.to_string())),
-                _ => Ok(()),
-            },
-        }
+    pub(crate) fn put_back(&self, kept: &Kept) -> Result<(), Problem> {
+        let Kept {
+            provider,
+            key,
+            before,
+        } = kept;
+        self.change(|keys| {
+            if key_of(keys, provider) != Some(key.expose_secret()) {
+                return;
+            }
+            match before {
+                Some(before) => set(keys, provider, before.expose_secret()),
+                None => {
+                    keys.remove(provider);
+                }
+            }
+        })
     }
 
-    fn text(&self) -> Result<Option<SecretString>, Problem> {
-        let mode = match fs::metadata(&self.path) {
+    fn change<T>(&self, change: impl FnOnce(&mut dyn TableLike) -> T) -> Result<T, Problem> {
+        let held = self.file.hold().map_err(|error| self.failed(&error))?;
+        let text = self.text()?;
+        let text = text.expose_secret();
+        // What is wrong with it is told with its line, and not mended by writing over it.
+        self.parsed(text)?;
+        let mut document: DocumentMut = text.parse().map_err(|_| self.wrong("it is not TOML"))?;
+        let keys = document.entry(TABLE).or_insert(Item::Table(Table::new()));
+        let keys = keys
+            .as_table_like_mut()
+            .ok_or_else(|| self.wrong("`keys` is not a table"))?;
+        let changed = change(keys);
+        held.write(&document.to_string())
+            .map_err(|error| self.failed(&error))?;
+        Ok(changed)
+    }
+
+    fn parsed(&self, text: &str) -> Result<Keys, Problem> {
+        parse(text).map_err(|(line, why)| self.wrong(&format!("line {line}: {why}")))
+    }
+
+    fn text(&self) -> Result<SecretString, Problem> {
+        let mode = match fs::metadata(self.path()) {
             Ok(found) => found.mode(),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.wrong(&error.to_string())),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(SecretString::default()),
+            Err(error) => return Err(self.failed(&error)),
         };
         if mode & 0o077 != 0 {
             let why = format!(
                 "others can read your keys, so none is used: chmod 600 {}",
-                self.path.display()
+                self.path().display()
             );
             return Err(self.wrong(&why));
         }
-        match fs::read_to_string(&self.path) {
-            Ok(text) => Ok(Some(SecretString::from(text))),
-            Err(error) => Err(self.wrong(&error.to_string())),
-        }
+        let text = self.file.read().map_err(|error| self.failed(&error))?;
+        Ok(SecretString::from(text.unwrap_or_default()))
     }
 
-    /// All of it or nothing: another process sees the old file or the new one.
-    fn write(&self, text: &str) -> Result<(), Problem> {
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        let written = || -> std::io::Result<()> {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-            // Nobody else can read it from the moment it is there.
-            let mut file = tempfile::Builder::new().prefix(".keys-").tempfile_in(folder)?;
-            file.write_all(text.as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(&self.path)?;
-            Ok(())
-        };
-        written().map_err(|error| self.wrong(&error.to_string()))
+    fn failed(&self, error: &io::Error) -> Problem {
+        self.wrong(&error.to_string())
     }
 
     fn wrong(&self, why: &str) -> Problem {
-        Problem::new(Exit::Config, format!("{}: {why}", self.path.display()))
+        Problem::new(Exit::Config, format!("{}: {why}", self.path().display()))
     }
+}
+
+fn key_of<'a>(keys: &'a dyn TableLike, provider: &str) -> Option<&'a str> {
+    keys.get(provider).and_then(Item::as_str)
+}
+
+/// Writes a key down, with what the user has written beside the one before it.
+fn set(keys: &mut dyn TableLike, provider: &str, key: &str) {
+    let mut value = Value::from(key);
+    if let Some(before) = keys.get(provider).and_then(Item::as_value) {
+        *value.decor_mut() = before.decor().clone();
+    }
+    keys.insert(provider, Item::Value(value));
 }
 
 /// The keys of a text, or the line that is wrong and why. Nothing of the line is quoted: it may hold a key.

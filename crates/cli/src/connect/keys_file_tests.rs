@@ -3,17 +3,18 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
+use crate::private_file::tests::at_once;
 
 fn file(folder: &Path) -> KeysFile {
     KeysFile {
-        path: folder.join("config/keys.toml"),
+        file: PrivateFile::new(folder.join("config/keys.toml")),
     }
 }
 
 fn put(keys: &KeysFile, text: &str, mode: u32) {
-    fs::create_dir_all(keys.path.parent().unwrap()).unwrap();
-    fs::write(&keys.path, text).unwrap();
-    fs::set_permissions(&keys.path, fs::Permissions::from_mode(mode)).unwrap();
+    fs::create_dir_all(keys.path().parent().unwrap()).unwrap();
+    fs::write(keys.path(), text).unwrap();
+    fs::set_permissions(keys.path(), fs::Permissions::from_mode(mode)).unwrap();
 }
 
 fn mode(path: &Path) -> u32 {
@@ -30,28 +31,65 @@ fn keys_are_kept_for_one_user() {
     let folder = tempfile::tempdir().unwrap();
     let keys = file(folder.path());
     assert_eq!(names(&keys), Vec::<String>::new());
-    let nothing = keys.keep("anthropic", "sk-1").unwrap();
-    assert_eq!(mode(&keys.path), 0o600);
-    assert_eq!(mode(keys.path.parent().unwrap()), 0o700);
-    keys.put_back(&nothing).unwrap();
-    assert!(!keys.path.exists());
+    let kept = keys.keep("anthropic", "sk-1").unwrap();
+    assert_eq!(mode(keys.path()), 0o600);
+    assert_eq!(mode(keys.path().parent().unwrap()), 0o700);
+    keys.put_back(&kept).unwrap();
+    assert_eq!(names(&keys), Vec::<String>::new());
 
-    put(
-        &keys,
-        "# mine\n[keys]\n\"my server\" = 'a' # work\nempty = \"\"\n",
-        0o600,
-    );
-    let before = keys.keep("groq", "quoted \" and \\").unwrap();
+    let mine = "# mine\n[keys]\n\"my server\" = 'a' # work\nempty = \"\"\n";
+    put(&keys, mine, 0o600);
+    let kept = keys.keep("groq", "quoted \" and \\").unwrap();
     assert_eq!(names(&keys), ["groq", "my server"]);
-    let text = fs::read_to_string(&keys.path).unwrap();
-    assert!(
-        text.starts_with("# mine\n[keys]\n\"my server\" = 'a' # work"),
-        "{text}"
-    );
-    keys.put_back(&before).unwrap();
-    assert_eq!(names(&keys), ["my server"]);
-    let left: Vec<_> = fs::read_dir(keys.path.parent().unwrap()).unwrap().collect();
-    assert_eq!(left.len(), 1, "no temporary file stays");
+    let text = fs::read_to_string(keys.path()).unwrap();
+    assert!(text.starts_with(mine), "{text}");
+    keys.put_back(&kept).unwrap();
+    assert_eq!(fs::read_to_string(keys.path()).unwrap(), mine);
+
+    // What stands beside a key stays, with another key and with the old one.
+    let kept = keys.keep("my server", "b").unwrap();
+    let text = fs::read_to_string(keys.path()).unwrap();
+    assert_eq!(text, mine.replace("'a' # work", "\"b\" # work"));
+    keys.put_back(&kept).unwrap();
+    let text = fs::read_to_string(keys.path()).unwrap();
+    assert_eq!(text, mine.replace("'a'", "\"a\""));
+}
+
+/// PROV-11: a key is put back without a word about others: those that somebody else has kept meanwhile stay, also for
+/// the same provider.
+#[test]
+fn only_the_own_key_is_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = file(folder.path());
+    keys.keep("groq", "old").unwrap();
+    let kept = keys.keep("groq", "mine").unwrap();
+    keys.keep("anthropic", "theirs").unwrap();
+    keys.put_back(&kept).unwrap();
+    let text = fs::read_to_string(keys.path()).unwrap();
+    assert_eq!(text, "[keys]\ngroq = \"old\"\nanthropic = \"theirs\"\n");
+    let kept = keys.keep("groq", "mine").unwrap();
+    keys.keep("groq", "theirs").unwrap();
+    keys.put_back(&kept).unwrap();
+    let text = fs::read_to_string(keys.path()).unwrap();
+    assert!(text.contains("groq = \"theirs\""), "{text}");
+}
+
+/// PROV-11: keys that are kept at the same time are all kept, and a link to the file stays one.
+#[test]
+fn keys_that_are_kept_at_once_are_all_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = file(folder.path());
+    fs::create_dir_all(keys.path().parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("../my keys", keys.path()).unwrap();
+    at_once(8, |number| {
+        let kept = keys.keep(&format!("server-{number}"), "sk").unwrap();
+        if number % 2 == 1 {
+            keys.put_back(&kept).unwrap();
+        }
+    });
+    assert_eq!(names(&keys), ["server-0", "server-2", "server-4", "server-6"]);
+    assert!(keys.path().is_symlink());
+    assert_eq!(mode(&folder.path().join("my keys")), 0o600);
 }
 
 /// PROV-11: a file that others can read is not used, and the way to mend it is told.
@@ -68,7 +106,7 @@ fn a_file_for_all_eyes_is_refused() {
         );
         assert!(keys.keep("groq", "sk-2").is_err());
     }
-    assert!(!fs::read_to_string(&keys.path).unwrap().contains("sk-2"));
+    assert!(!fs::read_to_string(keys.path()).unwrap().contains("sk-2"));
 }
 
 /// PROV-11, CFG-1: what is wrong in the file is told with its line and without what is in it.

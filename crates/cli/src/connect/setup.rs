@@ -13,7 +13,7 @@ use windlass_providers::preset::presets;
 use windlass_service::Models;
 
 use super::key::{Source, key_source};
-use super::keys_file::Before;
+use super::keys_file::Kept;
 use super::{Choice, Keys, KeysFile, SIM, Surroundings, connect};
 use crate::doctor::reach;
 use crate::environment::{self, Process};
@@ -106,19 +106,19 @@ impl ProviderSetup {
     /// Puts the key down and has the provider asked from the next turn on; when that cannot be, the key is taken back.
     async fn keep(&self, name: &str, key: &str) -> Result<String, ClientError> {
         let file = KeysFile::new(&environment::folders().map_err(told)?);
-        let before = match key {
+        let kept = match key {
             "" => None,
             key => Some(file.keep(name, key).map_err(told)?),
         };
         let chosen = match self.roster.clone().choose(Some(name), None).await {
             Ok(chosen) => chosen,
-            Err(error) => return Err(taken_back(&file, before.as_ref(), &error.to_string())),
+            Err(error) => return Err(taken_back(&file, kept.as_ref(), &error.to_string())),
         };
         let mut text = format!(
             "Connected to {}: {} is asked from the next turn on.",
             chosen.provider, chosen.model
         );
-        if before.is_some() {
+        if kept.is_some() {
             text.push_str(&format!("\nThe key is kept in {}.", file.path().display()));
             let settings = self.roster.settings_with(&named(name));
             text.push_str(&note_first(Choice::of(name, &settings, &Process)));
@@ -238,8 +238,8 @@ fn one_word() -> Request {
 }
 
 /// What is said when a provider could not be chosen after its key was put down: the key is gone again, or why it is not.
-fn taken_back(file: &KeysFile, before: Option<&Before>, why: &str) -> ClientError {
-    match before.map(|before| file.put_back(before)) {
+fn taken_back(file: &KeysFile, kept: Option<&Kept>, why: &str) -> ClientError {
+    match kept.map(|kept| file.put_back(kept)) {
         None | Some(Ok(())) => refused(why),
         Some(Err(problem)) => ClientError::Command(format!(
             "{}. The key was put into {} and could not be taken out again: {problem}",
@@ -322,14 +322,15 @@ mod tests {
         let failed = text(taken_back(&file, None, "no such model."));
         assert!(failed.ends_with("no such model. Nothing was kept."), "{failed}");
 
-        let before = file.keep("anthropic", "sk-1").unwrap();
-        let failed = text(taken_back(&file, Some(&before), "no such model"));
+        let kept = file.keep("anthropic", "sk-1").unwrap();
+        let failed = text(taken_back(&file, Some(&kept), "no such model"));
         assert!(failed.ends_with("Nothing was kept."), "{failed}");
-        assert!(!file.path().exists());
+        assert!(file.read().unwrap().is_empty());
 
-        // A folder in its place can neither be removed nor written as a file.
+        // A folder in its place can neither be read nor written as a file.
+        fs::remove_file(file.path()).unwrap();
         fs::create_dir_all(file.path().join("in the way")).unwrap();
-        let failed = text(taken_back(&file, Some(&before), "no such model"));
+        let failed = text(taken_back(&file, Some(&kept), "no such model"));
         let path = file.path().display().to_string();
         assert!(failed.contains("no such model. The key was put into"), "{failed}");
         assert!(
