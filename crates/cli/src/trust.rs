@@ -7,6 +7,7 @@
 mod command;
 mod content;
 mod offer;
+mod question;
 mod review;
 mod store;
 
@@ -65,8 +66,8 @@ impl Standing {
 /// Trusts a project as it is, as `windlass trust --yes` would.
 #[cfg(test)]
 pub(crate) fn trust_for_test(folders: &Folders, project: &Project) {
-    let snapshot = Snapshot::read(project).unwrap();
-    let mut store = Store::read(&folders.trust_file()).unwrap();
-    store.insert(&project.root, snapshot.hash).unwrap();
-    store.write().unwrap();
+    question::Question::about(folders, project)
+        .unwrap()
+        .trust()
+        .unwrap();
 }

@@ -4,8 +4,8 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::Snapshot;
-use super::review::{line, review};
-use super::store::Store;
+use super::question::{Question, change, store};
+use super::review::line;
 use crate::args::TrustOptions;
 use crate::engine::working_directory;
 use crate::environment;
@@ -31,32 +31,20 @@ pub(crate) fn command(options: &TrustOptions) -> Result<Exit, Problem> {
 }
 
 fn trust(folders: &Folders, project: &Project, yes: bool) -> Result<Exit, Problem> {
-    let mut store = store(folders)?;
-    let root = project.root.display();
-    // What is shown and what is remembered are the same bytes, whatever happens to the files meanwhile.
-    let snapshot = Snapshot::read(project)
-        .map_err(|why| Problem::new(Exit::Failed, format!("{root}: cannot be trusted: {why}")))?;
-    let text = review(project, &snapshot).map_err(|error| {
-        let text = format!("{error}\ncannot be trusted before this is mended: it would stop every run here");
-        Problem::new(Exit::Config, text)
-    })?;
-    say!("{text}");
-    let known = store.find(&project.root);
-    if known.is_some_and(|known| known.hash == snapshot.hash) {
+    let question = Question::about(folders, project)?;
+    say!("{}", question.text()?);
+    if question.is_trusted() {
         say!("This folder is trusted already.");
         return Ok(Exit::Ok);
     }
-    if known.is_some() {
+    if question.has_changed() {
         say!("It changed since you trusted it.");
     }
     if !yes && !agreed()? {
         tell!("not trusted: nothing of this takes effect");
         return Ok(Exit::Denied);
     }
-    store
-        .insert(&project.root, snapshot.hash)
-        .map_err(|why| Problem::new(Exit::Failed, why))?;
-    write(&store, folders)?;
+    question.trust()?;
     say!("Trusted, until one of these files changes. `windlass trust --revoke` takes it back.");
     Ok(Exit::Ok)
 }
@@ -91,16 +79,17 @@ fn list(folders: &Folders) -> Result<Exit, Problem> {
 }
 
 fn revoke(folders: &Folders, folder: &Path) -> Result<Exit, Problem> {
-    let mut store = store(folders)?;
+    let trusted = store(folders)?;
     // A folder whose files have gone is still on the list, under its own name.
     let around = folder.canonicalize().ok();
     let around = around.and_then(|folder| folders.project(&folder));
     let roots = [Some(folder.to_owned()), around.map(|project| project.root)];
-    let Some(root) = roots.into_iter().flatten().find(|root| store.remove(root)) else {
+    let is_trusted = |root: &PathBuf| trusted.find(root).is_some();
+    let Some(root) = roots.into_iter().flatten().find(is_trusted) else {
         say!("{}: was not trusted", line(&folder.display().to_string()));
         return Ok(Exit::Ok);
     };
-    write(&store, folders)?;
+    change(folders, |trusted| trusted.remove(&root))?;
     say!("{}: no longer trusted", line(&root.display().to_string()));
     Ok(Exit::Ok)
 }
@@ -118,19 +107,5 @@ fn project(folders: &Folders, folder: &Path) -> Result<Project, Problem> {
         Problem::usage(format!(
             "{shown}: {what} here or above, within the repository; there is nothing to trust"
         ))
-    })
-}
-
-fn store(folders: &Folders) -> Result<Store, Problem> {
-    Store::read(&folders.trust_file()).map_err(|why| Problem::new(Exit::Config, why))
-}
-
-fn write(store: &Store, folders: &Folders) -> Result<(), Problem> {
-    store.write().map_err(|error| {
-        let path = folders.trust_file();
-        Problem::new(
-            Exit::Failed,
-            format!("{} cannot be written: {error}", path.display()),
-        )
     })
 }

@@ -3,11 +3,11 @@
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-use super::content::Snapshot;
-use super::review::{line, review};
-use super::store::Store;
+use super::question::Question;
+use super::review::line;
 use super::{Standing, look};
 use crate::environment;
+use crate::exit::Problem;
 use crate::folders::{Folders, Project};
 use crate::terminal::tell;
 
@@ -21,47 +21,36 @@ pub(crate) fn offer(folders: &Folders, cwd: &Path) {
     let Some(project) = folders.project(cwd) else {
         return;
     };
-    let has_changed = match look(folders, &project) {
-        Standing::Untrusted => false,
-        Standing::Changed => true,
+    match look(folders, &project) {
+        Standing::Untrusted | Standing::Changed => {}
         // Settings that are read next say why nothing of it takes effect.
         Standing::Trusted(_) | Standing::Unfit(_) | Standing::Unknown(_) => return,
-    };
-    if let Err(why) = ask(folders, &project, has_changed) {
-        tell!(
-            "{}: not trusted: {}",
-            line(&project.root.display().to_string()),
-            line(&why)
-        );
+    }
+    if let Err(problem) = ask(folders, &project) {
+        tell!("not trusted: {}", line(&problem.message));
     }
 }
 
-fn ask(folders: &Folders, project: &Project, has_changed: bool) -> Result<(), String> {
-    let mut store = Store::read(&folders.trust_file())?;
-    // What is shown and what is remembered are the same bytes, whatever happens to the files meanwhile.
-    let snapshot = Snapshot::read(project)?;
-    if store.is_declined(&project.root, &snapshot.hash) {
+fn ask(folders: &Folders, project: &Project) -> Result<(), Problem> {
+    let question = Question::about(folders, project)?;
+    if question.is_declined() {
         return Ok(());
     }
-    let text = review(project, &snapshot).map_err(|error| error.to_string())?;
+    let text = question.text()?;
     tell!(
         "This folder has settings, tools or commands of its own, written by whoever wrote the folder:\n\n{text}"
     );
-    if has_changed {
+    if question.has_changed() {
         tell!("They changed since you trusted this folder.");
     }
     tell!(
         "y = trust them, until one changes · n = no, and do not ask again until they change · Enter = not now"
     );
     match answer().as_str() {
-        "y" | "yes" => store.insert(&project.root, snapshot.hash)?,
-        "n" | "no" => store.decline(&project.root, snapshot.hash),
-        _ => return Ok(()),
+        "y" | "yes" => question.trust(),
+        "n" | "no" => question.decline(),
+        _ => Ok(()),
     }
-    let path = folders.trust_file();
-    store
-        .write()
-        .map_err(|error| format!("{} cannot be written: {error}", path.display()))
 }
 
 /// What is typed; nothing when nothing can be read.

@@ -1,24 +1,18 @@
 //! Which folders are trusted: a small file of the user's own.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File};
-use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use windlass_core::clock::{Clock, SystemClock};
 
-/// The file as it was read. A broken one is an error, and is never replaced.
-#[derive(Debug)]
-pub(super) struct Store {
-    path: PathBuf,
-    content: Content,
-}
+use crate::private_file::PrivateFile;
 
+/// The file as it was read. A broken one is an error, and is never replaced.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+pub(super) struct Store {
     folders: BTreeMap<String, Trusted>,
     /// The hash of what the user said no to, and does not want to be asked about again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -38,31 +32,39 @@ pub(super) struct Trusted {
 impl Store {
     /// Reads the file; one that is not there trusts nothing.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
-        let content = match std::fs::read_to_string(path) {
-            Ok(text) => serde_json::from_str(&text).map_err(|error| {
-                let mend = "mend it, or remove it and trust your folders again";
-                format!(
-                    "{} is not a list of trusted folders ({error}); {mend}",
-                    path.display()
-                )
-            })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Content::default(),
-            Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),
+        let text = PrivateFile::new(path.to_owned()).read();
+        let text = text.map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+        let Some(text) = text else {
+            return Ok(Self::default());
         };
-        Ok(Self {
-            path: path.to_owned(),
-            content,
+        serde_json::from_str(&text).map_err(|error| {
+            let mend = "mend it, or remove it and trust your folders again";
+            format!(
+                "{} is not a list of trusted folders ({error}); {mend}",
+                path.display()
+            )
         })
+    }
+
+    /// Changes the file as it is now, while nobody else does.
+    pub(super) fn change<T>(path: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, String> {
+        let failed = |error: io::Error| format!("{} cannot be written: {error}", path.display());
+        let held = PrivateFile::new(path.to_owned()).hold().map_err(failed)?;
+        let mut store = Self::read(path)?;
+        let changed = change(&mut store);
+        let text = serde_json::to_string_pretty(&store).map_err(|error| failed(error.into()))?;
+        held.write(&(text + "\n")).map_err(failed)?;
+        Ok(changed)
     }
 
     /// What is trusted of this folder.
     pub(super) fn find(&self, root: &Path) -> Option<&Trusted> {
-        self.content.folders.get(&key(root)?)
+        self.folders.get(&key(root)?)
     }
 
     /// All of them, by path.
     pub(super) fn all(&self) -> impl Iterator<Item = (&str, &Trusted)> {
-        let folders = self.content.folders.iter();
+        let folders = self.folders.iter();
         folders.map(|(path, trusted)| (path.as_str(), trusted))
     }
 
@@ -70,40 +72,29 @@ impl Store {
     pub(super) fn insert(&mut self, root: &Path, hash: String) -> Result<(), String> {
         let key = key(root).ok_or_else(|| format!("{}: its path is not UTF-8", root.display()))?;
         let when = date(SystemClock::default().now().0 / 1_000);
-        self.content.declined.remove(&key);
-        self.content.folders.insert(key, Trusted { hash, when });
+        self.declined.remove(&key);
+        self.folders.insert(key, Trusted { hash, when });
         Ok(())
     }
 
     /// Whether the user said no to this content of a folder.
     pub(super) fn is_declined(&self, root: &Path, hash: &str) -> bool {
-        let declined = key(root).and_then(|key| self.content.declined.get(&key));
+        let declined = key(root).and_then(|key| self.declined.get(&key));
         declined.is_some_and(|declined| declined == hash)
     }
 
     /// Remembers a no to this content of a folder. One whose path cannot be written down is asked about again.
     pub(super) fn decline(&mut self, root: &Path, hash: String) {
         if let Some(key) = key(root) {
-            self.content.declined.insert(key, hash);
+            self.declined.insert(key, hash);
         }
     }
 
-    /// Trusts a folder no longer. Whether it was trusted.
-    pub(super) fn remove(&mut self, root: &Path) -> bool {
-        key(root).is_some_and(|key| self.content.folders.remove(&key).is_some())
-    }
-
-    /// Replaces the file, whole or not at all.
-    pub(super) fn write(&self) -> io::Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // Temporary files are made for their owner alone, and keep that mode under the new name.
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer_pretty(&mut file, &self.content)?;
-        file.write_all(b"\n")?;
-        file.as_file().sync_all()?;
-        file.persist(&self.path)?;
-        File::open(folder)?.sync_all()
+    /// Trusts a folder no longer.
+    pub(super) fn remove(&mut self, root: &Path) {
+        if let Some(key) = key(root) {
+            self.folders.remove(&key);
+        }
     }
 }
 
@@ -137,6 +128,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::private_file::tests::at_once;
 
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -147,23 +139,40 @@ mod tests {
     fn what_is_trusted_is_kept() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("new/data/trust.json");
-        let mut store = Store::read(&path).unwrap();
-        assert!(store.find(root.path()).is_none());
-        store.insert(root.path(), "abc".to_owned()).unwrap();
-        store.write().unwrap();
+        let read = || Store::read(&path).unwrap();
+        assert!(read().find(root.path()).is_none());
+        Store::change(&path, |store| store.insert(root.path(), "abc".to_owned()))
+            .unwrap()
+            .unwrap();
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
-        let mut store = Store::read(&path).unwrap();
-        assert_eq!(store.find(root.path()).unwrap().hash, "abc");
-        store.decline(root.path(), "def".to_owned());
-        assert!(store.is_declined(root.path(), "def") && !store.is_declined(root.path(), "abc"));
-        store.write().unwrap();
-        let mut store = Store::read(&path).unwrap();
-        assert!(store.is_declined(root.path(), "def"));
-        store.insert(root.path(), "def".to_owned()).unwrap();
-        assert!(!store.is_declined(root.path(), "def"), "a yes takes a no back");
-        assert!(store.remove(root.path()) && !store.remove(root.path()));
-        store.write().unwrap();
-        assert_eq!(Store::read(&path).unwrap().all().count(), 0);
+        assert_eq!(read().find(root.path()).unwrap().hash, "abc");
+        Store::change(&path, |store| store.decline(root.path(), "def".to_owned())).unwrap();
+        assert!(read().is_declined(root.path(), "def") && !read().is_declined(root.path(), "abc"));
+        Store::change(&path, |store| store.insert(root.path(), "def".to_owned()))
+            .unwrap()
+            .unwrap();
+        assert!(!read().is_declined(root.path(), "def"), "a yes takes a no back");
+        Store::change(&path, |store| store.remove(root.path())).unwrap();
+        assert_eq!(read().all().count(), 0);
+    }
+
+    /// SAFE-6: what is trusted and revoked at the same time is all remembered.
+    #[test]
+    fn no_answer_is_lost() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("trust.json");
+        at_once(8, |number| {
+            let folder = root.path().join(number.to_string());
+            Store::change(&path, |store| store.insert(&folder, "abc".to_owned()))
+                .unwrap()
+                .unwrap();
+            if number % 2 == 1 {
+                Store::change(&path, |store| store.remove(&folder)).unwrap();
+            }
+        });
+        let store = Store::read(&path).unwrap();
+        let trusted = (0..8).filter(|number| store.find(&root.path().join(number.to_string())).is_some());
+        assert_eq!(trusted.collect::<Vec<_>>(), [0, 2, 4, 6]);
     }
 
     /// SAFE-6: a broken file is named, and trusts nothing.

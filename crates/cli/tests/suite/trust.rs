@@ -433,3 +433,32 @@ tools:
         .assert_code(3)
         .assert_says("did you mean `agent.max_iterations`?");
 }
+
+/// SAFE-6: what is revoked while another folder is asked about stays revoked, whichever way it is asked.
+#[test]
+fn a_revocation_stays_while_a_question_is_open() {
+    for asks in ["trust two", "--plain -C two"] {
+        let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine").forever()]);
+        for folder in ["one", "two"] {
+            workspace.write(&format!("{folder}/.windlass/config.toml"), CONFIG);
+        }
+        workspace.run(&["trust", "one", "--yes"]).output().assert_code(0);
+        let mut running = workspace.run_on_terminal(asks).open_stdin().start();
+        running.wait_for_stdout("Trust this folder?");
+        workspace
+            .run(&["trust", "one", "--revoke"])
+            .output()
+            .assert_code(0);
+        running.say("y\n");
+        if asks.starts_with("--plain") {
+            running.say("/exit\n");
+        }
+        running.output().assert_code(0);
+        let listed = workspace.run(&["trust", "--list"]).output();
+        let listed = &listed.assert_code(0).stdout;
+        assert!(
+            listed.contains("/two") && !listed.contains("/one"),
+            "{asks}: {listed}"
+        );
+    }
+}
