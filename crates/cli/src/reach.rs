@@ -59,6 +59,10 @@ impl Reach {
             })
             .collect();
         let folders = environment::folders()?;
+        let private = [folders.keys_file(), folders.trust_file(), folders.grants_file()];
+        // One may be a link out of our folders. What it leads to is no less ours.
+        let linked = private.iter().filter(|file| file.is_symlink());
+        denied.extend(linked.filter_map(|file| file.canonicalize().ok()));
         for own in [folders.config, folders.data, folders.state] {
             // The wall would hold its place until we exit, and we could not make it ourselves meanwhile.
             if allowed.iter().any(|allowed| own.starts_with(allowed)) {

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -83,6 +83,9 @@ impl Scene {
         put(outside.path().join("secret.txt"), SECRET);
         put(workspace.user_home().join(".ssh/id"), SECRET);
         put(workspace.home().join("config/key"), SECRET);
+        let keys = workspace.write("dotfiles/keys", &format!("[keys]\nother = \"{SECRET}\"\n"));
+        fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&keys, workspace.home().join("config/keys.toml")).unwrap();
         workspace.write(".env", SECRET);
         workspace.write("sub/.env.local", SECRET);
         workspace.write("plain.txt", "plain\n");
@@ -216,6 +219,16 @@ fn attacks() -> Vec<Attack> {
             "a command reads our own files",
             "cat \"$WINDLASS_HOME\"/config/key ../*/config/key",
             Sign::Told,
+        ),
+        bash(
+            "a command reads our own files behind a link",
+            "cat dotfiles/* \"$WINDLASS_HOME\"/config/keys.toml",
+            Sign::Told,
+        ),
+        told(
+            "read our own files behind a link",
+            "read_file",
+            json!({ "path": "dotfiles/keys" }),
         ),
         bash(
             "S6.6 a command reads the environment",
