@@ -32,3 +32,16 @@ pub struct Offer {
     /// Where its key comes from, or how to get one; in a line.
     pub hint: String,
 }
+
+impl Offer {
+    /// A table of offers, a line each: the name, whether it can be used, and the hint.
+    pub fn rows(offers: &[Self]) -> Vec<String> {
+        let widths = offers.iter().map(|offer| offer.name.chars().count());
+        let width = widths.max().unwrap_or_default();
+        let row = |offer: &Self| {
+            let state = if offer.is_ready { "ready" } else { "not set up" };
+            format!("{:<width$}  {state:<10}  {}", offer.name, offer.hint)
+        };
+        offers.iter().map(row).collect()
+    }
+}

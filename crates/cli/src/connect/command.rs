@@ -25,7 +25,9 @@ pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
     tell_warnings(&settings.warnings);
     let Some(name) = &options.name else {
         let setup = ProviderSetup::new(Roster::new(&settings, None));
-        list(&setup.offers());
+        for row in Offer::rows(&setup.offers()) {
+            say!("{}", plain(&row));
+        }
         return Ok(Exit::Ok);
     };
     let keeper = Keeper::open(&Which::Latest)?;
@@ -42,15 +44,6 @@ pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
     let told = setup.connect(name, &key).await.map_err(not_begun)?;
     say!("{}", plain(&told));
     Ok(Exit::Ok)
-}
-
-fn list(offers: &[Offer]) {
-    let widths = offers.iter().map(|offer| offer.name.chars().count());
-    let width = widths.max().unwrap_or_default();
-    for offer in offers {
-        let state = if offer.is_ready { "ready" } else { "not set up" };
-        say!("{:<width$}  {state:<10}  {}", offer.name, plain(&offer.hint));
-    }
 }
 
 /// The key that is piped in. On a terminal everybody around could read it.

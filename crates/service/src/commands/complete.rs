@@ -2,6 +2,7 @@
 
 use windlass_core::log::SessionQuery;
 
+use super::status::MODES;
 use super::{Desk, find};
 use crate::telling::short;
 
@@ -14,6 +15,7 @@ pub(super) enum Complete {
     Words(&'static [&'static str]),
     Commands,
     Providers,
+    Modes,
     /// A verb, and for some verbs a session after it.
     Session,
 }
@@ -50,6 +52,7 @@ impl Desk<'_> {
                 let providers = self.live.bench.models().list();
                 providers.into_iter().map(|choice| choice.provider).collect()
             }
+            (Complete::Modes, "") => MODES.iter().map(|(word, _)| (*word).to_owned()).collect(),
             (Complete::Session, "") => VERBS.iter().map(|verb| (*verb).to_owned()).collect(),
             (Complete::Session, "resume" | "delete" | "show") => self.sessions().await,
             _ => Vec::new(),

@@ -123,12 +123,9 @@ pub(super) async fn connect(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
     let offers = desk.live.bench.models().offers();
     let Some(name) = words.get(0) else {
-        let width = offers.iter().map(|offer| offer.name.chars().count()).max();
-        let width = width.unwrap_or_default();
         let mut text = "Providers:".to_owned();
-        for offer in &offers {
-            let state = if offer.is_ready { "ready" } else { "not set up" };
-            let _ = write!(text, "\n  {:<width$}  {state:<10}  {}", offer.name, offer.hint);
+        for row in Offer::rows(&offers) {
+            let _ = write!(text, "\n  {row}");
         }
         text.push_str("\n/connect PROVIDER says how to set one up.");
         return Ok(Said::text(text));

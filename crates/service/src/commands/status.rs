@@ -9,7 +9,7 @@ use crate::goal::Goal;
 use crate::telling::{called, cut, dollars, one_line, standing};
 
 /// The modes, as they are written.
-const MODES: &[(&str, Mode)] = &[
+pub(super) const MODES: &[(&str, Mode)] = &[
     ("plan", Mode::Plan),
     ("default", Mode::Default),
     ("accept-edits", Mode::AcceptEdits),

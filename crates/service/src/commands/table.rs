@@ -5,9 +5,6 @@ use super::{
     Command, Said, Stop, Then, checkpoint, context, cost, goal, help, model, rewind, session, status, why,
 };
 
-/// The modes as they are typed.
-const MODES: Complete = Complete::Words(&["plan", "default", "accept-edits", "unattended", "full"]);
-
 #[rustfmt::skip]
 pub(super) static COMMANDS: &[Command] = &[
     Command {
@@ -161,7 +158,7 @@ pub(super) static COMMANDS: &[Command] = &[
         aliases: &[],
         arguments: "[plan|default|accept-edits|unattended|full]",
         help: "Say how far the agent may go, or change that for this session",
-        complete: MODES,
+        complete: Complete::Modes,
         run: |desk, words| Box::pin(status::mode(desk, words)),
     },
     Command {
