@@ -1,14 +1,20 @@
 //! A person and a session, message by message: what a chat, a pipe or a plain terminal has to do, and the loop that all
 //! of them share.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
-use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, Either, select};
+use futures_util::{FutureExt, StreamExt};
+use windlass_core::clock::Clock;
 
 use crate::{
-    Client, ClientError, CommandReply, Commands, EVENT_VERSION, Envelope, Event, EventStream, FinishReason,
-    Follow, OnBusy, Part, Reply, SessionId, Submission, Waiting, typed_command,
+    Client, ClientError, CommandReply, Commands, DeltaKind, EVENT_VERSION, Envelope, Event, EventStream,
+    FinishReason, Follow, OnBusy, Part, Presence, Reply, SessionId, Submission, Wait, Waiting, typed_command,
 };
+
+/// How long a turn may show nothing before it is said what it waits for.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// A way for one person to talk with a session, message by message.
 #[async_trait]
@@ -21,7 +27,8 @@ pub trait Channel: Send {
     /// is not part of the record.
     async fn send(&mut self, envelope: &Envelope) -> Result<(), ChannelError>;
 
-    /// Shows a line beside the conversation: why something was not taken, what begins now. Foreign text may be in it.
+    /// Shows a line beside the conversation: why something was not taken, what begins now, what is waited for. It may come
+    /// in the middle of a reply, and must leave that as it is. Foreign text may be in it.
     async fn status(&mut self, text: &str) -> Result<(), ChannelError>;
 
     /// Asks the person what a turn waits for. `None` has the turn stopped. It may be dropped while it waits, when the
@@ -74,7 +81,7 @@ pub type Interrupt<'a> = &'a mut (dyn FnMut() -> BoxFuture<'static, ()> + Send);
 
 /// Talks over a channel until there is nothing more to say. Commands and lines that begin with `!` go to
 /// [`Commands::command`] and never to a model; all else is submitted. Every turn that begins here has ended when this
-/// returns.
+/// returns. OBS-3: of a turn that shows nothing for a while it is said what it waits for, and again when that changes.
 ///
 /// # Errors
 /// When nobody is there any more.
@@ -83,12 +90,14 @@ pub async fn converse<B>(
     session: SessionId,
     channel: &mut dyn Channel,
     interrupt: Interrupt<'_>,
+    clock: &dyn Clock,
 ) -> Result<Ended, ChannelError>
 where
-    B: Client + Commands + ?Sized,
+    B: Client + Commands + Presence + ?Sized,
 {
     let mut talk = Talk {
         backend,
+        clock,
         session,
         channel,
         interrupt,
@@ -118,13 +127,14 @@ enum Next {
 
 struct Talk<'a, B: ?Sized> {
     backend: &'a B,
+    clock: &'a dyn Clock,
     session: SessionId,
     channel: &'a mut dyn Channel,
     interrupt: Interrupt<'a>,
     refused: Option<ClientError>,
 }
 
-impl<B: Client + Commands + ?Sized> Talk<'_, B> {
+impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
     /// One thing that is said, and all that comes of it.
     async fn exchange(&mut self) -> Result<Next, ChannelError> {
         let Some(input) = self.channel.recv().await? else {
@@ -234,12 +244,22 @@ impl<B: Client + Commands + ?Sized> Talk<'_, B> {
 
     async fn pass(&mut self, events: &mut EventStream) -> Result<(), ChannelError> {
         let mut stop = (self.interrupt)();
+        let mut silence = self.silence();
+        let mut told = None;
         loop {
-            let next = match select(events.next(), &mut stop).await {
+            let next = match select(events.next(), select(&mut stop, &mut silence)).await {
                 Either::Left((next, _)) => next,
-                Either::Right(((), _)) => {
+                Either::Right((Either::Left(_), _)) => {
                     self.backend.cancel(&self.session).await;
                     stop = (self.interrupt)();
+                    continue;
+                }
+                Either::Right((Either::Right((waits, _)), _)) => {
+                    silence = self.silence();
+                    if let Some(wait) = waits.first().filter(|wait| told != Some(wait.on)) {
+                        told = Some(wait.on);
+                        self.channel.status(&wait.to_string()).await?;
+                    }
                     continue;
                 }
             };
@@ -250,7 +270,24 @@ impl<B: Client + Commands + ?Sized> Talk<'_, B> {
                 event if event.is_terminal() => return Ok(()),
                 _ => {}
             }
+            let news = News::of(&envelope.event);
+            if news != News::Unseen {
+                silence = self.silence();
+            }
+            if news == News::Step {
+                told = None;
+            }
         }
+    }
+
+    /// Ends with what the turn waits for, when nothing was seen for a while.
+    fn silence(&self) -> BoxFuture<'a, Vec<Wait>> {
+        let (backend, clock, session) = (self.backend, self.clock, self.session.clone());
+        async move {
+            clock.sleep(QUIET).await;
+            backend.why(&session).await
+        }
+        .boxed()
     }
 
     /// Asks the person, unless nothing is asked. An interruption while they think stops the turn.
@@ -270,6 +307,51 @@ impl<B: Client + Commands + ?Sized> Talk<'_, B> {
             None => self.backend.cancel(&self.session).await,
         };
         Ok(())
+    }
+}
+
+/// What an event is to somebody who watches a turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum News {
+    /// Nothing: a channel has nothing to show for it.
+    Unseen,
+    /// A sign of life.
+    Seen,
+    /// Something else is waited for from here on.
+    Step,
+}
+
+impl News {
+    fn of(event: &Event) -> Self {
+        match event {
+            Event::Start { .. }
+            | Event::Message { .. }
+            | Event::Reasoning { .. }
+            | Event::ToolCall { .. }
+            | Event::Usage { .. }
+            | Event::ToolOutput { .. }
+            | Event::Status { .. }
+            | Event::Delta {
+                kind: DeltaKind::Thinking | DeltaKind::ToolInput,
+                ..
+            } => Self::Unseen,
+            Event::Delta {
+                kind: DeltaKind::Text,
+                ..
+            }
+            | Event::Text { .. }
+            | Event::Warning { .. }
+            | Event::Error { .. }
+            | Event::Session(_)
+            | Event::Final { .. }
+            | Event::Canceled { .. }
+            | Event::Failed { .. } => Self::Seen,
+            Event::StepStart { .. }
+            | Event::ToolResult { .. }
+            | Event::StepComplete { .. }
+            | Event::Retry { .. }
+            | Event::Waiting(_) => Self::Step,
+        }
     }
 }
 

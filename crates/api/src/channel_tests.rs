@@ -1,11 +1,16 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use futures_util::{FutureExt, stream};
+use futures_util::stream;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::Instant;
+use windlass_core::clock::SystemClock;
 
 use super::*;
-use crate::{Answer, Begin, CallId, Category, CommandInfo, Label, SessionInfo, Standing, Timestamp};
+use crate::{
+    Answer, Begin, CallId, Category, CommandInfo, Label, Message, MessageId, Overview, SessionInfo, Standing,
+    Timestamp, WaitOn,
+};
 
 /// Everything that happened, in order: what the channel was shown and what the backend was asked.
 type Story = Arc<Mutex<Vec<String>>>;
@@ -14,11 +19,17 @@ fn tell(story: &Story, line: impl Into<String>) {
     story.lock().unwrap().push(line.into());
 }
 
+/// An event, and how many seconds after the one before it comes.
+type Timed = (u64, Event);
+
 /// Plays turns from a script. One whose events do not end waits to be answered or canceled; one without any is lost.
 struct Fake {
     story: Story,
-    turns: Mutex<VecDeque<Vec<Event>>>,
-    running: Mutex<Option<UnboundedSender<Envelope>>>,
+    turns: Mutex<VecDeque<Vec<Timed>>>,
+    running: Mutex<Option<UnboundedSender<(u64, Envelope)>>>,
+    /// What it says is waited for, each time it is asked; `None` where it never answers.
+    waits: Mutex<VecDeque<Option<WaitOn>>>,
+    begun: Instant,
 }
 
 impl Fake {
@@ -26,18 +37,22 @@ impl Fake {
         let (sender, receiver) = unbounded_channel();
         let events = self.turns.lock().unwrap().pop_front().unwrap_or_default();
         let is_lost = events.is_empty();
-        for event in events {
-            sender.send(envelope(session, event)).unwrap();
+        for (seconds, event) in events {
+            sender.send((seconds, envelope(session, event))).unwrap();
         }
         *self.running.lock().unwrap() = (!is_lost).then_some(sender);
         EventStream::new(stream::unfold(receiver, |mut receiver| async {
-            receiver.recv().await.map(|envelope| (envelope, receiver))
+            let (seconds, envelope) = receiver.recv().await?;
+            if seconds > 0 {
+                SystemClock::default().sleep(Duration::from_secs(seconds)).await;
+            }
+            Some((envelope, receiver))
         }))
     }
 
     fn end(&self, session: &SessionId, event: Event) -> bool {
         let sender = self.running.lock().unwrap().clone();
-        sender.is_some_and(|sender| sender.send(envelope(session, event)).is_ok())
+        sender.is_some_and(|sender| sender.send((0, envelope(session, event))).is_ok())
     }
 }
 
@@ -109,6 +124,34 @@ impl Commands for Fake {
         };
         let text = text.to_owned();
         Ok(CommandReply { text, follow })
+    }
+}
+
+#[async_trait]
+impl Presence for Fake {
+    async fn overview(&self, _: &SessionId) -> Result<Overview, ClientError> {
+        unreachable!("nobody only looks")
+    }
+
+    async fn why(&self, session: &SessionId) -> Vec<Wait> {
+        let seconds = self.begun.elapsed().as_secs();
+        tell(&self.story, format!("why in {session} after {seconds} s"));
+        let next = self.waits.lock().unwrap().pop_front();
+        let wait = |on| Wait {
+            on,
+            what: "this".to_owned(),
+            for_ms: seconds * 1_000,
+            ends: "some day".to_owned(),
+        };
+        match next {
+            Some(Some(on)) => vec![wait(on), wait(WaitOn::Approval)],
+            Some(None) => std::future::pending().await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn take_back(&self, _: &SessionId, _: &MessageId) -> Option<Arc<Message>> {
+        unreachable!("nothing is taken back")
     }
 }
 
@@ -217,10 +260,16 @@ fn info(id: &str) -> SessionInfo {
     }
 }
 
+/// Events that come in one gulp.
+fn at_once(events: &[Event]) -> Vec<Timed> {
+    events.iter().map(|event| (0, event.clone())).collect()
+}
+
 /// A conversation to be had.
 struct Scene {
     says: Vec<Result<Input, ChannelError>>,
-    turns: Vec<Vec<Event>>,
+    turns: Vec<Vec<Timed>>,
+    waits: Vec<Option<WaitOn>>,
     answer: Option<Result<Option<Reply>, ChannelError>>,
     fails: Option<(&'static str, ChannelError)>,
     /// The interruption comes as soon as anybody listens for one, once.
@@ -231,7 +280,8 @@ impl Scene {
     fn of(says: &[&str], turns: &[&[Event]]) -> Self {
         Self {
             says: says.iter().map(|text| Ok(Input::text(*text))).collect(),
-            turns: turns.iter().map(|turn| turn.to_vec()).collect(),
+            turns: turns.iter().map(|turn| at_once(turn)).collect(),
+            waits: Vec::new(),
             answer: None,
             fails: None,
             interrupts: false,
@@ -245,6 +295,8 @@ impl Scene {
             story: Arc::clone(&story),
             turns: Mutex::new(self.turns.into()),
             running: Mutex::default(),
+            waits: Mutex::new(self.waits.into()),
+            begun: Instant::now(),
         };
         let mut channel = Scripted {
             story: Arc::clone(&story),
@@ -257,7 +309,8 @@ impl Scene {
             true => std::future::ready(()).boxed(),
             false => std::future::pending().boxed(),
         };
-        let ended = converse(&fake, "s1".into(), &mut channel, &mut interrupt).await;
+        let clock = SystemClock::default();
+        let ended = converse(&fake, "s1".into(), &mut channel, &mut interrupt, &clock).await;
         let story = story.lock().unwrap().clone();
         (ended, story)
     }
@@ -498,4 +551,66 @@ async fn failures_are_events() {
             "final: on"
         ]
     );
+}
+
+/// OBS-3: of a turn that shows nothing for 10 s it is said what it waits for, and again when that changes, not more often.
+/// What a channel does not show is no sign of life; a piece of the reply is one, and nothing new.
+#[tokio::test(start_paused = true)]
+async fn a_quiet_turn_says_what_it_waits_for() {
+    let mut scene = Scene::of(&["go"], &[]);
+    let step = Event::StepStart {
+        call_id: "c1".into(),
+        title: "bash".to_owned(),
+        number: 1,
+    };
+    let output = Event::ToolOutput {
+        call_id: "c1".into(),
+        text: "unseen".to_owned(),
+    };
+    let text = Event::Delta {
+        kind: DeltaKind::Text,
+        text: "half an".to_owned(),
+    };
+    scene.turns = vec![vec![
+        (25, step),
+        (5, output),
+        (20, text),
+        (25, final_event("half an answer")),
+    ]];
+    let (provider, tool, lock) = (WaitOn::Provider, WaitOn::Tool, WaitOn::Lock);
+    scene.waits = [provider, provider, tool, lock, lock, tool].map(Some).to_vec();
+    let (ended, story) = scene.play().await;
+    assert!(ended.is_ok());
+    let expected = [
+        "submit to s1: \"go\"",
+        "why in s1 after 10 s",
+        "status: waits for provider: this — for 10 s; ends some day",
+        "why in s1 after 20 s",
+        "StepStart { call_id: CallId(\"c1\"), title: \"bash\", number: 1 }",
+        "ToolOutput { call_id: CallId(\"c1\"), text: \"unseen\" }",
+        "why in s1 after 35 s",
+        "status: waits for tool: this — for 35 s; ends some day",
+        "why in s1 after 45 s",
+        "status: waits for lock: this — for 45 s; ends some day",
+        "half an",
+        "why in s1 after 60 s",
+        "why in s1 after 70 s",
+        "status: waits for tool: this — for 70 s; ends some day",
+        "final: half an answer",
+    ];
+    assert_eq!(story, expected);
+}
+
+/// OBS-3: a backend that waits for nothing has nothing said, and one that does not answer holds nothing up.
+#[tokio::test(start_paused = true)]
+async fn whoever_cannot_say_holds_nothing_up() {
+    for (waits, asked) in [(vec![], 3), (vec![None], 1)] {
+        let mut scene = Scene::of(&["go"], &[]);
+        scene.turns = vec![vec![(35, final_event("at last"))]];
+        scene.waits = waits;
+        let (ended, story) = scene.play().await;
+        assert!(ended.is_ok());
+        assert_eq!(story.len(), 2 + asked, "{story:?}");
+        assert_eq!(story.last().unwrap(), "final: at last");
+    }
 }

@@ -1,10 +1,13 @@
 //! What a front end can look at: the sessions that are kept, and how a live one stands.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use windlass_core::checkpoint::{Checkpoint, FileChange};
+use windlass_core::clock::span;
 use windlass_core::log::{Entry, counting};
 
 use crate::{ClientError, Event, Message, MessageId, Part, Role, SessionId, SessionInfo, own_call};
@@ -129,6 +132,19 @@ pub struct Wait {
     pub for_ms: u64,
     /// What would end it, in a line.
     pub ends: String,
+}
+
+/// All of it, in a line for people.
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, ends, .. } = self;
+        let time = span(Duration::from_millis(self.for_ms));
+        write!(
+            f,
+            "waits for {}: {what} — for {time}; ends {ends}",
+            self.on.name()
+        )
+    }
 }
 
 /// What a turn can wait for.

@@ -16,6 +16,7 @@ pub(crate) use self::text::Style;
 use self::{json::JsonPrinter, plain::PlainPrinter, stream_json::StreamJsonPrinter, text::TextPrinter};
 use crate::args::OutputFormat;
 use crate::exit::Exit;
+use crate::terminal::{plain, tell};
 
 /// Shows the events of a run.
 pub(crate) trait Printer: Send {
@@ -31,6 +32,11 @@ pub(crate) trait Printer: Send {
     /// Called before somebody else writes to the terminal.
     fn pause(&mut self) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Tells a line beside the answer, which may be in the middle of a line itself and stays as it is.
+    fn aside(&mut self, line: &str) {
+        tell!("{}", plain(line));
     }
 
     /// The run is over.

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use windlass_api::{
     Answer, Channel, ChannelError, Ended, Envelope, Input, Reply, SessionId, Waiting, converse,
 };
+use windlass_core::clock::SystemClock;
 
 use self::lines::{Line, Lines, MAX_BYTES};
 use self::view::View;
@@ -23,7 +24,7 @@ use crate::exit::{Exit, Problem};
 use crate::interactive::Scene;
 use crate::output::Style;
 use crate::signals::Signals;
-use crate::terminal::{plain, tell};
+use crate::terminal::tell;
 
 /// How often a sign of life moves.
 const BEAT: Duration = Duration::from_millis(120);
@@ -85,7 +86,8 @@ pub(crate) async fn run(scene: &Scene<'_>) -> Result<Spoken, Problem> {
             async move { listening.interrupted().await }.boxed()
         };
         let session = scene.session.id.clone();
-        let conversation = converse(scene.backend.as_ref(), session, &mut repl, &mut interrupt);
+        let clock = SystemClock::default();
+        let conversation = converse(scene.backend.as_ref(), session, &mut repl, &mut interrupt, &clock);
         shared.show(conversation).await
     };
     let exit = repl.exit(&ended);
@@ -292,7 +294,7 @@ impl Channel for Repl {
     }
 
     async fn status(&mut self, text: &str) -> Result<(), ChannelError> {
-        tell!("{}", plain(text));
+        self.shared.view().status(text);
         Ok(())
     }
 

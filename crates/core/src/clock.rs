@@ -26,6 +26,14 @@ impl Timestamp {
     }
 }
 
+/// A time in words: seconds, and minutes when there are some.
+pub fn span(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..=119 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
 /// What the loop knows of time.
 #[async_trait]
 pub trait Clock: Send + Sync {

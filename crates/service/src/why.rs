@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use windlass_api::{CallId, Event, Message, Part, Role, SessionEvent, Wait, WaitOn, Waiting};
+use windlass_core::clock::span;
 use windlass_core::compact::COMPACTING;
 
 use crate::telling::cut;
@@ -334,16 +335,7 @@ impl Call {
 
 /// The chain for people, a line each.
 pub(crate) fn lines(chain: &[Wait]) -> String {
-    let line = |(level, wait): (usize, &Wait)| {
-        format!(
-            "{}waits for {}: {} — for {}; ends {}",
-            "  ".repeat(level),
-            wait.on.name(),
-            wait.what,
-            span(Duration::from_millis(wait.for_ms)),
-            wait.ends
-        )
-    };
+    let line = |(level, wait): (usize, &Wait)| format!("{}{wait}", "  ".repeat(level));
     let lines: Vec<String> = chain.iter().enumerate().map(line).collect();
     lines.join("\n")
 }
@@ -367,14 +359,6 @@ fn more(others: usize) -> String {
 
 fn between(since: Duration, now: Duration) -> String {
     span(now.saturating_sub(since))
-}
-
-/// A time in words: seconds, and minutes when there are some.
-fn span(time: Duration) -> String {
-    match time.as_secs() {
-        seconds @ 0..=119 => format!("{seconds} s"),
-        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
-    }
 }
 
 #[cfg(test)]

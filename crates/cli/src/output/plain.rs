@@ -102,6 +102,10 @@ impl Printer for PlainPrinter {
         self.text.pause()
     }
 
+    fn aside(&mut self, line: &str) {
+        self.text.aside(line);
+    }
+
     fn finish(&mut self, result: &RunResult) -> io::Result<()> {
         self.steps.clear();
         self.text.finish(result)

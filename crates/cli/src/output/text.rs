@@ -286,6 +286,16 @@ impl Printer for TextPrinter {
         self.break_line()
     }
 
+    fn aside(&mut self, line: &str) {
+        self.spinner.clear();
+        // On a terminal the reply may stand on an open line; what reads standard output must not see that ended.
+        let is_open = !self.shown.is_empty() && !self.shown.ends_with('\n');
+        if is_open && !self.style.quiet && io::stdout().is_terminal() && io::stderr().is_terminal() {
+            tell!("");
+        }
+        self.style.note(line);
+    }
+
     fn finish(&mut self, result: &RunResult) -> io::Result<()> {
         self.spinner.clear();
         let streamed = std::mem::take(&mut self.shown);

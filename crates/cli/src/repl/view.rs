@@ -7,7 +7,7 @@ use windlass_api::{Envelope, Event, SessionId, is_own_call};
 
 use crate::exit::Exit;
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, talking};
-use crate::terminal::plain;
+use crate::terminal::{plain, tell};
 
 /// Shows the events of turns, and knows how the last one ended.
 pub(super) struct View {
@@ -95,6 +95,14 @@ impl View {
             totals: turn.totals,
             duration_ms: u64::try_from(turn.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         })
+    }
+
+    /// Tells a line beside the conversation.
+    pub(super) fn status(&mut self, text: &str) {
+        match &mut self.turn {
+            Some(turn) => turn.printer.aside(text),
+            None => tell!("{}", plain(text)),
+        }
     }
 
     /// Makes room for a question.
