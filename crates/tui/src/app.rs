@@ -5,15 +5,15 @@
 
 mod answers;
 mod commands;
+#[cfg(test)]
+#[path = "app/fake_tests.rs"]
+mod fake;
 mod frame;
 mod input;
 mod jobs;
 #[cfg(test)]
 #[path = "app/stage_tests.rs"]
 mod stage;
-#[cfg(test)]
-#[path = "app/writing_tests.rs"]
-mod writing_tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -524,9 +524,17 @@ impl View {
 }
 
 #[cfg(test)]
-#[path = "app_tests.rs"]
-mod tests;
-
+#[path = "app/commands_tests.rs"]
+mod commands_tests;
+#[cfg(test)]
+#[path = "app/heard_tests.rs"]
+mod heard_tests;
 #[cfg(test)]
 #[path = "app/looking_tests.rs"]
 mod looking_tests;
+#[cfg(test)]
+#[path = "app_tests.rs"]
+mod tests;
+#[cfg(test)]
+#[path = "app/writing_tests.rs"]
+mod writing_tests;

@@ -143,6 +143,20 @@ mod tests {
         assert_eq!(found(""), files);
     }
 
+    /// UI-2: names take no more than half of the columns, and what they are gets the rest of them.
+    #[test]
+    fn long_names_leave_room_for_what_they_are() {
+        let choice = |label: &str| Choice {
+            insert: String::new(),
+            label: label.to_owned(),
+            detail: "abcdefghijklmnopqrstuvwxyz".to_owned(),
+        };
+        let menu = Menu::new(vec![choice("a-name-that-is-long"), choice("short")]).unwrap();
+        let lines = menu.render(24, 4, Theme::default());
+        let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
+        assert_eq!(lines, ["› a-name-that…  abcdefg…", "  short         abcdefg…"]);
+    }
+
     /// UI-2: the chosen one is always in sight, and the list goes round.
     #[test]
     fn the_chosen_one_is_in_sight() {

@@ -1,338 +1,18 @@
 //! An app with a backend that says what it was asked.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
-use futures_util::stream;
 use ratatui::text::Line;
 use tokio::sync::{mpsc, oneshot};
 use windlass_api::{
-    Begin, CallId, Category, Changed, Checkpoint, Client, ClientError, CommandInfo, CommandReply,
-    CommandSource, Commands, Connections, DeltaKind, Entry, Envelope, Event, EventStream, FileChange, Find,
-    FinishReason, Follow, Label, Message, MessageId, Offer, Overview, Part, Presence, Records, Reply,
-    SessionEvent, SessionId, SessionInfo, Standing, StepStatus, Submission, Timestamp, Wait, Waiting,
+    CallId, Category, DeltaKind, Entry, Envelope, Event, FinishReason, Message, MessageId, SessionId,
+    SessionInfo, StepStatus, Timestamp, Wait, Waiting,
 };
-use windlass_core::clock::Clock;
-use windlass_core::log::Totals;
 
+use super::fake::{Fake, info};
 use super::*;
-use crate::desktop::Image;
 use crate::text::width;
-
-#[derive(Default)]
-struct Seen {
-    calls: Vec<String>,
-    waits: Vec<Wait>,
-    refuses: bool,
-    /// What is recorded of the session at hand; without it the answers are always the same.
-    record: Vec<Entry>,
-    is_unreadable: bool,
-    /// The next list of files comes when this does.
-    files_after: Option<oneshot::Receiver<()>>,
-    /// What `/mode` set.
-    mode: Option<String>,
-    now_ms: u64,
-}
-
-#[derive(Clone, Default)]
-struct Fake(Arc<Mutex<Seen>>);
-
-impl Fake {
-    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note(&self, call: String) {
-        self.seen().calls.push(call);
-    }
-}
-
-fn info(id: &str, title: &str, last_seq: u64) -> SessionInfo {
-    SessionInfo {
-        id: SessionId::from(id),
-        parent: None,
-        label: Label {
-            title: Some(title.to_owned()),
-            ..Label::default()
-        },
-        place: "/work".to_owned(),
-        standing: Standing::Answered,
-        model: None,
-        totals: Totals::default(),
-        summary: None,
-        last_seq,
-        created_at: Timestamp(0),
-        updated_at: Timestamp(0),
-    }
-}
-
-fn nothing() -> EventStream {
-    EventStream::new(stream::empty())
-}
-
-#[async_trait]
-impl Client for Fake {
-    async fn begin(&self, begin: Begin) -> Result<SessionInfo, ClientError> {
-        Ok(match begin {
-            Begin::Fork { of, .. } => {
-                self.note(format!("fork {of}"));
-                info("s-3", "write the docs", 0)
-            }
-            Begin::Resume(session) => {
-                self.note(format!("resume {session}"));
-                info(session.as_str(), "resumed", 0)
-            }
-            Begin::Instead { of, begin } => {
-                self.note(format!("leave {of}"));
-                return self.begin(*begin).await;
-            }
-            _ => info("new", "new", 0),
-        })
-    }
-
-    async fn submit(&self, submission: Submission) -> Result<EventStream, ClientError> {
-        if self.seen().refuses {
-            return Err(ClientError::QueueFull(submission.session));
-        }
-        let mut text = format!("submit {:?}", submission.on_busy);
-        for part in &submission.parts {
-            match part {
-                Part::Text(said) => text.push_str(&format!(" {}", said.text)),
-                Part::Binary(binary) => text.push_str(&format!(" + {} {}", binary.path, binary.mime)),
-                _ => {}
-            }
-        }
-        self.note(text);
-        Ok(nothing())
-    }
-
-    async fn cancel(&self, _: &SessionId) -> bool {
-        self.note("cancel".to_owned());
-        true
-    }
-
-    async fn reply(&self, _: &SessionId, call: &CallId, reply: Reply) -> bool {
-        self.note(format!("reply {call} {reply:?}"));
-        true
-    }
-
-    async fn subscribe(&self, _: &SessionId, _: u64) -> Result<EventStream, ClientError> {
-        Ok(nothing())
-    }
-
-    async fn summarize(&self, _: &SessionId) -> Result<EventStream, ClientError> {
-        Ok(nothing())
-    }
-}
-
-#[async_trait]
-impl Commands for Fake {
-    async fn catalog(&self, _: &SessionId) -> Vec<CommandInfo> {
-        let command = |name: &str, help: &str| CommandInfo {
-            name: name.to_owned(),
-            aliases: Vec::new(),
-            arguments: String::new(),
-            help: help.to_owned(),
-            source: CommandSource::BuiltIn,
-        };
-        vec![
-            command("help", "List the commands"),
-            command("status", "Say how this session stands"),
-            command("checkpoint", "See what turns did to files"),
-            command("connect", "Set up a model"),
-        ]
-    }
-
-    async fn complete(&self, _: &SessionId, _: &str) -> Vec<String> {
-        Vec::new()
-    }
-
-    async fn command(&self, _: &SessionId, line: &str) -> Result<CommandReply, ClientError> {
-        self.note(format!("command {line}"));
-        if line == "/clear" {
-            return Ok(CommandReply {
-                text: String::new(),
-                follow: Follow::Session(Box::new(info("cleared", "cleared", 0))),
-            });
-        }
-        if let Some(mode) = line.strip_prefix("/mode ") {
-            self.seen().mode = Some(mode.to_owned());
-        }
-        if line.starts_with("/nonsense") {
-            return Err(ClientError::CommandUsage(
-                "there is no command /nonsense".to_owned(),
-            ));
-        }
-        Ok(CommandReply {
-            text: format!("told: {line}"),
-            follow: Follow::Nothing,
-        })
-    }
-}
-
-#[async_trait]
-impl Records for Fake {
-    async fn sessions(&self, find: &Find) -> Result<Vec<SessionInfo>, ClientError> {
-        self.note(format!("sessions {}", find.words).trim_end().to_owned());
-        Ok(vec![
-            info("s-1", "fix the parser", 9),
-            info("s-2", "write the docs", 9),
-        ])
-    }
-
-    async fn tail(
-        &self,
-        session: &SessionId,
-        before: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<Entry>, ClientError> {
-        if self.seen().is_unreadable {
-            return Err(ClientError::CommandUsage("the disk is gone".to_owned()));
-        }
-        let record = self.seen().record.clone();
-        if !record.is_empty() {
-            self.note(format!("tail {before:?}"));
-            let is_before = |entry: &Entry| before.is_none_or(|before| entry.seq < before);
-            let mut found: Vec<_> = record.into_iter().filter(is_before).collect();
-            found.drain(..found.len().saturating_sub(limit));
-            return Ok(found);
-        }
-        Ok(match (session.as_str(), limit) {
-            // What can be gone back to.
-            ("current", 2_000) => vec![
-                entry(1, user("first thing")),
-                entry(2, user("left behind")),
-                entry(3, Event::Session(SessionEvent::Rewind { to: 1 })),
-            ],
-            ("current", _) => vec![entry(40, user("said in current"))],
-            ("waiting", _) => vec![
-                entry(39, user("clean up")),
-                entry(40, request("7", "rm -r build")),
-            ],
-            (session, _) => vec![entry(1, user(&format!("said in {session}")))],
-        })
-    }
-
-    async fn checkpoints(&self, _: &SessionId) -> Result<Vec<Checkpoint>, ClientError> {
-        Ok(vec![Checkpoint {
-            number: 1,
-            time: Timestamp(0),
-            message: None,
-            prompt: "make the parser faster".to_owned(),
-            tools: vec!["edit_file".to_owned()],
-            files: 1,
-            undone: false,
-        }])
-    }
-
-    async fn changes(&self, _: &SessionId, _: u64) -> Result<Vec<FileChange>, ClientError> {
-        Ok(vec![FileChange {
-            path: "parser.rs".to_owned(),
-            what: Changed::Modified,
-            diff: Some("@@ -1 +1 @@\n-slow\n+fast\n".to_owned()),
-        }])
-    }
-}
-
-#[async_trait]
-impl Presence for Fake {
-    async fn overview(&self, session: &SessionId) -> Result<Overview, ClientError> {
-        self.note("overview".to_owned());
-        Ok(Overview {
-            info: info(session.as_str(), "a session", 1),
-            provider: "sim".to_owned(),
-            model: "sim-1".to_owned(),
-            window: 100_000,
-            mode: self.seen().mode.clone().unwrap_or_else(|| "default".to_owned()),
-            is_busy: false,
-            queue: Vec::new(),
-            goal: None,
-            subgoal: None,
-        })
-    }
-
-    async fn why(&self, _: &SessionId) -> Vec<Wait> {
-        self.seen().waits.clone()
-    }
-
-    async fn take_back(&self, session: &SessionId, message: &MessageId) -> Option<Arc<Message>> {
-        self.note(format!("take_back {message}"));
-        Some(Arc::new(Message::user(session, "taken back", Timestamp(0))))
-    }
-}
-
-#[async_trait]
-impl Connections for Fake {
-    fn offers(&self) -> Vec<Offer> {
-        vec![Offer {
-            name: "anthropic".to_owned(),
-            model: "claude".to_owned(),
-            needs_key: true,
-            is_ready: false,
-            hint: "Get one in the console.".to_owned(),
-        }]
-    }
-
-    async fn connect(&self, provider: &str, key: &str) -> Result<String, ClientError> {
-        self.note(format!("connect {provider} {key}"));
-        Ok(format!("{provider} answers."))
-    }
-}
-
-#[async_trait]
-impl Desktop for Fake {
-    async fn files(&self, place: &str) -> Vec<String> {
-        let release = self.seen().files_after.take();
-        if let Some(release) = release {
-            let _ = release.await;
-            return vec![format!("{place}/late.rs")];
-        }
-        vec!["README.md".to_owned(), "src/main.rs".to_owned()]
-    }
-
-    async fn image(&self, path: &str) -> Option<Image> {
-        if path.starts_with("/hung/") {
-            std::future::pending::<()>().await;
-        }
-        let name = path.rsplit('/').next()?.to_owned();
-        Some(picture(&name))
-    }
-
-    async fn clipboard_image(&self) -> Result<Image, String> {
-        Ok(picture("clipboard"))
-    }
-
-    async fn edit(&self, text: &str) -> Result<String, String> {
-        Ok(text.to_owned())
-    }
-
-    fn remember(&self, _: &str) {}
-
-    fn choose(&self, _: &str, _: &str) {}
-}
-
-#[async_trait]
-impl Clock for Fake {
-    fn now(&self) -> Timestamp {
-        Timestamp(self.seen().now_ms)
-    }
-
-    fn elapsed(&self) -> Duration {
-        Duration::from_millis(self.seen().now_ms)
-    }
-
-    async fn sleep(&self, _: Duration) {}
-}
-
-fn picture(name: &str) -> Image {
-    Image {
-        name: name.to_owned(),
-        media_type: "image/png".to_owned(),
-        data: Arc::from([1, 2, 3].as_slice()),
-    }
-}
 
 /// An app and everything around it.
 pub(crate) struct Stage {
@@ -393,6 +73,12 @@ impl Stage {
     /// A session of which nothing was read yet.
     pub(crate) fn opening(columns: u16, rows: u16) -> Self {
         Self::begun(columns, rows, info("current", "a session", 40))
+    }
+
+    /// What a job says about this session.
+    pub(crate) async fn reported(&mut self, done: Done) {
+        self.app.done(done);
+        self.settle().await;
     }
 
     async fn of(columns: u16, rows: u16, info: SessionInfo) -> Self {
@@ -511,6 +197,20 @@ impl Stage {
         self.app.input(Input::Resize(columns, rows));
     }
 
+    pub(crate) fn focus(&mut self, is_focused: bool) {
+        self.app.input(if is_focused {
+            Input::FocusGained
+        } else {
+            Input::FocusLost
+        });
+    }
+
+    /// The screen was emptied.
+    pub(crate) fn emptied(&mut self) {
+        self.app.print_again();
+        self.printed.clear();
+    }
+
     pub(crate) fn edited(&mut self, text: Result<String, String>) {
         let asked = self
             .effects
@@ -570,6 +270,20 @@ impl Stage {
             Effect::Copy(text) => Some(text.clone()),
             _ => None,
         })
+    }
+
+    /// Whether the person was called since the last look.
+    pub(crate) fn was_called(&mut self) -> bool {
+        let effects = std::mem::take(&mut self.effects);
+        effects.iter().any(|effect| matches!(effect, Effect::Bell))
+    }
+
+    /// The row of the picture in which the cursor is, up to the cursor.
+    pub(crate) fn before_cursor(&mut self) -> Option<String> {
+        let picture = self.app.frame().picture;
+        let (x, y) = picture.cursor?;
+        let row = picture.rows.get(usize::from(y))?.to_string();
+        Some(row.chars().take(usize::from(x)).collect())
     }
 
     /// After which numbers it was listened to, one after the other.

@@ -1,0 +1,150 @@
+//! Commands of the terminal itself, as they are typed.
+
+use super::Done;
+use super::stage::{Stage, request, user};
+
+/// CMD-1, UI-2: what is read has a screen of its own, and the help lists the terminal's commands with all others.
+#[tokio::test]
+async fn what_is_read_has_a_screen() {
+    let mut stage = Stage::new(100, 24).await;
+    stage.keys("/help <Enter>").await;
+    let screen = stage.screen();
+    assert!(
+        screen.contains("told: /help") && screen.contains("In this terminal"),
+        "{screen}"
+    );
+    assert!(screen.contains("  /vim [on|off]"), "{screen}");
+    stage.keys("q/cost <Enter>").await;
+    let screen = stage.screen();
+    assert!(
+        screen.contains("told: /cost") && screen.contains("q or esc back"),
+        "{screen}"
+    );
+    assert!(!screen.contains("In this terminal"), "{screen}");
+    stage.keys("q").await;
+    assert!(!stage.printed().contains("told:"), "{}", stage.printed());
+}
+
+/// UI-2: `/keys` lists the keys, `/rewind` what can be gone back to, `/resume` with a name goes on with that session.
+#[tokio::test]
+async fn commands_open_screens() {
+    let mut stage = Stage::new(100, 24).await;
+    stage.keys("/keys <Enter>").await;
+    assert!(stage.screen().contains("stop the turn"), "{}", stage.screen());
+    stage.keys("q/rewind <Enter>").await;
+    let screen = stage.screen();
+    assert!(screen.contains("Go back to before a message"), "{screen}");
+    stage.keys("<Esc>").await;
+    stage.calls();
+    stage.keys("/resume s-9<Enter>").await;
+    assert_eq!(
+        stage.calls().first().map(String::as_str),
+        Some("command /session resume s-9")
+    );
+}
+
+/// UI-2: `/full` gives the conversation the whole screen, and gives it back.
+#[tokio::test]
+async fn the_whole_screen_is_had_by_name() {
+    let mut stage = Stage::new(60, 12).await;
+    stage.keys("/full <Enter>").await;
+    let screen = stage.screen();
+    assert!(
+        screen.split('\n').count() == 12 && screen.contains("────"),
+        "{screen}"
+    );
+    stage.keys("/full <Enter>").await;
+    assert!(!stage.screen().contains("────"), "{}", stage.screen());
+}
+
+/// UI-2: vim's keys are switched on and off by name; the mode is in sight, and a word that means neither is told.
+#[tokio::test]
+async fn vims_keys_are_switched() {
+    let mut stage = Stage::new(80, 12).await;
+    for (line, is_on) in [
+        ("/vim ", true),
+        ("/vim ", false),
+        ("/vim on", true),
+        ("/vim on", true),
+        ("/vim off", false),
+        ("/vim off", false),
+    ] {
+        stage.keys(line).await;
+        stage.keys("<Enter>").await;
+        let screen = stage.screen();
+        assert_eq!(screen.contains("  insert"), is_on, "{line}\n{screen}");
+    }
+    stage.keys("/vim maybe<Enter>").await;
+    assert!(stage.printed().contains("write it as /vim, /vim on"));
+    assert!(!stage.screen().contains("  insert"), "{}", stage.screen());
+}
+
+/// UI-2: a provider that is ready is gone on with and needs no key; one without keys is tried at once.
+#[tokio::test]
+async fn a_provider_that_is_ready_needs_no_key() {
+    let mut stage = Stage::new(80, 24).await;
+    stage.keys("/connect openai<Enter>").await;
+    let calls = stage.calls();
+    assert!(
+        calls.contains(&"command /provider openai".to_owned()),
+        "{calls:?}"
+    );
+    stage.keys("/connect ollama<Enter>").await;
+    let calls = stage.calls();
+    assert!(calls.contains(&"connect ollama ".to_owned()), "{calls:?}");
+    stage.keys("/connect anthropic<Enter>").await;
+    assert!(
+        stage.screen().contains("A key for anthropic"),
+        "{}",
+        stage.screen()
+    );
+}
+
+/// CMD-1, UI-2: what may follow a command's name is only offered: enter sends what is written, unless a choice was made.
+#[tokio::test]
+async fn what_follows_a_name_is_only_offered() {
+    for (keys, sent) in [
+        ("<Enter>", "command /status x"),
+        ("<Down><Enter>", "command /status xyz"),
+        ("<Up><Enter>", "command /status xyz"),
+        ("<Down><Down><Enter>", "command /status xray"),
+    ] {
+        let mut stage = Stage::new(80, 20).await;
+        stage.keys("/status x").await;
+        let lines = ["/status xray", "/status xyz"].map(str::to_owned).to_vec();
+        stage
+            .reported(Done::Completions("/status x".to_owned(), lines))
+            .await;
+        let screen = stage.screen();
+        assert!(screen.contains("› /status xray"), "{screen}");
+        stage.keys(keys).await;
+        assert_eq!(stage.calls().first().map(String::as_str), Some(sent));
+    }
+}
+
+/// UI-2: what was offered for another text is of no use.
+#[tokio::test]
+async fn late_offers_are_of_no_use() {
+    let mut stage = Stage::new(80, 20).await;
+    stage.keys("/status x").await;
+    let lines = vec!["/theme dark".to_owned()];
+    stage
+        .reported(Done::Completions("/theme d".to_owned(), lines))
+        .await;
+    assert!(!stage.screen().contains("/theme dark"), "{}", stage.screen());
+}
+
+/// UI-2, SAFE-6: a letter pressed with ctrl or alt is no answer to a request.
+#[tokio::test]
+async fn a_letter_with_ctrl_is_no_answer() {
+    let mut stage = Stage::new(100, 20).await;
+    stage.hear(user("clean up")).await;
+    stage.hear(request("1", "rm -r build")).await;
+    stage.screen();
+    stage.pass(2_000);
+    stage.keys("<C-y><A-y><C-s><A-a>").await;
+    assert_eq!(stage.calls(), Vec::<String>::new());
+    assert!(stage.screen().contains("asks to run"), "{}", stage.screen());
+    stage.keys("y").await;
+    assert_eq!(stage.calls(), ["reply 1 Permission(Once)"]);
+}
