@@ -1,11 +1,12 @@
 //! A live session: one task that owns its state.
 
 mod goal;
+mod queue;
 mod shell;
 mod summary;
 mod surroundings;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +14,12 @@ use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
-use windlass_api::{ClientError, Event, OnBusy, SessionEvent, SessionInfo, Submission, Wait};
+use windlass_api::{ClientError, Event, SessionEvent, SessionInfo, Submission, Wait};
 use windlass_core::compact::{estimate_tokens, fidelity};
 use windlass_core::context::trim;
-use windlass_core::event::{FailureKind, Waiting};
+use windlass_core::event::FailureKind;
 use windlass_core::id::MessageId;
-use windlass_core::log::{Durability, Entry, History, Lease, LogError, Opened, recover};
+use windlass_core::log::{Durability, History, Lease, LogError, Opened, recover};
 use windlass_core::message::{FinishReason, Message, Part, Role};
 use windlass_core::turn::TurnReport;
 
@@ -110,7 +111,7 @@ impl Live {
             if !added.is_empty() {
                 sink.store(added, Durability::Disk).await.map_err(refused)?;
             }
-            let queue = found_queue(&inner, &entries, &info).await.map_err(refused)?;
+            let queue = queue::found(&inner, &entries, &info).await.map_err(refused)?;
             if let Some(bench) = seat.bench() {
                 return Ok((queue, bench));
             }
@@ -187,11 +188,6 @@ impl Live {
         }
     }
 
-    /// Whether the next turn begins by itself.
-    fn goes_on(&self) -> bool {
-        !self.is_held && !self.queue.is_empty()
-    }
-
     /// Nobody waits for it: a lease that was lost is noticed by the next write, which then tells why.
     fn renew(&self) {
         let (store, lease) = (Arc::clone(&self.inner.store), self.lease.clone());
@@ -250,23 +246,6 @@ impl Live {
         Ok(())
     }
 
-    fn queued(&self) -> Event {
-        self.queued_with(self.sink.steering().waiting())
-    }
-
-    fn queued_with(&self, steers: Vec<Arc<Message>>) -> Event {
-        Event::Waiting(Waiting::Queue {
-            messages: self.queue.iter().cloned().collect(),
-            steers,
-        })
-    }
-
-    /// What waits, told anew before a compaction outside of a turn: whoever opens the session reads from there on.
-    fn still_queued(&self) -> Vec<Event> {
-        let waits = !self.queue.is_empty();
-        waits.then(|| self.queued()).into_iter().collect()
-    }
-
     fn message(&self, submission: Submission) -> Result<Message, ClientError> {
         let is_empty = |part: &Part| matches!(part, Part::Text(text) if text.text.trim().is_empty());
         if submission.parts.iter().all(is_empty) {
@@ -311,19 +290,6 @@ impl Live {
             goal: self.goal.active().map(str::to_owned),
             pins: self.pins.clone(),
         }
-    }
-
-    /// What came too late for what ran is the next turn. It is stored as that, because this may be the end of the session's
-    /// task, and whoever said it was told that it was taken.
-    async fn put_back(&mut self) {
-        let Some(unheard) = self.sink.steering().end() else {
-            return;
-        };
-        for message in unheard.into_iter().rev() {
-            self.queue.push_front(message);
-        }
-        // When this fails, so does the end of what ran, which says so.
-        let _ = self.sink.store(vec![self.queued()], Durability::Process).await;
     }
 
     /// Tells the user what a setup has to say. What cannot be recorded is not worth a turn.
@@ -388,18 +354,6 @@ impl Live {
     /// OBS-3: what the running turn waits for.
     pub(crate) fn why(&self) -> Vec<Wait> {
         self.sink.why()
-    }
-
-    /// Takes a message out of the queue; `None` when it is not there any more. What cannot be recorded did not happen.
-    pub(crate) async fn take_back(&mut self, message: &MessageId) -> Option<Arc<Message>> {
-        let place = self.queue.iter().position(|waiting| waiting.id == *message)?;
-        let taken = self.queue.remove(place)?;
-        let stored = self.sink.store(vec![self.queued()], Durability::Process).await;
-        if stored.is_err() {
-            self.queue.insert(place, taken);
-            return None;
-        }
-        Some(taken)
     }
 
     /// Puts another version of a message in its place; the old one stays in the record.
@@ -482,49 +436,6 @@ impl Live {
         }
     }
 
-    /// Takes an input while something runs, or waits already: that comes first. What was found waiting does not wait any
-    /// longer, because somebody is there.
-    async fn submit_behind(&mut self, submission: Submission, is_running: bool) -> Accepted {
-        let on_busy = submission.on_busy;
-        let message = self.message(submission)?;
-        let accepted = match (on_busy, is_running) {
-            (_, false) if self.is_held => self.line_up(message).await,
-            (OnBusy::Refuse, _) => Err(ClientError::Busy(self.info.id.clone())),
-            (OnBusy::Steer, true) => self.steer(message).await,
-            _ if self.queue.len() >= self.inner.options.queue => {
-                Err(ClientError::QueueFull(self.info.id.clone()))
-            }
-            _ => self.line_up(message).await,
-        };
-        if accepted.is_ok() {
-            self.is_held = false;
-        }
-        accepted
-    }
-
-    /// Tells what runs something, which is stored first.
-    async fn steer(&mut self, message: Message) -> Accepted {
-        let message = Arc::new(message);
-        let mut steers = self.sink.steering().waiting();
-        steers.push(Arc::clone(&message));
-        let event = self.queued_with(steers);
-        let stored = self.sink.store(vec![event], Durability::Process).await;
-        stored.map_err(refused)?;
-        self.sink.steering().say(message);
-        Ok(None)
-    }
-
-    /// Puts an input at the end of the queue.
-    async fn line_up(&mut self, message: Message) -> Accepted {
-        let id = message.id.clone();
-        self.queue.push_back(Arc::new(message));
-        let stored = self.sink.store(vec![self.queued()], Durability::Process).await;
-        if stored.is_err() {
-            self.queue.pop_back();
-        }
-        stored.map(|()| Some(id)).map_err(refused)
-    }
-
     /// Records how the turn ended; then the session is free.
     async fn finish(&mut self, report: Result<TurnReport, JoinError>) {
         let mut events = Vec::new();
@@ -557,32 +468,6 @@ impl Live {
             self.closing = true;
         }
     }
-}
-
-/// What waits in a session that is opened: what the record says, without what it tells as said since.
-async fn found_queue(
-    inner: &Inner,
-    entries: &[Entry],
-    info: &SessionInfo,
-) -> Result<VecDeque<Arc<Message>>, LogError> {
-    let last = entries.iter().rev().find_map(|entry| match &entry.event {
-        Event::Waiting(Waiting::Queue { messages, steers }) => Some(steers.iter().chain(messages)),
-        _ => None,
-    });
-    let mut queue: VecDeque<_> = last.into_iter().flatten().cloned().collect();
-    if !queue.is_empty() {
-        // All of it: what was said may be behind a compaction, or on a branch that was left.
-        let record = inner.store.entries(&info.id, 0, usize::MAX).await?;
-        let said: HashSet<&MessageId> = record
-            .iter()
-            .filter_map(|entry| match &entry.event {
-                Event::Message { message } => Some(&message.id),
-                _ => None,
-            })
-            .collect();
-        queue.retain(|message| !said.contains(&message.id));
-    }
-    Ok(queue)
 }
 
 fn canceled() -> Event {

@@ -219,3 +219,30 @@ fn shift_tab_changes_the_mode() {
     assert!(workspace.has("a.txt"));
     leave(&mut screen);
 }
+
+/// SES-3: what is queued when the terminal is left waits. Looking does not have it asked; the next prompt does, and is
+/// answered after it.
+#[test]
+fn what_was_left_in_the_queue_is_asked_first() {
+    let replies = [until_go(), Reply::text("Rested."), Reply::text("New.")];
+    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "work");
+    wait_for_file(&workspace, "up");
+    screen.type_keys("then rest");
+    screen.press("tab");
+    screen.wait_for("queued  then rest");
+    leave(&mut screen);
+    let listed = workspace.run(&["checkpoint", "list"]).output();
+    listed.assert_code(0);
+    assert_eq!(sim.count(), 1, "{:?}", sim.outlines());
+    let answered = workspace.run(&["exec", "--continue", "something new"]).output();
+    assert_eq!(answered.assert_code(0).stdout.trim(), "New.", "{answered}");
+    assert!(last_said(&sim, 1).ends_with("then rest"), "{:?}", sim.outlines());
+    assert!(
+        last_said(&sim, 2).ends_with("something new"),
+        "{:?}",
+        sim.outlines()
+    );
+    sim.assert_valid();
+}
