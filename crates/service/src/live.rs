@@ -74,9 +74,28 @@ pub(crate) struct Live {
     pub(crate) bench: Box<dyn Bench>,
     sink: Arc<Sink>,
     seat: Seat,
+    stay: Stay,
+}
+
+/// How long a session's task stays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stay {
+    /// As long as somebody may look at it.
+    Open,
     /// Nobody looks at it any more: it ends when nothing is left to do.
-    is_left: bool,
-    closing: bool,
+    Left,
+    /// It ends now.
+    Closing,
+}
+
+impl Stay {
+    fn after(order: Option<&Order>) -> Self {
+        match order {
+            Some(Order::Leave) => Self::Left,
+            Some(Order::Close) | None => Self::Closing,
+            Some(_) => Self::Open,
+        }
+    }
 }
 
 /// What runs, and how to reach it.
@@ -131,8 +150,7 @@ impl Live {
                 bench,
                 sink,
                 seat,
-                is_left: false,
-                closing: false,
+                stay: Stay::Open,
             }),
             Err(error) => {
                 let _ = inner.store.release(&lease).await;
@@ -147,7 +165,10 @@ impl Live {
         let mut renewal = tokio::time::interval(RENEWAL);
         // Only orders put it off.
         let mut idle = clock.sleep(self.inner.options.idle);
-        while !self.closing && !self.sink.is_broken() && (self.goes_on() || !self.is_left) {
+        while self.stay != Stay::Closing
+            && !self.sink.is_broken()
+            && (self.goes_on() || self.stay == Stay::Open)
+        {
             // What was ordered during a turn is not about the next one, and comes first.
             let order = match inbox.try_recv() {
                 Ok(order) => Some(order),
@@ -177,14 +198,13 @@ impl Live {
 
     /// Carries out an order while nothing runs.
     async fn obey(&mut self, order: Option<Order>, inbox: &mut mpsc::Receiver<Order>) {
-        self.is_left = matches!(order, Some(Order::Leave));
+        self.stay = Stay::after(order.as_ref());
         match order {
             Some(Order::Submit(submission, answer)) => self.submit(submission, answer, inbox).await,
             Some(Order::Summarize(answer)) => self.summarize(answer, inbox).await,
             Some(Order::Shell(command, answer)) => self.shell(&command, answer, inbox).await,
             Some(Order::Desk(asked)) => Desk::free(self).serve(asked).await,
-            Some(Order::Leave) => {}
-            Some(Order::Close) | None => self.closing = true,
+            Some(Order::Leave | Order::Close) | None => {}
         }
     }
 
@@ -225,7 +245,7 @@ impl Live {
         let stop = self.seat.begin();
         if let Err(error) = self.take(&message, Some(queued)).await {
             self.sink.tell_only(not_stored(&error));
-            self.closing = true;
+            self.stay = Stay::Closing;
             return;
         }
         self.turn(&message, stop, inbox).await;
@@ -392,7 +412,7 @@ impl Live {
         if let Err(error) = self.sink.store(vec![event], Durability::Disk).await {
             self.sink.tell_only(not_stored(&error));
             // Nothing more can be promised here; whoever comes next opens the session again.
-            self.closing = true;
+            self.stay = Stay::Closing;
         }
     }
 
@@ -408,7 +428,7 @@ impl Live {
             tokio::select! {
                 biased;
                 done = &mut running.task => break done,
-                order = inbox.recv(), if !self.closing => self.obey_busy(order, &running).await,
+                order = inbox.recv(), if self.stay != Stay::Closing => self.obey_busy(order, &running).await,
                 _ = renewal.tick() => self.renew(),
             }
         };
@@ -419,7 +439,7 @@ impl Live {
 
     /// Carries out an order while something runs.
     async fn obey_busy<T>(&mut self, order: Option<Order>, running: &Running<T>) {
-        self.is_left = matches!(order, Some(Order::Leave));
+        self.stay = Stay::after(order.as_ref());
         match order {
             Some(Order::Submit(submission, answer)) => {
                 let _ = answer.send(self.submit_behind(submission, true).await);
@@ -429,10 +449,7 @@ impl Live {
             }
             Some(Order::Desk(asked)) => Desk::busy(self).serve(asked).await,
             Some(Order::Leave) => {}
-            Some(Order::Close) | None => {
-                self.closing = true;
-                running.stop.token.cancel();
-            }
+            Some(Order::Close) | None => running.stop.token.cancel(),
         }
     }
 
@@ -465,7 +482,7 @@ impl Live {
         if let Err(error) = self.sink.store(events, Durability::Disk).await {
             self.sink.tell_only(not_stored(&error));
             // Nothing more can be promised here; whoever comes next opens the session again.
-            self.closing = true;
+            self.stay = Stay::Closing;
         }
     }
 }

@@ -263,7 +263,11 @@ fn a_message_is_gone_back_to() {
     rewind("2").assert_code(1).assert_says("is no message of yours");
     rewind(&format!("{second} --keep-files")).assert_code(0);
     assert_eq!(file().as_deref(), Some("two\n"));
-    rewind(&second).assert_code(0);
+    // It is left behind now; its files go back all the same.
+    rewind(&second)
+        .assert_code(1)
+        .assert_says("is no message of yours in this conversation");
+    run(&workspace, &["undo"]).assert_code(0);
     assert_eq!(file().as_deref(), Some("one\n"));
     run(&workspace, &["exec", "--continue", "again"]).assert_code(0);
     let last = sim.outlines().pop().unwrap();

@@ -14,7 +14,7 @@ use windlass_core::log::Durability;
 use windlass_core::message::{FinishReason, ToolCall, ToolResult};
 use windlass_core::permission::{Approver, Denial, Mode, Policy, Proposal};
 
-use super::{Begun, Live, Order, PROMPT, Running, canceled, not_stored};
+use super::{Begun, Live, Order, PROMPT, Running, Stay, canceled, not_stored};
 use crate::sink::Sink;
 use crate::workshop::OwnCommand;
 
@@ -75,7 +75,7 @@ impl Live {
             Ok(()) => self.history.push(message),
             Err(error) => {
                 self.sink.tell_only(not_stored(&error));
-                self.closing = true;
+                self.stay = Stay::Closing;
             }
         }
     }

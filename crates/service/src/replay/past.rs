@@ -123,10 +123,7 @@ impl Inbox for Past {
 impl IncompleteWork for Past {
     async fn prompt(&self, _: &str) -> Option<String> {
         let next = self.ahead().first().filter(|next| next.role == Role::User)?;
-        next.parts.iter().find_map(|part| match part {
-            Part::Text(text) => Some(text.text.clone()),
-            _ => None,
-        })
+        next.reminds_of().map(str::to_owned)
     }
 }
 

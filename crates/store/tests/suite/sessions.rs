@@ -56,7 +56,7 @@ async fn sessions_are_found() {
     }
     let empty = NewSession {
         id: Some("cc4".into()),
-        time: Timestamp(9),
+        time: Timestamp(900),
         ..NewSession::default()
     };
     bed.store.create(empty, "me").await.unwrap();
