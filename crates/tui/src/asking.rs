@@ -9,12 +9,18 @@ use crate::diff;
 use crate::text::{cut, one_line, plain, revealed, revealed_line, wrap};
 use crate::theme::{Theme, Tone};
 
-/// How long a question must have been on the screen before a key is an answer to it.
-const SEEN_MS: u64 = 250;
+/// How long a request must have been on the screen before a key is an answer to it.
+const SEEN_MS: u64 = 700;
+/// The same for a question, which words answer: they do no harm.
+const HEARD_MS: u64 = 250;
 /// Within what time before it appeared a key means that somebody was typing.
 const TYPING_MS: u64 = 1_500;
 /// How long somebody who was typing must have paused.
 const PAUSE_MS: u64 = 600;
+/// How soon after another letter one is part of a word.
+const WORD_MS: u64 = 300;
+/// In how many rows it is said what would be kept.
+const KEEPING_ROWS: usize = 3;
 
 /// What can be answered to a request.
 const YES_OR_NO: &str =
@@ -34,6 +40,10 @@ pub(crate) struct Asking {
     is_startling: bool,
     /// Whether the person writes what to do instead.
     is_noting: bool,
+    /// Whether the person wants this to be allowed for good, and is asked once more.
+    is_keeping: bool,
+    /// When a letter was pressed last that may have been an answer.
+    letter_ms: Option<u64>,
     sight: Sight,
 }
 
@@ -115,6 +125,8 @@ impl Asking {
             shown: None,
             is_startling: true,
             is_noting: false,
+            is_keeping: false,
+            letter_ms: None,
             sight: Sight::Part,
         })
     }
@@ -154,10 +166,32 @@ impl Asking {
         let Some((shown, pause)) = self.shown else {
             return true;
         };
+        let (seen, pause) = match self.what {
+            // A letter that came too early may be the begin of a word.
+            What::Permission { .. } if self.letter_ms.is_some() => (SEEN_MS, PAUSE_MS),
+            What::Permission { .. } => (SEEN_MS, pause),
+            What::Question { .. } => (HEARD_MS, pause),
+        };
         let has_paused = now_ms.saturating_sub(last_key_ms.max(shown)) >= pause;
-        let is_seen = now_ms.saturating_sub(shown) >= SEEN_MS;
+        let is_seen = now_ms.saturating_sub(shown) >= seen;
         self.is_startling &= !(has_paused && is_seen);
         self.is_startling
+    }
+
+    /// Whether somebody was writing when it appeared, and may go on with that.
+    pub(crate) fn interrupts(&self) -> bool {
+        matches!(self.what, What::Question { .. }) || self.shown.is_some_and(|(_, pause)| pause > 0)
+    }
+
+    /// Takes note of a letter; whether it is part of a word, and so no answer to a yes or no.
+    pub(crate) fn is_in_a_word(&mut self, letter: char, now_ms: u64) -> bool {
+        if self.takes_text() {
+            return false;
+        }
+        let last = self.letter_ms.replace(now_ms);
+        let is_in_a_word = last.is_some_and(|last| now_ms.saturating_sub(last) < WORD_MS);
+        self.is_keeping &= !is_in_a_word || letter == 'a';
+        is_in_a_word
     }
 
     /// Takes a key of somebody who has seen it. `is_empty` says that nothing is written.
@@ -172,30 +206,12 @@ impl Asking {
             What::Permission { .. } if self.is_noting => {
                 if key.code == KeyCode::Esc {
                     self.is_noting = false;
+                    self.letter_ms = None;
                     return Pressed::Taken;
                 }
                 Pressed::Nothing
             }
-            What::Permission { .. } => match key.code {
-                KeyCode::Char('y' | 'Y' | 's' | 'S' | 'a' | 'A') if self.sight == Sight::Part => {
-                    Pressed::Taken
-                }
-                KeyCode::Char('y' | 'Y') => Pressed::Reply(Reply::Permission(Answer::Once)),
-                KeyCode::Char('s' | 'S') => Pressed::Reply(Reply::Permission(Answer::Session)),
-                KeyCode::Char('a' | 'A') => Pressed::Reply(Reply::Permission(Answer::Always)),
-                KeyCode::Char('n' | 'N') => Pressed::Reply(Reply::Permission(Answer::No)),
-                KeyCode::Char('v' | 'V') => {
-                    self.sight = Sight::Viewed;
-                    Pressed::View
-                }
-                KeyCode::Char('t' | 'T') | KeyCode::Tab => {
-                    self.is_noting = true;
-                    Pressed::Taken
-                }
-                // Nothing is sent and nothing is written while a yes or no is asked for.
-                KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace => Pressed::Taken,
-                _ => Pressed::Nothing,
-            },
+            What::Permission { .. } => self.decide(key.code),
             What::Question { options, .. } => match key.code {
                 KeyCode::Char(digit @ '1'..='9') if is_empty => {
                     let index = digit.to_digit(10).unwrap_or_default().saturating_sub(1) as usize;
@@ -206,6 +222,34 @@ impl Asking {
                 }
                 _ => Pressed::Nothing,
             },
+        }
+    }
+
+    /// What a key says to a yes or no.
+    fn decide(&mut self, code: KeyCode) -> Pressed {
+        let was_keeping = std::mem::take(&mut self.is_keeping);
+        match code {
+            KeyCode::Char('y' | 's' | 'a') if self.sight == Sight::Part => Pressed::Taken,
+            KeyCode::Char('y') => Pressed::Reply(Reply::Permission(Answer::Once)),
+            KeyCode::Char('s') => Pressed::Reply(Reply::Permission(Answer::Session)),
+            KeyCode::Char('a') if was_keeping => Pressed::Reply(Reply::Permission(Answer::Always)),
+            KeyCode::Char('a') => {
+                self.is_keeping = true;
+                Pressed::Taken
+            }
+            KeyCode::Char('n') => Pressed::Reply(Reply::Permission(Answer::No)),
+            KeyCode::Char('v') => {
+                self.sight = Sight::Viewed;
+                Pressed::View
+            }
+            KeyCode::Char('t') | KeyCode::Tab => {
+                self.is_noting = true;
+                Pressed::Taken
+            }
+            KeyCode::Esc if was_keeping => Pressed::Taken,
+            // Nothing is sent and nothing is written while a yes or no is asked for.
+            KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace => Pressed::Taken,
+            _ => Pressed::Nothing,
         }
     }
 
@@ -230,10 +274,19 @@ impl Asking {
         if self.sight != Sight::Viewed {
             self.sight = if is_cut { Sight::Part } else { Sight::Whole };
         }
-        if is_cut {
-            if self.sight == Sight::Part && !self.takes_text() {
-                answers = answered_by(UNSEEN, columns, theme);
+        if self.sight == Sight::Part && !self.takes_text() {
+            answers = answered_by(UNSEEN, columns, theme);
+        } else if let Some(keeping) = self.keeping() {
+            let most = KEEPING_ROWS.min(rows.saturating_sub(1)).max(1);
+            answers = answered_by(&keeping, columns, theme);
+            if answers.len() > most {
+                answers.truncate(most);
+                let last = answers.pop().unwrap_or_default();
+                let text = cut(&format!("{last} …"), columns);
+                answers.push(Line::styled(text, theme.style(Tone::Accent)));
             }
+        }
+        if lines.len() + answers.len() > rows {
             let kept = rows.saturating_sub(answers.len()).max(1) - 1;
             let why_kept = why_rows.min(kept / 2);
             let below = why_kept + (kept - why_kept) / 2;
@@ -300,6 +353,19 @@ impl Asking {
             }
         }
         (what, why)
+    }
+
+    /// What would be allowed for good, for whoever is asked once more.
+    fn keeping(&self) -> Option<String> {
+        match &self.what {
+            What::Permission { tool, subjects, .. } if self.is_keeping => {
+                let subjects = subjects.join(" · ");
+                Some(format!(
+                    "  a again allows this for good in this folder, esc goes back: {tool} {subjects}"
+                ))
+            }
+            _ => None,
+        }
     }
 
     fn answers(&self) -> &'static str {

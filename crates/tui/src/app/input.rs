@@ -14,6 +14,8 @@ use crate::theme::Tone;
 
 /// Within what time a key counts as pressed twice.
 const TWICE_MS: u64 = 2_000;
+/// Said of a letter that is not taken for an answer.
+const NOT_YET: &str = "not yet: look first";
 /// The modes that a key goes through. Those that are riskier are only to be had by name.
 const MODES: [&str; 3] = ["default", "accept-edits", "plan"];
 /// What image files are called.
@@ -90,10 +92,20 @@ impl App {
         let Some(asking) = self.asks.front_mut() else {
             return false;
         };
-        if asking.is_startling(now, last_key_ms) {
+        let is_startling = asking.is_startling(now, last_key_ms);
+        let is_in_a_word = letter(key).is_some_and(|letter| asking.is_in_a_word(letter, now));
+        if is_startling {
             // It goes on where it was meant to go, but begins nothing and sends nothing.
-            let begins = is_empty && matches!(key.code, KeyCode::Char(_)) && key.modifiers.is_empty();
-            return begins || is_send || self.is(key, Action::Queue);
+            let begins = letter(key).is_some() && (is_empty || !asking.interrupts());
+            let is_ignored = begins || is_send || self.is(key, Action::Queue);
+            if is_ignored {
+                self.view.hint = Some(NOT_YET.to_owned());
+            }
+            return is_ignored;
+        }
+        if is_in_a_word {
+            self.view.hint = Some(NOT_YET.to_owned());
+            return true;
         }
         if asking.takes_text() {
             self.put_draft_aside();
@@ -454,6 +466,17 @@ impl App {
             Ok(text) => self.set_text(text.trim_end_matches('\n')),
             Err(why) => self.tell(Tone::Warn, &why),
         }
+    }
+}
+
+/// The letter that a key writes.
+fn letter(key: &KeyEvent) -> Option<char> {
+    let is_command = key
+        .modifiers
+        .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    match key.code {
+        KeyCode::Char(letter) if !is_command => Some(letter),
+        _ => None,
     }
 }
 

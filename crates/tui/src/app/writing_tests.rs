@@ -37,6 +37,39 @@ async fn a_request_ends_a_search() {
     assert!(!stage.screen().contains("asks to run"), "{}", stage.screen());
 }
 
+/// UI-2, SAFE-6: words that are typed when a request has just appeared, or long after it, answer nothing and are said to be
+/// ignored; whoever looks and presses one key is understood.
+#[tokio::test]
+async fn words_answer_no_request() {
+    const NOT_YET: &str = "not yet: look first";
+    for (before, after_ms) in [("", 100), ("", 650), ("a draft", 650), ("", 5_000)] {
+        let mut stage = written(before).await;
+        stage.pass(5_000);
+        stage.hear(request("1", "rm -r build")).await;
+        stage.screen();
+        stage.pass(after_ms);
+        for letter in ["a", "l", "s", "o", " ", "A", "n", "y"] {
+            stage.keys(letter).await;
+            stage.pass(150);
+        }
+        assert_eq!(stage.calls(), Vec::<String>::new(), "{before:?} {after_ms}");
+        let screen = stage.look();
+        assert!(screen.contains(NOT_YET), "{screen}");
+        stage.keys("a").await;
+        assert_eq!(stage.calls(), Vec::<String>::new());
+        let screen = stage.look();
+        let kept = "a again allows this for good in this folder";
+        assert!(screen.contains(kept) && !screen.contains(NOT_YET), "{screen}");
+        stage.keys("a").await;
+        assert_eq!(stage.calls(), ["reply 1 Permission(Always)"]);
+        assert!(
+            stage.screen().contains(&format!("› {before}\n")) || before.is_empty(),
+            "{}",
+            stage.screen()
+        );
+    }
+}
+
 /// UI-2: what was sent before can be searched for an answer, too.
 #[tokio::test]
 async fn an_answer_can_be_searched_for() {
@@ -261,6 +294,7 @@ async fn a_small_screen_shows_requests() {
     stage.look();
     stage.keys("ysa").await;
     assert_eq!(stage.calls(), Vec::<String>::new());
+    stage.look();
     stage.keys("v").await;
     assert!(stage.screen().contains("rm -r dist"), "{}", stage.screen());
     stage.keys("<Esc>").await;
