@@ -194,7 +194,7 @@ async fn record(deps: &Calling<'_>, event: Event) {
 }
 
 /// A short line for people: the tool and the argument that says most.
-fn title(name: &str, args: &serde_json::Value) -> String {
+pub fn title(name: &str, args: &serde_json::Value) -> String {
     const TELLING: [&str; 6] = ["command", "path", "pattern", "url", "message", "question"];
     let telling = TELLING
         .iter()

@@ -14,6 +14,9 @@ use std::collections::VecDeque;
 use windlass_api::{
     CallId, DeltaKind, Event, FinishReason, GoalCompletion, Message, Part, Role, SessionEvent, own_call,
 };
+use windlass_core::dispatch::title;
+use windlass_core::message::ToolCall;
+use windlass_core::tool::raw_arguments;
 
 use self::card::Card;
 pub(crate) use self::card::seconds;
@@ -46,7 +49,10 @@ pub(crate) struct Transcript {
     past: VecDeque<Placed>,
     /// Not there yet, in order: some are finished and wait for others before them.
     open: VecDeque<Placed>,
-    /// How many calls among these have not ended.
+    /// The calls of the last reply whose turn to be told has not come: they are told one after the other, but may run
+    /// at the same time.
+    planned: Vec<Card>,
+    /// How many calls among the open items have not ended.
     running: usize,
     /// The answer that is being received, after everything else.
     reply: Option<Reply>,
@@ -73,17 +79,31 @@ impl Transcript {
             self.begins.get_or_insert(seq);
         }
         match event {
-            Event::Message { message } => self.message(seq, message),
+            Event::Message { message } => self.message(seq, message, now_ms),
             Event::Delta { kind, text } => self.delta(*kind, text, now_ms),
             Event::Reasoning { text } => self.thought(seq, text, now_ms),
             Event::Text { text } => self.said(seq, text),
             Event::StepStart { call_id, title, .. } => {
                 self.end_thinking(now_ms);
-                let card = Card::new(call_id.clone(), title, now_ms);
+                let planned = self.planned.iter().position(|card| card.is(call_id));
+                let mut card = match planned {
+                    Some(index) => self.planned.remove(index),
+                    None => Card::new(call_id.clone(), title, now_ms),
+                };
+                card.begin(now_ms);
+                card.titled(title);
                 self.push(seq, Item::Call(Box::new(card)));
             }
             Event::ToolCall { call_id, name, .. } => self.with_card(call_id, |card| card.called(name)),
-            Event::ToolOutput { call_id, text } => self.with_card(call_id, |card| card.output(text)),
+            Event::ToolOutput { call_id, text } => {
+                match self.planned.iter_mut().find(|card| card.is(call_id)) {
+                    Some(card) => {
+                        card.begin(now_ms);
+                        card.output(text);
+                    }
+                    None => self.with_card(call_id, |card| card.output(text)),
+                }
+            }
             Event::ToolResult {
                 call_id,
                 content,
@@ -186,7 +206,7 @@ impl Transcript {
         self.note(seq, Tone::Good, &text);
     }
 
-    fn message(&mut self, seq: u64, message: &Message) {
+    fn message(&mut self, seq: u64, message: &Message, now_ms: u64) {
         match message.role {
             // What the user ran is shown as a call; this is the same for the model.
             Role::User if self.has_own_call(message) => {}
@@ -215,10 +235,21 @@ impl Transcript {
                 );
                 if is_cut {
                     self.said(seq, &message.text());
+                } else {
+                    self.plan(message, now_ms);
                 }
             }
             Role::System | Role::Tool => {}
         }
+    }
+
+    /// The reply calls these.
+    fn plan(&mut self, message: &Message, now_ms: u64) {
+        let card = |call: &ToolCall| {
+            let title = title(&call.name, &raw_arguments(&call.input));
+            Card::new(call.id.clone(), &title, now_ms)
+        };
+        self.planned = message.calls().map(card).collect();
     }
 
     /// Whether a message tells the model of a command that the user ran.
@@ -304,6 +335,7 @@ impl Transcript {
 
     /// A call without an end has none any more.
     fn end_calls(&mut self) {
+        self.planned.clear();
         if std::mem::take(&mut self.running) == 0 {
             return;
         }

@@ -117,6 +117,61 @@ fn a_running_call_holds_back_what_follows() {
     assert_eq!(live, "");
 }
 
+/// A reply that calls a shell so many times.
+fn calls(count: u32) -> Event {
+    let mut message = Message::user(&SessionId::generate(), "", Timestamp(0));
+    message.role = Role::Assistant;
+    message.parts = (1..=count)
+        .map(|number| {
+            Part::ToolCall(ToolCall {
+                id: CallId::from(number.to_string()),
+                name: "bash".to_owned(),
+                input: json!({ "command": format!("make {number}") }).to_string(),
+                finished: true,
+            })
+        })
+        .collect();
+    Event::Message {
+        message: message.into(),
+    }
+}
+
+/// UI-2: of calls that run at the same time each has a row, in their order; what a later one writes meanwhile is there
+/// when its turn comes, and what never ran is gone with the turn.
+#[test]
+fn calls_at_the_same_time_are_all_shown() {
+    let output = Event::ToolOutput {
+        call_id: CallId::from("3".to_owned()),
+        text: "compiling".to_owned(),
+    };
+    let mut events = vec![calls(3), call(1, "bash make 1"), output];
+    let (settled, live) = shown(&events);
+    assert_eq!(settled, "");
+    assert_eq!(live, "◌ bash make 1 4 s\n· bash make 2\n◌ bash make 3 4 s");
+    events.extend([result(1, "ok", None), complete(1, StepStatus::Completed)]);
+    let (settled, live) = shown(&events);
+    assert_eq!(settled, "● bash make 1 1.2 s\n  ok");
+    assert_eq!(live, "· bash make 2\n◌ bash make 3 4 s");
+    let rest = [
+        call(2, "bash make 2"),
+        complete(2, StepStatus::Completed),
+        call(3, "bash make 3"),
+    ];
+    events.extend(rest);
+    let (settled, live) = shown(&events);
+    assert!(settled.ends_with("  ok\n● bash make 2 1.2 s"), "{settled}");
+    assert_eq!(live, "◌ bash make 3 4 s\n  compiling");
+
+    let (_, live) = shown(&[calls(12), call(1, "bash make 1")]);
+    assert!(live.ends_with("· bash make 9\n  and 3 more"), "{live}");
+    let mut transcript = Transcript::default();
+    transcript.hear(1, &calls(2), 0);
+    let all = text(&transcript.all_lines(LOOK));
+    assert_eq!(all, "· bash make 1\n· bash make 2", "on the whole screen, too");
+    transcript.hear(2, &answer("Done."), 0);
+    assert_eq!(text(&transcript.all_lines(LOOK)), "Done.");
+}
+
 /// UI-2: a change of files is shown as its diff, with the counts; a long one is folded.
 #[test]
 fn changes_are_shown_as_diffs() {

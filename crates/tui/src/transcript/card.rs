@@ -55,6 +55,8 @@ struct Diff {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
+    /// Nothing was heard of it yet.
+    Planned,
     Running,
     Done,
     Failed,
@@ -66,7 +68,7 @@ impl Card {
             call,
             name: String::new(),
             title: one_line(title),
-            state: State::Running,
+            state: State::Planned,
             since_ms: now_ms,
             duration_ms: 0,
             tail: String::new(),
@@ -82,7 +84,19 @@ impl Card {
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.state != State::Running
+        matches!(self.state, State::Done | State::Failed)
+    }
+
+    /// It runs, if it did not already.
+    pub(crate) fn begin(&mut self, now_ms: u64) {
+        if self.state == State::Planned {
+            self.state = State::Running;
+            self.since_ms = now_ms;
+        }
+    }
+
+    pub(crate) fn titled(&mut self, title: &str) {
+        self.title = one_line(title);
     }
 
     pub(crate) fn called(&mut self, name: &str) {
@@ -127,7 +141,7 @@ impl Card {
 
     /// The turn ended, and with it this.
     pub(crate) fn abandon(&mut self) {
-        if self.state == State::Running {
+        if !self.is_finished() {
             self.state = State::Failed;
         }
     }
@@ -151,7 +165,7 @@ impl Card {
 
     pub(crate) fn lines(&self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
         let mut lines = vec![self.head(look, now_ms)];
-        if self.state == State::Running {
+        if !self.is_finished() {
             lines.extend(self.live(look));
             return lines;
         }
@@ -171,9 +185,11 @@ impl Card {
         lines
     }
 
-    fn head(&self, look: Look, now_ms: u64) -> Line<'static> {
+    /// What is called, in one row.
+    pub(crate) fn head(&self, look: Look, now_ms: u64) -> Line<'static> {
         let theme = look.theme;
         let (sign, tone) = match self.state {
+            State::Planned => (theme.sign("· ", ". "), Tone::Dim),
             State::Running => (theme.sign("◌ ", "- "), Tone::Accent),
             State::Done => (theme.sign("● ", "* "), Tone::Good),
             State::Failed => (theme.sign("✗ ", "x "), Tone::Bad),
@@ -245,7 +261,7 @@ impl Card {
 }
 
 /// A line below a card's head, cut to the width.
-fn folded(text: &str, look: Look) -> Line<'static> {
+pub(super) fn folded(text: &str, look: Look) -> Line<'static> {
     let line = format!("  {}", without_tabs(text.trim_end()));
     Line::styled(cut(&line, look.columns), look.theme.style(Tone::Dim))
 }

@@ -2,11 +2,14 @@
 
 use ratatui::text::Line;
 
+use super::card::folded;
 use super::item::{Item, Look, Placed};
 use super::{BESIDE, KEPT, Transcript};
 
 /// How many rows a call may take for the next one to stand right below it.
 const CLOSE_ROWS: usize = 2;
+/// How many calls that are still to be told are shown.
+const PLANNED_ROWS: usize = 8;
 
 impl Transcript {
     /// The lines that are finished and not in the scrollback yet.
@@ -70,6 +73,11 @@ impl Transcript {
             last_was_call = is_call && own.len() <= CLOSE_ROWS;
             lines.extend_from_slice(&own);
         }
+        let planned = self.planned(look, now_ms);
+        if !planned.is_empty() && !last_was_call {
+            lines.push(Line::default());
+        }
+        lines.extend(planned);
         if let Some(reply) = &mut self.reply {
             let open = reply.text.open(look.columns, look.theme);
             if !open.is_empty() && !reply.is_begun {
@@ -80,6 +88,21 @@ impl Transcript {
         if let Some(thinking) = &self.thinking {
             lines.push(Line::default());
             lines.extend(thinking.lines(look));
+        }
+        lines
+    }
+
+    /// The calls that are still to be told, a row each.
+    fn planned(&self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
+        let mut lines: Vec<_> = self
+            .planned
+            .iter()
+            .take(PLANNED_ROWS)
+            .map(|card| card.head(look, now_ms))
+            .collect();
+        let more = self.planned.len() - lines.len();
+        if more > 0 {
+            lines.push(folded(&format!("and {more} more"), look));
         }
         lines
     }
@@ -115,6 +138,11 @@ impl Transcript {
         mut is_more_wanted: impl FnMut(i64, [&[Line<'static>]; 2]) -> bool,
     ) {
         let mut number = self.pushed;
+        let planned = self.planned(look, now_ms);
+        // After what is being received, which has up to two numbers.
+        if !planned.is_empty() && !is_more_wanted(number + 2, [&planned, &[]]) {
+            return;
+        }
         if let Some(thinking) = &self.thinking {
             let number = number + i64::from(self.reply.is_some());
             if !is_more_wanted(number, [&thinking.lines(look), &[]]) {
