@@ -199,6 +199,26 @@ async fn an_at_sign_finds_files() {
     );
 }
 
+/// OBS-3: when a wait ends is in sight on a narrow screen, too, however long what is waited for is.
+#[tokio::test]
+async fn when_a_wait_ends_is_not_cut() {
+    let mut stage = Stage::new(50, 20).await;
+    stage.hear(user("work")).await;
+    stage.waits(vec![Wait {
+        on: WaitOn::Provider,
+        what: "a model with a very long name that fills the whole row".to_owned(),
+        for_ms: 11_000,
+        ends: "when it answers, or in 4 min 49 s".to_owned(),
+    }]);
+    stage.pass(11_000);
+    stage.tick().await;
+    let screen = stage.screen();
+    let rows =
+        "\n  waits for provider: a model with a ve…, for 11 s\n    ends when it answers, or in 4 min 49 s\n";
+    assert!(screen.contains(rows), "{screen}");
+    stage.check_fits();
+}
+
 /// OBS-3: after ten seconds without news the reason is in sight, and gone with the next event.
 #[tokio::test]
 async fn after_ten_seconds_the_reason_is_shown() {

@@ -1,6 +1,7 @@
 //! The picture: what goes into the scrollback, and what stays in sight.
 
 use ratatui::text::{Line, Span};
+use windlass_api::Wait;
 
 use super::{App, Older};
 use crate::asking::Asking;
@@ -234,15 +235,8 @@ impl App {
         ]);
         let mut lines = vec![line];
         for (depth, wait) in self.talk.waits.iter().enumerate() {
-            let text = format!(
-                "{}waits for {}: {}, for {}; ends {}",
-                "  ".repeat(depth + 1),
-                wait.on.name(),
-                one_line(&wait.what),
-                seconds(wait.for_ms),
-                one_line(&wait.ends)
-            );
-            lines.push(Line::styled(cut(&text, columns), theme.style(Tone::Warn)));
+            let rows = wait_rows(wait, depth, columns);
+            lines.extend(rows.map(|row| Line::styled(row, theme.style(Tone::Warn))));
         }
         lines
     }
@@ -277,6 +271,24 @@ impl App {
         }
         lines
     }
+}
+
+/// What is waited for, in one row or in two: when that ends stays in sight, however long the rest is.
+fn wait_rows(wait: &Wait, depth: usize, columns: usize) -> impl Iterator<Item = String> {
+    let indent = "  ".repeat(depth + 1);
+    let head = format!("{indent}waits for {}: ", wait.on.name());
+    let (what, ends) = (one_line(&wait.what), one_line(&wait.ends));
+    let since = format!(", for {}", seconds(wait.for_ms));
+    let whole = format!("{head}{what}{since}; ends {ends}");
+    if width(&whole) <= columns {
+        return [Some(whole), None].into_iter().flatten();
+    }
+    let room = columns.saturating_sub(width(&head) + width(&since));
+    let first = format!("{head}{}{since}", cut(&what, room));
+    let second = format!("{indent}  ends {ends}");
+    [Some(cut(&first, columns)), Some(cut(&second, columns))]
+        .into_iter()
+        .flatten()
 }
 
 fn waiting_row(what: &str, text: &str, columns: usize, theme: Theme) -> Line<'static> {
