@@ -311,6 +311,8 @@ impl App {
         self.menu = None;
         self.known.closed_menu = None;
         self.view.scroll = 0;
+        // A key before it and one after it are not pressed twice.
+        self.rest.presses.escape_ms = None;
         let draft = self.composer.take();
         let text = draft.text.trim();
         if text.is_empty() && draft.images.is_empty() {

@@ -70,6 +70,25 @@ async fn words_answer_no_request() {
     }
 }
 
+/// UI-2: esc before and esc after something that was sent are not esc twice.
+#[tokio::test]
+async fn what_is_sent_comes_between_two_keys() {
+    for sent in ["/status <Enter>", "!ls<Enter>"] {
+        let mut stage = Stage::new(80, 24).await;
+        stage.keys("<Esc>").await;
+        stage.keys(sent).await;
+        stage.keys("<Esc>").await;
+        let screen = stage.screen();
+        assert!(screen.contains("esc again to go back"), "{sent}: {screen}");
+        stage.keys("<Esc>").await;
+        assert!(
+            !stage.screen().contains("esc again"),
+            "{sent}: {}",
+            stage.screen()
+        );
+    }
+}
+
 /// UI-2: what was sent before can be searched for an answer, too.
 #[tokio::test]
 async fn an_answer_can_be_searched_for() {
