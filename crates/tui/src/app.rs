@@ -29,7 +29,7 @@ pub(crate) use self::jobs::{Done, Jobs, Report};
 use crate::asking::Asking;
 use crate::composer::Composer;
 use crate::desktop::Desktop;
-use crate::keys::Keys;
+use crate::keys::{Action, Keys};
 use crate::menu::Menu;
 use crate::overlay::Overlay;
 use crate::status::Status;
@@ -440,6 +440,7 @@ impl App {
             columns: usize::from(self.view.size.0).max(1),
             theme: self.view.theme,
             unfolded: self.view.unfolded,
+            is_unfoldable: self.rest.keys.key(Action::Transcript) == "ctrl+o",
         }
     }
 

@@ -14,6 +14,7 @@ const LOOK: Look = Look {
         ascii: false,
     },
     unfolded: false,
+    is_unfoldable: true,
 };
 
 fn text(lines: &[Line<'_>]) -> String {
@@ -170,6 +171,24 @@ fn calls_at_the_same_time_are_all_shown() {
     assert_eq!(all, "· bash make 1\n· bash make 2", "on the whole screen, too");
     transcript.hear(2, &answer("Done."), 0);
     assert_eq!(text(&transcript.all_lines(LOOK)), "Done.");
+}
+
+/// UI-2: a long text that was sent is folded to its ends, and whoever looks back sees all of it.
+#[test]
+fn a_long_text_of_the_user_is_folded() {
+    let lines = |count: u32| (1..=count).map(|line| format!("line {line}")).collect::<Vec<_>>();
+    let (settled, _) = shown(&[user(&lines(40).join("\n"))]);
+    assert_eq!(settled.lines().count(), 40, "{settled}");
+    let long = user(&lines(3_000).join("\n"));
+    let (settled, _) = shown(std::slice::from_ref(&long));
+    assert_eq!(settled.lines().count(), 21, "{settled}");
+    let middle = "  line 10\n  … 2980 more lines (ctrl+o shows all)\n  line 2991\n";
+    assert!(
+        settled.starts_with("› line 1\n") && settled.contains(middle),
+        "{settled}"
+    );
+    let (_, unfolded) = drawn(&[(0, long)]);
+    assert_eq!(unfolded.lines().count(), 3_000);
 }
 
 /// UI-2: a change of files is shown as its diff, with the counts; a long one is folded.

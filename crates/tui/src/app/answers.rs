@@ -249,6 +249,7 @@ impl App {
     fn session_preview(&mut self, session: &SessionId, entries: Result<Vec<Entry>, ClientError>) {
         let look = Look {
             unfolded: false,
+            is_unfoldable: false,
             ..self.look()
         };
         let mut lines: Vec<Line<'static>> = match entries {

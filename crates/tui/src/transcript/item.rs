@@ -4,13 +4,18 @@ use std::borrow::Cow;
 
 use ratatui::text::{Line, Span};
 
-use super::card::Card;
+use super::card::{Card, folded};
 use crate::markdown::{self, Growing};
 use crate::text::{cut, one_line, plain, wrap};
 use crate::theme::{Theme, Tone};
 
 /// How much of a line is kept where little is.
 pub(super) const SHORT_COLUMNS: usize = 400;
+
+/// How many rows of what the user said are shown.
+const USER_ROWS: usize = 40;
+/// How many rows are shown at either end of what is longer.
+const USER_ENDS: usize = 10;
 
 /// How things are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +24,8 @@ pub(crate) struct Look {
     pub(crate) theme: Theme,
     /// Whether long things are shown whole.
     pub(crate) unfolded: bool,
+    /// Whether ctrl+o shows them whole.
+    pub(crate) is_unfoldable: bool,
 }
 
 /// An item and its place in the record.
@@ -153,6 +160,16 @@ pub(super) fn first_line(text: &str) -> String {
 fn user(text: &str, images: &[String], look: Look) -> Vec<Line<'static>> {
     let mark = look.theme.sign("› ", "> ");
     let mut lines = block(mark, &plain(text), look.theme.style(Tone::User), look.columns);
+    if lines.len() > USER_ROWS && !look.unfolded {
+        let left_out = USER_ENDS..lines.len() - USER_ENDS;
+        let how = if look.is_unfoldable {
+            " (ctrl+o shows all)"
+        } else {
+            ""
+        };
+        let more = folded(&format!("… {} more lines{how}", left_out.len()), look);
+        lines.splice(left_out, [more]);
+    }
     for image in images {
         let text = format!("  [image: {}]", one_line(image));
         lines.push(Line::styled(

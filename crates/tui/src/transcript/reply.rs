@@ -78,6 +78,7 @@ mod tests {
             ascii: false,
         },
         unfolded: false,
+        is_unfoldable: true,
     };
 
     fn lines(reply: &mut Reply, look: Look) -> Vec<String> {
