@@ -173,6 +173,41 @@ fn calls_at_the_same_time_are_all_shown() {
     assert_eq!(text(&transcript.all_lines(LOOK)), "Done.");
 }
 
+/// UI-2: of a command that the user ran, more is in sight than of a call of the model.
+#[test]
+fn the_output_of_an_own_command_is_shown() {
+    let rows = |call_id: CallId, count: u32| {
+        let lines: Vec<_> = (1..=count).map(|line| format!("line {line}")).collect();
+        let mut events = [
+            call(1, "bash ls"),
+            result(1, &lines.join("\n"), None),
+            complete(1, StepStatus::Completed),
+        ];
+        for event in &mut events {
+            if let Event::StepStart { call_id: id, .. }
+            | Event::ToolResult { call_id: id, .. }
+            | Event::StepComplete { call_id: id, .. } = event
+            {
+                *id = call_id.clone();
+            }
+        }
+        shown(&events).0
+    };
+    let own = own_call(&MessageId::generate());
+    let settled = rows(own.clone(), 40);
+    assert_eq!(settled.lines().count(), 41, "{settled}");
+    let settled = rows(own, 100);
+    assert!(
+        settled.contains("  line 20\n  … 60 more lines\n  line 81\n"),
+        "{settled}"
+    );
+    let settled = rows(CallId::from("1".to_owned()), 40);
+    assert!(
+        settled.contains("  line 3\n  … 34 more lines\n  line 38\n"),
+        "{settled}"
+    );
+}
+
 /// UI-2: a long text that was sent is folded to its ends, and whoever looks back sees all of it.
 #[test]
 fn a_long_text_of_the_user_is_folded() {

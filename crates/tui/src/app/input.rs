@@ -304,6 +304,10 @@ impl App {
         if self.composer.is_empty() {
             return;
         }
+        if self.composer.text().trim_end() == "!" {
+            self.view.hint = Some("! runs a command: !ls".to_owned());
+            return;
+        }
         if self.rest.dropped > 0 {
             self.view.hint = Some("an image is being read".to_owned());
             return;

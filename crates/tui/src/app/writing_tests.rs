@@ -262,6 +262,21 @@ async fn text_is_not_run() {
     );
 }
 
+/// UI-2: an exclamation mark alone is no command and no message: it says what it is for, and can be gone on with.
+#[tokio::test]
+async fn an_exclamation_mark_says_what_it_is_for() {
+    let mut stage = Stage::new(80, 24).await;
+    stage.keys("! <Enter>").await;
+    assert_eq!(stage.calls(), Vec::<String>::new());
+    let screen = stage.screen();
+    assert!(screen.contains("! runs a command: !ls"), "{screen}");
+    stage.keys("ls<Enter>").await;
+    assert_eq!(
+        stage.calls().first().map(String::as_str),
+        Some("command /shell ls")
+    );
+}
+
 /// UI-2: a key that is bound does what it is bound to, also one that would write; enter is left for line breaks then.
 #[tokio::test]
 async fn bound_keys_come_before_the_text() {

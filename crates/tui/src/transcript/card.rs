@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 use serde_json::Value;
-use windlass_api::{CallId, StepStatus};
+use windlass_api::{CallId, StepStatus, is_own_call};
 
 use super::item::{Look, SHORT_COLUMNS};
 use crate::diff;
@@ -18,6 +18,8 @@ const RESULT: usize = 16 * 1024;
 const LIVE_ROWS: usize = 5;
 /// How many lines of a result are shown at either end.
 const ENDS: usize = 3;
+/// The same of a command that the user ran to see what it says.
+const OWN_ENDS: usize = 20;
 /// How many lines of a diff are shown.
 const DIFF_ROWS: usize = 24;
 /// Tools whose results are for the model to read: people are told how much.
@@ -250,12 +252,13 @@ impl Card {
             let rows = all.iter().map(|row| dim(row, look));
             return rows.flat_map(|line| wrap(&line, look.columns, "  ")).collect();
         }
-        if all.len() <= 2 * ENDS + 1 {
+        let ends = if is_own_call(&self.call) { OWN_ENDS } else { ENDS };
+        if all.len() <= 2 * ends + 1 {
             return all.iter().map(row).collect();
         }
-        let mut lines: Vec<_> = all.iter().take(ENDS).map(row).collect();
-        lines.push(more_lines(all.len() - 2 * ENDS, look));
-        lines.extend(all.iter().skip(all.len() - ENDS).map(row));
+        let mut lines: Vec<_> = all.iter().take(ends).map(row).collect();
+        lines.push(more_lines(all.len() - 2 * ends, look));
+        lines.extend(all.iter().skip(all.len() - ends).map(row));
         lines
     }
 }
