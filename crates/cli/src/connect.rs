@@ -140,6 +140,14 @@ pub(crate) async fn start_sim(brain: Brain) -> Result<SimHandle, Problem> {
     Sim::start(config).await.map_err(failed)
 }
 
+/// The models that the server of a choice says it has.
+async fn listed(settings: &Settings, env: Env<'_>, choice: &Choice<'_>) -> Result<Vec<String>, Problem> {
+    let model = registry::lookup(&choice.model, &overrides(settings));
+    let provider = http_provider(settings, env, choice, choice.base_url.clone(), model).await?;
+    let list = provider.models().await;
+    list.map_err(|error| Problem::new(Exit::Provider, error.message))
+}
+
 async fn connect_to(
     settings: &Settings,
     env: Env<'_>,
@@ -158,7 +166,26 @@ async fn connect_to(
     if !model.known {
         notices.push(unknown_model(&model));
     }
-    let found = find_key(&choice, env).await?;
+    let provider = http_provider(settings, env, &choice, base_url, model).await?;
+    let provider = match tape {
+        Some(tape) => provider.recorded(Arc::clone(tape)),
+        None => provider,
+    };
+    Ok(Connection {
+        provider: Arc::new(provider),
+        notices,
+        _sim: sim,
+    })
+}
+
+async fn http_provider(
+    settings: &Settings,
+    env: Env<'_>,
+    choice: &Choice<'_>,
+    base_url: String,
+    model: Model,
+) -> Result<HttpProvider, Problem> {
+    let found = find_key(choice, env).await?;
     let quirks = match (&found, choice.preset) {
         (Some(key), Some(preset)) => preset.quirks_for_key(&key.variable),
         (_, preset) => preset.map_or_else(Quirks::default, |preset| preset.quirks),
@@ -187,17 +214,8 @@ async fn connect_to(
             ..RetryPolicy::default()
         },
     };
-    let provider = HttpProvider::new(config, Transport::new(), Arc::new(SystemClock::default()))
-        .map_err(|error| Problem::new(Exit::Config, error.to_string()))?;
-    let provider = match tape {
-        Some(tape) => provider.recorded(Arc::clone(tape)),
-        None => provider,
-    };
-    Ok(Connection {
-        provider: Arc::new(provider),
-        notices,
-        _sim: sim,
-    })
+    HttpProvider::new(config, Transport::new(), Arc::new(SystemClock::default()))
+        .map_err(|error| Problem::new(Exit::Config, error.to_string()))
 }
 
 /// What a model costs, as far as settings and registry know.

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod endpoint;
+mod listing;
 mod taping;
 
 use std::fmt;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use windlass_core::clock::{Clock, Timestamp};
 use windlass_core::provider::{ProviderError, ProviderErrorKind};
 
@@ -102,15 +102,20 @@ impl Transport {
     ) -> Result<Response, Failed> {
         let Call { url, headers, body } = call;
         let client = self.client(&url, limits)?;
-        let sent = client.post(url.clone()).headers(headers).body(body).send();
-        let response = tokio::select! {
-            response = sent => response.map_err(|error| network(&error, &url))?,
-            () = clock.sleep(limits.stream_idle) => return Err(silent(limits).into()),
-        };
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        Err(refusal(response, limits, clock).await)
+        let request = client.post(url.clone()).headers(headers).body(body);
+        answered(request, &url, limits, clock).await
+    }
+
+    /// Asks for what is at an address, and waits for the head of the answer. Anything but a success is an error.
+    pub(crate) async fn get(
+        &self,
+        url: Url,
+        headers: HeaderMap,
+        limits: &TransportLimits,
+        clock: &dyn Clock,
+    ) -> Result<Response, Failed> {
+        let request = self.client(&url, limits)?.get(url.clone()).headers(headers);
+        answered(request, &url, limits, clock).await
     }
 
     fn client(&self, url: &Url, limits: &TransportLimits) -> Result<Client, ProviderError> {
@@ -142,6 +147,23 @@ impl Transport {
         clients.push((kind, client.clone()));
         Ok(client)
     }
+}
+
+/// The head of the answer to a request.
+async fn answered(
+    request: RequestBuilder,
+    url: &Url,
+    limits: &TransportLimits,
+    clock: &dyn Clock,
+) -> Result<Response, Failed> {
+    let response = tokio::select! {
+        response = request.send() => response.map_err(|error| network(&error, url))?,
+        () = clock.sleep(limits.stream_idle) => return Err(silent(limits).into()),
+    };
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    Err(refusal(response, limits, clock).await)
 }
 
 /// The next piece of an answer; `None` at its end.

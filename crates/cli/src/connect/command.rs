@@ -21,7 +21,10 @@ const LONGEST_KEY: u64 = 64 * 1024;
 /// Sets up the provider that was named, or lists all.
 pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
     let cwd = working_directory(None)?;
-    let settings = Arc::new(environment::settings(&options.settings, &cwd, Vec::new())?);
+    let mut given = options.settings.clone();
+    // Kept with the provider: a setting of this run alone would not count in the next one.
+    let model = options.name.as_ref().and_then(|_| given.model.take());
+    let settings = Arc::new(environment::settings(&given, &cwd, Vec::new())?);
     tell_warnings(&settings.warnings);
     let Some(name) = &options.name else {
         let setup = ProviderSetup::new(Roster::new(&settings, None));
@@ -32,7 +35,7 @@ pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
     };
     let keeper = Keeper::open(&Which::Latest)?;
     let remembered = Remembered::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
-    let setup = ProviderSetup::new(Roster::new(&settings, remembered));
+    let setup = ProviderSetup::new(Roster::new(&settings, remembered)).asking(model);
     let offers = setup.offers();
     let offer = offers.iter().find(|offer| offer.name.eq_ignore_ascii_case(name));
     let wants_key = offer.is_some_and(|offer| offer.needs_key && !offer.is_ready);

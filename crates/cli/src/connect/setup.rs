@@ -14,7 +14,7 @@ use windlass_service::Models;
 
 use super::key::{Source, key_source};
 use super::keys_file::Kept;
-use super::{Choice, Keys, KeysFile, SIM, Surroundings, connect};
+use super::{Choice, Keys, KeysFile, SIM, Surroundings, connect, listed};
 use crate::doctor::reach;
 use crate::environment::{self, Process};
 use crate::exit::Problem;
@@ -28,15 +28,24 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FEW_TOKENS: u64 = 16;
 /// Stands for a model where none is needed.
 const SOME_MODEL: &str = "-";
+/// How many models of a server are named beside the one that is asked.
+const OTHERS: usize = 8;
 
 /// Sets up the providers of a roster.
 pub(crate) struct ProviderSetup {
     roster: Roster,
+    /// The model to ask, where one was named.
+    model: Option<String>,
 }
 
 impl ProviderSetup {
     pub(crate) fn new(roster: Roster) -> Self {
-        Self { roster }
+        Self { roster, model: None }
+    }
+
+    /// The same for this model.
+    pub(crate) fn asking(self, model: Option<String>) -> Self {
+        Self { model, ..self }
     }
 }
 
@@ -60,16 +69,19 @@ impl Connections for ProviderSetup {
                 "a key has no white space and no control characters in it",
             ));
         }
-        self.test(&name, key).await?;
-        let told = self.keep(&name, key).await?;
+        let models = self.test(&name, key).await?;
+        let model = self.model.as_deref().or(models.first().map(String::as_str));
+        let mut told = self.keep(&name, key, model).await?;
+        told.push_str(&others(&name, &models));
         Ok(told)
     }
 }
 
 impl ProviderSetup {
-    /// Asks the provider one word with this key, or with the one it has when this is empty.
-    async fn test(&self, name: &str, key: &str) -> Result<(), ClientError> {
-        let mut settings = test_settings(&self.roster, name);
+    /// Asks the provider one word with this key, or with the one it has when this is empty. Where no model is known, the
+    /// ones that its server has.
+    async fn test(&self, name: &str, key: &str) -> Result<Vec<String>, ClientError> {
+        let mut settings = test_settings(&self.roster, name, self.model.clone());
         let typed = Typed { name, key };
         let env: &dyn Surroundings = if key.is_empty() {
             &Process
@@ -79,14 +91,15 @@ impl ProviderSetup {
             }
             &typed
         };
+        let models = pick(name, &mut settings, env).await?;
         let choice = Choice::of(name, &settings, env).map_err(told)?;
         match key_source(&choice, env).map_err(told)? {
             Source::Missing(why) => return Err(refused(&why)),
-            Source::NotNeeded if choice.base_url.is_empty() => return Ok(()),
+            Source::NotNeeded if choice.base_url.is_empty() => return Ok(models),
             // A local server may have to load its model first, which says nothing about whether it is there.
             Source::NotNeeded if is_local(&choice.base_url) => {
-                let reached = reach(&choice.base_url).await;
-                return reached.map_err(|why| not_reached(name, &choice.base_url, &why));
+                reached(name, &choice.base_url).await?;
+                return Ok(models);
             }
             _ => {}
         }
@@ -94,7 +107,7 @@ impl ProviderSetup {
         let connection = connect(&settings, env, None).await.map_err(told)?;
         let asked = tokio::time::timeout(PATIENCE, connection.provider.send(one_word())).await;
         match asked {
-            Ok(Ok(_)) => Ok(()),
+            Ok(Ok(_)) => Ok(models),
             Ok(Err(error)) => Err(failed(name, &base_url, &error)),
             Err(_) => {
                 let why = format!("no answer within {} s", PATIENCE.as_secs());
@@ -104,13 +117,13 @@ impl ProviderSetup {
     }
 
     /// Puts the key down and has the provider asked from the next turn on; when that cannot be, the key is taken back.
-    async fn keep(&self, name: &str, key: &str) -> Result<String, ClientError> {
+    async fn keep(&self, name: &str, key: &str, model: Option<&str>) -> Result<String, ClientError> {
         let file = KeysFile::new(&environment::folders().map_err(told)?);
         let kept = match key {
             "" => None,
             key => Some(file.keep(name, key).map_err(told)?),
         };
-        let chosen = match self.roster.clone().choose(Some(name), None).await {
+        let chosen = match self.roster.clone().choose(Some(name), model).await {
             Ok(chosen) => chosen,
             Err(error) => return Err(taken_back(&file, kept.as_ref(), &error.to_string())),
         };
@@ -128,6 +141,64 @@ impl ProviderSetup {
         }
         Ok(text)
     }
+}
+
+/// PROV-7: has a local server that nobody named a model for say which ones it has, and the settings name the first.
+async fn pick(
+    name: &str,
+    settings: &mut Settings,
+    env: &dyn Surroundings,
+) -> Result<Vec<String>, ClientError> {
+    let Err(unnamed) = Choice::of(name, settings, env) else {
+        return Ok(Vec::new());
+    };
+    settings.model = Some(SOME_MODEL.to_owned());
+    let choice = Choice::of(name, settings, env).map_err(told)?;
+    if !is_local(&choice.base_url) {
+        return Err(told(unnamed));
+    }
+    let base_url = choice.base_url.clone();
+    reached(name, &base_url).await?;
+    let models = match tokio::time::timeout(PATIENCE, listed(settings, env, &choice)).await {
+        Ok(listed) => listed.map_err(|problem| problem.message),
+        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+    };
+    let models = models.map_err(|why| {
+        refused(&format!(
+            "{name} did not say which models it has: {}. Name one, as in `/model {name}/NAME`",
+            why.trim_end_matches('.')
+        ))
+    })?;
+    let Some(first) = models.first() else {
+        return Err(refused(&no_models(name, &base_url)));
+    };
+    settings.model = Some(first.clone());
+    Ok(models)
+}
+
+fn no_models(name: &str, base_url: &str) -> String {
+    let how = match name {
+        "ollama" => "get one with `ollama pull NAME`, as in `ollama pull qwen3`",
+        "lmstudio" => "get one with `lms get NAME`, or in LM Studio itself",
+        _ => "start it with one",
+    };
+    format!("the server of {name} at {base_url} has no models: {how}, then connect again")
+}
+
+/// Which further models a server has, and how one of them is asked.
+fn others(name: &str, models: &[String]) -> String {
+    let Some((_, others)) = models.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return String::new();
+    };
+    let named: Vec<&str> = others.iter().take(OTHERS).map(String::as_str).collect();
+    let more = match others.len().saturating_sub(OTHERS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "\nIt also has {}{more}: choose one with `/model {name}/NAME`.",
+        named.join(", ")
+    )
 }
 
 /// Every provider that is known, those that can be used first.
@@ -185,7 +256,12 @@ fn offer(roster: &Roster, name: &str) -> Offer {
             model: String::new(),
             needs_key,
             is_ready: false,
-            hint: first_line(&problem),
+            // Which models a local server has is asked when it is set up.
+            hint: if is_local(&address) {
+                hint
+            } else {
+                first_line(&problem)
+            },
         },
     }
 }
@@ -209,8 +285,8 @@ impl Surroundings for Typed<'_> {
 }
 
 /// The settings of a test: one request, sent once.
-fn test_settings(roster: &Roster, name: &str) -> Settings {
-    let mut settings = roster.settings_with(&named(name));
+fn test_settings(roster: &Roster, name: &str, model: Option<String>) -> Settings {
+    let mut settings = roster.settings_with(&Named { model, ..named(name) });
     settings.retry.max_retries = 0;
     settings.agent.reasoning = Reasoning::Off;
     settings
@@ -280,6 +356,12 @@ fn failed(name: &str, base_url: &str, error: &ProviderError) -> ClientError {
         ProviderErrorKind::Network => not_reached(name, base_url, &error.message),
         _ => refused(&format!("{name} answered with an error: {}", error.message)),
     }
+}
+
+/// That something listens there.
+async fn reached(name: &str, base_url: &str) -> Result<(), ClientError> {
+    let reached = reach(base_url).await;
+    reached.map_err(|why| not_reached(name, base_url, &why))
 }
 
 fn not_reached(name: &str, base_url: &str, why: &str) -> ClientError {

@@ -1,6 +1,8 @@
 //! Keys that are typed once: tested, kept for one user, used from then on; through the binary.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -147,4 +149,118 @@ fn what_needs_no_key_is_connected_without() {
     );
     let unknown = workspace.run(&["exec", "/connect nobody"]).output();
     unknown.assert_code(1).assert_says("Unknown provider 'nobody'");
+}
+
+/// A server that answers every request with this body.
+fn serving(status: &'static str, body: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // Who only looks whether somebody listens says nothing.
+            if stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {
+                let length = body.len();
+                let head =
+                    format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+                let _ = stream.write_all(format!("{head}{body}").as_bytes());
+            }
+        }
+    });
+    address
+}
+
+fn list(names: &[&str]) -> String {
+    let models: Vec<String> = names.iter().map(|name| format!(r#"{{"id":"{name}"}}"#)).collect();
+    format!(r#"{{"object":"list","data":[{}]}}"#, models.join(","))
+}
+
+/// PROV-7: a local server that nobody named a model for is asked which it has; the first one, or the one that is named, is
+/// asked from then on.
+#[test]
+fn a_local_server_says_its_models() {
+    let sim = SimServer::script(script([Reply::text("fine").forever()]));
+    let workspace = workspace();
+    let run = |args: &[&str], address: &str| workspace.run(args).env("OLLAMA_BASE_URL", address).output();
+    let address = format!("{}/v1", sim.url());
+    let connected = run(&["connect", "ollama"], &address);
+    let told = &connected.assert_code(0).stdout;
+    assert!(
+        told.contains("Connected to ollama: sim-1 is asked"),
+        "{connected}"
+    );
+    assert!(!told.contains("It also has"), "{connected}");
+    assert_eq!(run(&["exec", "hello"], &address).assert_code(0).stdout, "fine\n");
+
+    let names = ["a:1b", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
+    let address = serving("200 OK", list(&names));
+    let connected = run(&["connect", "ollama"], &address);
+    let told = &connected.assert_code(0).stdout;
+    assert!(told.contains("Connected to ollama: a:1b is asked"), "{connected}");
+    let others = "It also has b, c, d, e, f, g, h, i and 2 more: choose one with `/model ollama/NAME`.";
+    assert!(told.contains(others), "{connected}");
+    let active = || run(&["exec", "/provider status"], &address);
+    assert!(
+        active().assert_code(0).stdout.contains("Model: a:1b"),
+        "{}",
+        active()
+    );
+    run(&["connect", "ollama", "--model", "c"], &address).assert_code(0);
+    assert!(
+        active().assert_code(0).stdout.contains("Model: c"),
+        "{}",
+        active()
+    );
+}
+
+/// PROV-7: a server without models, or without a list of them, is told of with what to do; nothing is kept.
+#[test]
+fn a_server_without_models_is_told() {
+    let workspace = workspace();
+    let cases = [
+        (
+            "200 OK",
+            list(&[]),
+            "has no models: get one with `ollama pull NAME`",
+        ),
+        (
+            "200 OK",
+            "<html>".to_owned(),
+            "did not say which models it has: the list of models cannot be read",
+        ),
+        (
+            "500 Oops",
+            "broken".to_owned(),
+            "did not say which models it has: broken (HTTP 500)",
+        ),
+        (
+            "200 OK",
+            " ".repeat(3 * 1024 * 1024),
+            "did not say which models it has",
+        ),
+    ];
+    for (status, body, text) in cases {
+        let address = serving(status, body);
+        let refused = workspace
+            .run(&["connect", "ollama"])
+            .env("OLLAMA_BASE_URL", &address)
+            .output();
+        refused
+            .assert_code(1)
+            .assert_says(text)
+            .assert_says("Nothing was kept.");
+    }
+    let nobody = workspace
+        .run(&["connect", "ollama"])
+        .env("OLLAMA_BASE_URL", "http://127.0.0.1:1/v1")
+        .output();
+    nobody
+        .assert_code(1)
+        .assert_says("ollama was not reached at http://127.0.0.1:1/v1");
+    let listed = workspace.run(&["connect"]).output();
+    let line = listed
+        .assert_code(0)
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("ollama "));
+    assert!(line.unwrap().contains("a server must run at"), "{listed}");
 }

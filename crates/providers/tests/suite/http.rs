@@ -48,6 +48,34 @@ async fn every_wire_answers() {
     }
 }
 
+/// PROV-7: a server says which models it has, where every wire has its list, and with the key.
+#[tokio::test]
+async fn models_are_listed() {
+    let list =
+        r#"{"object":"list","data":[{"id":"b","object":"model"},{"id":""},{"id":"a:1b"},{"id":"\u001b"}]}"#;
+    for wire in [Wire::Anthropic, Wire::Chat, Wire::Responses] {
+        let server = Server::start(vec![Script::status(200, "", list)]).await;
+        let models = provider(config(wire, &server.url)).models().await.unwrap();
+        assert_eq!(models, ["b", "a:1b"]);
+        let seen = &server.seen()[0];
+        assert!(seen.starts_with("GET /v1/models HTTP/1.1\r\n"), "{seen}");
+        assert!(seen.contains("hunter2-hunter2"), "{seen}");
+    }
+    let refused = Server::start(vec![Script::status(401, "", "no hunter2-hunter2")]).await;
+    let error = provider(config(Wire::Chat, &refused.url))
+        .models()
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind, Kind::Auth);
+    assert!(!error.message.contains("hunter2"), "{error}");
+    let long = Server::start(vec![Script::status(200, "", &" ".repeat(2 * 1024 * 1024))]).await;
+    assert!(provider(config(Wire::Chat, &long.url)).models().await.is_err());
+    let silent = Server::start(vec![Script::new("").stalling()]).await;
+    let mut config = config(Wire::Chat, &silent.url);
+    config.limits = short_limits();
+    assert_eq!(provider(config).models().await.unwrap_err().kind, Kind::Network);
+}
+
 /// PROV-11: the key goes where the vendor wants it.
 #[tokio::test]
 async fn keys_travel_in_the_right_header() {

@@ -1,0 +1,56 @@
+//! Which models a server has.
+
+use reqwest::header::{ACCEPT, HeaderValue};
+use serde::Deserialize;
+use windlass_core::provider::{ProviderError, ProviderErrorKind};
+
+use super::HttpProvider;
+use crate::transport::read_body;
+
+/// A longer list is none that anybody chooses from.
+const LONGEST_LIST: usize = 1024 * 1024;
+
+/// The list as every wire's servers send it.
+#[derive(Deserialize)]
+struct List {
+    data: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    id: String,
+}
+
+impl HttpProvider {
+    /// PROV-7: the models that the server says it has, in its order. Asked once, and never longer silent than any reply may be.
+    ///
+    /// # Errors
+    /// When the server cannot be asked or answers with something else.
+    pub async fn models(&self) -> Result<Vec<String>, ProviderError> {
+        let shared = &self.0;
+        let mut url = shared.endpoint.url.clone();
+        let path = url.path();
+        let ends = ["/messages", "/chat/completions", "/responses"];
+        let base = ends.iter().find_map(|end| path.strip_suffix(end));
+        let path = format!("{}/models", base.unwrap_or(path));
+        url.set_path(&path);
+        let mut headers = shared.endpoint.headers.clone();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let (limits, clock) = (&shared.limits, &*shared.clock);
+        let asked = shared.transport.get(url, headers, limits, clock).await;
+        let mut response = asked.map_err(|failed| shared.tell(failed.error))?;
+        let body = read_body(&mut response, LONGEST_LIST, limits, clock).await;
+        let body = body.map_err(|error| shared.tell(error))?;
+        let list: List = serde_json::from_slice(&body).map_err(|error| {
+            let message = format!("the list of models cannot be read: {error}");
+            shared.tell(ProviderError::new(ProviderErrorKind::InvalidRequest, message))
+        })?;
+        let is_name = |id: &String| !id.is_empty() && !id.contains(|sign: char| sign.is_control());
+        Ok(list
+            .data
+            .into_iter()
+            .map(|listed| listed.id)
+            .filter(is_name)
+            .collect())
+    }
+}
