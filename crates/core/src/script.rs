@@ -118,6 +118,13 @@ impl ScriptedProvider {
         self
     }
 
+    /// The same script for a model that reads no images.
+    #[must_use]
+    pub fn without_images(mut self) -> Self {
+        self.model.images = false;
+        self
+    }
+
     /// An outline of every request so far, one line per item.
     pub fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -285,7 +285,7 @@ impl Live {
             Ok(work) => work,
             Err(end) => return self.end(end).await,
         };
-        self.warn(&work.setup.notices).await;
+        self.warn(&work.notices(message)).await;
         if let Err(error) = self.trim(&mut work).await {
             return self.end(not_stored(&error)).await;
         }

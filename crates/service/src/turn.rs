@@ -10,8 +10,9 @@ use windlass_core::compact::compact;
 use windlass_core::dispatch::Dispatch;
 use windlass_core::event::{Event, EventSink};
 use windlass_core::id::{MessageId, SessionId};
-use windlass_core::message::Message;
+use windlass_core::message::{Message, Part};
 use windlass_core::middleware::Shrink;
+use windlass_core::model::Model;
 use windlass_core::provider::ToolChoice;
 use windlass_core::run::{Deps, Inbox, run};
 use windlass_core::turn::{TurnInput, TurnReport};
@@ -31,6 +32,12 @@ pub(crate) struct Work {
 }
 
 impl Work {
+    /// What the user should know before it runs for a message.
+    pub(crate) fn notices(&self, message: &Message) -> Vec<String> {
+        let unread = unread_images(self.setup.provider.model(), message);
+        self.setup.notices.iter().cloned().chain(unread).collect()
+    }
+
     /// Runs the turn.
     pub(crate) async fn run(self) -> TurnReport {
         let provider = &*self.setup.provider;
@@ -97,6 +104,25 @@ impl Work {
             cancel: self.cancel.clone(),
         }
     }
+}
+
+/// What is said when a message has images that the model is not shown.
+fn unread_images(model: &Model, message: &Message) -> Option<String> {
+    let name = |part: &Part| match part {
+        Part::Binary(file) if file.mime.starts_with("image/") => Some(file.path.clone()),
+        Part::ImageUrl(image) if image.url.starts_with("data:") => Some("an image".to_owned()),
+        Part::ImageUrl(image) => Some(image.url.clone()),
+        _ => None,
+    };
+    let names: Vec<String> = message.parts.iter().filter_map(name).collect();
+    let is_unread = !model.images && !names.is_empty();
+    is_unread.then(|| {
+        let names = names.join(", ");
+        format!(
+            "{} reads no images: it is only told the name of {names}.",
+            model.id
+        )
+    })
 }
 
 /// What the user says while a turn runs, until it is in the record as part of the conversation.

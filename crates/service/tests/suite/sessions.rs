@@ -1,5 +1,6 @@
 //! Sessions from their beginning to their end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -9,7 +10,8 @@ use windlass_api::{
     Submission,
 };
 use windlass_core::log::{Ledger, SessionLog, Sessions, SpentBy, Standing};
-use windlass_core::script::Scene;
+use windlass_core::message::{Binary, ImageUrl, Part};
+use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_service::{Options, Service};
 
 use super::bed::{Bed, all, answer, new_session, say, texts};
@@ -233,4 +235,52 @@ async fn a_session_that_is_left_is_given_back() {
     assert_eq!(texts(&all(later).await), ["later", "second"]);
     given_back(&bed, &second).await;
     assert!(!service.overview(&first).await.unwrap().is_busy);
+}
+
+/// UI-2: who sends an image to a model that reads none is told at the beginning of the turn, each time, and only then.
+#[tokio::test]
+async fn images_that_are_not_read_are_told() {
+    let scenes = || (0..3).map(|_| Scene::text("done"));
+    let file = |path: &str, mime: &str| {
+        Part::Binary(Binary {
+            path: path.to_owned(),
+            mime: mime.to_owned(),
+            data: "iVBORw0KGgo=".to_owned(),
+        })
+    };
+    let address = |url: &str| {
+        Part::ImageUrl(ImageUrl {
+            url: url.to_owned(),
+            detail: None,
+        })
+    };
+    let attached = [
+        file("a.png", "image/png"),
+        file("notes.txt", "text/plain"),
+        address("https://example.org/b.png"),
+        address("data:image/png;base64,iVBORw0KGgo="),
+    ];
+    let told =
+        "scripted reads no images: it is only told the name of a.png, https://example.org/b.png, an image.";
+    for reads in [false, true] {
+        let mut bed = Bed::new(scenes());
+        if !reads {
+            bed.provider = Arc::new(ScriptedProvider::new(scenes()).without_images());
+        }
+        let service = bed.service();
+        let session = new_session(&service).await.id;
+        for with_images in [true, false, true] {
+            let mut submission = say(&session, "look");
+            if with_images {
+                submission.parts.extend(attached.clone());
+            }
+            let events = all(service.submit(submission).await.unwrap()).await;
+            let warnings = events.iter().filter_map(|envelope| match &envelope.event {
+                Event::Warning { message } => Some(message.as_str()),
+                _ => None,
+            });
+            let expected: &[&str] = if with_images && !reads { &[told] } else { &[] };
+            assert_eq!(warnings.collect::<Vec<_>>(), expected);
+        }
+    }
 }
