@@ -6,6 +6,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use windlass_api::{CallId, Envelope, Event, StepStatus};
+use windlass_service::telling::cut;
 
 use super::text::{Style, TextPrinter, millis};
 use super::{Printer, RunResult};
@@ -13,6 +14,8 @@ use crate::terminal::{plain, tell};
 
 /// A call that takes longer than this is told of before it has ended.
 const LONG: Duration = Duration::from_secs(5);
+/// How much is said of why a call failed, in characters.
+const REASON: usize = 120;
 
 pub(super) struct PlainPrinter {
     style: Style,
@@ -26,6 +29,8 @@ struct Step {
     title: String,
     since: Instant,
     is_told: bool,
+    /// Why it failed.
+    reason: Option<String>,
 }
 
 impl PlainPrinter {
@@ -49,13 +54,15 @@ impl PlainPrinter {
     }
 
     fn ended(&mut self, call: &CallId, status: StepStatus, duration_ms: u64) {
-        let title = self.steps.remove(call).map(|step| step.title);
-        let how = match status {
-            StepStatus::Completed => "done in",
-            StepStatus::Error => "failed after",
+        let step = self.steps.remove(call);
+        let (title, reason) = step.map(|step| (step.title, step.reason)).unwrap_or_default();
+        let seconds = millis(duration_ms);
+        let how = match (status, reason) {
+            (StepStatus::Completed, _) => format!("done in {seconds:.1} s"),
+            (StepStatus::Error, None) => format!("failed after {seconds:.1} s"),
+            (StepStatus::Error, Some(reason)) => format!("failed after {seconds:.1} s: {reason}"),
         };
-        let title = title.unwrap_or_default();
-        self.tell(&format!("{title} … {how} {:.1} s", millis(duration_ms)));
+        self.tell(&format!("{title} … {how}"));
     }
 }
 
@@ -68,10 +75,20 @@ impl Printer for PlainPrinter {
                     title: bracketed(title),
                     since: Instant::now(),
                     is_told: false,
+                    reason: None,
                 };
                 self.steps.insert(call_id.clone(), step);
             }
-            Event::ToolResult { .. } => {}
+            Event::ToolResult {
+                call_id,
+                content,
+                is_error,
+                ..
+            } => {
+                if let Some(step) = self.steps.get_mut(call_id).filter(|_| *is_error) {
+                    step.reason = first_line(content);
+                }
+            }
             Event::StepComplete {
                 call_id,
                 status,
@@ -118,4 +135,10 @@ fn bracketed(title: &str) -> String {
         Some((tool, about)) => format!("[{tool}] {about}"),
         None => format!("[{title}]"),
     }
+}
+
+/// The first line that says something, cut.
+fn first_line(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| !line.trim().is_empty())?;
+    Some(cut(line, REASON))
 }

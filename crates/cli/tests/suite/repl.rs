@@ -316,12 +316,16 @@ fn answers_are_clean() {
     assert_eq!(output.assert_code(0).stdout, "ab\n");
 }
 
-/// UI-1: what is going on is told in whole lines with `--plain`, each call in one.
+/// UI-1: what is going on is told in whole lines with `--plain`, each call in one, which says why it failed.
 #[test]
 fn plain_lines_tell_each_call() {
     let replies = [
         Reply::call("read_file", json!({ "path": "a.txt" })).say("Let me look."),
         Reply::call("read_file", json!({ "path": "none.txt" })),
+        Reply::call(
+            "bash",
+            json!({ "command": "echo; printf 'x%.0s' $(seq 500); echo; echo second; exit 3" }),
+        ),
         Reply::text("It says alpha."),
     ];
     let sim = SimServer::script(script(replies));
@@ -339,7 +343,15 @@ fn plain_lines_tell_each_call() {
         "{output}"
     );
     output.assert_says("[read_file] a.txt … done in ");
-    output.assert_says("[read_file] none.txt … failed after ");
+    let failed = |title: &str| {
+        let line = output.stderr.lines().find(|line| line.starts_with(title));
+        let (_, after) = line.unwrap_or_default().split_once("… failed after ").unwrap();
+        after.split_once(" s: ").unwrap().1.to_owned()
+    };
+    assert!(failed("[read_file] none.txt").contains("none.txt"), "{output}");
+    let long = failed("[bash]");
+    assert!(long.starts_with("xxx") && long.chars().count() < 130, "{output}");
+    assert!(!long.contains("second"), "{output}");
     assert!(
         !output.stderr.contains('\u{1b}') && !output.stderr.contains('│'),
         "{output}"
