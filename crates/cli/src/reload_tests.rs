@@ -19,8 +19,8 @@ use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::ToolSpec;
 use windlass_core::turn::Limits;
 use windlass_service::{
-    Access, Bench, CallSettings, Defined, Models, NotReady, Options, OwnCommand, Service, Setup, ToolInfo,
-    TurnStart, Workshop,
+    Access, Bench, CallSettings, Defined, Granted, Models, NotReady, Options, OwnCommand, Service, Setup,
+    ToolInfo, TurnStart, Workshop,
 };
 use windlass_store::SqliteStore;
 use windlass_tools::{Ground, builtin, child_environment};
@@ -240,8 +240,8 @@ impl Access for TestBench {
 
     fn set_mode(&mut self, _: Mode) {}
 
-    fn granted(&self) -> Vec<String> {
-        Vec::new()
+    fn granted(&self) -> Granted {
+        Granted::default()
     }
 
     async fn own_command(&mut self, _: &TurnStart, _: &str) -> OwnCommand {

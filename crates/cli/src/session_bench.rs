@@ -14,7 +14,7 @@ use windlass_core::run::IncompleteWork;
 use windlass_core::tool::{Category, ToolSet};
 use windlass_core::turn::{Limits, OnMaxIterations};
 use windlass_service::{
-    Access, Aims, Bench, CallSettings, Defined, Models, NotReady, OwnCommand, Recorder, Setup, Taco,
+    Access, Aims, Bench, CallSettings, Defined, Granted, Models, NotReady, OwnCommand, Recorder, Setup, Taco,
     TacoLimits, Titles, ToolInfo, TurnStart,
 };
 use windlass_tools::{CheckpointLimits, Ground, TodoList, Tracker};
@@ -321,12 +321,20 @@ impl Access for SessionBench {
         self.reading.has_mode = true;
     }
 
-    fn granted(&self) -> Vec<String> {
+    fn granted(&self) -> Granted {
         let read = environment::folders().and_then(|folders| GrantFile::new(&folders).read());
-        match read {
-            Ok(grants) => grants.iter().map(grant_line).collect(),
-            Err(problem) => vec![problem.to_string()],
-        }
+        let (lasting, always) = match read {
+            Ok(grants) => {
+                let lines = grants.iter().map(grant_line).collect();
+                (grants, lines)
+            }
+            Err(problem) => (Vec::new(), vec![problem.to_string()]),
+        };
+        // What is granted for good is so for the session, too.
+        let mut session = self.calls.approver.session_grants();
+        session.retain(|grant| !lasting.contains(grant));
+        let session = session.iter().map(grant_line).collect();
+        Granted { session, always }
     }
 
     async fn own_command(&mut self, turn: &TurnStart, command: &str) -> OwnCommand {

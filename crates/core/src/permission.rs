@@ -105,6 +105,11 @@ pub trait Approver: Send + Sync {
         false
     }
 
+    /// What was approved for this session, in order.
+    fn session_grants(&self) -> Vec<Grant> {
+        Vec::new()
+    }
+
     /// Waits for the answer. The loop drops the future when the turn is canceled.
     async fn approve(&self, proposal: &Proposal) -> Result<(), Denial>;
 

@@ -58,7 +58,7 @@ use self::seat::Seat;
 use self::sink::Sink;
 pub use self::taco::{Booker, Taco, TacoLimits};
 pub use self::workshop::{
-    Access, Aims, Bench, BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand,
+    Access, Aims, Bench, BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, Granted,
     ModelChoice, Models, NotReady, OwnCommand, Setup, Titles, ToolInfo, TurnStart, Workshop,
 };
 

@@ -167,8 +167,8 @@ pub trait Access: Send + Sync {
     /// Sets the mode, for as long as the bench is kept.
     fn set_mode(&mut self, mode: Mode);
 
-    /// What the user has allowed for good, a line each.
-    fn granted(&self) -> Vec<String>;
+    /// What the user has allowed for longer than once.
+    fn granted(&self) -> Granted;
 
     /// What a command that the user typed is run with. Must not connect to anything.
     async fn own_command(&mut self, turn: &TurnStart, command: &str) -> OwnCommand;
@@ -177,6 +177,15 @@ pub trait Access: Send + Sync {
     fn aims(&self) -> Aims {
         Aims::default()
     }
+}
+
+/// What the user has allowed for longer than once, a line each.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Granted {
+    /// For this session, and no longer.
+    pub session: Vec<String>,
+    /// For good.
+    pub always: Vec<String>,
 }
 
 /// What is worked towards, and how that is followed.

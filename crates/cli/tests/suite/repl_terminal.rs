@@ -69,6 +69,37 @@ fn a_person_is_asked() {
     assert_eq!(sim.count(), 1);
 }
 
+/// SAFE-6: what was allowed for the session and what was allowed for good is listed, each as what it is.
+#[test]
+fn what_was_allowed_is_listed() {
+    for (answer, line_begins, is_for_session) in
+        [("s", "allow  bash in", true), ("a", "always bash in", false)]
+    {
+        let (_sim, workspace) = with_replies(Wire::Anthropic, [outside(), Reply::text("It ran.")]);
+        let mut running = start(&workspace, "");
+        wait_for_prompt(&mut running, 1);
+        running.say("go\n");
+        running.wait_for_stdout("asks for permission");
+        running.say(&format!("{answer}\n"));
+        running.wait_for_stdout("It ran.");
+        wait_for_prompt(&mut running, 2);
+        running.say("/permissions\n");
+        wait_for_prompt(&mut running, 3);
+        running.say("/exit\n");
+        let output = running.output();
+        let lines = output.assert_code(0).stdout.lines();
+        let granted: Vec<&str> = lines.filter(|line| line.contains("bash in /")).collect();
+        assert_eq!(granted.len(), 1, "{output}");
+        assert!(granted[0].starts_with(line_begins), "{output}");
+        assert!(granted[0].contains("curl"), "{output}");
+        assert_eq!(
+            granted[0].contains("(for this session)"),
+            is_for_session,
+            "{output}"
+        );
+    }
+}
+
 /// UI-1: Ctrl-C during a turn stops it; at the prompt the second one leaves, as Ctrl-D does; neither is a failure.
 #[test]
 fn ctrl_c_and_ctrl_d() {

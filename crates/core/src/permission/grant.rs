@@ -162,13 +162,14 @@ impl<A: Asker> Granting<A> {
 #[async_trait]
 impl<A: Asker> Approver for Granting<A> {
     fn granted(&self, proposal: &Proposal) -> bool {
-        let mut grants = self
-            .session
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let mut grants = self.session_grants();
         grants.extend(self.always.all());
         granted(grants.iter(), proposal)
+    }
+
+    fn session_grants(&self) -> Vec<Grant> {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        session.clone()
     }
 
     async fn approve(&self, proposal: &Proposal) -> Result<(), Denial> {

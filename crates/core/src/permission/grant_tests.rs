@@ -110,6 +110,8 @@ async fn answers_last_as_long_as_they_say() {
         assert!(!first.granted(&asked));
         assert_eq!(first.approve(&asked).await, Ok(()));
         assert_eq!(first.granted(&asked), this_session, "{answer:?}");
+        let kept = [Grant::of(&asked)];
+        assert_eq!(first.session_grants(), &kept[..usize::from(this_session)]);
         let second = Granting::new(Always(Answer::No), Box::new(store));
         assert_eq!(second.granted(&asked), next_session, "{answer:?}");
     }

@@ -7,6 +7,7 @@ use windlass_core::permission::{Mode, Policy, Rule};
 use super::{Desk, Outcome, Said, Stop, Words};
 use crate::goal::Goal;
 use crate::telling::{called, cut, dollars, one_line, standing};
+use crate::workshop::Granted;
 
 /// The modes, as they are written.
 pub(super) const MODES: &[(&str, Mode)] = &[
@@ -98,8 +99,12 @@ pub(super) async fn permissions(desk: &mut Desk<'_>, words: &Words<'_>) -> Outco
             let _ = write!(text, "\n{word:<6} {rule}");
         }
     }
-    for granted in access.granted() {
+    let Granted { session, always } = access.granted();
+    for granted in always {
         let _ = write!(text, "\nalways {granted}");
+    }
+    for granted in session {
+        let _ = write!(text, "\nallow  {granted} (for this session)");
     }
     Ok(Said::text(text))
 }

@@ -21,8 +21,8 @@ use windlass_core::provider::Prefix;
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolSet};
 use windlass_service::{
-    Access, Aims, Bench, CallSettings, ChooseError, Chosen, Defined, ModelChoice, Models, NotReady, Options,
-    OwnCommand, Service, Setup, ToolInfo, TurnStart, Workshop,
+    Access, Aims, Bench, CallSettings, ChooseError, Chosen, Defined, Granted, ModelChoice, Models, NotReady,
+    Options, OwnCommand, Service, Setup, ToolInfo, TurnStart, Workshop,
 };
 use windlass_store::SqliteStore;
 
@@ -293,8 +293,11 @@ impl Access for TestBench {
         self.mode = mode;
     }
 
-    fn granted(&self) -> Vec<String> {
-        vec!["bash in /project: ls".to_owned()]
+    fn granted(&self) -> Granted {
+        Granted {
+            session: vec!["bash in /project: make".to_owned()],
+            always: vec!["bash in /project: ls".to_owned()],
+        }
     }
 
     /// The command is the tool's name and its text.
