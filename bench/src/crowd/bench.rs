@@ -16,8 +16,8 @@ use windlass_core::provider::{Prefix, Prefixes, Provider};
 use windlass_core::tool::{ExecutionContext, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
-    Access, Bench, CallSettings, ChooseError, Chosen, Defined, ModelChoice, Models, NotReady, OwnCommand,
-    Setup, ToolInfo, TurnStart, Workshop,
+    Access, Bench, CallSettings, ChooseError, Chosen, Defined, Granted, ModelChoice, Models, NotReady,
+    OwnCommand, Setup, ToolInfo, TurnStart, Workshop,
 };
 use windlass_tools::builtin;
 
@@ -167,8 +167,8 @@ impl Access for CrowdBench {
 
     fn set_mode(&mut self, _: Mode) {}
 
-    fn granted(&self) -> Vec<String> {
-        Vec::new()
+    fn granted(&self) -> Granted {
+        Granted::default()
     }
 
     async fn own_command(&mut self, _: &TurnStart, command: &str) -> OwnCommand {
