@@ -51,7 +51,7 @@ use windlass_core::log::{LogError, NewSession, Opened, Store};
 use self::commands::{Asked, Then};
 use self::feed::Feed;
 use self::keyed::Routed;
-use self::live::{Live, Order};
+use self::live::{Input, Live, Order};
 pub use self::recall::recall_tool;
 pub use self::recorder::Recorder;
 use self::seat::Seat;
@@ -276,8 +276,10 @@ impl Client for Service {
         let handle = self.handle(&session).await?;
         // Before the input is taken, so that nothing of its turn is missed.
         let reader = handle.sink.feed().reader();
+        let stops = handle.seat.stops();
+        let input = Input { submission, stops };
         let waits = self
-            .order(&session, |answer| Order::Submit(submission, answer))
+            .order(&session, |answer| Order::Submit(input, answer))
             .await??;
         Ok(reader.turn(waits))
     }

@@ -47,7 +47,7 @@ pub(crate) type Begun = Result<(), ClientError>;
 /// What a session's task can be told.
 pub(crate) enum Order {
     /// Answers with the message's id when it has to wait for its turn.
-    Submit(Submission, oneshot::Sender<Accepted>),
+    Submit(Input, oneshot::Sender<Accepted>),
     Summarize(oneshot::Sender<Begun>),
     /// A command of the user's.
     Shell(String, oneshot::Sender<Begun>),
@@ -58,6 +58,13 @@ pub(crate) enum Order {
     Close,
 }
 
+/// An input on its way.
+pub(crate) struct Input {
+    pub(crate) submission: Submission,
+    /// How often something had been stopped here when it was said.
+    pub(crate) stops: u64,
+}
+
 pub(crate) struct Live {
     pub(crate) inner: Arc<Inner>,
     pub(crate) info: SessionInfo,
@@ -65,8 +72,8 @@ pub(crate) struct Live {
     pub(crate) history: Vec<Arc<Message>>,
     /// Accepted and stored, and not yet asked.
     pub(crate) queue: VecDeque<Arc<Message>>,
-    /// The queue was found when the session was opened: it waits for somebody to say something.
-    is_held: bool,
+    /// How often something had been stopped when the last input was said; `None` before the first one.
+    heard: Option<u64>,
     /// What the session is to reach.
     pub(crate) goal: Goal,
     /// The texts that were pinned, the first one first.
@@ -143,7 +150,7 @@ impl Live {
                 info,
                 lease,
                 history: history.into_messages(),
-                is_held: !queue.is_empty(),
+                heard: None,
                 queue,
                 goal: Goal::read(&entries),
                 pins,
@@ -200,7 +207,7 @@ impl Live {
     async fn obey(&mut self, order: Option<Order>, inbox: &mut mpsc::Receiver<Order>) {
         self.stay = Stay::after(order.as_ref());
         match order {
-            Some(Order::Submit(submission, answer)) => self.submit(submission, answer, inbox).await,
+            Some(Order::Submit(input, answer)) => self.submit(input, answer, inbox).await,
             Some(Order::Summarize(answer)) => self.summarize(answer, inbox).await,
             Some(Order::Shell(command, answer)) => self.shell(&command, answer, inbox).await,
             Some(Order::Desk(asked)) => Desk::free(self).serve(asked).await,
@@ -217,14 +224,14 @@ impl Live {
     /// Takes an input while nothing runs.
     async fn submit(
         &mut self,
-        submission: Submission,
+        input: Input,
         answer: oneshot::Sender<Accepted>,
         inbox: &mut mpsc::Receiver<Order>,
     ) {
-        if !self.queue.is_empty() {
-            return drop(answer.send(self.submit_behind(submission, false).await));
+        if !self.queue.is_empty() || self.was_to_wait(&input) {
+            return drop(answer.send(self.submit_behind(input, false).await));
         }
-        let message = match self.message(submission) {
+        let message = match self.message(input.submission) {
             Ok(message) => Arc::new(message),
             Err(error) => return drop(answer.send(Err(error))),
         };
@@ -232,6 +239,7 @@ impl Live {
         if let Err(error) = self.take(&message, None).await {
             return drop(answer.send(Err(refused(error))));
         }
+        self.heard = Some(input.stops);
         let _ = answer.send(Ok(None));
         self.turn(&message, stop, inbox).await;
     }
@@ -441,8 +449,8 @@ impl Live {
     async fn obey_busy<T>(&mut self, order: Option<Order>, running: &Running<T>) {
         self.stay = Stay::after(order.as_ref());
         match order {
-            Some(Order::Submit(submission, answer)) => {
-                let _ = answer.send(self.submit_behind(submission, true).await);
+            Some(Order::Submit(input, answer)) => {
+                let _ = answer.send(self.submit_behind(input, true).await);
             }
             Some(Order::Summarize(answer) | Order::Shell(_, answer)) => {
                 let _ = answer.send(Err(ClientError::Busy(self.info.id.clone())));

@@ -1,5 +1,6 @@
 //! What a session has in this process beside its task: how to answer and to stop it, and what it works with.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,7 @@ use crate::workshop::Bench;
 pub(crate) struct Seat {
     pub(crate) replies: Replies,
     running: Arc<Mutex<Option<CancellationToken>>>,
+    stops: Arc<AtomicU64>,
     bench: Arc<Mutex<Option<Box<dyn Bench>>>>,
 }
 
@@ -42,8 +44,16 @@ impl Seat {
     /// Stops what runs. Whether something did.
     pub(crate) fn stop(&self) -> bool {
         let running = lock(&self.running);
+        if running.is_some() {
+            self.stops.fetch_add(1, Ordering::SeqCst);
+        }
         running.iter().for_each(CancellationToken::cancel);
         running.is_some()
+    }
+
+    /// How often something was stopped. What was said before the last time does not begin by itself.
+    pub(crate) fn stops(&self) -> u64 {
+        self.stops.load(Ordering::SeqCst)
     }
 
     /// Keeps the bench of a session that is no longer live.

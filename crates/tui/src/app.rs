@@ -278,7 +278,14 @@ impl App {
                 }
             }
             Event::ToolResult { call_id, .. } => self.answered(call_id),
-            event if event.is_terminal() => self.turn_ended(),
+            event if event.is_terminal() => {
+                if matches!(event, Event::Canceled { .. }) && !self.talk.queue.is_empty() {
+                    // What a key says about itself comes first.
+                    let stopped = || "stopped; what is queued waits for your next message".to_owned();
+                    self.view.hint.get_or_insert_with(stopped);
+                }
+                self.turn_ended();
+            }
             _ => {}
         }
         self.rest.is_dirty = true;

@@ -58,6 +58,40 @@ async fn enter_steers_and_tab_queues() {
     assert!(stage.screen().contains("› taken back"), "{}", stage.screen());
 }
 
+/// UI-2, SES-3: what is queued when a turn is stopped waits, which is told; enter with nothing written has it asked, and does
+/// nothing else while a turn runs.
+#[tokio::test]
+async fn what_waits_after_a_stop_is_told() {
+    let mut stage = Stage::new(100, 20).await;
+    stage.hear(user("work")).await;
+    let (waiting, id) = queue(&["then rest"]);
+    stage.hear(waiting).await;
+    stage.keys("<Enter><Esc>").await;
+    assert_eq!(stage.calls(), ["cancel"]);
+    let message = "Canceled by the user.".to_owned();
+    stage.hear(Event::Canceled { message }).await;
+    let screen = stage.screen();
+    assert!(
+        screen.contains("stopped; what is queued waits for your next message"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("queued  then rest") && screen.contains("enter asks now"),
+        "{screen}"
+    );
+    stage.calls();
+    stage.keys("<Enter>").await;
+    let again = [format!("take_back {id}"), "submit Queue taken back".to_owned()];
+    assert_eq!(stage.calls(), again);
+    stage.refuse();
+    stage.keys("<Enter>").await;
+    assert!(
+        stage.screen().contains("› taken back"),
+        "nothing is lost: {}",
+        stage.screen()
+    );
+}
+
 /// UI-2: esc stops the turn; ctrl+c clears, then stops, and leaves when pressed twice.
 #[tokio::test]
 async fn esc_stops_and_ctrl_c_leaves() {

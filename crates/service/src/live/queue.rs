@@ -3,19 +3,30 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use windlass_api::{ClientError, Event, OnBusy, SessionInfo, Submission};
+use windlass_api::{ClientError, Event, OnBusy, SessionInfo};
 use windlass_core::event::Waiting;
 use windlass_core::id::MessageId;
 use windlass_core::log::{Durability, Entry, LogError};
 use windlass_core::message::Message;
 
-use super::{Accepted, Live};
+use super::{Accepted, Input, Live};
 use crate::{Inner, refused};
 
 impl Live {
     /// Whether the next turn begins by itself.
     pub(super) fn goes_on(&self) -> bool {
-        !self.is_held && !self.queue.is_empty()
+        !self.is_held() && !self.queue.is_empty()
+    }
+
+    /// Whether the queue waits for somebody to say something: it was found when the session was opened, or something was
+    /// stopped since the last input was said.
+    fn is_held(&self) -> bool {
+        self.heard != Some(self.seat.stops())
+    }
+
+    /// Whether an input was said to something that was stopped after that, before it could be taken.
+    pub(super) fn was_to_wait(&self, input: &Input) -> bool {
+        input.stops != self.seat.stops() && input.submission.on_busy != OnBusy::Refuse
     }
 
     pub(super) fn queued(&self) -> Event {
@@ -35,13 +46,13 @@ impl Live {
         waits.then(|| self.queued()).into_iter().collect()
     }
 
-    /// Takes an input while something runs, or waits already: that comes first. What was found waiting does not wait any
+    /// Takes an input while something runs, or waits already: that comes first. What was held does not wait any
     /// longer, because somebody is there.
-    pub(super) async fn submit_behind(&mut self, submission: Submission, is_running: bool) -> Accepted {
-        let on_busy = submission.on_busy;
-        let message = self.message(submission)?;
+    pub(super) async fn submit_behind(&mut self, input: Input, is_running: bool) -> Accepted {
+        let on_busy = input.submission.on_busy;
+        let message = self.message(input.submission)?;
         let accepted = match (on_busy, is_running) {
-            (_, false) if self.is_held => self.line_up(message).await,
+            (_, false) if self.is_held() => self.line_up(message).await,
             (OnBusy::Refuse, _) => Err(ClientError::Busy(self.info.id.clone())),
             (OnBusy::Steer, true) => self.steer(message).await,
             _ if self.queue.len() >= self.inner.options.queue => {
@@ -50,7 +61,7 @@ impl Live {
             _ => self.line_up(message).await,
         };
         if accepted.is_ok() {
-            self.is_held = false;
+            self.heard = Some(input.stops);
         }
         accepted
     }

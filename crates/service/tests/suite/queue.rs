@@ -366,7 +366,11 @@ async fn a_turn_is_canceled_while_it_is_prepared() {
 /// LOOP-8: a turn can be stopped while another process keeps the session's task from writing.
 #[tokio::test]
 async fn a_turn_is_canceled_while_the_store_is_locked() {
-    let bed = Bed::new([Scene::call("c1", "wait", json!({})), Scene::text("second")]);
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::text("second"),
+        Scene::text("third"),
+    ]);
     let service = bed.service();
     let session = new_session(&service).await.id;
     let mut events = service.submit(say(&session, "go")).await.unwrap();
@@ -388,5 +392,62 @@ async fn a_turn_is_canceled_while_the_store_is_locked() {
         all(events).await.last().unwrap().event,
         Event::Canceled { .. }
     ));
+    assert_eq!(answer(&service, &session, "go on").await, "third");
     assert_eq!(texts(&all(queued).await), ["later", "second"]);
+}
+
+/// SES-3, LOOP-8: stopping a turn begins nothing: what is queued then waits, can be taken back, and is asked before what is
+/// said next. So does what the turn did not hear any more.
+#[tokio::test]
+async fn a_stop_begins_nothing() {
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::text("steered"),
+        Scene::text("second"),
+        Scene::text("third"),
+    ]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    begun(&mut events).await;
+    for (text, on_busy) in [
+        ("later", OnBusy::Queue),
+        ("never", OnBusy::Queue),
+        ("mind the gap", OnBusy::Steer),
+    ] {
+        service.submit(busy(say(&session, text), on_busy)).await.unwrap();
+    }
+    assert!(service.cancel(&session).await);
+    all(events).await;
+    // Looking has it served between two turns, if there were another one.
+    assert_eq!(
+        waiting(&service, &session).await,
+        ["mind the gap", "later", "never"]
+    );
+    assert!(!service.overview(&session).await.unwrap().is_busy);
+    assert!(!service.cancel(&session).await, "nothing runs");
+    let last = service.overview(&session).await.unwrap().queue[2].id.clone();
+    assert!(service.take_back(&session, &last).await.is_some());
+    assert_eq!(answer(&service, &session, "new").await, "third");
+    assert_eq!(asked(&bed), ["go", "mind the gap", "later", "new"]);
+}
+
+/// SES-3, LOOP-8: what is said to a turn that is being prepared waits, too, when that turn is stopped.
+#[tokio::test]
+async fn a_stop_of_what_is_prepared_begins_nothing() {
+    let bed = Bed::new([Scene::text("second"), Scene::text("third")]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    *bed.kit.is_stuck.lock().unwrap() = true;
+    let turn = service.submit(say(&session, "go")).await.unwrap();
+    let mut later = service.submit(busy(say(&session, "later"), OnBusy::Steer));
+    assert!(futures_util::poll!(&mut later).is_pending());
+    assert!(service.cancel(&session).await);
+    all(turn).await;
+    let later = later.await.unwrap();
+    *bed.kit.is_stuck.lock().unwrap() = false;
+    assert_eq!(waiting(&service, &session).await, ["later"]);
+    assert!(!service.overview(&session).await.unwrap().is_busy);
+    assert_eq!(answer(&service, &session, "new").await, "third");
+    assert_eq!(texts(&all(later).await), ["later", "second"]);
 }

@@ -31,6 +31,7 @@ pub(super) struct Seen {
     pub(super) files_after: Option<oneshot::Receiver<()>>,
     /// What `/mode` set.
     pub(super) mode: Option<String>,
+    pub(super) queue: Vec<Arc<Message>>,
     pub(super) now_ms: u64,
 }
 
@@ -247,6 +248,7 @@ impl Records for Fake {
 impl Presence for Fake {
     async fn overview(&self, session: &SessionId) -> Result<Overview, ClientError> {
         self.note("overview".to_owned());
+        let queue = self.seen().queue.clone();
         Ok(Overview {
             info: info(session.as_str(), "a session", 1),
             provider: "sim".to_owned(),
@@ -254,7 +256,7 @@ impl Presence for Fake {
             window: 100_000,
             mode: self.seen().mode.clone().unwrap_or_else(|| "default".to_owned()),
             is_busy: false,
-            queue: Vec::new(),
+            queue,
             goal: None,
             subgoal: None,
         })

@@ -264,8 +264,11 @@ impl App {
         if !self.talk.queue.is_empty() {
             let key = self.rest.keys.key(Action::TakeBack);
             let when = match self.talk.is_busy {
-                true => "",
-                false => "asked before what you send next · ",
+                true => String::new(),
+                false => format!(
+                    "asked before what you send next · {} asks now · ",
+                    self.rest.keys.key(Action::Send)
+                ),
             };
             lines.push(row("", &format!("{when}{key} changes the last one")));
         }

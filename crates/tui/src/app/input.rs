@@ -302,7 +302,7 @@ impl App {
     /// Sends what is written.
     fn send(&mut self, on_busy: OnBusy) {
         if self.composer.is_empty() {
-            return;
+            return self.go_on();
         }
         if self.composer.text().trim_end() == "!" {
             self.view.hint = Some("! runs a command: !ls".to_owned());
@@ -332,6 +332,13 @@ impl App {
             self.run_command(&line);
         } else {
             self.submit(draft, on_busy);
+        }
+    }
+
+    /// Has what waits asked, when nothing runs.
+    fn go_on(&mut self) {
+        if let Some(message) = self.last_queued().filter(|_| !self.talk.is_busy) {
+            self.jobs.send_again(&self.talk.info.id, message);
         }
     }
 

@@ -147,6 +147,9 @@ impl Stage {
     }
 
     pub(crate) async fn hear(&mut self, event: Event) {
+        if let Event::Waiting(Waiting::Queue { messages, .. }) = &event {
+            self.fake.seen().queue.clone_from(messages);
+        }
         self.seq += u64::from(!event.is_live());
         let envelope = Envelope {
             v: 1,
