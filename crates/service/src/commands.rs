@@ -259,13 +259,15 @@ impl<'d> Desk<'d> {
         if self.is_busy { Err(Stop::Busy) } else { Ok(()) }
     }
 
-    /// Begins another session, in which is gone on instead of in this one.
-    async fn instead(&self, begin: Begin) -> Result<SessionInfo, ClientError> {
+    /// Begins another session, in which is gone on instead of in this one. Not while a turn runs here: nobody would see what
+    /// it does, or what it asks.
+    async fn instead(&self, begin: Begin) -> Result<SessionInfo, Stop> {
+        self.wait_for_turn()?;
         let begin = Begin::Instead {
             of: self.live.info.id.clone(),
             begin: Box::new(begin),
         };
-        self.service().begin(begin).await
+        Ok(self.service().begin(begin).await?)
     }
 
     fn service(&self) -> Service {

@@ -123,7 +123,13 @@ async fn a_busy_session_serves_what_only_looks() {
     }
     let status = told(&service, &session, "/status").await;
     assert!(status.contains("a turn runs"), "{status}");
+    let other = new_session(&service).await.id;
+    let resume = format!("/session resume {other}");
     let changing = [
+        "/clear",
+        "/session new",
+        "/session fork",
+        &resume,
         "/undo",
         "/redo",
         "/checkpoint rewind 1",

@@ -232,6 +232,14 @@ impl App {
                 self.tell(Tone::Dim, &format!("Testing the key for {provider}…"));
                 self.jobs.connect(provider, key.0);
             }
+            // Nobody would see what the turn does, or what it asks.
+            Deed::Choose(Subject::Sessions, _) | Deed::ChooseOther(Subject::Sessions, _)
+                if self.talk.is_busy =>
+            {
+                let key = self.rest.keys.key(crate::keys::Action::Stop);
+                let text = format!("a turn runs here: {key} stops it first, then choose again");
+                self.tell(Tone::Warn, &text);
+            }
             Deed::Choose(Subject::Sessions, key) => {
                 self.jobs.begin(&session, Begin::Resume(SessionId::from(key)));
             }

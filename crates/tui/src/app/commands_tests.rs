@@ -43,6 +43,24 @@ async fn commands_open_screens() {
     );
 }
 
+/// UI-2: a session in which a turn runs is not left from the list: that is told, and nothing is begun.
+#[tokio::test]
+async fn a_running_turn_is_not_left() {
+    for choose in ["<Enter>", "<C-f>"] {
+        let mut stage = Stage::new(100, 24).await;
+        stage.hear(user("work")).await;
+        stage.keys("/resume <Enter>").await;
+        stage.calls();
+        stage.keys(choose).await;
+        assert_eq!(stage.calls(), Vec::<String>::new());
+        let printed = stage.printed() + &stage.screen();
+        assert!(
+            printed.contains("a turn runs here: esc stops it first"),
+            "{printed}"
+        );
+    }
+}
+
 /// UI-2: `/full` gives the conversation the whole screen, and gives it back.
 #[tokio::test]
 async fn the_whole_screen_is_had_by_name() {
