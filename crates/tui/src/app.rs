@@ -23,6 +23,7 @@ use windlass_api::{
     Wait, Waiting,
 };
 use windlass_core::clock::Clock;
+use windlass_core::compact::COMPACTING;
 
 pub(crate) use self::frame::Frame;
 pub(crate) use self::jobs::{Done, Jobs, Report};
@@ -491,7 +492,13 @@ impl Talk {
                 self.begin_turn(now);
                 self.doing.clear();
             }
-            Event::Status { text } => self.doing = crate::text::one_line(text),
+            Event::Status { text } => {
+                // On demand it is no turn, and begins with nothing else.
+                if text == COMPACTING {
+                    self.begin_turn(now);
+                }
+                self.doing = crate::text::one_line(text);
+            }
             Event::Waiting(Waiting::Queue { messages, steers }) => {
                 self.queue.clone_from(messages);
                 self.steers.clone_from(steers);

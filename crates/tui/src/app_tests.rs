@@ -92,6 +92,27 @@ async fn what_waits_after_a_stop_is_told() {
     );
 }
 
+/// UI-2, SES-7: a conversation that is being made smaller on demand is seen to be, and esc stops that.
+#[tokio::test]
+async fn compacting_can_be_stopped() {
+    let mut stage = Stage::new(100, 20).await;
+    let text = windlass_core::compact::COMPACTING.to_owned();
+    stage.hear(Event::Status { text }).await;
+    assert!(
+        stage.screen().contains("Compacting context… 0"),
+        "{}",
+        stage.screen()
+    );
+    stage.keys("<Esc>").await;
+    assert_eq!(stage.calls(), ["cancel"]);
+    stage.hear(final_answer("The conversation was summarized.")).await;
+    assert!(
+        !stage.screen().contains("Compacting context…"),
+        "{}",
+        stage.screen()
+    );
+}
+
 /// UI-2: esc stops the turn; ctrl+c clears, then stops, and leaves when pressed twice.
 #[tokio::test]
 async fn esc_stops_and_ctrl_c_leaves() {
