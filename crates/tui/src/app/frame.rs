@@ -227,8 +227,12 @@ impl App {
             doing => doing,
         };
         let key = |action| self.rest.keys.key(action);
-        let (stop, send, queue) = (key(Action::Stop), key(Action::Send), key(Action::Queue));
-        let text = format!(" {doing} {for_ms} · {stop} stops · {send} steers · {queue} queues");
+        let mut text = format!(" {doing} {for_ms} · {} stops", key(Action::Stop));
+        // Beside a question, the other keys are its answers.
+        if self.asks.is_empty() {
+            let (send, queue) = (key(Action::Send), key(Action::Queue));
+            text.push_str(&format!(" · {send} steers · {queue} queues"));
+        }
         let line = Line::from(vec![
             Span::styled(sign, theme.style(Tone::Accent)),
             Span::styled(cut(&text, columns.saturating_sub(1)), theme.style(Tone::Dim)),
