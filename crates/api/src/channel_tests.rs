@@ -153,6 +153,10 @@ impl Presence for Fake {
     async fn take_back(&self, _: &SessionId, _: &MessageId) -> Option<Arc<Message>> {
         unreachable!("nothing is taken back")
     }
+
+    async fn go_on(&self, _: &SessionId) -> bool {
+        unreachable!("nothing is queued")
+    }
 }
 
 /// Says these things, and fails where it is told to.

@@ -71,6 +71,9 @@ pub trait Presence: Send + Sync {
 
     /// Takes a message out of the queue, to be changed or dropped. `None` when it does not wait any more.
     async fn take_back(&self, session: &SessionId, message: &MessageId) -> Option<Arc<Message>>;
+
+    /// Has what is queued asked, where it waits for somebody to say something. Whether there is such a session here.
+    async fn go_on(&self, session: &SessionId) -> bool;
 }
 
 /// What the user said in the conversation that counts, in order, each with the number of its entry: what one can go back to

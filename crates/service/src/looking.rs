@@ -87,6 +87,10 @@ impl Presence for Service {
             .await
             .flatten()
     }
+
+    async fn go_on(&self, session: &SessionId) -> bool {
+        self.look(session, Look::GoOn).await.is_some()
+    }
 }
 
 impl Service {

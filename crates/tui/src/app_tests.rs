@@ -64,7 +64,7 @@ async fn enter_steers_and_tab_queues() {
 async fn what_waits_after_a_stop_is_told() {
     let mut stage = Stage::new(100, 20).await;
     stage.hear(user("work")).await;
-    let (waiting, id) = queue(&["then rest"]);
+    let (waiting, _) = queue(&["then rest"]);
     stage.hear(waiting).await;
     stage.keys("<Enter><Esc>").await;
     assert_eq!(stage.calls(), ["cancel"]);
@@ -81,15 +81,7 @@ async fn what_waits_after_a_stop_is_told() {
     );
     stage.calls();
     stage.keys("<Enter>").await;
-    let again = [format!("take_back {id}"), "submit Queue taken back".to_owned()];
-    assert_eq!(stage.calls(), again);
-    stage.refuse();
-    stage.keys("<Enter>").await;
-    assert!(
-        stage.screen().contains("› taken back"),
-        "nothing is lost: {}",
-        stage.screen()
-    );
+    assert_eq!(stage.calls(), ["go_on"]);
 }
 
 /// UI-2, SES-7: a conversation that is being made smaller on demand is seen to be, and esc stops that.

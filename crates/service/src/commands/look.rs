@@ -16,6 +16,8 @@ pub(crate) enum Look {
     Overview(oneshot::Sender<Result<Overview, ClientError>>),
     /// Not only looked at: it is taken out of the queue.
     TakeBack(MessageId, oneshot::Sender<Option<Arc<Message>>>),
+    /// Nor is this: what is queued is asked.
+    GoOn(oneshot::Sender<()>),
     Checkpoints(oneshot::Sender<Result<Vec<Checkpoint>, ClientError>>),
     Changes(u64, oneshot::Sender<Result<Vec<FileChange>, ClientError>>),
 }
@@ -25,6 +27,10 @@ impl Desk<'_> {
         match look {
             Look::Overview(answer) => drop(answer.send(self.overview().await)),
             Look::TakeBack(message, answer) => drop(answer.send(self.live.take_back(&message).await)),
+            Look::GoOn(answer) => {
+                self.live.go_on();
+                let _ = answer.send(());
+            }
             Look::Checkpoints(answer) => drop(answer.send(self.checkpoints().await)),
             Look::Changes(number, answer) => drop(answer.send(self.changes(number).await)),
         }

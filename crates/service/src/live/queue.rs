@@ -24,6 +24,11 @@ impl Live {
         self.heard != Some(self.seat.stops())
     }
 
+    /// What is queued waits for nobody any longer.
+    pub(crate) fn go_on(&mut self) {
+        self.heard = Some(self.seat.stops());
+    }
+
     /// Whether an input was said to something that was stopped after that, before it could be taken.
     pub(super) fn was_to_wait(&self, input: &Input) -> bool {
         input.stops != self.seat.stops() && input.submission.on_busy != OnBusy::Refuse

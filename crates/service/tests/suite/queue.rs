@@ -432,6 +432,29 @@ async fn a_stop_begins_nothing() {
     assert_eq!(asked(&bed), ["go", "mind the gap", "later", "new"]);
 }
 
+/// SES-3: what waits after a stop is asked on demand, without anything being said.
+#[tokio::test]
+async fn a_held_queue_goes_on_on_demand() {
+    let bed = Bed::new([
+        Scene::call("c1", "wait", json!({})),
+        Scene::text("second"),
+        Scene::text("third"),
+    ]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let mut events = service.submit(say(&session, "go")).await.unwrap();
+    begun(&mut events).await;
+    let later = busy(say(&session, "later"), OnBusy::Queue);
+    let later = service.submit(later).await.unwrap();
+    assert!(service.cancel(&session).await);
+    all(events).await;
+    assert_eq!(waiting(&service, &session).await, ["later"]);
+    assert!(service.go_on(&session).await);
+    assert_eq!(texts(&all(later).await), ["later", "second"]);
+    assert_eq!(asked(&bed), ["go", "later"]);
+    assert!(!service.go_on(&"nowhere".into()).await);
+}
+
 /// SES-3, LOOP-8: what is said to a turn that is being prepared waits, too, when that turn is stopped.
 #[tokio::test]
 async fn a_stop_of_what_is_prepared_begins_nothing() {

@@ -28,7 +28,7 @@ impl App {
     pub(crate) fn done(&mut self, done: Done) {
         self.rest.is_dirty = true;
         match done {
-            Done::Submitted(Ok(()), _) | Done::SentAgain(Ok(())) => self.hear_again(),
+            Done::Submitted(Ok(()), _) | Done::GoesOn(true) => self.hear_again(),
             Done::Submitted(Err(error), draft) => self.not_taken(&error, *draft),
             Done::Command(line, reply) => self.commanded(&line, reply),
             Done::QuietCommand(Ok(_)) => self.jobs.overview(&self.talk.info.id),
@@ -67,10 +67,7 @@ impl App {
             Done::Began(Ok(info)) => self.go_to(info),
             Done::Began(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
             Done::TakenBack(Some(message)) => self.write_again(&message.said(), images(&message)),
-            Done::SentAgain(Err((error, message))) => {
-                self.tell(Tone::Bad, &error.to_string());
-                self.write_again(&message.said(), images(&message));
-            }
+            Done::GoesOn(false) => self.view.hint = Some("the session is not open any more".to_owned()),
             Done::TakenBack(None) => self.view.hint = Some("it is being worked on already".to_owned()),
             Done::Connected(Ok(text)) => {
                 self.tell(Tone::Good, &text);

@@ -270,6 +270,11 @@ impl Presence for Fake {
         self.note(format!("take_back {message}"));
         Some(Arc::new(Message::user(session, "taken back", Timestamp(0))))
     }
+
+    async fn go_on(&self, _: &SessionId) -> bool {
+        self.note("go_on".to_owned());
+        true
+    }
 }
 
 #[async_trait]

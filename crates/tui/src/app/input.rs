@@ -337,8 +337,8 @@ impl App {
 
     /// Has what waits asked, when nothing runs.
     fn go_on(&mut self) {
-        if let Some(message) = self.last_queued().filter(|_| !self.talk.is_busy) {
-            self.jobs.send_again(&self.talk.info.id, message);
+        if !self.talk.is_busy && self.last_queued().is_some() {
+            self.jobs.go_on(&self.talk.info.id);
         }
     }
 

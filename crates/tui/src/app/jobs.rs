@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use tokio::sync::mpsc;
 use windlass_api::{
     Begin, CallId, Checkpoint, ClientError, CommandInfo, CommandReply, Entry, FileChange, Find, Message,
-    MessageId, OnBusy, Overview, Part, Reply, SessionId, SessionInfo, Submission, Wait,
+    MessageId, Overview, Part, Reply, SessionId, SessionInfo, Submission, Wait,
 };
 
 use super::Ports;
@@ -49,7 +49,8 @@ pub(crate) enum Done {
     Began(Result<SessionInfo, ClientError>),
     TakenBack(Option<Arc<Message>>),
     /// What waits is asked now, or not: then this is what waited last.
-    SentAgain(Result<(), (ClientError, Arc<Message>)>),
+    /// Whether what is queued is asked.
+    GoesOn(bool),
     Connected(Result<String, ClientError>),
     Image(Result<Image, String>),
     /// A path that was dropped or pasted, and the image there.
@@ -153,21 +154,10 @@ impl Jobs {
         self.start(async move { Done::TakenBack(backend.take_back(&session, &message).await) });
     }
 
-    /// Says the message that waits last once more: it keeps its place, and whoever says something has all of them asked.
-    pub(crate) fn send_again(&self, session: &SessionId, message: MessageId) {
+    /// Has what is queued asked.
+    pub(crate) fn go_on(&self, session: &SessionId) {
         let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
-        self.start(async move {
-            let Some(message) = backend.take_back(&session, &message).await else {
-                return Done::TakenBack(None);
-            };
-            let submission = Submission {
-                session,
-                parts: message.parts.clone(),
-                on_busy: OnBusy::Queue,
-            };
-            let taken = backend.submit(submission).await;
-            Done::SentAgain(taken.map(drop).map_err(|error| (error, message)))
-        });
+        self.start(async move { Done::GoesOn(backend.go_on(&session).await) });
     }
 
     fn tail(
