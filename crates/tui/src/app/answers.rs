@@ -3,8 +3,8 @@
 use base64::Engine;
 use ratatui::text::Line;
 use windlass_api::{
-    Checkpoint, ClientError, CommandReply, Entry, FileChange, Follow, Message, OnBusy, Part, SessionId,
-    SessionInfo, Timestamp, dollars, user_messages,
+    Checkpoint, ClientError, CommandReply, Entry, Event, FileChange, Follow, Message, OnBusy, Part,
+    SessionId, SessionInfo, Timestamp, dollars, is_own_call, user_messages,
 };
 
 use super::{App, Done, Effect, Hearing, Older, Report, commands};
@@ -205,6 +205,15 @@ impl App {
                 }
                 for entry in &entries {
                     self.recall(entry);
+                }
+                // No session is left while something runs in it, and of a turn that was killed the record tells the end.
+                let is_step = |entry: &&Entry| matches!(entry.event, Event::StepStart { .. });
+                let last = entries.iter().rev();
+                let last = last.take_while(|entry| !entry.event.is_terminal()).find(is_step);
+                if last.is_some_and(
+                    |entry| matches!(&entry.event, Event::StepStart { call_id, .. } if is_own_call(call_id)),
+                ) {
+                    self.talk.is_busy = false;
                 }
                 if !self.talk.is_busy {
                     // What was left open has ended with its process.

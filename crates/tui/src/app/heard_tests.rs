@@ -123,6 +123,23 @@ async fn a_call_that_still_runs_is_shown_as_running() {
     assert!(stage.screen().contains("◌ bash make"), "{}", stage.screen());
 }
 
+/// UI-2, SES-7: a command of the user's that was killed with the program does not run any more when its session is gone on
+/// with.
+#[tokio::test]
+async fn a_killed_command_does_not_run_any_more() {
+    let mut stage = Stage::resumed(80, 20).await;
+    let id = own_call(&Message::user(&SessionId::generate(), "", Timestamp(0)).id);
+    let begun = call(id.as_str(), "bash sleep 9", "", StepStatus::Completed, None).remove(0);
+    stage
+        .reported(Done::Opening(Ok(vec![
+            entry(41, final_answer("done")),
+            entry(42, begun),
+        ])))
+        .await;
+    assert!(!stage.screen().contains("working"), "{}", stage.screen());
+    assert!(!stage.screen().contains("◌ bash"), "{}", stage.screen());
+}
+
 /// UI-2: what is older than the end of a session is read as far as somebody scrolls, once, and no further than its begin.
 #[tokio::test]
 async fn what_is_older_is_read_when_it_is_wanted() {
