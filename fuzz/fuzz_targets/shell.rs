@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| windlass_tools::fuzzing::shell(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| windlass_shell::fuzzing::shell(data));

@@ -1,5 +1,6 @@
 //! Whether a call may run. Deciding is pure; only asking waits.
 
+mod escalation;
 mod grant;
 mod policy;
 mod rule;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use serde_json::Value;
 
+pub use self::escalation::Escalation;
 pub use self::grant::{Answer, Asker, Grant, GrantStore, Granting, granted};
 pub use self::policy::{Mode, Policy, Rules};
 pub use self::rule::{Rule, RuleError};

@@ -24,6 +24,7 @@
 //!
 //! A test kit panics where a product would return an error: a test has nobody to hand it to.
 
+mod corpus;
 mod output;
 mod process;
 mod run;
@@ -32,6 +33,7 @@ mod server;
 mod wait;
 mod workspace;
 
+pub use self::corpus::failing_inputs;
 pub use self::output::Output;
 pub use self::process::processes_with;
 pub use self::run::{Run, Running};

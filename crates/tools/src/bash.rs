@@ -36,8 +36,9 @@ use crate::arguments::null_is_default;
 use crate::bash_job::answer;
 use crate::ground::Ground;
 use crate::process::Tree;
-use crate::shell::{Analysis, Blocklist, analyse};
-use crate::walls::{Reach, Walls};
+use crate::walls::Walls;
+use windlass_core::permission::Escalation;
+use windlass_shell::{Analysis, Blocklist, analyse};
 
 /// The longest a call may ask for.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -98,7 +99,7 @@ impl Bash {
     }
 
     /// What the call may reach once it was allowed to run.
-    fn reach(&self, input: &BashInput, analysis: &Analysis) -> Reach {
+    fn reach(&self, input: &BashInput, analysis: &Analysis) -> Escalation {
         let needs = analysis.needs();
         // Reading the text cannot know where a file is; the ground can. What a `cd` makes of a relative path nobody can.
         let leaves = || {
@@ -107,7 +108,7 @@ impl Bash {
                 .into_iter()
                 .all(|path| self.ground.holds(path))
         };
-        Reach {
+        Escalation {
             network: input.network || needs.network,
             outside: input.outside || needs.outside || leaves(),
         }
@@ -117,7 +118,7 @@ impl Bash {
     async fn run_in_background(
         &self,
         input: &BashInput,
-        reach: Reach,
+        reach: Escalation,
         limit: Option<Duration>,
         cx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
@@ -134,7 +135,7 @@ impl Bash {
     }
 
     /// What may help a model whose command did not do what it wanted.
-    fn hints(&self, finished: &Finished, reach: Reach, analysis: &Analysis) -> Vec<&'static str> {
+    fn hints(&self, finished: &Finished, reach: Escalation, analysis: &Analysis) -> Vec<&'static str> {
         let failed = finished.exit_code != Some(0);
         let content = &finished.content;
         let wall = self.walls.hint(reach, content).filter(|_| failed);
@@ -148,7 +149,7 @@ impl Bash {
     fn start(
         &self,
         input: &BashInput,
-        reach: Reach,
+        reach: Escalation,
         cx: &ToolContext,
     ) -> Result<(Tree, Receiver), ToolError> {
         let execution = &cx.execution;

@@ -8,63 +8,8 @@ mod paths;
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
-use windlass_core::tool::Category;
 
 pub use self::paths::paths;
-use crate::shell::{Blocklist, SimpleCommand, Word, analyse};
-
-/// Reads a shell command. What is not refused has every program named, and pieces that cover every command.
-pub fn shell(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    let blocklist = Blocklist::default();
-    let reading = analyse(&text, &blocklist);
-    assert_eq!(
-        reading,
-        analyse(&text, &blocklist),
-        "the same command is read the same way"
-    );
-    let pieces = reading.pieces();
-    let _ = (reading.write_targets(), reading.needs());
-    if reading.refusal.is_some() {
-        assert_eq!(reading.category, Category::Admin, "what is refused is never less");
-        return;
-    }
-    for command in reading.commands.iter().filter(|one| !one.words.is_empty()) {
-        let program = command.program.as_deref().unwrap_or_default();
-        assert!(!program.is_empty(), "no program in {:?}", command.text);
-        assert!(
-            pieces.contains(&command.text),
-            "no piece covers {:?}",
-            command.text
-        );
-        assert_one_spelling(command, &blocklist);
-    }
-}
-
-/// What rules match means the same program with the same arguments when it is read again.
-fn assert_one_spelling(command: &SimpleCommand, blocklist: &Blocklist) {
-    // As a part of the grammar it is no command.
-    if command.program.as_deref() == Some("[") {
-        return;
-    }
-    let again = analyse(&command.text, blocklist);
-    let values = |command: &SimpleCommand| {
-        let arguments = command.words.iter().skip(1);
-        let known = |word: &Word| word.value().filter(|_| !word.is_glob()).map(str::to_owned);
-        arguments.map(known).collect::<Option<Vec<_>>>()
-    };
-    let (Some(known), None) = (values(command), &again.refusal) else {
-        return;
-    };
-    let first = again.commands.first();
-    let read = first.map(|first| (first.program.as_ref(), values(first)));
-    assert_eq!(
-        read,
-        Some((command.program.as_ref(), Some(known))),
-        "{:?} is read as it is written",
-        command.text
-    );
-}
 
 /// Reads a patch and applies it to a file. With a third text: the diff from the second to the third must lead there.
 pub fn patch(data: &[u8]) {

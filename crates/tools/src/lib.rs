@@ -78,7 +78,6 @@ mod read_file;
 pub mod sandbox;
 mod search;
 mod set_working_directory;
-pub mod shell;
 mod text;
 mod todo;
 mod tool_output;
@@ -98,7 +97,7 @@ pub use self::fetch::FetchConfig;
 pub use self::ground::Ground;
 pub use self::outputs::OutputStore;
 pub use self::todo::{TodoItem, TodoList, TodoStatus};
-pub use self::walls::{Reach, Walls};
+pub use self::walls::Walls;
 pub use self::working_directory::WorkingDirectory;
 use crate::bash::{Jobs, Keeping};
 use crate::ledger::FileLedger;
@@ -141,7 +140,7 @@ impl Default for ToolsConfig {
             ground: Ground::default(),
             walls: Arc::default(),
             fetch: None,
-            blocked_commands: shell::BLOCKED_COMMANDS
+            blocked_commands: windlass_shell::BLOCKED_COMMANDS
                 .iter()
                 .map(|entry| (*entry).to_owned())
                 .collect(),

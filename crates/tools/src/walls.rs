@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 
 use tokio::net::unix::pipe::Receiver;
+use windlass_core::permission::Escalation;
 use windlass_core::tool::{Category, Judgement};
 
 use crate::ground::Ground;
@@ -33,15 +34,6 @@ const NETWORK_SIGNS: &[&str] = &[
     "dns error",
 ];
 const WRITE_SIGNS: &[&str] = &["Permission denied", "Read-only file system", "EACCES", "EROFS"];
-
-/// What a command needs beyond what every command gets. Nobody gets it without a person or a rule that said so.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reach {
-    /// Other machines.
-    pub network: bool,
-    /// Writing outside the workspace. What is denied stays denied.
-    pub outside: bool,
-}
 
 /// Starts commands behind a wall, which is built when the first of its kind is needed. It must live as long as they do.
 #[derive(Debug, Default)]
@@ -86,7 +78,7 @@ impl Walls {
     }
 
     /// Says what a command with this reach needs permission for, on top of what is known about it.
-    pub(crate) fn judge(&self, reach: Reach, judgement: &mut Judgement) {
+    pub(crate) fn judge(&self, reach: Escalation, judgement: &mut Judgement) {
         let Some(policy) = &self.policy else {
             return;
         };
@@ -123,7 +115,7 @@ impl Walls {
     /// When there is no wall although there could be one, or the program cannot be started.
     pub(crate) fn spawn(
         &self,
-        reach: Reach,
+        reach: Escalation,
         program: &Path,
         arguments: &[&str],
         cwd: &Path,
@@ -142,7 +134,7 @@ impl Walls {
     }
 
     /// What to tell a model whose command failed, if the wall may be why.
-    pub(crate) fn hint(&self, reach: Reach, output: &str) -> Option<&'static str> {
+    pub(crate) fn hint(&self, reach: Escalation, output: &str) -> Option<&'static str> {
         let policy = self.policy.as_ref()?;
         let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
         if !reach.network && policy.network == Network::Off && says(NETWORK_SIGNS) {
@@ -157,7 +149,7 @@ impl Walls {
         }
     }
 
-    fn wall(&self, policy: &Policy, reach: Reach) -> Result<&Wall, &WallError> {
+    fn wall(&self, policy: &Policy, reach: Escalation) -> Result<&Wall, &WallError> {
         let place = usize::from(reach.network) + 2 * usize::from(reach.outside);
         let Some(cell) = self.built.get(place) else {
             return Err(&WallError::Arguments);
@@ -220,7 +212,7 @@ mod tests {
         walls
     }
 
-    fn judged(walls: &Walls, reach: Reach) -> Judgement {
+    fn judged(walls: &Walls, reach: Escalation) -> Judgement {
         let mut judgement = Judgement::of(Category::Read);
         walls.judge(reach, &mut judgement);
         judgement
@@ -229,7 +221,7 @@ mod tests {
     /// SAFE-4: where the kernel cannot confine commands, each asks, and says why.
     #[test]
     fn without_a_wall_every_command_asks() {
-        let judgement = judged(&without_landlock(), Reach::default());
+        let judgement = judged(&without_landlock(), Escalation::default());
         assert_eq!(judgement.category, Category::Admin);
         assert!(
             judgement.reasons.concat().contains("no Landlock"),
@@ -245,7 +237,7 @@ mod tests {
             write: vec!["/nowhere/at/all".into()],
             ..Policy::default()
         };
-        let judgement = judged(&Walls::new(policy), Reach::default());
+        let judgement = judged(&Walls::new(policy), Escalation::default());
         let refusal = judgement.refusal.unwrap_or_default();
         assert!(refusal.contains("/nowhere/at/all"), "{refusal}");
     }
@@ -253,7 +245,7 @@ mod tests {
     /// SAFE-4: whoever brings walls of their own is not asked for ours.
     #[test]
     fn no_walls_ask_nothing() {
-        let reach = Reach {
+        let reach = Escalation {
             network: true,
             outside: true,
         };

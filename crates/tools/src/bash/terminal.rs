@@ -1,6 +1,6 @@
 //! Programs that want a person at a terminal, which no command here has.
 
-use crate::shell::{Analysis, SimpleCommand};
+use windlass_shell::{Analysis, SimpleCommand};
 
 /// What a model reads whose command wanted one.
 pub(super) const NOTE: &str = "[there is no terminal and no stdin; use non-interactive options]";
@@ -92,7 +92,7 @@ fn gives_message(argument: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::{Blocklist, analyse};
+    use windlass_shell::{Blocklist, analyse};
 
     /// TOOL-9: commands that want a person are told from those that only look like it.
     #[test]

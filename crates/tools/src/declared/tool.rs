@@ -19,7 +19,8 @@ use super::template::{self, Values};
 use crate::ToolsConfig;
 use crate::bash::{KILL_TIME, Keeping, finish};
 use crate::program;
-use crate::walls::{Reach, Walls};
+use crate::walls::Walls;
+use windlass_core::permission::Escalation;
 
 /// The tool.
 pub(super) struct DeclaredTool {
@@ -134,8 +135,8 @@ impl DeclaredTool {
     }
 
     /// Whoever declared the tool said what it needs; `admin` tools are allowed by somebody before each call.
-    fn reach(&self) -> Reach {
-        Reach {
+    fn reach(&self) -> Escalation {
+        Escalation {
             network: self.definition.network,
             outside: self.definition.category == Category::Admin,
         }
@@ -144,7 +145,7 @@ impl DeclaredTool {
     fn judgement(&self) -> Judgement {
         let mut judgement = Judgement::of(self.definition.category);
         // The network was declared by name, so it needs nobody's word again.
-        let reach = Reach {
+        let reach = Escalation {
             network: false,
             ..self.reach()
         };

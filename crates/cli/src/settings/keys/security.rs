@@ -1,7 +1,7 @@
 //! Keys of approvals.
 
 use windlass_core::permission::Rule;
-use windlass_tools::shell::BLOCKED_COMMANDS;
+use windlass_shell::BLOCKED_COMMANDS;
 
 use crate::settings::keys::{Key, Section};
 use crate::settings::kind::{Kind, words};

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use windlass_core::tool::Category;
-//! use windlass_tools::shell::{Blocklist, analyse};
+//! use windlass_shell::{Blocklist, analyse};
 //!
 //! let reading = analyse("git log | head -3", &Blocklist::default());
 //! assert_eq!(reading.category, Category::Read);
@@ -26,6 +26,8 @@ mod builtins;
 mod category;
 mod environment;
 mod find;
+#[doc(hidden)]
+pub mod fuzzing;
 mod git;
 mod interpreters;
 mod needs;
@@ -170,5 +172,5 @@ fn is_sink(path: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "shell/shell_tests.rs"]
+#[path = "shell_tests.rs"]
 mod tests;

@@ -1,7 +1,7 @@
 //! What a command cannot do without: other machines, or files outside the workspace.
 
 use super::{Analysis, SimpleCommand};
-use crate::walls::Reach;
+use windlass_core::permission::Escalation;
 
 /// Programs that talk to other machines and are good for nothing else.
 const NETWORK: &[&str] = &[
@@ -45,8 +45,8 @@ const INSTALLS_WHEN: &[(&str, &[&str])] = &[
 
 impl Analysis {
     /// What the commands plainly need. A program that is not known for it needs nothing, and fails if it does.
-    pub fn needs(&self) -> Reach {
-        let mut reach = Reach::default();
+    pub fn needs(&self) -> Escalation {
+        let mut reach = Escalation::default();
         for command in &self.commands {
             let program = command.program.as_deref().unwrap_or_default();
             let installs = INSTALLERS.contains(&program) || given(INSTALLS_WHEN, program, command);
@@ -73,12 +73,12 @@ mod tests {
     /// SAFE-4: what a command plainly needs is known before it runs, also behind wrappers and in lists.
     #[test]
     fn needs_are_read_from_the_command() {
-        let nothing = Reach::default();
-        let network = Reach {
+        let nothing = Escalation::default();
+        let network = Escalation {
             network: true,
             outside: false,
         };
-        let both = Reach {
+        let both = Escalation {
             network: true,
             outside: true,
         };
