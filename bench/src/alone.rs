@@ -7,7 +7,9 @@ use clap::Args;
 use tempfile::tempdir;
 use windlass_core::agent::Agent;
 use windlass_core::provider::Provider;
-use windlass_tools::{builtin, process};
+use windlass_tools::builtin;
+
+use windlass_sandbox::process;
 
 use crate::parts::{self, Told};
 

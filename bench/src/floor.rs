@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use windlass_tools::sandbox::{self, Wall};
+use windlass_sandbox::{self as sandbox, Wall};
 
 use crate::record;
 use crate::server::END;

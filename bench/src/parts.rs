@@ -9,7 +9,9 @@ use windlass_core::tool::ExecutionContext;
 use windlass_providers::key::Secret;
 use windlass_providers::preset::preset;
 use windlass_providers::{HttpProvider, ProviderConfig, Transport, install_tls, registry};
-use windlass_tools::{Ground, OutputStore, ToolsConfig, Walls, child_environment};
+use windlass_tools::{OutputStore, ToolsConfig};
+
+use windlass_sandbox::{Ground, Walls, child_environment};
 
 use crate::record;
 use crate::wall;

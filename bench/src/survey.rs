@@ -6,7 +6,9 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use clap::Args;
 use windlass_core::clock::SystemClock;
-use windlass_tools::{CheckpointLimits, Ground, Tracker};
+use windlass_tools::{CheckpointLimits, Tracker};
+
+use windlass_sandbox::Ground;
 
 /// What to look at.
 #[derive(Debug, Clone, Args)]

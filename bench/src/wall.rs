@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use windlass_tools::sandbox::{Policy, Wall};
+use windlass_sandbox::{Policy, Wall};
 
 /// The wall of a session in the current folder with no settings, put up by `helper`.
 pub(crate) fn usual(helper: &Path) -> Result<Wall> {

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| windlass_tools::fuzzing::paths(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| windlass_sandbox::fuzzing::paths(data));

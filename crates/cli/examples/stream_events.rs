@@ -14,7 +14,9 @@ use windlass_core::permission::Policy;
 use windlass_core::tool::ExecutionContext;
 use windlass_providers::{HttpProvider, ProviderConfig, Quirks, Transport, Wire, registry};
 use windlass_sim::{Brain, Reply, Script, Sim, SimConfig};
-use windlass_tools::{ToolsConfig, builtin, child_environment};
+use windlass_tools::{ToolsConfig, builtin};
+
+use windlass_sandbox::child_environment;
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {

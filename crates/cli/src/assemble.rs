@@ -12,9 +12,9 @@ use windlass_core::provider::Prefixes;
 use windlass_core::tool::ExecutionContext;
 use windlass_service::{Bench, Recorder, Workshop, recall_tool};
 use windlass_tools::declared::hex_digest;
-use windlass_tools::{
-    Background, FetchConfig, Ground, OutputStore, TodoList, ToolsConfig, builtin, child_environment,
-};
+use windlass_tools::{Background, FetchConfig, OutputStore, TodoList, ToolsConfig, builtin};
+
+use windlass_sandbox::{Ground, child_environment};
 
 use crate::context_parts::ContextParts;
 use crate::environment;

@@ -135,7 +135,7 @@ pub(crate) async fn reach(base_url: &str) -> Result<(), String> {
 
 /// What this kernel can enforce around commands.
 fn machine() {
-    let support = windlass_tools::sandbox::support();
+    let support = windlass_sandbox::support();
     let yes_no = |yes: bool| if yes { "yes" } else { "no" };
     let landlock = match support.landlock_abi {
         Some(abi) => format!("yes (version {abi})"),

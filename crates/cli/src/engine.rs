@@ -7,9 +7,9 @@ use std::time::Duration;
 use windlass_api::{Client, ClientError, SessionId, SessionInfo};
 use windlass_core::clock::SystemClock;
 use windlass_core::log::SharedTape;
+use windlass_sandbox::process;
 use windlass_service::{Options, Recorder, Service};
 use windlass_store::SqliteStore;
-use windlass_tools::process;
 
 use crate::assemble::{Purpose, RunWorkshop};
 use crate::exit::{Exit, Problem};

@@ -60,9 +60,9 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments
         .next()
-        .is_some_and(|first| first == windlass_tools::sandbox::HELPER)
+        .is_some_and(|first| first == windlass_sandbox::HELPER)
     {
-        windlass_tools::sandbox::enter(arguments);
+        windlass_sandbox::enter(arguments);
     }
     let cli = Cli::parse();
     // No runtime for this one: whatever is started behind the wall gets this thread's place.
@@ -93,7 +93,7 @@ fn fail(problem: &Problem) -> ExitCode {
 async fn dispatch(cli: Cli) -> Result<Exit, Problem> {
     windlass_providers::install_tls();
     // Best effort: without it, processes that escape their parent are still found by their marker.
-    let _ = windlass_tools::process::adopt_orphans();
+    let _ = windlass_sandbox::process::adopt_orphans();
     match (cli.command, cli.print) {
         (Some(command), _) => command_line(command).await,
         (None, Some(prompt)) => exec::exec(&[prompt], &cli.exec).await,

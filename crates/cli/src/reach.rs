@@ -4,8 +4,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use windlass_tools::sandbox::{Network, Policy};
-use windlass_tools::{Ground, Walls};
+use windlass_sandbox::{Ground, Walls};
+use windlass_sandbox::{Network, Policy};
 
 use crate::environment;
 use crate::exit::{Exit, Problem};

@@ -23,7 +23,9 @@ use windlass_service::{
     ToolInfo, TurnStart, Workshop,
 };
 use windlass_store::SqliteStore;
-use windlass_tools::{Ground, builtin, child_environment};
+use windlass_tools::builtin;
+
+use windlass_sandbox::{Ground, child_environment};
 
 use super::*;
 use crate::roster::Roster;

@@ -4,8 +4,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use windlass_tools::program;
-use windlass_tools::sandbox::{Gap, Network, Wall};
+use windlass_sandbox::program;
+use windlass_sandbox::{Gap, Network, Wall};
 
 use crate::args::SandboxOptions;
 use crate::engine::working_directory;

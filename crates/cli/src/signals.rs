@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
-use windlass_tools::process;
+use windlass_sandbox::process;
 
 use crate::exit::Exit;
 

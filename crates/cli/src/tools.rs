@@ -121,7 +121,7 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
             running.await
         }
     };
-    windlass_tools::process::settle(std::time::Duration::from_secs(3)).await;
+    windlass_sandbox::process::settle(std::time::Duration::from_secs(3)).await;
     match result {
         Ok(output) => {
             say!("{}", output.content);

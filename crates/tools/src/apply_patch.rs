@@ -22,8 +22,8 @@ use windlass_core::tool::{
 use self::patch::{FilePatch, PatchError};
 use self::plan::Plan;
 use crate::blocking;
-use crate::ground::Ground;
 use crate::ledger::FileLedger;
+use windlass_sandbox::Ground;
 
 /// Changes several files, all or none. Takes a unified diff, or lines between `*** Begin Patch` and `*** End Patch`:
 /// `*** Add File: path` and its lines, each with + before it; `*** Delete File: path`; `*** Update File: path`, maybe

@@ -34,10 +34,10 @@ use self::shell::{Shell, ShellFinder};
 use crate::ToolsConfig;
 use crate::arguments::null_is_default;
 use crate::bash_job::answer;
-use crate::ground::Ground;
-use crate::process::Tree;
-use crate::walls::Walls;
 use windlass_core::permission::Escalation;
+use windlass_sandbox::Ground;
+use windlass_sandbox::Walls;
+use windlass_sandbox::process::Tree;
 use windlass_shell::{Analysis, Blocklist, analyse};
 
 /// The longest a call may ask for.

@@ -36,7 +36,7 @@ use windlass_core::tool::ToolSet;
 use self::files::{Files, failed, listed};
 pub use self::tree::CheckpointLimits;
 use crate::declared::hex_digest;
-use crate::ground::Ground;
+use windlass_sandbox::Ground;
 
 /// Follows what a session does to files. Nothing is read or written until something is changed. Cheap to clone.
 #[derive(Clone)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 use windlass_core::tool::ToolError;
 
-use crate::sandbox::{Access, Parents, PathDenied, Place, Roots};
+use windlass_sandbox::{Access, Parents, PathDenied, Place, Roots};
 
 /// Why a file could not be used.
 #[derive(Debug, thiserror::Error)]

@@ -17,12 +17,12 @@ use self::report::{not_found, report};
 use crate::blocking;
 use crate::diff::Change;
 use crate::disk::{self, DiskError, Opened, Stamp};
-use crate::ground::Ground;
 use crate::ledger::FileLedger;
-use crate::path::{path_in, resolve_path, shown};
-use crate::sandbox::{Parents, Place, Roots};
 use crate::text;
 use crate::write_file::stale;
+use windlass_sandbox::Ground;
+use windlass_sandbox::path::{path_in, resolve_path, shown};
+use windlass_sandbox::{Parents, Place, Roots};
 
 const MAX_SIZE: u64 = 16_000_000;
 /// No edit makes a file longer than this.

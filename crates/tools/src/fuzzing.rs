@@ -3,13 +3,9 @@
 //! Each function takes the bytes of one input and panics when something does not hold. Nothing here runs a program,
 //! and `paths` uses files of its own only. An input of several texts has a NUL between them.
 
-mod paths;
-
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
-
-pub use self::paths::paths;
 
 /// Reads a patch and applies it to a file. With a third text: the diff from the second to the third must lead there.
 pub fn patch(data: &[u8]) {

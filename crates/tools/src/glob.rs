@@ -13,10 +13,10 @@ use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, Too
 
 use crate::blocking;
 use crate::disk::{self, DiskError};
-use crate::ground::Ground;
-use crate::path::{place, resolve_path, shown};
-use crate::sandbox::Roots;
 use crate::search::{PathPattern, Smallest, as_asked, split_root, walk};
+use windlass_sandbox::Ground;
+use windlass_sandbox::Roots;
+use windlass_sandbox::path::{place, resolve_path, shown};
 
 const MAX_RESULTS: usize = 200;
 

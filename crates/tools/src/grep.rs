@@ -17,11 +17,11 @@ use self::hits::{Collector, Hits};
 use crate::arguments::null_is_default;
 use crate::blocking;
 use crate::disk;
-use crate::ground::Ground;
-use crate::path::{resolve_path, shown};
-use crate::sandbox::Roots;
 use crate::search::{PathPattern, Smallest, as_asked, walk};
 use crate::text;
+use windlass_sandbox::Ground;
+use windlass_sandbox::Roots;
+use windlass_sandbox::path::{resolve_path, shown};
 
 const MAX_MATCHES: usize = 200;
 /// What a model is shown of one result, less the note at its end.

@@ -13,7 +13,8 @@
 //! use std::sync::Arc;
 //!
 //! use windlass_core::tool::{ExecutionContext, Person, Progress, ToolContext};
-//! use windlass_tools::{ToolsConfig, builtin, child_environment};
+//! use windlass_tools::{ToolsConfig, builtin};
+//! use windlass_sandbox::child_environment;
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -59,46 +60,35 @@ mod diff;
 mod disk;
 mod done;
 mod edit_file;
-mod environment;
 mod fetch;
 #[doc(hidden)]
 pub mod fuzzing;
 mod glob;
 mod grep;
-mod ground;
 mod indentation;
 mod ledger;
 mod list_directory;
 mod nearest;
 mod outputs;
-mod path;
-pub mod process;
-pub mod program;
 mod read_file;
-pub mod sandbox;
 mod search;
 mod set_working_directory;
 mod text;
 mod todo;
 mod tool_output;
 mod typography;
-mod walls;
-mod working_directory;
 mod write_file;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use windlass_core::tool::ToolSet;
+use windlass_sandbox::{Ground, Walls};
 
 pub use self::checkpoint::{CheckpointLimits, Tracker};
-pub use self::environment::child_environment;
 pub use self::fetch::FetchConfig;
-pub use self::ground::Ground;
 pub use self::outputs::OutputStore;
 pub use self::todo::{TodoItem, TodoList, TodoStatus};
-pub use self::walls::Walls;
-pub use self::working_directory::WorkingDirectory;
 use crate::bash::{Jobs, Keeping};
 use crate::ledger::FileLedger;
 

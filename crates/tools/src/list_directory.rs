@@ -13,10 +13,10 @@ use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, Too
 
 use crate::blocking;
 use crate::disk::{self, DiskError};
-use crate::ground::Ground;
-use crate::path::{resolve_path, shown};
-use crate::sandbox::{Access, Roots};
 use crate::text;
+use windlass_sandbox::Ground;
+use windlass_sandbox::path::{resolve_path, shown};
+use windlass_sandbox::{Access, Roots};
 
 const MAX_ENTRIES: usize = 500;
 

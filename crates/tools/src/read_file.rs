@@ -19,11 +19,11 @@ use self::page::{Page, Total};
 use self::picture::Picture;
 use crate::blocking;
 use crate::disk::{self, DiskError, Opened, Stamp};
-use crate::ground::Ground;
 use crate::ledger::FileLedger;
-use crate::path::{resolve_path, shown};
-use crate::sandbox::Roots;
 use crate::text;
+use windlass_sandbox::Ground;
+use windlass_sandbox::Roots;
+use windlass_sandbox::path::{resolve_path, shown};
 
 const DEFAULT_LINES: u64 = 2000;
 /// How much of a file decides how it is shown.

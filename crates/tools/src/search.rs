@@ -8,7 +8,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::{WalkBuilder, WalkParallel};
 use windlass_core::tool::ToolError;
 
-use crate::sandbox::Roots;
+use windlass_sandbox::Roots;
 
 /// A walk over everything below `root` that is neither ignored nor denied. Hidden files are part of it, `.git` is not.
 /// `root` has no links in it, and none are followed, so every path is a real one.

@@ -8,8 +8,8 @@ use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, Too
 
 use crate::blocking;
 use crate::disk;
-use crate::ground::Ground;
-use crate::path::{resolve_path, shown};
+use windlass_sandbox::Ground;
+use windlass_sandbox::path::{resolve_path, shown};
 
 /// Changes the working directory, from the user's next message on. Calls of this turn still start where it began.
 #[derive(Debug, Deserialize, JsonSchema)]

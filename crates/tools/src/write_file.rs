@@ -11,11 +11,11 @@ use windlass_core::tool::{Category, ExecutionContext, Judgement, Tool, ToolConte
 use crate::blocking;
 use crate::diff::Change;
 use crate::disk::{self, DiskError, Opened, Stamp, Target};
-use crate::ground::Ground;
 use crate::ledger::FileLedger;
-use crate::path::{path_in, resolve_path, shown};
-use crate::sandbox::{Place, Roots};
 use crate::text;
+use windlass_sandbox::Ground;
+use windlass_sandbox::path::{path_in, resolve_path, shown};
+use windlass_sandbox::{Place, Roots};
 
 /// An older content that is longer is not compared with the new one.
 const MAX_COMPARED: u64 = 8_000_000;

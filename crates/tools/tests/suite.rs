@@ -13,8 +13,6 @@ mod corpus;
 mod declared;
 #[path = "suite/desk.rs"]
 mod desk;
-#[path = "suite/environment.rs"]
-mod environment;
 #[path = "suite/fetch.rs"]
 mod fetch;
 #[path = "suite/files.rs"]
@@ -29,13 +27,7 @@ mod notes;
 mod outputs;
 #[path = "suite/patch.rs"]
 mod patch;
-#[path = "suite/rules.rs"]
-mod rules;
 #[path = "suite/search.rs"]
 mod search;
-#[path = "suite/shell.rs"]
-mod shell;
 #[path = "suite/specs.rs"]
 mod specs;
-#[path = "suite/wall.rs"]
-mod wall;

@@ -5,8 +5,8 @@ use windlass_core::tool::ToolError;
 use super::plan::{After, Plan, Touched};
 use crate::disk::{self, DiskError, Stamp};
 use crate::ledger::FileLedger;
-use crate::sandbox::Roots;
 use crate::text::count;
+use windlass_sandbox::Roots;
 
 /// What was done to one file.
 enum Done {

@@ -11,10 +11,10 @@ use super::patch::{Action, FilePatch};
 use super::report;
 use crate::disk::{self, DiskError, Opened, Stamp, Target};
 use crate::ledger::FileLedger;
-use crate::path::{path_in, shown};
-use crate::sandbox::Roots;
 use crate::text;
 use crate::write_file::stale;
+use windlass_sandbox::Roots;
+use windlass_sandbox::path::{path_in, shown};
 
 /// A larger file is not touched.
 const MAX_SIZE: u64 = 16_000_000;

@@ -11,7 +11,7 @@ use windlass_core::tool::{Kept, ToolContext, ToolError};
 
 use super::capture::{Capture, Keeping, Step};
 use super::notes::{NO_OUTPUT, compose, notes_on, seconds};
-use crate::process::Tree;
+use windlass_sandbox::process::Tree;
 
 /// How long output is awaited from processes that outlive the command, in all and without a word.
 const DRAIN: Duration = Duration::from_secs(2);

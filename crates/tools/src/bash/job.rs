@@ -16,9 +16,9 @@ use super::notes::{how, seconds};
 use super::output::Clip;
 use super::pipe::Pipe;
 use crate::outputs::Spill;
-use crate::process::{Background, Kill, Tree};
 use crate::text::size;
-use crate::walls::Walls;
+use windlass_sandbox::Walls;
+use windlass_sandbox::process::{Background, Kill, Tree};
 
 /// What the disk gets for each piece of an output.
 const DISK_TIME: Duration = Duration::from_secs(2);

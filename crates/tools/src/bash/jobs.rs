@@ -9,9 +9,9 @@ use windlass_core::tool::ToolError;
 
 use super::capture::Keeping;
 use super::job::Job;
-use crate::process::Tree;
 use crate::text::shorten;
-use crate::walls::Walls;
+use windlass_sandbox::Walls;
+use windlass_sandbox::process::Tree;
 
 /// More at once is a mistake.
 const MAX_RUNNING: usize = 16;

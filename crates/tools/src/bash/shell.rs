@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use crate::program;
+use windlass_sandbox::program;
 
 /// A shell and how it is told to read no start-up files.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use super::restore;
 use super::scan::{Scanned, scan};
 use super::tree::{CheckpointLimits, Tree};
 use crate::diff;
-use crate::ground::Ground;
+use windlass_sandbox::Ground;
 
 /// Files whose difference is shown are at most this large.
 const SHOWN: usize = 1 << 20;

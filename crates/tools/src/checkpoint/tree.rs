@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::index::Stat;
 use super::node::{Bytes, Digest, Node, Skip};
 use super::pack::Packs;
-use crate::sandbox::Roots;
+use windlass_sandbox::Roots;
 
 /// Folders in which version control keeps its own state. They are not part of what is undone.
 const VERSION_CONTROL: [&[u8]; 4] = [b".git", b".hg", b".svn", b".jj"];

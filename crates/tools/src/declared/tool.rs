@@ -18,9 +18,9 @@ use super::reader::nearest;
 use super::template::{self, Values};
 use crate::ToolsConfig;
 use crate::bash::{KILL_TIME, Keeping, finish};
-use crate::program;
-use crate::walls::Walls;
 use windlass_core::permission::Escalation;
+use windlass_sandbox::Walls;
+use windlass_sandbox::program;
 
 /// The tool.
 pub(super) struct DeclaredTool {

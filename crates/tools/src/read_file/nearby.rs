@@ -5,7 +5,7 @@ use std::path::Path;
 
 use windlass_core::tool::ToolError;
 
-use crate::sandbox::Roots;
+use windlass_sandbox::Roots;
 
 const SUGGESTED: usize = 3;
 /// A folder with more entries is looked at only so far.

@@ -20,9 +20,3 @@ fn edit() {
 fn patch() {
     assert_eq!(failing_inputs("patch", fuzzing::patch), [""; 0]);
 }
-
-/// SAFE-3 (S6.10, S6.11): what is opened is inside and not denied, however its path is spelled.
-#[test]
-fn paths() {
-    assert_eq!(failing_inputs("paths", fuzzing::paths), [""; 0]);
-}

@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::tool::{
     ExecutionContext, Person, Prepared, Progress, ToolContext, ToolError, ToolOutput, ToolSet,
 };
-use windlass_tools::{ToolsConfig, builtin, child_environment};
+use windlass_tools::{ToolsConfig, builtin};
+
+use windlass_sandbox::child_environment;
 
 /// How long anything may take that should happen soon, on a machine with other things to do.
 pub(crate) const SOON: Duration = Duration::from_secs(60);

@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_core::permission::Subject;
 use windlass_core::tool::{Category, ToolError};
-use windlass_tools::{Ground, ToolsConfig, builtin};
+use windlass_tools::{ToolsConfig, builtin};
+
+use windlass_sandbox::Ground;
 
 use crate::desk::Desk;
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use windlass_tools::sandbox::{Policy, Wall};
+use windlass_sandbox::{Policy, Wall};
 
 use crate::wall::{CASES, Scene, helper, told};
 

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 use tempfile::TempDir;
+use windlass_sandbox::{Policy, Wall};
 use windlass_shell::{Blocklist, analyse};
-use windlass_tools::sandbox::{Policy, Wall};
 
 use crate::wall::helper;
 

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use tempfile::TempDir;
 
-use crate::sandbox::{Access, Parents, PathDenied, Roots};
+use crate::{Access, Parents, PathDenied, Roots};
 
 /// What a byte from 128 on stands for. Other bytes stand for themselves.
 const WORDS: &[&[u8]] = &[

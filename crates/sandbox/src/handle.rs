@@ -138,12 +138,12 @@ impl Roots {
     }
 
     /// The denied paths below a folder. For whoever walks there and asks about many files.
-    pub(crate) fn denied_inside(&self, folder: &Path) -> Vec<PathBuf> {
+    pub fn denied_inside(&self, folder: &Path) -> Vec<PathBuf> {
         self.denied.inside(folder)
     }
 
     /// Whether a single name is denied, wherever it is.
-    pub(crate) fn denies_name(&self, name: &OsStr) -> bool {
+    pub fn denies_name(&self, name: &OsStr) -> bool {
         self.denied.fits(name)
     }
 

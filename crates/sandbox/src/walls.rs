@@ -13,7 +13,7 @@ use windlass_core::tool::{Category, Judgement};
 
 use crate::ground::Ground;
 use crate::process::{self, Tree};
-use crate::sandbox::{self, Gap, Network, Policy, Roots, Wall, WallError};
+use crate::{Gap, Network, Policy, Roots, Wall, WallError};
 
 /// How far files with denied names are looked for.
 const MAX_ENTRIES: usize = 20_000;
@@ -78,7 +78,7 @@ impl Walls {
     }
 
     /// Says what a command with this reach needs permission for, on top of what is known about it.
-    pub(crate) fn judge(&self, reach: Escalation, judgement: &mut Judgement) {
+    pub fn judge(&self, reach: Escalation, judgement: &mut Judgement) {
         let Some(policy) = &self.policy else {
             return;
         };
@@ -113,7 +113,7 @@ impl Walls {
     ///
     /// # Errors
     /// When there is no wall although there could be one, or the program cannot be started.
-    pub(crate) fn spawn(
+    pub fn spawn(
         &self,
         reach: Escalation,
         program: &Path,
@@ -125,7 +125,7 @@ impl Walls {
         let (program, arguments, input) = match wall {
             Some(Ok(wall)) => wall.wrap_without_input(program, arguments),
             None | Some(Err(WallError::NoLandlock | WallError::NoFilter)) => {
-                let (program, arguments) = sandbox::unprotected(program, arguments);
+                let (program, arguments) = crate::unprotected(program, arguments);
                 (program, arguments, Stdio::null())
             }
             Some(Err(error)) => return Err(io::Error::other(error.to_string())),
@@ -134,7 +134,7 @@ impl Walls {
     }
 
     /// What to tell a model whose command failed, if the wall may be why.
-    pub(crate) fn hint(&self, reach: Escalation, output: &str) -> Option<&'static str> {
+    pub fn hint(&self, reach: Escalation, output: &str) -> Option<&'static str> {
         let policy = self.policy.as_ref()?;
         let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
         if !reach.network && policy.network == Network::Off && says(NETWORK_SIGNS) {

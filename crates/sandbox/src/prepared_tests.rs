@@ -1,5 +1,5 @@
 use super::*;
-use crate::sandbox::Policy;
+use crate::Policy;
 
 /// A policy that goes around `/usr`, which nobody changes while a test runs.
 fn settled() -> Settled {

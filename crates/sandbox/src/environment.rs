@@ -27,7 +27,7 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// ```
 /// let parent = [("PATH", "/usr/bin:.:/home/ann/project/bin"), ("API_KEY", "secret")];
 /// let parent = parent.map(|(name, value)| (name.to_owned(), value.to_owned()));
-/// let env = windlass_tools::child_environment(parent.into_iter(), "/home/ann/project".as_ref(), "s1");
+/// let env = windlass_sandbox::child_environment(parent.into_iter(), "/home/ann/project".as_ref(), "s1");
 /// assert_eq!(env["PATH"], "/usr/bin");
 /// assert_eq!(env["WINDLASS_SESSION"], "s1");
 /// assert!(!env.contains_key("API_KEY"));

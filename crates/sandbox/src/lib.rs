@@ -28,15 +28,24 @@
 mod aliases;
 mod capabilities;
 mod enter;
+mod environment;
 mod filter;
+#[doc(hidden)]
+pub mod fuzzing;
 mod grants;
+mod ground;
 mod handle;
 mod hold;
 mod kernel;
 mod masks;
+pub mod path;
 mod policy;
 mod prepared;
+pub mod process;
+pub mod program;
 mod support;
+mod walls;
+mod working_directory;
 
 use std::ffi::OsString;
 use std::io;
@@ -44,12 +53,16 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 pub use self::enter::enter;
+pub use self::environment::child_environment;
+pub use self::ground::Ground;
 pub use self::handle::{Access, Parents, PathDenied, Place, Roots};
 use self::hold::Holds;
 use self::policy::Settled;
 pub use self::policy::{Guard, Limits, LocalSockets, Network, Policy};
 use self::prepared::Prepared;
 pub use self::support::{Support, support};
+pub use self::walls::Walls;
+pub use self::working_directory::WorkingDirectory;
 
 /// The first argument that makes this binary the helper.
 pub const HELPER: &str = "__sandbox";

@@ -58,7 +58,7 @@ impl<'a> Place<'a> {
     ///
     /// # Errors
     /// When the system refuses.
-    pub(crate) fn look(&self) -> Result<Option<Stat>, PathDenied> {
+    pub fn look(&self) -> Result<Option<Stat>, PathDenied> {
         match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(data) => Ok(Some(data)),
             Err(Errno::NOENT) => Ok(None),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use windlass_tools::child_environment;
+use windlass_sandbox::child_environment;
 
 fn environment(parent: &[(&str, &str)], workspace: &str) -> Vec<(String, String)> {
     let parent = parent

@@ -6,11 +6,11 @@ use windlass_core::tool::{ExecutionContext, ToolContext, ToolError};
 
 /// The place a path means: `~` is the home folder, and a relative path starts in the working directory.
 ///
-/// It says nothing about whether the place may be used: [`crate::sandbox::Roots`] does when it is opened.
+/// It says nothing about whether the place may be used: [`crate::Roots`] does when it is opened.
 ///
 /// # Errors
 /// When the path is empty, holds a NUL, or needs a home folder that is not known.
-pub(crate) fn resolve_path(cx: &ToolContext, path: &str) -> Result<PathBuf, ToolError> {
+pub fn resolve_path(cx: &ToolContext, path: &str) -> Result<PathBuf, ToolError> {
     path_in(&cx.execution, path)
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn resolve_path(cx: &ToolContext, path: &str) -> Result<PathBuf, Tool
 ///
 /// # Errors
 /// As [`resolve_path`].
-pub(crate) fn path_in(execution: &ExecutionContext, path: &str) -> Result<PathBuf, ToolError> {
+pub fn path_in(execution: &ExecutionContext, path: &str) -> Result<PathBuf, ToolError> {
     if path.is_empty() {
         return Err(ToolError::Invalid("`path` is empty.".to_owned()));
     }
@@ -31,7 +31,7 @@ pub(crate) fn path_in(execution: &ExecutionContext, path: &str) -> Result<PathBu
 }
 
 /// The same for a path that was put together from one that a model wrote.
-pub(crate) fn place(execution: &ExecutionContext, path: &Path) -> PathBuf {
+pub fn place(execution: &ExecutionContext, path: &Path) -> PathBuf {
     // Collecting the components drops `.` and doubled slashes, so that results read well.
     execution.cwd.join(path).components().collect()
 }
@@ -49,7 +49,7 @@ fn expand_home(execution: &ExecutionContext, path: &str) -> Result<PathBuf, Tool
 }
 
 /// A path as the model should see it: relative inside the working directory, absolute elsewhere.
-pub(crate) fn shown(cwd: &Path, path: &Path) -> String {
+pub fn shown(cwd: &Path, path: &Path) -> String {
     match path.strip_prefix(cwd) {
         Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
         Ok(inside) => inside.display().to_string(),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use windlass_core::permission::Subject;
 use windlass_core::tool::{Category, Judgement};
 
+use crate::Roots;
 use crate::path::shown;
-use crate::sandbox::Roots;
 use crate::working_directory::WorkingDirectory;
 
 /// The folder a session works in, and where files may be used. Paths inside the folder are judged relative to it.
@@ -54,28 +54,28 @@ impl Ground {
     }
 
     /// The folder.
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// How files are opened here.
-    pub(crate) fn files(&self) -> Arc<Roots> {
+    pub fn files(&self) -> Arc<Roots> {
         Arc::clone(&self.files)
     }
 
     /// Whether a path, with every link followed, is where a write is nothing special.
-    pub(crate) fn holds(&self, path: &str) -> bool {
+    pub fn holds(&self, path: &str) -> bool {
         let real = self.real(path);
         real.starts_with(&self.root) || self.writable.iter().any(|place| real.starts_with(place))
     }
 
     /// A call that only reads `path`.
-    pub(crate) fn reading(&self, path: &str) -> Judgement {
+    pub fn reading(&self, path: &str) -> Judgement {
         self.judge(path, Category::Read)
     }
 
     /// A call that writes `path`: inside the ground a write, elsewhere more than that.
-    pub(crate) fn writing(&self, path: &str) -> Judgement {
+    pub fn writing(&self, path: &str) -> Judgement {
         if self.holds(path) {
             return self.judge(path, Category::Write);
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
-use windlass_tools::sandbox::{Gap, Guard, LocalSockets, Network, Policy, Wall};
+use windlass_sandbox::{Gap, Guard, LocalSockets, Network, Policy, Wall};
 
 /// Folders with something to protect, and a policy for them.
 pub(crate) struct Scene {

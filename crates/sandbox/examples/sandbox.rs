@@ -1,6 +1,6 @@
 //! The sandbox helper on its own, for tests and measurements: `sandbox __sandbox <policy> -- program args…`.
 
-use windlass_tools::sandbox;
+use windlass_sandbox as sandbox;
 
 fn main() {
     let mut args = std::env::args_os().skip(1);
