@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use windlass_checkpoint::{CheckpointLimits, Tracker};
 use windlass_core::clock::SystemClock;
-use windlass_tools::{CheckpointLimits, Tracker};
 
 use windlass_sandbox::Ground;
 

@@ -10,8 +10,8 @@ use windlass_core::log::Store;
 use windlass_core::permission::{Asker, Mode, Policy, Rule, Rules};
 use windlass_core::provider::Prefixes;
 use windlass_core::tool::ExecutionContext;
+use windlass_sandbox::sha256_hex;
 use windlass_service::{Bench, Recorder, Workshop, recall_tool};
-use windlass_tools::declared::hex_digest;
 use windlass_tools::{Background, FetchConfig, OutputStore, TodoList, ToolsConfig, builtin};
 
 use windlass_sandbox::{Ground, child_environment};
@@ -125,7 +125,7 @@ pub(crate) fn outputs_folder(folders: &Folders, session: &SessionId) -> PathBuf 
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
     let name = match session.as_str() {
         plain if !plain.is_empty() && plain.chars().all(is_plain) => plain.to_owned(),
-        odd => hex_digest(odd.as_bytes()),
+        odd => sha256_hex(odd.as_bytes()),
     };
     folders.outputs().join(name)
 }

@@ -17,7 +17,9 @@ use windlass_service::{
     Access, Aims, Bench, CallSettings, Defined, Granted, Models, NotReady, OwnCommand, Recorder, Setup, Taco,
     TacoLimits, Titles, ToolInfo, TurnStart,
 };
-use windlass_tools::{CheckpointLimits, TodoList, Tracker};
+use windlass_tools::TodoList;
+
+use windlass_checkpoint::{CheckpointLimits, Tracker};
 
 use windlass_sandbox::Ground;
 

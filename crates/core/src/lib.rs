@@ -69,6 +69,7 @@ pub mod provider;
 mod reply;
 pub mod run;
 pub mod script;
+pub mod text;
 pub mod tokens;
 pub mod tool;
 pub mod turn;

@@ -27,6 +27,7 @@
 
 mod aliases;
 mod capabilities;
+mod digest;
 mod enter;
 mod environment;
 mod filter;
@@ -52,6 +53,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+pub use self::digest::sha256_hex;
 pub use self::enter::enter;
 pub use self::environment::child_environment;
 pub use self::ground::Ground;

@@ -124,7 +124,7 @@ pub(crate) fn fuzz(text: &str, file: &str) {
 
 /// Makes the diff from one text to another and applies it, for fuzzing: it leads there, byte for byte.
 pub(crate) fn fuzz_diff(old: &str, new: &str) {
-    let diff = crate::diff::Change::between("x", old, new).diff();
+    let diff = windlass_checkpoint::diff::Change::between("x", old, new).diff();
     // A long diff is cut, and a text with a CR inside its lines is split there by the one and not by the other.
     let plain = |text: &str| !text.replace("\r\n", "\n").contains('\r');
     if old == new || diff.ends_with("[… diff cut …]\n") || !plain(old) || !plain(new) {

@@ -40,7 +40,6 @@ mod outline;
 mod parameter;
 mod problem;
 mod reader;
-mod sha256;
 mod template;
 mod tool;
 mod tree;
@@ -57,7 +56,6 @@ pub(crate) use self::fuzz::fuzz;
 pub use self::last_good::{LastGood, Refresh};
 pub use self::outline::Outline;
 pub use self::problem::{DeclarationError, Problem};
-pub use self::sha256::hex_digest;
 use self::tool::DeclaredTool;
 use crate::ToolsConfig;
 

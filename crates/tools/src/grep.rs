@@ -18,7 +18,7 @@ use crate::arguments::null_is_default;
 use crate::blocking;
 use crate::disk;
 use crate::search::{PathPattern, Smallest, as_asked, walk};
-use crate::text;
+use windlass_core::text;
 use windlass_sandbox::Ground;
 use windlass_sandbox::Roots;
 use windlass_sandbox::path::{resolve_path, shown};

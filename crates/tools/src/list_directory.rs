@@ -13,7 +13,7 @@ use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, Too
 
 use crate::blocking;
 use crate::disk::{self, DiskError};
-use crate::text;
+use windlass_core::text;
 use windlass_sandbox::Ground;
 use windlass_sandbox::path::{resolve_path, shown};
 use windlass_sandbox::{Access, Roots};

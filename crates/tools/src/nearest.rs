@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::text;
+use windlass_core::text;
 
 /// A longer line is cut.
 const MAX_SHOWN_CHARS: usize = 200;

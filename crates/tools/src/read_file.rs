@@ -20,7 +20,7 @@ use self::picture::Picture;
 use crate::blocking;
 use crate::disk::{self, DiskError, Opened, Stamp};
 use crate::ledger::FileLedger;
-use crate::text;
+use windlass_core::text;
 use windlass_sandbox::Ground;
 use windlass_sandbox::Roots;
 use windlass_sandbox::path::{resolve_path, shown};

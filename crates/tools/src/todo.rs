@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolTraits};
 
-use crate::text;
+use windlass_core::text;
 
 const MAX_ITEMS: usize = 100;
 const MAX_CHARS: usize = 500;

@@ -17,7 +17,7 @@ use crate::arguments::null_is_default;
 use crate::blocking;
 use crate::outputs::OutputStore;
 use crate::read_file::page::{MAX_LINE_BYTES, Total, count_rest, next_line, numbered};
-use crate::text::{count, size};
+use windlass_core::text::{count, size};
 
 const DEFAULT_LINES: u64 = 500;
 /// Below what a model is shown of one result, so that a page is never cut a second time.

@@ -9,10 +9,10 @@ use serde_json::json;
 use windlass_core::tool::{Category, ExecutionContext, Judgement, Tool, ToolContext, ToolError, ToolOutput};
 
 use crate::blocking;
-use crate::diff::Change;
 use crate::disk::{self, DiskError, Opened, Stamp, Target};
 use crate::ledger::FileLedger;
-use crate::text;
+use windlass_checkpoint::diff::Change;
+use windlass_core::text;
 use windlass_sandbox::Ground;
 use windlass_sandbox::path::{path_in, resolve_path, shown};
 use windlass_sandbox::{Place, Roots};

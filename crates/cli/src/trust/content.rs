@@ -9,7 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
-use windlass_tools::declared::{Declarations, Source, hex_digest};
+use windlass_sandbox::sha256_hex;
+use windlass_tools::declared::{Declarations, Source};
 
 use crate::folders::Project;
 
@@ -240,7 +241,7 @@ fn hash(files: &[Covered]) -> String {
             all.extend(piece);
         }
     }
-    hex_digest(&all)
+    sha256_hex(&all)
 }
 
 fn refused(path: &Path, error: Errno) -> String {

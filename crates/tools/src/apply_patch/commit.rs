@@ -5,7 +5,7 @@ use windlass_core::tool::ToolError;
 use super::plan::{After, Plan, Touched};
 use crate::disk::{self, DiskError, Stamp};
 use crate::ledger::FileLedger;
-use crate::text::count;
+use windlass_core::text::count;
 use windlass_sandbox::Roots;
 
 /// What was done to one file.

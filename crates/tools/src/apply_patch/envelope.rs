@@ -215,6 +215,6 @@ impl Draft {
 
 /// The beginning of a line, for a message.
 pub(super) fn shown(line: &str) -> String {
-    let (text, cut) = crate::text::shorten(line.trim_end(), 60);
+    let (text, cut) = windlass_core::text::shorten(line.trim_end(), 60);
     format!("{text}{}", if cut > 0 { "…" } else { "" })
 }

@@ -11,8 +11,8 @@ use super::patch::{Action, FilePatch};
 use super::report;
 use crate::disk::{self, DiskError, Opened, Stamp, Target};
 use crate::ledger::FileLedger;
-use crate::text;
 use crate::write_file::stale;
+use windlass_core::text;
 use windlass_sandbox::Roots;
 use windlass_sandbox::path::{path_in, shown};
 

@@ -7,9 +7,9 @@ use super::apply::{Misfit, Note, Why};
 use super::patch::{Action, FilePatch, Hunk};
 use super::plan::{After, Plan, Touched};
 use super::search::Closeness;
-use crate::diff::Change;
 use crate::nearest::{nearest, numbered};
-use crate::text::count;
+use windlass_checkpoint::diff::Change;
+use windlass_core::text::count;
 
 /// Places that are named when there are several.
 const MAX_PLACES: usize = 10;

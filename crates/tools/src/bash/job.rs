@@ -16,7 +16,7 @@ use super::notes::{how, seconds};
 use super::output::Clip;
 use super::pipe::Pipe;
 use crate::outputs::Spill;
-use crate::text::size;
+use windlass_core::text::size;
 use windlass_sandbox::Walls;
 use windlass_sandbox::process::{Background, Kill, Tree};
 

@@ -9,7 +9,7 @@ use windlass_core::tool::ToolError;
 
 use super::capture::Keeping;
 use super::job::Job;
-use crate::text::shorten;
+use windlass_core::text::shorten;
 use windlass_sandbox::Walls;
 use windlass_sandbox::process::Tree;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use windlass_core::tool::Progress;
 
-use crate::text::boundary_after;
+use windlass_core::text::boundary_after;
 
 /// Time between two pieces.
 const INTERVAL: Duration = Duration::from_millis(30);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use windlass_core::tool::{Kept, TOOL_OUTPUT};
 
-use crate::text::{boundary_after, boundary_before};
+use windlass_core::text::{boundary_after, boundary_before};
 
 /// Turns a stream of bytes into text without ever cutting a character in two.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::sha256;
+use windlass_sandbox::sha256_hex;
 
 /// Stands for definitions: the same for the same definitions in every run and on every machine, and a different one
 /// as soon as anything in them differs. Comments and layout do not count; the order of tools and of parameters does,
@@ -17,7 +17,7 @@ impl Fingerprint {
         // Definitions are texts, numbers, lists and enums, which all can be written; should that ever fail, the
         // message is at least no fingerprint that anybody has trusted.
         let text = serde_json::to_string(value).unwrap_or_else(|error| format!("unwritable: {error}"));
-        Self(sha256::hex_digest(text.as_bytes()))
+        Self(sha256_hex(text.as_bytes()))
     }
 
     /// 64 hexadecimal digits.

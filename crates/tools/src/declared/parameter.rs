@@ -4,7 +4,7 @@ use regex::{Regex, RegexBuilder};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::text::shorten;
+use windlass_core::text::shorten;
 
 /// What a compiled pattern may take.
 const PATTERN_MEMORY: usize = 1 << 20;

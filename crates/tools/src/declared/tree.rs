@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use crate::text::shorten;
+use windlass_core::text::shorten;
 
 /// As much of a value as a message shows.
 const SHOWN: usize = 60;

@@ -4,8 +4,8 @@ use windlass_core::tool::ToolError;
 
 use super::input::EditFileInput;
 use super::matching::{Found, How, NoMatch};
-use crate::diff::Change;
 use crate::nearest::numbered;
+use windlass_checkpoint::diff::Change;
 
 /// Lines shown around a change, and of it.
 const CONTEXT: usize = 3;

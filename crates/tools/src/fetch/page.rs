@@ -6,7 +6,7 @@ use windlass_core::tool::ToolOutput;
 
 use super::target::Target;
 use super::{Format, charset, html};
-use crate::text;
+use windlass_core::text;
 
 /// What is given back at most; the loop may give the model less.
 const MAX_CHARS: usize = 400_000;

@@ -4,7 +4,7 @@ use std::io;
 
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 
-use crate::text::shorten;
+use windlass_core::text::shorten;
 
 const MAX_LINE_CHARS: usize = 300;
 

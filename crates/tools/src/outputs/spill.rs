@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use windlass_core::tool::Kept;
 
 use super::OutputStore;
-use crate::text::{boundary_before, size};
+use windlass_core::text::{boundary_before, size};
 
 /// The most that is kept of one output.
 const MAX_BYTES: usize = 64_000_000;

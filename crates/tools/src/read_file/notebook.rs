@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::text::{count, shorten};
+use windlass_core::text::{count, shorten};
 
 /// A longer notebook is shown as the file it is.
 pub(super) const MAX_BYTES: u64 = 16_000_000;

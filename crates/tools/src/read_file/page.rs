@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
-use crate::text::shorten;
+use windlass_core::text::shorten;
 
 /// A longer line is cut.
 const MAX_LINE_CHARS: usize = 2000;

@@ -7,7 +7,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use windlass_core::tool::ToolError;
 
 use super::{LINES_BETWEEN_LOOKS, MAX_CHARS};
-use crate::text::{boundary_after, boundary_before};
+use windlass_core::text::{boundary_after, boundary_before};
 
 /// A longer line is searched in pieces of this size, and each piece that matches is shown.
 const PIECE: usize = 16 * 1024;

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_core::permission::Subject;
 use windlass_core::tool::{Category, ToolError};
-use windlass_tools::{OutputStore, ToolsConfig, process};
+use windlass_tools::{OutputStore, ToolsConfig};
+
+use windlass_sandbox::process;
 
 use crate::desk::{Desk, pids, runs, until};
 

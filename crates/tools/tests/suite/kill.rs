@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::task::JoinSet;
 use windlass_core::tool::ToolError;
-use windlass_tools::{ToolsConfig, process};
+use windlass_tools::ToolsConfig;
+
+use windlass_sandbox::process;
 
 use crate::desk::{Desk, SOON, pids, runs, until};
 

@@ -8,7 +8,7 @@ use reqwest::Url;
 use super::draft::{Draft, ItemText, Part};
 use super::scan::{Attributes, Scanner, Token};
 use super::tag::{Role, role};
-use crate::text::boundary_before;
+use windlass_core::text::boundary_before;
 
 /// How deep lists and quotes are nested; deeper ones are not set apart.
 const MAX_DEPTH: usize = 8;

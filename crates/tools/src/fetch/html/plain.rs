@@ -2,7 +2,7 @@
 
 use super::scan::{Scanner, Token};
 use super::tag::{Role, role};
-use crate::text::boundary_before;
+use windlass_core::text::boundary_before;
 
 /// The text of a page with its entities as they are written, and whether it was cut after `most` bytes.
 pub(super) fn words(html: &str, most: usize) -> (String, bool) {

@@ -14,6 +14,7 @@
 //! [`CheckpointLimits`], owners and times, and what a background job changes after its turn. What a turn did and could
 //! not be kept is said when it is taken back.
 
+pub mod diff;
 mod files;
 mod index;
 mod journal;
@@ -35,8 +36,8 @@ use windlass_core::tool::ToolSet;
 
 use self::files::{Files, failed, listed};
 pub use self::tree::CheckpointLimits;
-use crate::declared::hex_digest;
 use windlass_sandbox::Ground;
+use windlass_sandbox::sha256_hex;
 
 /// Follows what a session does to files. Nothing is read or written until something is changed. Cheap to clone.
 #[derive(Clone)]
@@ -52,14 +53,14 @@ impl Tracker {
         limits: CheckpointLimits,
     ) -> Self {
         use std::os::unix::ffi::OsStrExt;
-        let workspace: String = hex_digest(ground.root().as_os_str().as_bytes())
+        let workspace: String = sha256_hex(ground.root().as_os_str().as_bytes())
             .chars()
             .take(32)
             .collect();
         let is_plain = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
         let session = match session.as_str() {
             plain if !plain.is_empty() && plain.chars().all(is_plain) => plain.to_owned(),
-            odd => hex_digest(odd.as_bytes()),
+            odd => sha256_hex(odd.as_bytes()),
         };
         Self(Arc::new(Files {
             ground: ground.clone(),
@@ -134,5 +135,5 @@ impl Checkpoints for Tracker {
 }
 
 #[cfg(test)]
-#[path = "checkpoint/checkpoint_tests.rs"]
+#[path = "checkpoint_tests.rs"]
 mod tests;

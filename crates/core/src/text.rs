@@ -1,7 +1,7 @@
 //! Cutting text where a character ends.
 
 /// The last place at or before `index` where a character begins.
-pub(crate) fn boundary_before(text: &str, index: usize) -> usize {
+pub fn boundary_before(text: &str, index: usize) -> usize {
     let mut index = index.min(text.len());
     while !text.is_char_boundary(index) {
         index -= 1;
@@ -10,7 +10,7 @@ pub(crate) fn boundary_before(text: &str, index: usize) -> usize {
 }
 
 /// The first place at or after `index` where a character begins.
-pub(crate) fn boundary_after(text: &str, index: usize) -> usize {
+pub fn boundary_after(text: &str, index: usize) -> usize {
     let mut index = index.min(text.len());
     while !text.is_char_boundary(index) {
         index += 1;
@@ -19,7 +19,7 @@ pub(crate) fn boundary_after(text: &str, index: usize) -> usize {
 }
 
 /// A line of at most `limit` characters, and how many were cut off.
-pub(crate) fn shorten(line: &str, limit: usize) -> (&str, usize) {
+pub fn shorten(line: &str, limit: usize) -> (&str, usize) {
     match line.char_indices().nth(limit) {
         None => (line, 0),
         Some((index, _)) => {
@@ -30,7 +30,7 @@ pub(crate) fn shorten(line: &str, limit: usize) -> (&str, usize) {
 }
 
 /// A size for people.
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let units = [("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1000)];
     match units.iter().find(|(_, unit)| bytes >= *unit) {
         None => format!("{bytes} B"),
@@ -39,7 +39,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// `1 line`, `2 lines`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
+pub fn count(number: usize, noun: &str) -> String {
     let plural = match (number, noun) {
         (1, _) => "",
         (_, noun) if noun.ends_with("ch") => "es",

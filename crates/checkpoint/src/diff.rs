@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use similar::{ChangeTag, DiffOp, TextDiff};
 
-use crate::text::boundary_before;
+use windlass_core::text::boundary_before;
 
 /// A diff that would take longer is made coarser.
 const TIME: Duration = Duration::from_millis(300);
@@ -15,15 +15,18 @@ const CONTEXT: usize = 3;
 const MAX_BYTES: usize = 100_000;
 
 /// What changed in one file.
-pub(crate) struct Change {
+pub struct Change {
     text: String,
-    pub(crate) added: usize,
-    pub(crate) removed: usize,
+    /// Lines added.
+    pub added: usize,
+    /// Lines removed.
+    pub removed: usize,
     regions: Vec<Range<usize>>,
 }
 
 impl Change {
-    pub(crate) fn between(path: &str, old: &str, new: &str) -> Self {
+    /// Compares two versions of the file at `path`.
+    pub fn between(path: &str, old: &str, new: &str) -> Self {
         let diff = TextDiff::configure().timeout(TIME).diff_lines(old, new);
         let count = |tag| {
             diff.iter_all_changes()
@@ -54,26 +57,27 @@ impl Change {
     }
 
     /// `(+3 −1)`.
-    pub(crate) fn counts(&self) -> String {
+    pub fn counts(&self) -> String {
         format!("(+{} −{})", self.added, self.removed)
     }
 
     /// The lines of the new text that changed, with those around them, as indexes.
-    pub(crate) fn regions(&self) -> &[Range<usize>] {
+    pub fn regions(&self) -> &[Range<usize>] {
         &self.regions
     }
 
     /// The diff to look at.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.text
     }
 
     /// The diff itself.
-    pub(crate) fn diff(self) -> String {
+    pub fn diff(self) -> String {
         self.text
     }
 
-    pub(crate) fn details(&self, path: &str) -> Value {
+    /// Returns the diff and the line counts as the details of a tool result.
+    pub fn details(&self, path: &str) -> Value {
         json!({ "path": path, "diff": self.text, "added": self.added, "removed": self.removed })
     }
 }
