@@ -14,6 +14,7 @@ pub(crate) use self::kept::{
 use self::kept::{CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SESSIONS_HELP};
 pub(crate) use self::lab::{LabCommand, LabContextOptions, LabSummarizer};
 use crate::exit::EXIT_CODES;
+use windlass_config::environment::Given;
 
 /// An agent runtime: a model, tools, and a loop that turns.
 #[derive(Debug, Parser)]
@@ -303,6 +304,24 @@ pub(crate) struct SettingsOptions {
     /// Set any setting, as in `-c agent.max_iterations=50`; may be repeated
     #[arg(short = 'c', value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+}
+
+impl SettingsOptions {
+    /// The same as plain data, for the code that loads settings.
+    pub(crate) fn given(&self) -> Given {
+        self.given_with(Vec::new())
+    }
+
+    /// As [`Self::given`], with settings that have a flag of their own.
+    pub(crate) fn given_with(&self, flags: Vec<(&'static str, &'static str, String)>) -> Given {
+        Given {
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            config: self.config.clone(),
+            set: self.set.clone(),
+            flags,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

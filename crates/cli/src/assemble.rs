@@ -17,16 +17,16 @@ use windlass_tools::{Background, FetchConfig, OutputStore, TodoList, ToolsConfig
 use windlass_sandbox::{Ground, child_environment};
 
 use crate::context_parts::ContextParts;
-use crate::environment;
-use crate::exit::Problem;
-use crate::folders::Folders;
 use crate::prompt;
 use crate::reach::Reach;
 use crate::reload::{ToolFiles, Workbench};
 use crate::roster::Roster;
 use crate::session_bench::SessionBench;
-use crate::settings::{PermissionMode, Settings};
-use crate::settings_again::Given;
+use windlass_config::Problem;
+use windlass_config::environment;
+use windlass_config::environment::Given;
+use windlass_config::folders::Folders;
+use windlass_config::settings::{PermissionMode, Settings};
 
 /// What the run is about, beside its settings.
 #[derive(Clone)]

@@ -10,8 +10,8 @@ use windlass_api::{CommandSource, command_line};
 use windlass_service::telling::cut;
 use windlass_service::{Defined, DefinedCommand};
 
-use crate::folders::Folders;
-use crate::trust::{self, Standing};
+use windlass_config::folders::Folders;
+use windlass_config::trust::{self, Standing};
 
 /// The largest file, in bytes.
 const LARGEST: u64 = 64 * 1024;

@@ -22,8 +22,8 @@ pub(crate) use self::command::command;
 use self::key::find_key;
 pub(crate) use self::keys_file::{Keys, KeysFile};
 pub(crate) use self::setup::{ProviderSetup, offers};
-use crate::exit::{Exit, Problem};
-use crate::settings::{self, ProviderEntry, Reasoning, Settings};
+use windlass_config::settings::{self, ProviderEntry, Reasoning, Settings};
+use windlass_config::{Problem, ProblemKind, environment};
 
 /// The name of the simulated model's provider.
 pub(crate) const SIM: &str = "sim";
@@ -48,6 +48,19 @@ pub(crate) trait Surroundings: Sync {
     /// # Errors
     /// When there are some that cannot be used.
     fn keys(&self) -> Result<Keys, Problem>;
+}
+
+/// The environment variables of this process, and the user's stored keys.
+pub(crate) struct Process;
+
+impl Surroundings for Process {
+    fn var(&self, name: &str) -> Option<String> {
+        environment::var(name)
+    }
+
+    fn keys(&self) -> Result<Keys, Problem> {
+        KeysFile::new(&environment::folders()?).read()
+    }
 }
 
 /// Variables alone.
@@ -111,7 +124,7 @@ pub(crate) async fn connect_recorded(
     if let Some(entry) = settings.providers.get_mut(name) {
         entry.key_command = None;
     }
-    let env: Env<'_> = &crate::environment::var;
+    let env: Env<'_> = &environment::var;
     let choice = || -> Result<Choice<'_>, Problem> {
         Ok(Choice {
             model: model.to_owned(),
@@ -120,7 +133,7 @@ pub(crate) async fn connect_recorded(
     };
     // Which variable has the key can matter; without any, something must stand for it.
     let made = match connect_to(&settings, env, choice()?, base_url.clone(), None, None).await {
-        Err(problem) if problem.exit == Exit::Provider => {
+        Err(problem) if problem.kind == ProblemKind::Provider => {
             let key = |_: &str| Some("recorded".to_owned());
             connect_to(&settings, &key, choice()?, base_url, None, None).await?
         }
@@ -136,7 +149,12 @@ pub(crate) async fn start_sim(brain: Brain) -> Result<SimHandle, Problem> {
         keep_bodies: false,
         ..SimConfig::default()
     };
-    let failed = |error| Problem::new(Exit::Failed, format!("cannot start the simulated model: {error}"));
+    let failed = |error| {
+        Problem::new(
+            ProblemKind::Failed,
+            format!("cannot start the simulated model: {error}"),
+        )
+    };
     Sim::start(config).await.map_err(failed)
 }
 
@@ -145,7 +163,7 @@ async fn listed(settings: &Settings, env: Env<'_>, choice: &Choice<'_>) -> Resul
     let model = registry::lookup(&choice.model, &overrides(settings));
     let provider = http_provider(settings, env, choice, choice.base_url.clone(), model).await?;
     let list = provider.models().await;
-    list.map_err(|error| Problem::new(Exit::Provider, error.message))
+    list.map_err(|error| Problem::new(ProblemKind::Provider, error.message))
 }
 
 async fn connect_to(
@@ -215,7 +233,7 @@ async fn http_provider(
         },
     };
     HttpProvider::new(config, Transport::new(), Arc::new(SystemClock::default()))
-        .map_err(|error| Problem::new(Exit::Config, error.to_string()))
+        .map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))
 }
 
 /// What a model costs, as far as settings and registry know.
@@ -275,7 +293,7 @@ pub(crate) fn choose<'a>(settings: &'a Settings, env: Env<'_>) -> Result<Choice<
         .chain(settings.providers.keys())
         .filter(|name| kept.contains_key(*name));
     kept.find_map(|name| Choice::of(name, settings, env).ok())
-        .ok_or_else(|| Problem::new(Exit::Provider, no_key()))
+        .ok_or_else(|| Problem::new(ProblemKind::Provider, no_key()))
 }
 
 fn no_key() -> String {
@@ -295,7 +313,10 @@ impl<'a> Choice<'a> {
         let entry = settings.providers.get(name);
         let preset = base_preset(name, entry)?;
         if entry.is_none() && preset.is_none() {
-            return Err(Problem::new(Exit::Config, unknown_provider(name, settings)));
+            return Err(Problem::new(
+                ProblemKind::Config,
+                unknown_provider(name, settings),
+            ));
         }
         let from_env = preset.and_then(|preset| {
             preset
@@ -336,7 +357,7 @@ impl<'a> Choice<'a> {
             let text = format!(
                 "provider `{name}` has no default model: name one with --model or `providers.{name}.model`"
             );
-            return Err(Problem::new(Exit::Config, text));
+            return Err(Problem::new(ProblemKind::Config, text));
         }
         Ok(Self {
             name: name.to_owned(),
@@ -369,7 +390,7 @@ fn base_preset(name: &str, entry: Option<&ProviderEntry>) -> Result<Option<&'sta
                     "`providers.{name}.preset`: there is no preset `{base}`; known are {}",
                     known.join(", ")
                 );
-                Err(Problem::new(Exit::Config, text))
+                Err(Problem::new(ProblemKind::Config, text))
             }
         },
     }
@@ -394,7 +415,7 @@ fn unknown_provider(name: &str, settings: &Settings) -> String {
 
 fn incomplete(name: &str, key: &str, what: &str) -> Problem {
     Problem::new(
-        Exit::Config,
+        ProblemKind::Config,
         format!("provider `{name}` is incomplete: set `providers.{name}.{key}` ({what})"),
     )
 }

@@ -23,8 +23,8 @@ use windlass_providers::tokens::counter_for;
 use windlass_service::{BetweenTurns, Booker};
 use windlass_tools::{Background, TodoList};
 
-use crate::exit::{Exit, Problem};
-use crate::settings::{ContextSettings, Settings};
+use windlass_config::settings::{ContextSettings, Settings};
+use windlass_config::{Problem, ProblemKind};
 
 /// How many turns pass before a model is asked which outputs can go.
 const SIDEQUEST_TURNS: u32 = 10;
@@ -120,7 +120,7 @@ impl ContextParts {
     ) -> Result<Self, Problem> {
         let context = &settings.context;
         let wrong = |error: windlass_core::compact::InvalidStrategy| {
-            Problem::new(Exit::Config, format!("memory: {error}"))
+            Problem::new(ProblemKind::Config, format!("memory: {error}"))
         };
         let strategy = strategy(context);
         validate(strategy, context.sidequest).map_err(wrong)?;

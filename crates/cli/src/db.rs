@@ -6,9 +6,10 @@ use windlass_core::log::LogError;
 use windlass_store::{Health, backup, check, vacuum};
 
 use crate::args::DbCommand;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::keeping::database;
 use crate::terminal::{plain, say};
+use windlass_config::{Problem, ProblemKind};
 
 /// Runs a command.
 pub(crate) fn command(command: &DbCommand) -> Result<Exit, Problem> {
@@ -64,7 +65,7 @@ fn copy(path: &Path, target: &Path) -> Result<Exit, Problem> {
             "{}: there is such a file already; nothing was written",
             target.display()
         );
-        return Err(Problem::new(Exit::Failed, text));
+        return Err(Problem::new(ProblemKind::Failed, text));
     }
     backup(path, target).map_err(|error| unusable(path, &error))?;
     say!("copied to {} ({})", target.display(), size(target));
@@ -102,5 +103,5 @@ fn unusable(path: &Path, error: &LogError) -> Problem {
         LogError::Locked(_) => "Another process uses it; try again when that has ended.".to_owned(),
         _ => "Nothing was changed.".to_owned(),
     };
-    Problem::new(Exit::Store, format!("{shown}: {error}\n{advice}"))
+    Problem::new(ProblemKind::Store, format!("{shown}: {error}\n{advice}"))
 }

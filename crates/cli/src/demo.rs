@@ -7,16 +7,17 @@ use std::sync::Arc;
 use windlass_providers::Wire;
 use windlass_sim::{Brain, DEMO_FILES, demo_script};
 
-use crate::args::{DemoOptions, DemoWire, OutputFormat, SettingsOptions};
+use crate::args::{DemoOptions, DemoWire, OutputFormat};
 use crate::connect::{connect_sim, start_sim};
-use crate::environment;
 use crate::exec::{Job, run};
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::keeping::{Keeper, Which};
 use crate::output::Style;
 use crate::roster::Roster;
-use crate::settings_again::Given;
 use crate::terminal::say;
+use windlass_config::environment;
+use windlass_config::environment::Given;
+use windlass_config::{Problem, ProblemKind};
 
 const PROMPT: &str = "The test in this folder fails. Find out why, fix it, and show that the test passes.";
 
@@ -30,13 +31,13 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
     );
     if test_passes(&folder)? {
         return Err(Problem::new(
-            Exit::Failed,
+            ProblemKind::Failed,
             "the demo's test should fail before the fix, and does not",
         ));
     }
     say!("$ sh test.sh      (fails)\n> {PROMPT}\n");
 
-    let settings = environment::settings(&SettingsOptions::default(), &folder, Vec::new())?;
+    let settings = environment::settings(&Given::default(), &folder)?;
     let settings = Arc::new(settings);
     let sim = start_sim(Brain::script(demo_script())).await?;
     let connection = connect_sim(&settings, sim, wire(options.wire)).await?;
@@ -70,7 +71,7 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
     }
     if !test_passes(&folder)? {
         return Err(Problem::new(
-            Exit::Failed,
+            ProblemKind::Failed,
             "the model said it was done, but the test still fails",
         ));
     }
@@ -85,7 +86,7 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
 fn folder(keep: Option<&Path>) -> Result<(PathBuf, Option<tempfile::TempDir>), Problem> {
     let failed = |error: std::io::Error| {
         Problem::new(
-            Exit::Failed,
+            ProblemKind::Failed,
             format!("cannot make a folder for the demo: {error}"),
         )
     };
@@ -119,7 +120,10 @@ fn write_project(folder: &Path) -> Result<(), Problem> {
             .map_or(Ok(()), std::fs::create_dir_all)
             .and_then(|()| std::fs::write(&path, content));
         written.map_err(|error| {
-            Problem::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+            Problem::new(
+                ProblemKind::Failed,
+                format!("cannot write {}: {error}", path.display()),
+            )
         })?;
     }
     Ok(())
@@ -135,7 +139,7 @@ fn test_passes(folder: &Path) -> Result<bool, Problem> {
         .status();
     status
         .map(|status| status.success())
-        .map_err(|error| Problem::new(Exit::Failed, format!("cannot run `sh test.sh`: {error}")))
+        .map_err(|error| Problem::new(ProblemKind::Failed, format!("cannot run `sh test.sh`: {error}")))
 }
 
 fn wire(wire: DemoWire) -> Wire {

@@ -11,8 +11,9 @@ use tokio::process::Command;
 use windlass_core::log::Preferences;
 use windlass_tui::{Desktop, Image};
 
-use crate::private_file::PrivateFile;
-use crate::{editor, environment};
+use crate::editor;
+use windlass_config::environment;
+use windlass_config::private_file::PrivateFile;
 
 /// How many files are offered at most.
 const MAX_FILES: usize = 50_000;
@@ -233,7 +234,7 @@ mod tests {
     use windlass_store::SqliteStore;
 
     use super::*;
-    use crate::private_file::tests::at_once;
+    use windlass_testkit::at_once;
 
     fn machine(folder: &Path) -> Machine {
         let store = SqliteStore::open(&folder.join("test.db")).unwrap();

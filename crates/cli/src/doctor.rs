@@ -6,13 +6,15 @@ use tokio::net::TcpStream;
 use windlass_providers::preset::presets;
 
 use crate::args::SettingsOptions;
+use crate::connect::Process;
 use crate::connect::{KeysFile, SIM, choose};
 use crate::engine::working_directory;
-use crate::environment::{self, Process};
-use crate::exit::{Exit, Problem};
-use crate::settings::Settings;
+use crate::exit::Exit;
 use crate::terminal::say;
-use crate::trust::{self, Standing};
+use windlass_config::Problem;
+use windlass_config::environment;
+use windlass_config::settings::Settings;
+use windlass_config::trust::{self, Standing};
 
 /// Prints the report. The exit code says whether a prompt could be run now.
 pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<Exit, Problem> {
@@ -33,11 +35,11 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
     row("data", &folders.data.display().to_string());
     row("state", &folders.state.display().to_string());
     row("cache", &folders.cache.display().to_string());
-    let settings = match environment::settings(options, &cwd, Vec::new()) {
+    let settings = match environment::settings(&options.given(), &cwd) {
         Ok(settings) => settings,
         Err(problem) => {
             row("problem", &problem.message.replace('\n', "\n                  "));
-            return Ok(problem.exit);
+            return Ok(problem.kind.into());
         }
     };
     for warning in &settings.warnings {
@@ -85,7 +87,7 @@ async fn model(settings: &Settings, offline: bool) -> Exit {
         Err(problem) => {
             row("none", problem.message.lines().next().unwrap_or_default());
             row("to try", "windlass exec --provider sim \"list the files here\"");
-            return problem.exit;
+            return problem.kind.into();
         }
     };
     row("provider", &choice.name);

@@ -4,7 +4,7 @@ use std::process::ExitStatus;
 
 use tokio::process::Command;
 
-use crate::environment;
+use windlass_config::environment;
 
 /// The editor that the person has chosen.
 pub(crate) fn chosen() -> Option<String> {

@@ -12,12 +12,12 @@ use windlass_service::{Options, Recorder, Service};
 use windlass_store::SqliteStore;
 
 use crate::assemble::{Purpose, RunWorkshop};
-use crate::exit::{Exit, Problem};
 use crate::keeping::{self, Keeper, Which};
 use crate::remembered::Remembered;
 use crate::roster::Roster;
-use crate::settings::Settings;
-use crate::settings_again::Given;
+use windlass_config::environment::Given;
+use windlass_config::settings::Settings;
+use windlass_config::{Problem, ProblemKind};
 
 /// How long child processes may take to die before we exit all the same.
 const LAST_CALL: Duration = Duration::from_secs(3);
@@ -156,13 +156,15 @@ impl Engine {
 
 /// What a session that could not be used says, with its exit code.
 pub(crate) fn not_begun(error: ClientError) -> Problem {
-    let exit = match &error {
-        ClientError::Busy(_) | ClientError::QueueFull(_) | ClientError::CommandBusy { .. } => Exit::Busy,
-        ClientError::Empty | ClientError::Unknown(_) | ClientError::CommandUsage(_) => Exit::Usage,
-        ClientError::Closed(_) | ClientError::Setup(_) | ClientError::Command(_) => Exit::Failed,
-        ClientError::Store(_) => Exit::Store,
+    let kind = match &error {
+        ClientError::Busy(_) | ClientError::QueueFull(_) | ClientError::CommandBusy { .. } => {
+            ProblemKind::Busy
+        }
+        ClientError::Empty | ClientError::Unknown(_) | ClientError::CommandUsage(_) => ProblemKind::Usage,
+        ClientError::Closed(_) | ClientError::Setup(_) | ClientError::Command(_) => ProblemKind::Failed,
+        ClientError::Store(_) => ProblemKind::Store,
     };
-    Problem::new(exit, error.to_string())
+    Problem::new(kind, error.to_string())
 }
 
 /// The folder to work in.

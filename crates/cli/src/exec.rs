@@ -18,16 +18,18 @@ use windlass_service::{Recorder, Service};
 use self::input::read_prompt;
 use self::schema::AnswerSchema;
 use crate::args::{ExecOptions, OutputFormat, SettingsOptions};
+use crate::asking;
 use crate::engine::{Engine, Lines, Plan, not_begun, working_directory};
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::keeping::{self, Keeper, Which};
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, printer};
 use crate::remembered::Remembered;
 use crate::roster::Roster;
-use crate::settings::Settings;
-use crate::settings_again::Given;
 use crate::signals::Signals;
-use crate::{asking, environment};
+use windlass_config::Problem;
+use windlass_config::environment;
+use windlass_config::environment::Given;
+use windlass_config::settings::Settings;
 
 /// Runs a prompt and shows its answer.
 pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit, Problem> {
@@ -40,7 +42,7 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         .as_deref()
         .map(AnswerSchema::read)
         .transpose()?;
-    let settings = environment::settings(&options.settings, &cwd, flags(options))?;
+    let settings = environment::settings(&options.settings.given_with(flags(options)), &cwd)?;
     let settings = Arc::new(settings);
     for warning in &settings.warnings {
         style.warn(warning);
@@ -64,10 +66,7 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         interactive: options.output_format == OutputFormat::Text && asking::somebody_is_there(),
         which,
         fork,
-        given: Given {
-            options: options.settings.clone(),
-            flags: flags(options),
-        },
+        given: options.settings.given_with(flags(options)),
         recorder,
     };
     Ok(run(&settings, &roster, cwd, job, keeper).await?.exit)
@@ -95,14 +94,10 @@ pub(crate) async fn kept(
             options.model = Some(model);
         }
     }
-    let settings = match environment::settings(&options, &cwd, Vec::new()) {
+    let settings = match environment::settings(&options.given(), &cwd) {
         Ok(settings) => Arc::new(settings),
         // A provider that is no longer there is no reason not to look.
-        Err(_) => Arc::new(environment::settings(
-            &SettingsOptions::default(),
-            &cwd,
-            Vec::new(),
-        )?),
+        Err(_) => Arc::new(environment::settings(&Given::default(), &cwd)?),
     };
     let job = Job {
         prompt: line,
@@ -293,7 +288,7 @@ impl Runner<'_> {
             Err(error @ ClientError::Empty) => Ending::failed(Exit::Usage, "empty", error.to_string(), None),
             Err(error) => {
                 let problem = not_begun(error);
-                Ending::failed(problem.exit, "store", problem.to_string(), None)
+                Ending::failed(problem.kind.into(), "store", problem.to_string(), None)
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What a run's exit code says.
 
 use windlass_api::{FailureKind, FinishReason};
+use windlass_config::ProblemKind;
 
 /// The exit codes, as documented in `docs/exec.md` and `windlass exec --help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,34 +77,18 @@ impl Exit {
     }
 }
 
-/// An error that knows its exit code.
-#[derive(Debug)]
-pub(crate) struct Problem {
-    /// The code.
-    pub(crate) exit: Exit,
-    /// What is wrong and what would be right.
-    pub(crate) message: String,
-}
-
-impl Problem {
-    /// A problem with `exit` as its code.
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self {
-            exit,
-            message: message.into(),
+impl From<ProblemKind> for Exit {
+    fn from(kind: ProblemKind) -> Self {
+        match kind {
+            ProblemKind::Failed => Self::Failed,
+            ProblemKind::Usage => Self::Usage,
+            ProblemKind::Config => Self::Config,
+            ProblemKind::Busy => Self::Busy,
+            ProblemKind::Denied => Self::Denied,
+            ProblemKind::Provider => Self::Provider,
+            ProblemKind::Store => Self::Store,
+            ProblemKind::Interrupted => Self::Interrupted,
+            ProblemKind::BrokenPipe => Self::BrokenPipe,
         }
     }
-
-    /// A problem with the command line.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, message)
-    }
 }
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Problem {}

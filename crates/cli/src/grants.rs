@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use windlass_core::permission::{Approver, Denial, Grant, GrantStore, NobodyToAsk, Proposal, granted};
 
-use crate::exit::{Exit, Problem};
-use crate::folders::Folders;
-use crate::private_file::{Held, PrivateFile};
+use windlass_config::folders::Folders;
+use windlass_config::private_file::{Held, PrivateFile};
+use windlass_config::{Problem, ProblemKind};
 
 /// Older grants go first when there are more.
 const MAX_GRANTS: usize = 2000;
@@ -41,7 +41,7 @@ impl GrantFile {
                 "{}: {why}; nothing in it counts until you mend or remove it",
                 self.file.path().display()
             );
-            Problem::new(Exit::Config, text)
+            Problem::new(ProblemKind::Config, text)
         };
         let text = self.file.read().map_err(|error| wrong(error.to_string()))?;
         let Some(text) = text else {
@@ -58,7 +58,7 @@ impl GrantFile {
         }
         let failed = |error| {
             let path = self.file.path().display();
-            Problem::new(Exit::Failed, format!("{path}: {error}"))
+            Problem::new(ProblemKind::Failed, format!("{path}: {error}"))
         };
         let held = self.file.hold().map_err(failed)?;
         let count = self.read().map_or(0, |grants| grants.len());
@@ -119,7 +119,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::private_file::tests::at_once;
+    use windlass_testkit::at_once;
 
     /// SAFE-6: what is allowed for good at the same time is all allowed, and forgetting is for all of it.
     #[test]

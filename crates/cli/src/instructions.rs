@@ -8,7 +8,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::folders::Folders;
+use windlass_config::folders::Folders;
 
 /// What is read in each folder: the first of these that is there.
 const NAMES: [&str; 3] = ["AGENTS.override.md", "AGENTS.md", "CLAUDE.md"];

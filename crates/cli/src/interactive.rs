@@ -12,16 +12,18 @@ use crate::args::{ExecOptions, FrontOptions, OutputFormat};
 use crate::connect::{SIM, choose};
 use crate::engine::{Engine, Lines, Plan, working_directory};
 use crate::exec::flags;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::keeping::{self, Keeper, Which};
 use crate::output::Style;
 use crate::remembered::Remembered;
 use crate::repl::{self, Spoken};
 use crate::roster::Roster;
-use crate::settings::Settings;
-use crate::settings_again::Given;
 use crate::terminal::tell_last;
-use crate::{asking, environment, terminal_ui, trust};
+use crate::{asking, terminal_ui, trust};
+use windlass_config::environment;
+use windlass_config::environment::Given;
+use windlass_config::settings::Settings;
+use windlass_config::{Problem, ProblemKind};
 
 /// What is said when there is nobody to ask but the simulated model.
 const NO_KEY: &str = "no key was found: the simulated model answers. /connect sets up a real one";
@@ -44,10 +46,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     if is_somebody_there {
         trust::offer(&environment::folders()?, &cwd);
     }
-    let given = Given {
-        options: options.settings.clone(),
-        flags: flags(options),
-    };
+    let given = options.settings.given_with(flags(options));
     let Ready {
         settings,
         given,
@@ -182,7 +181,7 @@ impl Ready {
         let lines = Lines::new(&settings, &keeper, which, remembered).await;
         if lines.roster.active().is_err() && has_no_key(&settings) {
             // As if the command line had named it, so that settings which are read again do not say otherwise.
-            given.options.provider = Some(SIM.to_owned());
+            given.provider = Some(SIM.to_owned());
             let settings = read(&given, cwd)?;
             let remembered = Remembered::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
             let lines = Lines::new(&settings, &keeper, which, remembered).await;
@@ -200,7 +199,7 @@ impl Ready {
         let notices = match lines.roster.connect().await {
             Ok(line) => line.take_notices(),
             // Turns will say so again, and commands can mend it.
-            Err(problem) if problem.exit == Exit::Provider => vec![problem.message],
+            Err(problem) if problem.kind == ProblemKind::Provider => vec![problem.message],
             Err(problem) => return Err(problem),
         };
         Ok(Self {
@@ -214,11 +213,12 @@ impl Ready {
 }
 
 fn read(given: &Given, cwd: &Path) -> Result<Arc<Settings>, Problem> {
-    environment::settings(&given.options, cwd, given.flags.clone()).map(Arc::new)
+    environment::settings(given, cwd).map(Arc::new)
 }
 
 /// Whether nobody said which model to ask, and nothing lets one be found.
 fn has_no_key(settings: &Settings) -> bool {
     let is_silent = settings.provider.is_none() && settings.model.is_none();
-    is_silent && choose(settings, &environment::var).is_err_and(|problem| problem.exit == Exit::Provider)
+    is_silent
+        && choose(settings, &environment::var).is_err_and(|problem| problem.kind == ProblemKind::Provider)
 }

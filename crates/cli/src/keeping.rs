@@ -10,8 +10,8 @@ use windlass_service::{past, telling};
 use windlass_store::SqliteStore;
 
 use crate::args::SessionOptions;
-use crate::environment;
-use crate::exit::{Exit, Problem};
+use windlass_config::environment;
+use windlass_config::{Problem, ProblemKind};
 
 /// How many sessions a message lists.
 const MAX_SHOWN: usize = 10;
@@ -66,7 +66,7 @@ impl Keeper {
         let folder = match which {
             Which::Ephemeral => {
                 let made = tempfile::tempdir();
-                Some(made.map_err(|error| Problem::new(Exit::Store, error.to_string()))?)
+                Some(made.map_err(|error| Problem::new(ProblemKind::Store, error.to_string()))?)
             }
             _ => None,
         };
@@ -227,8 +227,8 @@ pub(crate) fn ago(time: u64) -> String {
 /// What the store says, with its exit code.
 pub(crate) fn problem(error: LogError) -> Problem {
     match error {
-        LogError::Busy { .. } => Problem::new(Exit::Busy, error.to_string()),
+        LogError::Busy { .. } => Problem::new(ProblemKind::Busy, error.to_string()),
         LogError::Unknown(_) => Problem::usage(error.to_string()),
-        _ => Problem::new(Exit::Store, error.to_string()),
+        _ => Problem::new(ProblemKind::Store, error.to_string()),
     }
 }

@@ -10,8 +10,9 @@ use windlass_service::past;
 use windlass_store::SqliteStore;
 
 use crate::args::{LabCommand, LabContextOptions, LabSummarizer};
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::{keeping, print_text};
+use windlass_config::{Problem, ProblemKind};
 
 /// Runs the command.
 pub(crate) async fn command(command: LabCommand) -> Result<Exit, Problem> {
@@ -49,14 +50,14 @@ async fn context(options: &LabContextOptions) -> Result<Exit, Problem> {
     }
     if options.json {
         let json = serde_json::to_string_pretty(&report);
-        return print_text(&json.map_err(|error| Problem::new(Exit::Failed, error.to_string()))?);
+        return print_text(&json.map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))?);
     }
     print_text(&report.table())
 }
 
 fn write(file: &Path, text: &str) -> Result<(), Problem> {
     std::fs::write(file, text)
-        .map_err(|error| Problem::new(Exit::Failed, format!("{}: {error}", file.display())))
+        .map_err(|error| Problem::new(ProblemKind::Failed, format!("{}: {error}", file.display())))
 }
 
 /// Those that were named, then those that are made up.

@@ -16,10 +16,8 @@ mod desktop;
 mod doctor;
 mod editor;
 mod engine;
-mod environment;
 mod exec;
 mod exit;
-mod folders;
 mod grants;
 mod instructions;
 mod interactive;
@@ -27,7 +25,6 @@ mod keeping;
 mod lab;
 mod output;
 mod permissions;
-mod private_file;
 mod prompt;
 mod reach;
 mod reload;
@@ -38,7 +35,6 @@ mod roster;
 mod sandbox;
 mod session_bench;
 mod sessions;
-mod settings;
 mod settings_again;
 mod signals;
 mod sim;
@@ -53,8 +49,10 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Command, ConfigCommand, PermissionsCommand, SettingsOptions, SimCommand};
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::terminal::tell;
+use windlass_config::{Problem, ProblemKind};
+use windlass_config::{environment, settings};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -87,7 +85,7 @@ fn main() -> ExitCode {
 
 fn fail(problem: &Problem) -> ExitCode {
     tell!("error: {}", terminal::plain(&problem.message));
-    ExitCode::from(problem.exit as u8)
+    ExitCode::from(Exit::from(problem.kind) as u8)
 }
 
 async fn dispatch(cli: Cli) -> Result<Exit, Problem> {
@@ -161,7 +159,7 @@ fn config(command: ConfigCommand) -> Result<Exit, Problem> {
             settings: options,
         } => {
             let cwd = engine::working_directory(None)?;
-            let settings = environment::settings(&options, &cwd, Vec::new())?;
+            let settings = environment::settings(&options.given(), &cwd)?;
             terminal::tell_warnings(&settings.warnings);
             print_text(&settings::show(&settings, origin))
         }
@@ -198,7 +196,7 @@ fn manual(name: Option<&str>) -> Result<Exit, Problem> {
     };
     let mut page = Vec::new();
     let rendered = clap_mangen::Man::new(command).render(&mut page);
-    rendered.map_err(|error| Problem::new(Exit::Failed, error.to_string()))?;
+    rendered.map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))?;
     print_text(&String::from_utf8_lossy(&page))
 }
 

@@ -14,15 +14,16 @@ use windlass_core::tool::{Category, ToolSet};
 use crate::args::{ReplayOptions, SettingsOptions};
 use crate::assemble::{Purpose, policy, tools};
 use crate::engine::working_directory;
-use crate::environment;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::grants::{GrantFile, grant_line};
-use crate::settings::Settings;
 use crate::terminal::{plain, say, tell_warnings};
+use windlass_config::Problem;
+use windlass_config::environment;
+use windlass_config::settings::Settings;
 
 /// Prints the mode and the rules in effect, and where they come from.
 pub(crate) fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
-    let settings = environment::settings(options, &working_directory(None)?, Vec::new())?;
+    let settings = environment::settings(&options.given(), &working_directory(None)?)?;
     for effective in settings
         .origins
         .iter()
@@ -65,7 +66,7 @@ pub(crate) async fn test(options: &ReplayOptions) -> Result<Exit, Problem> {
         ));
     }
     let cwd = working_directory(None)?;
-    let settings = environment::settings(&options.settings, &cwd, Vec::new())?;
+    let settings = environment::settings(&options.settings.given(), &cwd)?;
     tell_warnings(&settings.warnings);
     if let Some(file) = &options.calls {
         test_file(file, &Bench::new(&settings, &cwd)?)?;

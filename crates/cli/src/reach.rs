@@ -7,9 +7,9 @@ use std::sync::Arc;
 use windlass_sandbox::{Ground, Walls};
 use windlass_sandbox::{Network, Policy};
 
-use crate::environment;
-use crate::exit::{Exit, Problem};
-use crate::settings::SecuritySettings;
+use windlass_config::environment;
+use windlass_config::settings::SecuritySettings;
+use windlass_config::{Problem, ProblemKind};
 
 /// Folders in a project that its tools read and run by themselves, so that writing there is more than writing.
 const READ_ONLY: &[&str] = &[".windlass", ".git/hooks"];
@@ -42,7 +42,7 @@ impl Reach {
                         "security.allowed_paths: {}: there is no such folder",
                         path.display()
                     );
-                    return Err(Problem::new(Exit::Config, why));
+                    return Err(Problem::new(ProblemKind::Config, why));
                 }
             }
         }
@@ -84,7 +84,7 @@ impl Reach {
         let ground = Ground::new(&self.cwd, self.home.as_deref());
         ground.limited(&self.allowed, &self.denied).map_err(|error| {
             let why = format!("security.allowed_paths, security.denied_paths: {error}");
-            Problem::new(Exit::Config, why)
+            Problem::new(ProblemKind::Config, why)
         })
     }
 
@@ -117,7 +117,7 @@ fn private_folder(path: &Path) -> Result<(), Problem> {
         .recursive(true)
         .mode(0o700)
         .create(path);
-    made.map_err(|error| Problem::new(Exit::Failed, format!("{}: {error}", path.display())))
+    made.map_err(|error| Problem::new(ProblemKind::Failed, format!("{}: {error}", path.display())))
 }
 
 fn placed(text: &str, cwd: &Path, home: Option<&Path>, temp: &Path) -> PathBuf {

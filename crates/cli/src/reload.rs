@@ -11,10 +11,10 @@ use windlass_core::tool::{ExecutionContext, ToolSet};
 use windlass_tools::declared::{DeclarationError, Declarations, LastGood, Paths, Refresh, Source};
 use windlass_tools::{OutputStore, ToolsConfig};
 
-use crate::environment;
-use crate::exit::{Exit, Problem};
-use crate::folders::Folders;
-use crate::trust::{self, Standing};
+use windlass_config::environment;
+use windlass_config::folders::Folders;
+use windlass_config::trust::{self, Standing};
+use windlass_config::{Problem, ProblemKind};
 
 /// What a turn offers a model, and what runs when it is called.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ impl Workbench {
         let news = bench.files.refresh();
         if let Some(error) = news.error {
             if bench.files.is_of_user(&error) {
-                return Err(Problem::new(Exit::Config, error.to_string()));
+                return Err(Problem::new(ProblemKind::Config, error.to_string()));
             }
             bench.notices.push(error.to_string());
         }

@@ -29,8 +29,8 @@ use windlass_sandbox::{Ground, child_environment};
 
 use super::*;
 use crate::roster::Roster;
-use crate::settings::Settings;
-use crate::trust::trust_for_test;
+use windlass_config::settings::Settings;
+use windlass_config::trust::trust;
 
 const TOOL: &str = "tools:\n  - {name: one, description: x, category: read, cmd: sh, args: [run.sh]}\n";
 
@@ -87,7 +87,7 @@ impl Bed {
             fs::write(root.path().join(name), text).unwrap();
         }
         if let Some(project) = folders.project(&repo) {
-            trust_for_test(&folders, &project);
+            trust(&folders, &project).unwrap();
         }
         let config = ToolsConfig {
             ground: Ground::new(&repo, None),
@@ -136,7 +136,7 @@ impl Bed {
 
     fn trust(&self) {
         let project = self.folders.project(&self.root.path().join("repo")).unwrap();
-        trust_for_test(&self.folders, &project);
+        trust(&self.folders, &project).unwrap();
     }
 
     /// Runs a turn: the declared tools that were offered, and the warnings.

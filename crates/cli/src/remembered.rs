@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::log::Preferences;
 
-use crate::settings::Settings;
+use windlass_config::settings::Settings;
 
 /// How long a start waits for it.
 const LIMIT: Duration = Duration::from_secs(2);

@@ -20,11 +20,12 @@ use self::lines::{Line, Lines, MAX_BYTES};
 use self::view::View;
 use crate::asking::{self, Answers};
 use crate::engine::not_begun;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::interactive::Scene;
 use crate::output::Style;
 use crate::signals::Signals;
 use crate::terminal::tell;
+use windlass_config::Problem;
 
 /// How often a sign of life moves.
 const BEAT: Duration = Duration::from_millis(120);
@@ -162,7 +163,7 @@ impl Repl {
             Ok(_) if self.is_typed => Exit::Ok,
             Ok(Ended {
                 refused: Some(error), ..
-            }) => not_begun(error.clone()).exit,
+            }) => not_begun(error.clone()).kind.into(),
             Ok(_) => self.shared.view().exit(),
         }
     }

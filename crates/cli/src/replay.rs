@@ -20,12 +20,14 @@ use crate::args::{ExecOptions, ReplaySessionOptions, SessionOptions, SettingsOpt
 use crate::assemble::{Purpose, RunWorkshop};
 use crate::connect::{connect_recorded, start_sim};
 use crate::context_parts::ContextParts;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::keeping;
 use crate::roster::Roster;
 use crate::session_bench::limits;
-use crate::settings::Settings;
-use crate::{editor, engine, environment, exec};
+use crate::{editor, engine, exec};
+use windlass_config::environment;
+use windlass_config::settings::Settings;
+use windlass_config::{Problem, ProblemKind};
 
 /// Runs the command.
 pub(crate) async fn replay(options: &ReplaySessionOptions) -> Result<Exit, Problem> {
@@ -68,7 +70,7 @@ async fn again(
     options: &ReplaySessionOptions,
 ) -> Result<Exit, Problem> {
     let place = PathBuf::from(&info.place);
-    let settings = environment::settings(&options.settings, &place, Vec::new())?;
+    let settings = environment::settings(&options.settings.given(), &place)?;
     let reel = Arc::new(Reel::new(exchanges, options.to));
     let players = Recording {
         sim: start_sim(brain(Arc::clone(&reel))).await?,
@@ -89,8 +91,8 @@ async fn again(
     let turns = replay
         .run(&players)
         .await
-        .map_err(|why| Problem::new(Exit::Failed, why))?;
-    tell(&turns, &reel).map_err(|error| Problem::new(Exit::BrokenPipe, error.to_string()))
+        .map_err(|why| Problem::new(ProblemKind::Failed, why))?;
+    tell(&turns, &reel).map_err(|error| Problem::new(ProblemKind::BrokenPipe, error.to_string()))
 }
 
 /// The simulated model, answering from the recording.
@@ -204,7 +206,7 @@ async fn fork(
         (Some(text), Some((seq, old))) => (seq.saturating_sub(1), Some(edited(text, &old).await?)),
         (Some(_), None) => return Err(Problem::usage("there is no input before this request to edit")),
     };
-    let settings = environment::settings(&options.settings, Path::new(&info.place), Vec::new())?;
+    let settings = environment::settings(&options.settings.given(), Path::new(&info.place))?;
     let id = copy(store, info, after, settings).await?;
     match text {
         None => {
@@ -214,7 +216,7 @@ async fn fork(
                 "{id}\nA new session begins where request {} was sent; go on with\n  windlass exec --resume {id} \"…\"",
                 options.fork_at.unwrap_or_default()
             );
-            told.map_err(|error| Problem::new(Exit::BrokenPipe, error.to_string()))?;
+            told.map_err(|error| Problem::new(ProblemKind::BrokenPipe, error.to_string()))?;
             Ok(Exit::Ok)
         }
         Some(text) => {
@@ -282,7 +284,7 @@ async fn edited(text: &str, old: &Message) -> Result<String, Problem> {
         ));
     };
     let edited = editor::edit(&editor, &old.unwrap_or_default()).await;
-    let edited = edited.map_err(|error| Problem::new(Exit::Failed, format!("{editor}: {error}")))?;
+    let edited = edited.map_err(|error| Problem::new(ProblemKind::Failed, format!("{editor}: {error}")))?;
     let written = edited.ok().filter(|text| !text.trim().is_empty());
     written.ok_or_else(|| Problem::usage("nothing was written, so nothing was done"))
 }

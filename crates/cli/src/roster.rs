@@ -12,11 +12,11 @@ use windlass_providers::preset::{Preset, presets};
 use windlass_service::{ChooseError, Chosen, ModelChoice, Models, NotReady, Titles};
 
 use crate::backoff::{Backoff, Watched};
+use crate::connect::Process;
 use crate::connect::{Choice, Connection, Surroundings, choose, connect, offers, price_of, window_of};
-use crate::environment::Process;
-use crate::exit::{Exit, Problem};
 use crate::remembered::{Named, Remembered};
-use crate::settings::{Reasoning, Settings};
+use windlass_config::settings::{Reasoning, Settings};
+use windlass_config::{Problem, ProblemKind};
 
 /// The models of a run. Its sessions share one choice, so a clone is the same roster.
 #[derive(Clone)]
@@ -294,8 +294,8 @@ impl Models for Roster {
 
 /// Why there can be no turn, for whoever waits for it.
 fn not_connected(problem: Problem) -> NotReady {
-    let kind = match problem.exit {
-        Exit::Config | Exit::Usage => ProviderErrorKind::InvalidRequest,
+    let kind = match problem.kind {
+        ProblemKind::Config | ProblemKind::Usage => ProviderErrorKind::InvalidRequest,
         _ => ProviderErrorKind::Auth,
     };
     NotReady {
@@ -313,7 +313,7 @@ fn check_cost_limit(settings: &Settings, connection: &Connection) -> Result<(), 
             "a cost limit is set, but the price of `{0}` is not known: set `models.\"{0}\".price.input` and `.output`",
             model.id
         );
-        return Err(Problem::new(Exit::Usage, text));
+        return Err(Problem::new(ProblemKind::Usage, text));
     }
     Ok(())
 }

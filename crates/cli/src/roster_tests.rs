@@ -6,7 +6,7 @@ use windlass_core::provider::{Prefix, Request, ToolChoice};
 
 use super::*;
 use crate::backoff::tests::ManualClock;
-use crate::settings::{ProviderEntry, Wire};
+use windlass_config::settings::{ProviderEntry, Wire};
 
 /// Providers on addresses where nobody listens.
 fn settings(names: &[&str]) -> Arc<Settings> {

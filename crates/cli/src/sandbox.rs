@@ -9,10 +9,11 @@ use windlass_sandbox::{Gap, Network, Wall};
 
 use crate::args::SandboxOptions;
 use crate::engine::working_directory;
-use crate::environment;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::reach::Reach;
 use crate::terminal::tell;
+use windlass_config::environment;
+use windlass_config::{Problem, ProblemKind};
 
 /// Runs a command that can change only this folder and the temporary one, and returns its exit code.
 pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
@@ -21,9 +22,9 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
             "name a command, as in `windlass sandbox -- make test`",
         ));
     };
-    let failed = |what: String| Problem::new(Exit::Failed, what);
+    let failed = |what: String| Problem::new(ProblemKind::Failed, what);
     let cwd = working_directory(None)?;
-    let settings = environment::settings(&options.settings, &cwd, Vec::new())?;
+    let settings = environment::settings(&options.settings.given(), &cwd)?;
     let mut policy = Reach::new(&settings.security, &cwd)?.policy();
     policy.write.extend(options.write.iter().cloned());
     if options.network {

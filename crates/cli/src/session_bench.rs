@@ -26,15 +26,15 @@ use windlass_sandbox::Ground;
 use crate::assemble::{Grounded, Purpose, grounded, policy};
 use crate::command_files::CommandFiles;
 use crate::context_parts::ContextParts;
-use crate::environment;
-use crate::exit::Problem;
 use crate::grants::{GrantFile, NobodyNow, grant_line};
 use crate::instructions::Instructions;
 use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
 use crate::reload::{Offer, Workbench, source};
 use crate::roster::Roster;
-use crate::settings::{self, Settings, ToolExecution};
 use crate::settings_again::SettingsAgain;
+use windlass_config::Problem;
+use windlass_config::environment;
+use windlass_config::settings::{self, Settings, ToolExecution};
 
 /// The tool that runs commands.
 const BASH: &str = "bash";

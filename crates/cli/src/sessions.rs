@@ -14,10 +14,11 @@ use windlass_service::{past, telling};
 use windlass_store::SqliteStore;
 
 use crate::args::SessionsCommand;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::keeping::{self, find, problem};
 use crate::print_text;
 use crate::terminal::{plain, say};
+use windlass_config::{Problem, ProblemKind};
 
 /// Runs a command.
 pub(crate) async fn command(command: SessionsCommand) -> Result<Exit, Problem> {
@@ -69,6 +70,6 @@ fn cut(text: &str, most: usize) -> String {
 fn print_json(value: &impl serde::Serialize) -> Result<Exit, Problem> {
     match serde_json::to_string_pretty(value) {
         Ok(text) => print_text(&text),
-        Err(error) => Err(Problem::new(Exit::Failed, error.to_string())),
+        Err(error) => Err(Problem::new(ProblemKind::Failed, error.to_string())),
     }
 }

@@ -5,11 +5,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::args::SettingsOptions;
-use crate::environment;
-use crate::exit::Problem;
-use crate::folders::Folders;
-use crate::settings::{Settings, changes};
+use windlass_config::Problem;
+use windlass_config::environment::{self, Given};
+use windlass_config::folders::Folders;
+use windlass_config::settings::{Settings, changes};
 
 /// Settings that something is made from when a session begins: tools, walls, connections.
 const LATER: [&str; 14] = [
@@ -28,13 +27,6 @@ const LATER: [&str; 14] = [
     "security.denied_paths",
     "security.blocked_commands",
 ];
-
-/// What the command line says of settings.
-#[derive(Clone, Default)]
-pub(crate) struct Given {
-    pub(crate) options: SettingsOptions,
-    pub(crate) flags: Vec<(&'static str, &'static str, String)>,
-}
 
 /// Reads settings again when their files changed.
 pub(crate) struct SettingsAgain {
@@ -74,8 +66,7 @@ impl SettingsAgain {
             return (None, Vec::new());
         }
         self.stamps = stamps;
-        let read: Result<Settings, Problem> =
-            environment::settings(&self.given.options, &self.cwd, self.given.flags.clone());
+        let read: Result<Settings, Problem> = environment::settings(&self.given, &self.cwd);
         let new = match read {
             Ok(new) => new,
             Err(problem) => {
@@ -112,7 +103,7 @@ impl SettingsAgain {
     }
 
     fn look(&self) -> Vec<Stamp> {
-        let user = self.given.options.config.clone();
+        let user = self.given.config.clone();
         let mut files = vec![
             user.unwrap_or_else(|| self.folders.user_file()),
             self.folders.trust_file(),

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use windlass_sim::{Brain, Script, Sim, SimConfig};
 
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::terminal::say;
+use windlass_config::{Problem, ProblemKind};
 
 /// Serves until interrupted.
 pub(crate) async fn serve(
@@ -27,7 +28,7 @@ pub(crate) async fn serve(
     };
     let sim = Sim::start(config)
         .await
-        .map_err(|error| Problem::new(Exit::Failed, error.to_string()))?;
+        .map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))?;
     say!("listening on {}", sim.url());
     tokio::select! {
         _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),

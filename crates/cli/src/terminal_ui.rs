@@ -9,11 +9,12 @@ use windlass_tui::{Keys, Looks, Palette, Start, Theme, Why};
 
 use crate::connect::ProviderSetup;
 use crate::desktop::Machine;
-use crate::environment;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::interactive::Scene;
 use crate::repl::Spoken;
-use crate::settings::Settings;
+use windlass_config::environment;
+use windlass_config::settings::Settings;
+use windlass_config::{Problem, ProblemKind};
 
 /// Terminals that leave lines as they are when their width changes.
 const RIGID: &[&str] = &["linux", "vt100", "vt102", "vt220", "ansi", "xterm-mono"];
@@ -68,8 +69,8 @@ async fn look(settings: &Settings, machine: &Machine, full_screen: bool) -> Resu
         .keys
         .iter()
         .map(|(action, key)| (action.as_str(), key.as_str()));
-    let keys =
-        Keys::with(changes).map_err(|error| Problem::new(Exit::Config, format!("`tui.keys`: {error}")))?;
+    let keys = Keys::with(changes)
+        .map_err(|error| Problem::new(ProblemKind::Config, format!("`tui.keys`: {error}")))?;
     let theme = match &screen.theme {
         Some(name) => Some(name.clone()),
         None => machine.chosen("theme").await,

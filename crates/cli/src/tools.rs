@@ -11,11 +11,12 @@ use windlass_tools::declared::{Declarations, Paths, Source};
 use crate::args::{SettingsOptions, ToolsCommand};
 use crate::assemble::{Purpose, tools};
 use crate::engine::working_directory;
-use crate::environment;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::reload::{Workbench, source};
 use crate::signals::Signals;
 use crate::terminal::{plain, say, tell_warnings};
+use windlass_config::environment;
+use windlass_config::{Problem, ProblemKind};
 
 /// Runs a subcommand.
 pub(crate) async fn command(command: ToolsCommand) -> Result<Exit, Problem> {
@@ -36,7 +37,7 @@ fn purpose() -> Result<Purpose, Problem> {
 
 /// The tools here. What is wrong with files, or not in effect, is told.
 fn workbench(options: &SettingsOptions, purpose: &Purpose) -> Result<Workbench, Problem> {
-    let settings = environment::settings(options, &purpose.cwd, Vec::new())?;
+    let settings = environment::settings(&options.given(), &purpose.cwd)?;
     let (workbench, _) = tools(&settings, purpose)?;
     tell_warnings(&settings.warnings);
     tell_warnings(workbench.notices());
@@ -78,7 +79,7 @@ fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
         return Err(Problem::usage(format!("{name}: there is no such file")));
     }
     let declarations =
-        Declarations::read(&paths).map_err(|error| Problem::new(Exit::Config, error.to_string()))?;
+        Declarations::read(&paths).map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))?;
     for (file, source) in files.into_iter().flatten() {
         let count = declarations.only(source).names().len();
         say!(
@@ -127,6 +128,6 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
             say!("{}", output.content);
             Ok(if output.failed { Exit::Failed } else { Exit::Ok })
         }
-        Err(error) => Err(Problem::new(Exit::Failed, error.to_string())),
+        Err(error) => Err(Problem::new(ProblemKind::Failed, error.to_string())),
     }
 }

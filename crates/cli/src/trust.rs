@@ -1,73 +1,9 @@
-//! Trust in a folder: what a project brings along does nothing until its user has seen it and said yes.
-//!
-//! Whoever writes a repository writes its `.windlass` too, and cloning must not be agreeing. The answer is bound to the
-//! content ([`content::Snapshot`]) and kept in the user's own folder ([`store::Store`]). [`look`] is the one way to a
-//! project's files: it hands out what was checked, as bytes, so that nothing can change between the check and the use.
+//! Asks the user whether to trust a project's own files.
 
 mod command;
-mod content;
 mod offer;
 mod question;
 mod review;
-mod store;
 
 pub(crate) use self::command::command;
-pub(crate) use self::content::Snapshot;
 pub(crate) use self::offer::offer;
-use self::store::Store;
-use crate::folders::{Folders, Project};
-
-/// How a project stands with the user.
-#[derive(Debug)]
-pub(crate) enum Standing {
-    /// The user said yes to exactly this.
-    Trusted(Snapshot),
-    /// Nobody said yes.
-    Untrusted,
-    /// The user said yes to something else.
-    Changed,
-    /// It was trusted, and is now something that cannot be.
-    Unfit(String),
-    /// It is not known what is trusted.
-    Unknown(String),
-}
-
-/// Compares a project with what is trusted. Of a folder that nobody trusts, nothing is read.
-pub(crate) fn look(folders: &Folders, project: &Project) -> Standing {
-    let store = match Store::read(&folders.trust_file()) {
-        Ok(store) => store,
-        Err(why) => return Standing::Unknown(why),
-    };
-    let Some(trusted) = store.find(&project.root) else {
-        return Standing::Untrusted;
-    };
-    match Snapshot::read(project) {
-        Ok(snapshot) if snapshot.hash == trusted.hash => Standing::Trusted(snapshot),
-        Ok(_) => Standing::Changed,
-        Err(why) => Standing::Unfit(why),
-    }
-}
-
-impl Standing {
-    /// Why the project's files are not in effect, on one line; `None` when they are.
-    pub(crate) fn notice(&self, project: &Project) -> Option<String> {
-        let shows = "`windlass trust` shows what it would do";
-        let why = match self {
-            Self::Trusted(_) => return None,
-            Self::Untrusted => format!("because this folder is not trusted; {shows}"),
-            Self::Changed => format!("because it changed since this folder was trusted; {shows}"),
-            Self::Unfit(why) => format!("because this folder cannot be trusted as it is now: {why}"),
-            Self::Unknown(why) => format!("because nothing is trusted: {why}"),
-        };
-        Some(format!("{}: not in effect, {why}", project.folder().display()))
-    }
-}
-
-/// Trusts a project as it is, as `windlass trust --yes` would.
-#[cfg(test)]
-pub(crate) fn trust_for_test(folders: &Folders, project: &Project) {
-    question::Question::about(folders, project)
-        .unwrap()
-        .trust()
-        .unwrap();
-}

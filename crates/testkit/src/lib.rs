@@ -30,6 +30,7 @@ mod process;
 mod run;
 mod screen;
 mod server;
+mod threads;
 mod wait;
 mod workspace;
 
@@ -39,6 +40,7 @@ pub use self::process::processes_with;
 pub use self::run::{Run, Running};
 pub use self::screen::Screen;
 pub use self::server::SimServer;
+pub use self::threads::at_once;
 pub use self::wait::{PATIENCE, eventually};
 pub use self::workspace::{WIRES, Workspace, settings_name};
 pub use rustix::process::Signal;

@@ -8,12 +8,13 @@ use windlass_api::{Connections, Offer};
 use super::ProviderSetup;
 use crate::args::ConnectOptions;
 use crate::engine::{not_begun, working_directory};
-use crate::environment;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::keeping::{Keeper, Which};
 use crate::remembered::Remembered;
 use crate::roster::Roster;
 use crate::terminal::{plain, say, tell_warnings};
+use windlass_config::Problem;
+use windlass_config::environment;
 
 /// No key is longer.
 const LONGEST_KEY: u64 = 64 * 1024;
@@ -24,7 +25,7 @@ pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
     let mut given = options.settings.clone();
     // Kept with the provider: a setting of this run alone would not count in the next one.
     let model = options.name.as_ref().and_then(|_| given.model.take());
-    let settings = Arc::new(environment::settings(&given, &cwd, Vec::new())?);
+    let settings = Arc::new(environment::settings(&given.given(), &cwd)?);
     tell_warnings(&settings.warnings);
     let Some(name) = &options.name else {
         let setup = ProviderSetup::new(Roster::new(&settings, None));

@@ -7,8 +7,8 @@ use tokio::process::Command;
 use windlass_providers::key::Secret;
 
 use super::{Choice, Env};
-use crate::exit::{Exit, Problem};
-use crate::settings::KeyCommand;
+use windlass_config::settings::KeyCommand;
+use windlass_config::{Problem, ProblemKind};
 
 /// A key and the variable it came from, if it came from one.
 pub(super) struct Found {
@@ -80,13 +80,18 @@ pub(super) async fn find_key(choice: &Choice<'_>, env: Env<'_>) -> Result<Option
         Source::Command(command) => (run_key_command(&choice.name, &command).await?, String::new()),
         Source::File(secret) => (secret, String::new()),
         Source::NotNeeded => return Ok(None),
-        Source::Missing(text) => return Err(Problem::new(Exit::Provider, text)),
+        Source::Missing(text) => return Err(Problem::new(ProblemKind::Provider, text)),
     };
     Ok(Some(Found { secret, variable }))
 }
 
 async fn run_key_command(name: &str, command: &KeyCommand) -> Result<Secret, Problem> {
-    let failed = |why: String| Problem::new(Exit::Provider, format!("`providers.{name}.key_command` {why}"));
+    let failed = |why: String| {
+        Problem::new(
+            ProblemKind::Provider,
+            format!("`providers.{name}.key_command` {why}"),
+        )
+    };
     let mut process = match command {
         KeyCommand::Shell(line) => {
             let mut process = Command::new("/bin/sh");

@@ -10,9 +10,9 @@ use secrecy::{ExposeSecret, SecretString};
 use toml_edit::{Document, DocumentMut, Item, Table, TableLike, Value};
 use windlass_providers::key::Secret;
 
-use crate::exit::{Exit, Problem};
-use crate::folders::Folders;
-use crate::private_file::PrivateFile;
+use windlass_config::folders::Folders;
+use windlass_config::private_file::PrivateFile;
+use windlass_config::{Problem, ProblemKind};
 
 /// Keys by the name of their provider.
 pub(crate) type Keys = BTreeMap<String, Secret>;
@@ -133,7 +133,7 @@ impl KeysFile {
     }
 
     fn wrong(&self, why: &str) -> Problem {
-        Problem::new(Exit::Config, format!("{}: {why}", self.path().display()))
+        Problem::new(ProblemKind::Config, format!("{}: {why}", self.path().display()))
     }
 }
 

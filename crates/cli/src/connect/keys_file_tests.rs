@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::private_file::tests::at_once;
+use windlass_testkit::at_once;
 
 fn file(folder: &Path) -> KeysFile {
     KeysFile {

@@ -15,12 +15,13 @@ use windlass_service::Models;
 use super::key::{Source, key_source};
 use super::keys_file::Kept;
 use super::{Choice, Keys, KeysFile, SIM, Surroundings, connect, listed};
+use crate::connect::Process;
 use crate::doctor::reach;
-use crate::environment::{self, Process};
-use crate::exit::Problem;
 use crate::remembered::Named;
 use crate::roster::Roster;
-use crate::settings::{Reasoning, Settings};
+use windlass_config::Problem;
+use windlass_config::environment;
+use windlass_config::settings::{Reasoning, Settings};
 
 /// How long a provider may take to answer one word.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -386,8 +387,9 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::exit::Exit;
-    use crate::folders::Folders;
+    use windlass_config::ProblemKind;
+
+    use windlass_config::folders::Folders;
 
     /// PROV-11: that nothing was kept is only said when that is so: a key that cannot be taken back is told of.
     #[test]
@@ -424,7 +426,7 @@ mod tests {
     /// PROV-11: what cannot be found out after a key was kept is a remark, and no failure.
     #[test]
     fn a_remark_does_not_fail() {
-        let noted = note_first(Err(Problem::new(Exit::Config, "no model")));
+        let noted = note_first(Err(Problem::new(ProblemKind::Config, "no model")));
         assert!(noted.contains("could not be told: no model"), "{noted}");
     }
 }

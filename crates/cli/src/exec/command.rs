@@ -10,8 +10,9 @@ use windlass_api::{
 
 use super::{Ending, Job, Runner, connect};
 use crate::engine::not_begun;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::roster::Roster;
+use windlass_config::Problem;
 
 impl Runner<'_> {
     /// Carries out the command of a job. `last` is the number of the session's last entry.
@@ -89,5 +90,5 @@ fn refused(error: ClientError) -> Ending {
         _ => "command",
     };
     let problem = not_begun(error);
-    Ending::failed(problem.exit, kind, problem.message, None)
+    Ending::failed(problem.kind.into(), kind, problem.message, None)
 }

@@ -4,8 +4,8 @@ use std::io::{IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use crate::exit::Problem;
 use crate::output::Style;
+use windlass_config::Problem;
 
 /// More than this is not a prompt.
 const MOST_BYTES: u64 = 10 * 1024 * 1024;
@@ -67,7 +67,7 @@ async fn read_stdin(style: Style) -> Result<String, Problem> {
             tokio::select! {
                 result = &mut receiver => result,
                 _ = tokio::signal::ctrl_c() => {
-                    return Err(Problem::new(crate::exit::Exit::Interrupted, "interrupted"));
+                    return Err(Problem::new(windlass_config::ProblemKind::Interrupted, "interrupted"));
                 }
             }
         }

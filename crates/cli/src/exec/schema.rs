@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::exit::Problem;
+use windlass_config::Problem;
 
 /// The schema an answer must match.
 pub(crate) struct AnswerSchema {

@@ -11,11 +11,11 @@ use windlass_service::past::record;
 
 use super::{Bench, Recorded, Verdict};
 use crate::args::ReplayOptions;
-use crate::exit::Problem;
 use crate::keeping::{self, find, problem};
 use crate::sessions::short;
-use crate::settings::Settings;
 use crate::terminal::{plain, say, tell};
+use windlass_config::Problem;
+use windlass_config::settings::Settings;
 
 /// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,10 @@ use windlass_store::SqliteStore;
 
 use super::{called, cut, line, print_json, short};
 use crate::args::CostBy;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::keeping::{find, problem};
 use crate::terminal::say;
+use windlass_config::Problem;
 
 /// How wide the first column may be.
 const NAME: usize = 60;

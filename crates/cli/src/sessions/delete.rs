@@ -6,10 +6,12 @@ use windlass_core::log::{LogError, SessionInfo, Sessions};
 use windlass_store::SqliteStore;
 
 use super::called;
-use crate::exit::{Exit, Problem};
+use crate::assemble;
+use crate::exit::Exit;
 use crate::keeping::{find, line, problem};
 use crate::terminal::{plain, say, tell};
-use crate::{assemble, environment};
+use windlass_config::environment;
+use windlass_config::{Problem, ProblemKind};
 
 /// Removes sessions: all that were named, or none when one of them cannot be.
 pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> Result<Exit, Problem> {
@@ -51,7 +53,7 @@ fn agreed(sessions: &[SessionInfo]) -> Result<bool, Problem> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         let text = "nobody is there to ask, so nothing was deleted; --yes deletes without asking";
-        return Err(Problem::new(Exit::Denied, text));
+        return Err(Problem::new(ProblemKind::Denied, text));
     }
     for info in sessions {
         say!("{}", plain(&line(info)));
@@ -64,6 +66,6 @@ fn agreed(sessions: &[SessionInfo]) -> Result<bool, Problem> {
     let _ = out.write_all(question.as_bytes()).and_then(|()| out.flush());
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
-    read.map_err(|error| Problem::new(Exit::Failed, format!("the answer cannot be read: {error}")))?;
+    read.map_err(|error| Problem::new(ProblemKind::Failed, format!("the answer cannot be read: {error}")))?;
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }

@@ -13,10 +13,11 @@ use windlass_store::SqliteStore;
 
 use super::fixture;
 use crate::args::{ExportFormat, ExportOptions};
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::keeping::{find, problem};
 use crate::print_text;
 use crate::terminal::{plain, tell};
+use windlass_config::{Problem, ProblemKind};
 
 /// Prints a session or writes it to a file.
 pub(super) async fn export(store: &SqliteStore, options: &ExportOptions) -> Result<Exit, Problem> {
@@ -52,7 +53,7 @@ pub(super) async fn export(store: &SqliteStore, options: &ExportOptions) -> Resu
 fn json(session: SessionInfo, entries: Vec<Entry>) -> Result<String, Problem> {
     let text = serde_json::to_string_pretty(&Exported::new(session, entries));
     text.map(|text| text + "\n")
-        .map_err(|error| Problem::new(Exit::Failed, error.to_string()))
+        .map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))
 }
 
 fn close(entries: &mut Vec<Entry>) {
@@ -73,7 +74,7 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Problem> {
             "{}: there is such a file already, and nothing was written; --force replaces it",
             path.display()
         )),
-        _ => Problem::new(Exit::Failed, format!("{}: {error}", path.display())),
+        _ => Problem::new(ProblemKind::Failed, format!("{}: {error}", path.display())),
     };
     if force {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -10,7 +10,7 @@ use windlass_api::{Event, FinishReason, Message, Part, Role, SessionInfo};
 use windlass_core::log::Entry;
 use windlass_core::tool::parse_strict;
 
-use crate::exit::{Exit, Problem};
+use windlass_config::{Problem, ProblemKind};
 
 const RUN: &str = r#"#!/bin/sh
 # Runs the session again in an empty folder, with the simulated model in place of the real one, and compares the answers.
@@ -56,7 +56,7 @@ pub(super) fn write(folder: &Path, info: &SessionInfo, entries: &[Entry]) -> Res
             "{}: this is there already, and nothing was written",
             folder.display()
         )),
-        _ => Problem::new(Exit::Failed, format!("{}: {error}", folder.display())),
+        _ => Problem::new(ProblemKind::Failed, format!("{}: {error}", folder.display())),
     };
     let turns = turns(entries);
     if turns.is_empty() {

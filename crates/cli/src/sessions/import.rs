@@ -24,9 +24,10 @@ use self::lines::Lines;
 use super::line;
 use crate::args::{ImportFrom, ImportOptions};
 use crate::engine::working_directory;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::keeping::problem;
 use crate::terminal::{say, tell};
+use windlass_config::{Problem, ProblemKind};
 
 /// How many damaged places are named.
 const MAX_NAMED: usize = 10;
@@ -66,7 +67,7 @@ pub(super) async fn import(store: &SqliteStore, options: &ImportOptions) -> Resu
     refuse_damage(&imported, options.lenient)?;
     if imported.messages == 0 {
         return Err(Problem::new(
-            Exit::Failed,
+            ProblemKind::Failed,
             format!("{name}: there is nothing in it to import"),
         ));
     }
@@ -135,7 +136,7 @@ fn refuse_damage(imported: &Imported, lenient: bool) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::new(
-        Exit::Failed,
+        ProblemKind::Failed,
         format!("{named}\nnothing was imported; --lenient takes what can be read"),
     ))
 }

@@ -9,9 +9,10 @@ use windlass_store::SqliteStore;
 use super::{called, cut, line, print_json, short};
 use crate::args::ListOptions;
 use crate::engine::working_directory;
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::keeping::{ago, problem};
 use crate::terminal::say;
+use windlass_config::Problem;
 
 /// How much of a title is shown.
 const TITLE: usize = 60;

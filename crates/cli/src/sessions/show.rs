@@ -7,9 +7,10 @@ use windlass_service::telling::{date, dollars, standing};
 use windlass_store::SqliteStore;
 
 use super::{called, cut, line, print_json};
-use crate::exit::{Exit, Problem};
+use crate::exit::Exit;
 use crate::keeping::{ago, find, problem};
 use crate::terminal::say;
+use windlass_config::Problem;
 
 /// How much is shown of what was said last.
 const SHOWN: usize = 400;

@@ -3,15 +3,16 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use super::Snapshot;
 use super::question::{Question, change, store};
 use super::review::line;
 use crate::args::TrustOptions;
 use crate::engine::working_directory;
-use crate::environment;
-use crate::exit::{Exit, Problem};
-use crate::folders::{Folders, Project};
+use crate::exit::Exit;
 use crate::terminal::{say, tell};
+use windlass_config::environment;
+use windlass_config::folders::{Folders, Project};
+use windlass_config::trust::Snapshot;
+use windlass_config::{Problem, ProblemKind};
 
 /// Runs the command.
 pub(crate) fn command(options: &TrustOptions) -> Result<Exit, Problem> {
@@ -25,7 +26,7 @@ pub(crate) fn command(options: &TrustOptions) -> Result<Exit, Problem> {
     }
     if environment::var("WINDLASS_SESSION").is_some() {
         let text = "an agent's command cannot trust a folder; run `windlass trust` yourself";
-        return Err(Problem::new(Exit::Denied, text));
+        return Err(Problem::new(ProblemKind::Denied, text));
     }
     trust(&folders, &project(&folders, &folder)?, options.yes)
 }
@@ -55,13 +56,13 @@ fn agreed() -> Result<bool, Problem> {
     if !stdin.is_terminal() {
         let text =
             "nobody is there to ask, so nothing is trusted; `windlass trust --yes` trusts without asking";
-        return Err(Problem::new(Exit::Denied, text));
+        return Err(Problem::new(ProblemKind::Denied, text));
     }
     let mut out = std::io::stdout();
     let _ = write!(out, "Trust this folder? [y/N] ").and_then(|()| out.flush());
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
-    read.map_err(|error| Problem::new(Exit::Failed, format!("the answer cannot be read: {error}")))?;
+    read.map_err(|error| Problem::new(ProblemKind::Failed, format!("the answer cannot be read: {error}")))?;
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::question::Question;
 use super::review::line;
-use super::{Standing, look};
-use crate::environment;
-use crate::exit::Problem;
-use crate::folders::{Folders, Project};
 use crate::terminal::tell;
+use windlass_config::Problem;
+use windlass_config::environment;
+use windlass_config::folders::{Folders, Project};
+use windlass_config::trust::{Standing, look};
 
 /// Shows what the project around `cwd` would bring along and asks about it, unless that was answered before. Must only be
 /// called where somebody is there. Nothing that goes wrong here stops anybody: what is not trusted has no effect.

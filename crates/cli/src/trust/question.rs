@@ -1,10 +1,9 @@
 //! The question whether to trust a project: what it is about, and what becomes of the answer. Who asks, and how, is theirs.
 
-use super::content::Snapshot;
 use super::review::review;
-use super::store::Store;
-use crate::exit::{Exit, Problem};
-use crate::folders::{Folders, Project};
+use windlass_config::folders::{Folders, Project};
+use windlass_config::trust::{Snapshot, TrustStore as Store};
+use windlass_config::{Problem, ProblemKind};
 
 /// A project as it was when the question came up.
 pub(super) struct Question<'a> {
@@ -25,7 +24,7 @@ impl<'a> Question<'a> {
         let store = store(folders)?;
         let snapshot = Snapshot::read(project).map_err(|why| {
             let root = project.root.display();
-            Problem::new(Exit::Failed, format!("{root}: cannot be trusted: {why}"))
+            Problem::new(ProblemKind::Failed, format!("{root}: cannot be trusted: {why}"))
         })?;
         Ok(Self {
             folders,
@@ -43,7 +42,7 @@ impl<'a> Question<'a> {
         review(self.project, &self.snapshot).map_err(|error| {
             let text =
                 format!("{error}\ncannot be trusted before this is mended: it would stop every run here");
-            Problem::new(Exit::Config, text)
+            Problem::new(ProblemKind::Config, text)
         })
     }
 
@@ -69,7 +68,7 @@ impl<'a> Question<'a> {
             project, snapshot, ..
         } = self;
         change(self.folders, |store| store.insert(&project.root, snapshot.hash))?
-            .map_err(|why| Problem::new(Exit::Failed, why))
+            .map_err(|why| Problem::new(ProblemKind::Failed, why))
     }
 
     /// The answer is no, for good.
@@ -83,10 +82,10 @@ impl<'a> Question<'a> {
 
 /// What is trusted.
 pub(super) fn store(folders: &Folders) -> Result<Store, Problem> {
-    Store::read(&folders.trust_file()).map_err(|why| Problem::new(Exit::Config, why))
+    Store::read(&folders.trust_file()).map_err(|why| Problem::new(ProblemKind::Config, why))
 }
 
 /// Changes what is trusted, as it is now.
 pub(super) fn change<T>(folders: &Folders, change: impl FnOnce(&mut Store) -> T) -> Result<T, Problem> {
-    Store::change(&folders.trust_file(), change).map_err(|why| Problem::new(Exit::Failed, why))
+    Store::change(&folders.trust_file(), change).map_err(|why| Problem::new(ProblemKind::Failed, why))
 }

@@ -8,10 +8,10 @@ use std::fmt::Write;
 use windlass_core::tool::Category;
 use windlass_tools::declared::{Declarations, Outline, Source};
 
-use super::Snapshot;
-use crate::folders::Project;
-use crate::settings::{self, SettingsError, quote};
 use crate::terminal::plain;
+use windlass_config::folders::Project;
+use windlass_config::settings::{self, SettingsError, quote};
+use windlass_config::trust::Snapshot;
 
 /// The text. Fails when the settings are wrong: they would stop every run in this folder.
 pub(super) fn review(project: &Project, snapshot: &Snapshot) -> Result<String, SettingsError> {

@@ -8,7 +8,7 @@ use windlass_api::{Label, SessionInfo};
 use windlass_service::past::{EXPORT_VERSION, Stored, messages};
 
 use super::Imported;
-use crate::exit::{Exit, Problem};
+use windlass_config::{Problem, ProblemKind};
 
 /// The file, with entries that are looked at one by one.
 #[derive(Deserialize)]
@@ -19,7 +19,12 @@ struct File {
 }
 
 pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
-    let failed = |why: String| Problem::new(Exit::Failed, format!("{name}: {why}; nothing was imported"));
+    let failed = |why: String| {
+        Problem::new(
+            ProblemKind::Failed,
+            format!("{name}: {why}; nothing was imported"),
+        )
+    };
     let file: File = serde_json::from_slice(bytes).map_err(|error| failed(error.to_string()))?;
     if file.windlass > EXPORT_VERSION {
         let version = file.windlass;

@@ -9,7 +9,7 @@ const SHOWN_CHARS: usize = 80;
 
 /// A value that fits its key.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
     /// Any text, a choice included.
     Text(String),
     /// On or off.
@@ -43,7 +43,7 @@ impl fmt::Display for Value {
 ///
 /// JSON's escapes are valid TOML. The control characters it leaves bare are escaped too: TOML forbids one of
 /// them, and a terminal would obey the others when a message repeats what a repository wrote.
-pub(crate) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let mut quoted = String::new();
     for letter in serde_json::Value::from(text).to_string().chars() {
         if letter.is_control() {
@@ -56,7 +56,7 @@ pub(crate) fn quote(text: &str) -> String {
 }
 
 /// The start of a text that may be long.
-pub(crate) fn clip(text: &str) -> String {
+pub(super) fn clip(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
     if shown.len() < text.len() {
         shown.push('…');
@@ -65,7 +65,7 @@ pub(crate) fn clip(text: &str) -> String {
 }
 
 /// What stands in a file, for "expected …, found …".
-pub(crate) fn describe(item: &Item) -> String {
+pub(super) fn describe(item: &Item) -> String {
     use toml_edit::Value as Toml;
     match item {
         Item::None => "nothing".to_owned(),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Override, Settings, SettingsError, Sources, load};
 use crate::folders::Folders;
-use crate::trust::trust_for_test;
+use crate::trust::trust;
 
 /// Everything that settings are read from.
 pub(super) struct Bed {
@@ -56,7 +56,7 @@ impl Bed {
     pub(super) fn trusted(self) -> Self {
         let folders = self.folders();
         let project = folders.project(&self.root.path().join("repo")).unwrap();
-        trust_for_test(&folders, &project);
+        trust(&folders, &project).unwrap();
         self
     }
 

@@ -19,7 +19,7 @@ const OTHER_VARIABLES: &[&str] = &[
 const SIM_PREFIX: &str = "WINDLASS_SIM_";
 
 /// CFG-1: one variable per key. An empty variable counts as unset.
-pub(crate) fn read(sources: &Sources<'_>, layers: &mut Layers) {
+pub(super) fn read(sources: &Sources<'_>, layers: &mut Layers) {
     for key in keys::all() {
         let Some(name) = key.env_name() else { continue };
         let Some(text) = (sources.env)(&name).filter(|text| !text.is_empty()) else {
@@ -66,7 +66,7 @@ fn warn_unknown(names: &[String], layers: &mut Layers) {
 }
 
 /// CFG-1: flags, the highest layer.
-pub(crate) fn read_overrides(overrides: &[Override], layers: &mut Layers) {
+pub(super) fn read_overrides(overrides: &[Override], layers: &mut Layers) {
     for Override {
         key: name,
         value: text,

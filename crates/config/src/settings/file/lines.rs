@@ -3,13 +3,13 @@
 use std::path::Path;
 
 /// The starts of the lines of a text.
-pub(crate) struct Lines<'a> {
+pub(super) struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
 }
 
 impl<'a> Lines<'a> {
-    pub(crate) fn new(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a str) -> Self {
         let breaks = text.match_indices('\n').map(|(index, _)| index + 1);
         Self {
             text,
@@ -18,12 +18,12 @@ impl<'a> Lines<'a> {
     }
 
     /// The line of a byte, from 1.
-    pub(crate) fn line(&self, byte: usize) -> usize {
+    pub(super) fn line(&self, byte: usize) -> usize {
         self.starts.partition_point(|start| *start <= byte)
     }
 
     /// `file:line:column`; columns count characters, from 1.
-    pub(crate) fn place(&self, path: &Path, byte: usize) -> String {
+    pub(super) fn place(&self, path: &Path, byte: usize) -> String {
         let line = self.line(byte);
         let start = line
             .checked_sub(1)

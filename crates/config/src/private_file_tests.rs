@@ -1,23 +1,9 @@
 //! Many hands on one file, links to it, and who may read it.
 
 use std::os::unix::fs::symlink;
-use std::sync::Barrier;
+use windlass_testkit::at_once;
 
 use super::*;
-
-/// Does something on several threads at once. Locks are those of open files, so threads are like processes.
-pub(crate) fn at_once(count: usize, act: impl Fn(usize) + Sync) {
-    let barrier = Barrier::new(count);
-    thread::scope(|scope| {
-        for number in 0..count {
-            let (barrier, act) = (&barrier, &act);
-            scope.spawn(move || {
-                barrier.wait();
-                act(number);
-            });
-        }
-    });
-}
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777

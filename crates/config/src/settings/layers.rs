@@ -13,7 +13,7 @@ use super::value::Value;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// Nobody set it.
     Default,
     /// A line of a file.
@@ -33,17 +33,17 @@ pub(crate) enum Origin {
 ///
 /// `Debug` hides what [`show`](super::show()) hides.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Effective {
+pub struct Effective {
     /// The dotted key, names with unusual characters quoted.
-    pub(crate) key: String,
+    pub key: String,
     /// `None`: unset.
-    pub(crate) value: Option<Value>,
+    pub value: Option<Value>,
     /// Where the value came from.
-    pub(crate) origin: Origin,
+    pub origin: Origin,
 }
 
 /// What the layers read so far say.
-pub(crate) struct Layers {
+pub(super) struct Layers {
     set: BTreeMap<Vec<String>, Setting>,
     problems: SettingsError,
     warnings: Vec<String>,
@@ -57,7 +57,7 @@ struct Setting {
 
 impl Layers {
     /// The lowest layer.
-    pub(crate) fn with_defaults() -> Self {
+    pub(super) fn with_defaults() -> Self {
         let named = keys::all().filter(|key| !key.is_pattern());
         let set = named.map(|key| {
             let path = key.name.split('.').map(str::to_owned).collect();
@@ -78,7 +78,7 @@ impl Layers {
     }
 
     /// Sets a key over what lower layers said.
-    pub(crate) fn set(&mut self, key: &'static Key, path: &[String], value: Value, origin: Origin) {
+    pub(super) fn set(&mut self, key: &'static Key, path: &[String], value: Value, origin: Origin) {
         self.set.insert(
             path.to_vec(),
             Setting {
@@ -90,17 +90,17 @@ impl Layers {
     }
 
     /// Notes that something is wrong.
-    pub(crate) fn problem(&mut self, problem: impl FnOnce() -> Problem) {
+    pub(super) fn problem(&mut self, problem: impl FnOnce() -> Problem) {
         self.problems.add(problem);
     }
 
     /// Notes that something is ignored.
-    pub(crate) fn warn(&mut self, warning: String) {
+    pub(super) fn warn(&mut self, warning: String) {
         self.warnings.push(warning);
     }
 
     /// The settings, unless something is wrong.
-    pub(crate) fn into_settings(self) -> Result<Settings, SettingsError> {
+    pub(super) fn into_settings(self) -> Result<Settings, SettingsError> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }

@@ -5,7 +5,7 @@ use super::layers::Effective;
 use super::value::{Value, quote};
 
 /// CFG-1: `agent.max_iterations = 200  # default`; an unset key is a comment.
-pub(crate) fn show(settings: &Settings, with_origin: bool) -> String {
+pub fn show(settings: &Settings, with_origin: bool) -> String {
     let mut lines = String::new();
     for effective in &settings.origins {
         lines.push_str(&assignment(effective));
@@ -18,7 +18,7 @@ pub(crate) fn show(settings: &Settings, with_origin: bool) -> String {
 }
 
 /// A line without its origin. A value that may be secret is hidden.
-pub(crate) fn assignment(effective: &Effective) -> String {
+pub(super) fn assignment(effective: &Effective) -> String {
     let key = &effective.key;
     match &effective.value {
         None => format!("# {key} is unset"),

@@ -35,86 +35,86 @@ mod reference_tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(crate) use self::layers::Effective;
+pub use self::layers::Effective;
 use self::layers::{Layers, Origin};
-pub(crate) use self::problem::SettingsError;
-pub(crate) use self::reference::{explain, reference_markdown};
-pub(crate) use self::schema::schema;
-pub(crate) use self::show::show;
-pub(crate) use self::typed::{
+pub use self::problem::SettingsError;
+pub use self::reference::{explain, reference_markdown};
+pub use self::schema::schema;
+pub use self::show::show;
+pub use self::typed::{
     AgentSettings, ContextSettings, KeyCommand, ModelEntry, OnMaxIterations, PermissionMode, ProviderEntry,
     Reasoning, RetrySettings, SecuritySettings, TimeoutSettings, ToolExecution, ToolSettings, Wire,
 };
-pub(crate) use self::value::quote;
+pub use self::value::quote;
 use crate::folders::{Folders, Project, same_place};
 use crate::trust::{self, Standing};
 
 /// Where settings are looked for.
-pub(crate) struct Sources<'a> {
+pub struct Sources<'a> {
     /// The user's folders.
-    pub(crate) folders: &'a Folders,
+    pub folders: &'a Folders,
     /// The directory whose project counts.
-    pub(crate) cwd: &'a Path,
+    pub cwd: &'a Path,
     /// Looks up one environment variable.
-    pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
+    pub env: &'a dyn Fn(&str) -> Option<String>,
     /// The names of all environment variables, to find misspelled ones.
-    pub(crate) env_names: Vec<String>,
+    pub env_names: Vec<String>,
     /// What flags say; of several for one key the last wins.
-    pub(crate) overrides: Vec<Override>,
+    pub overrides: Vec<Override>,
     /// Read instead of the user's file, and must exist: `--config`.
-    pub(crate) user_file: Option<PathBuf>,
+    pub user_file: Option<PathBuf>,
 }
 
 /// A setting from the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Override {
+pub struct Override {
     /// The dotted key, such as `agent.max_iterations`.
-    pub(crate) key: String,
+    pub key: String,
     /// The value as typed; strings need no quotes.
-    pub(crate) value: String,
+    pub value: String,
     /// The flag as typed, such as `--model` or `-c`.
-    pub(crate) flag: String,
+    pub flag: String,
 }
 
 /// CFG-1: what is in effect.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// The provider to use; chosen from the keys in the environment when `None`.
-    pub(crate) provider: Option<String>,
+    pub provider: Option<String>,
     /// The model to ask; the provider's default when `None`.
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
     /// For the loop.
-    pub(crate) agent: AgentSettings,
+    pub agent: AgentSettings,
     /// For running tools.
-    pub(crate) tools: ToolSettings,
+    pub tools: ToolSettings,
     /// For failed requests.
-    pub(crate) retry: RetrySettings,
+    pub retry: RetrySettings,
     /// For connections.
-    pub(crate) timeouts: TimeoutSettings,
+    pub timeouts: TimeoutSettings,
     /// For compaction.
-    pub(crate) context: ContextSettings,
+    pub context: ContextSettings,
     /// For approvals.
-    pub(crate) security: SecuritySettings,
+    pub security: SecuritySettings,
     /// Providers by the user's name for them.
-    pub(crate) providers: BTreeMap<String, ProviderEntry>,
+    pub providers: BTreeMap<String, ProviderEntry>,
     /// Facts about models, by model id.
-    pub(crate) models: BTreeMap<String, ModelEntry>,
+    pub models: BTreeMap<String, ModelEntry>,
     /// Every key, its value and where that came from, in the order of the reference.
-    pub(crate) origins: Vec<Effective>,
+    pub origins: Vec<Effective>,
     /// What was ignored and why, one line each.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl Settings {
     /// Whether a flag or a variable of this run sets a key.
-    pub(crate) fn is_told(&self, key: &str) -> bool {
+    pub fn is_told(&self, key: &str) -> bool {
         let mut told = self.origins.iter().filter(|entry| entry.key == key);
         told.any(|entry| matches!(entry.origin, Origin::Environment(_) | Origin::Flag(_)))
     }
 }
 
 /// CFG-1: reads all layers. Fails with everything that is wrong in any of them.
-pub(crate) fn load(sources: &Sources<'_>) -> Result<Settings, SettingsError> {
+pub fn load(sources: &Sources<'_>) -> Result<Settings, SettingsError> {
     let mut layers = Layers::with_defaults();
     let user_file = match &sources.user_file {
         Some(named) => {
@@ -153,7 +153,7 @@ fn read_project(folders: &Folders, project: &Project, user_file: &Path, layers: 
 }
 
 /// The keys whose value is another one, each with its new assignment.
-pub(crate) fn changes(before: &Settings, after: &Settings) -> Vec<(String, String)> {
+pub fn changes(before: &Settings, after: &Settings) -> Vec<(String, String)> {
     let old = |key: &str| before.origins.iter().find(|entry| entry.key == key);
     let mut changes: Vec<(String, String)> = after
         .origins
@@ -173,15 +173,15 @@ pub(crate) fn changes(before: &Settings, after: &Settings) -> Vec<(String, Strin
 }
 
 /// What a project's file would set.
-pub(crate) struct Preview {
+pub struct Preview {
     /// Lines of TOML.
-    pub(crate) assignments: Vec<String>,
+    pub assignments: Vec<String>,
     /// What would be ignored and why.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// SAFE-6: reads a project's file alone, for the person who is asked to trust it.
-pub(crate) fn preview(path: &Path, bytes: &[u8]) -> Result<Preview, SettingsError> {
+pub fn preview(path: &Path, bytes: &[u8]) -> Result<Preview, SettingsError> {
     let mut layers = Layers::with_defaults();
     file::read_project(path, Some(bytes), &mut layers);
     let settings = layers.into_settings()?;

@@ -3,6 +3,9 @@
 use crate::settings::keys::{Key, Section};
 use crate::settings::kind::{Kind, TextRule};
 
+/// Names of the color themes of the terminal UI.
+pub(super) const THEMES: [&str; 4] = ["terminal", "dark", "light", "none"];
+
 pub(super) static SECTION: Section = Section {
     name: "tui",
     help: "The terminal UI. `windlass` with no arguments begins it.",
@@ -10,11 +13,7 @@ pub(super) static SECTION: Section = Section {
         Key {
             name: "tui.theme",
             kind: Kind::Choice {
-                words: || {
-                    windlass_tui::Palette::ALL
-                        .map(windlass_tui::Palette::name)
-                        .to_vec()
-                },
+                words: || THEMES.to_vec(),
                 default: None,
                 set: |s, _, v| s.agent.screen.theme = Some(v.to_owned()),
             },

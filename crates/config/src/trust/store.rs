@@ -12,7 +12,7 @@ use crate::private_file::PrivateFile;
 /// The file as it was read. A broken one is an error, and is never replaced.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Store {
+pub struct Store {
     folders: BTreeMap<String, Trusted>,
     /// The hash of what the user said no to, and does not want to be asked about again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -22,16 +22,16 @@ pub(super) struct Store {
 /// What was trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Trusted {
+pub struct Trusted {
     /// The hash of the content.
-    pub(super) hash: String,
+    pub hash: String,
     /// When, as `2026-01-31T12:00:00Z`.
-    pub(super) when: String,
+    pub when: String,
 }
 
 impl Store {
     /// Reads the file; one that is not there trusts nothing.
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
+    pub fn read(path: &Path) -> Result<Self, String> {
         let text = PrivateFile::new(path.to_owned()).read();
         let text = text.map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
         let Some(text) = text else {
@@ -47,7 +47,7 @@ impl Store {
     }
 
     /// Changes the file as it is now, while nobody else does.
-    pub(super) fn change<T>(path: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, String> {
+    pub fn change<T>(path: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, String> {
         let failed = |error: io::Error| format!("{} cannot be written: {error}", path.display());
         let held = PrivateFile::new(path.to_owned()).hold().map_err(failed)?;
         let mut store = Self::read(path)?;
@@ -58,18 +58,18 @@ impl Store {
     }
 
     /// What is trusted of this folder.
-    pub(super) fn find(&self, root: &Path) -> Option<&Trusted> {
+    pub fn find(&self, root: &Path) -> Option<&Trusted> {
         self.folders.get(&key(root)?)
     }
 
     /// All of them, by path.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &Trusted)> {
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Trusted)> {
         let folders = self.folders.iter();
         folders.map(|(path, trusted)| (path.as_str(), trusted))
     }
 
     /// Trusts this content of a folder from now on.
-    pub(super) fn insert(&mut self, root: &Path, hash: String) -> Result<(), String> {
+    pub fn insert(&mut self, root: &Path, hash: String) -> Result<(), String> {
         let key = key(root).ok_or_else(|| format!("{}: its path is not UTF-8", root.display()))?;
         let when = date(SystemClock::default().now().0 / 1_000);
         self.declined.remove(&key);
@@ -78,20 +78,20 @@ impl Store {
     }
 
     /// Whether the user said no to this content of a folder.
-    pub(super) fn is_declined(&self, root: &Path, hash: &str) -> bool {
+    pub fn is_declined(&self, root: &Path, hash: &str) -> bool {
         let declined = key(root).and_then(|key| self.declined.get(&key));
         declined.is_some_and(|declined| declined == hash)
     }
 
     /// Remembers a no to this content of a folder. One whose path cannot be written down is asked about again.
-    pub(super) fn decline(&mut self, root: &Path, hash: String) {
+    pub fn decline(&mut self, root: &Path, hash: String) {
         if let Some(key) = key(root) {
             self.declined.insert(key, hash);
         }
     }
 
     /// Trusts a folder no longer.
-    pub(super) fn remove(&mut self, root: &Path) {
+    pub fn remove(&mut self, root: &Path) {
         if let Some(key) = key(root) {
             self.folders.remove(&key);
         }
@@ -128,7 +128,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::private_file::tests::at_once;
+    use windlass_testkit::at_once;
 
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777

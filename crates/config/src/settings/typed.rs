@@ -10,233 +10,233 @@ use windlass_core::compact::Strategy;
 
 /// Limits and style of a turn.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct AgentSettings {
+pub struct AgentSettings {
     /// LOOP-9: model requests per turn.
-    pub(crate) max_iterations: u32,
+    pub max_iterations: u32,
     /// LOOP-9: how a turn ends that used them up.
-    pub(crate) on_max_iterations: OnMaxIterations,
+    pub on_max_iterations: OnMaxIterations,
     /// LOOP-13: how often open work is pointed out per turn.
-    pub(crate) max_incomplete_prompts: u32,
+    pub max_incomplete_prompts: u32,
     /// US dollars a session may cost.
-    pub(crate) max_cost_usd: Option<f64>,
+    pub max_cost_usd: Option<f64>,
     /// Stands in for the built-in system prompt.
-    pub(crate) system_prompt: Option<String>,
+    pub system_prompt: Option<String>,
     /// How much the model is asked to reason.
-    pub(crate) reasoning: Reasoning,
+    pub reasoning: Reasoning,
     /// Tokens of one reply; the model's own limit when `None`.
-    pub(crate) max_output_tokens: Option<u64>,
+    pub max_output_tokens: Option<u64>,
     /// How its sessions are begun.
-    pub(crate) session: SessionSettings,
+    pub session: SessionSettings,
     /// How it looks in a terminal.
-    pub(crate) screen: ScreenSettings,
+    pub screen: ScreenSettings,
     /// How goals are followed.
-    pub(crate) goal: GoalSettings,
+    pub goal: GoalSettings,
 }
 
 /// GOAL-1, GOAL-2: how the goal of a session is followed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct GoalSettings {
+pub struct GoalSettings {
     /// Whether it is.
-    pub(crate) enabled: bool,
+    pub enabled: bool,
     /// Whether `{current_goal}` in a system prompt is replaced by it.
-    pub(crate) in_system_prompt: bool,
+    pub in_system_prompt: bool,
     /// Words in an answer that say that it was reached.
-    pub(crate) completion_phrases: Vec<String>,
+    pub completion_phrases: Vec<String>,
 }
 
 /// UI-2: how the terminal UI looks and feels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct ScreenSettings {
+pub struct ScreenSettings {
     /// The palette by name; what was chosen last when `None`.
-    pub(crate) theme: Option<String>,
+    pub theme: Option<String>,
     /// Whether it begins on the whole screen.
-    pub(crate) full_screen: bool,
+    pub full_screen: bool,
     /// Whether vim's keys are used; what was chosen last when `None`.
-    pub(crate) vim: Option<bool>,
+    pub vim: Option<bool>,
     /// Keys by the name of their action.
-    pub(crate) keys: BTreeMap<String, String>,
+    pub keys: BTreeMap<String, String>,
 }
 
 /// How tools run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct ToolSettings {
+pub struct ToolSettings {
     /// LOOP-5: in which order several calls run.
-    pub(crate) execution: ToolExecution,
+    pub execution: ToolExecution,
     /// TOOL-4: how long a call may take.
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// TOOL-3: characters of a result that the model sees.
-    pub(crate) max_tool_result_chars: usize,
+    pub max_tool_result_chars: usize,
     /// TOOL-3: bytes of a command's output that are kept.
-    pub(crate) max_output_bytes: usize,
+    pub max_output_bytes: usize,
     /// TOOL-7: whether a read is tried again after a transient error.
-    pub(crate) retry_transient: bool,
+    pub retry_transient: bool,
 }
 
 /// PROV-6: how failed requests are repeated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct RetrySettings {
+pub struct RetrySettings {
     /// Retries after the first attempt.
-    pub(crate) max_retries: u32,
+    pub max_retries: u32,
     /// The longest wait between two attempts.
-    pub(crate) max_delay: Duration,
+    pub max_delay: Duration,
 }
 
 /// How long a silent connection is waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct TimeoutSettings {
+pub struct TimeoutSettings {
     /// PROV-6: silence after which a stream counts as dropped.
-    pub(crate) stream_idle: Duration,
+    pub stream_idle: Duration,
     /// Until a connection is made.
-    pub(crate) connect: Duration,
+    pub connect: Duration,
     /// PROV-9: how long no turn is tried after nobody could be reached.
-    pub(crate) no_providers_backoff: Duration,
+    pub no_providers_backoff: Duration,
 }
 
 /// What is remembered of sessions, and what they are called.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct SessionSettings {
+pub struct SessionSettings {
     /// PROV-8: whether the provider that was chosen last is taken again.
-    pub(crate) provider_persistence: bool,
+    pub provider_persistence: bool,
     /// SES-6: the model that makes titles.
-    pub(crate) title_model: Option<String>,
+    pub title_model: Option<String>,
     /// OBS-2: whether what goes over the wire is kept.
-    pub(crate) record: bool,
+    pub record: bool,
     /// OBS-2: how much of it, in megabytes per session.
-    pub(crate) record_max_mb: u64,
+    pub record_max_mb: u64,
     /// SES-13: the most messages of a conversation; 0 for no limit.
-    pub(crate) max_conversation_messages: usize,
+    pub max_conversation_messages: usize,
     /// What is kept for taking files back.
-    pub(crate) checkpoints: CheckpointSettings,
+    pub checkpoints: CheckpointSettings,
 }
 
 /// SES-11: what is kept for taking files back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct CheckpointSettings {
+pub struct CheckpointSettings {
     /// Whether anything is.
-    pub(crate) enabled: bool,
+    pub enabled: bool,
     /// Megabytes of one file.
-    pub(crate) max_file_mb: u64,
+    pub max_file_mb: u64,
     /// Megabytes of what version control ignores.
-    pub(crate) max_ignored_mb: u64,
+    pub max_ignored_mb: u64,
     /// Megabytes of a workspace.
-    pub(crate) max_total_mb: u64,
+    pub max_total_mb: u64,
 }
 
 /// When and how far history is compacted.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct ContextSettings {
+pub struct ContextSettings {
     /// Whether it happens by itself.
-    pub(crate) auto_compact: bool,
+    pub auto_compact: bool,
     /// The share of the context window that starts it.
-    pub(crate) hard_threshold: f64,
+    pub hard_threshold: f64,
     /// The newest messages, which stay as they are.
-    pub(crate) keep_recent_messages: usize,
+    pub keep_recent_messages: usize,
     /// CTX-2: the share at which what is ready is applied.
-    pub(crate) soft_threshold: f64,
+    pub soft_threshold: f64,
     /// CTX-3: whether old calls are summarized in the background.
-    pub(crate) pair_summaries: bool,
+    pub pair_summaries: bool,
     /// CTX-4: how it is made smaller.
-    pub(crate) strategy: Strategy,
+    pub strategy: Strategy,
     /// CTX-9: turns between two looks at what was learned.
-    pub(crate) focus_window: usize,
+    pub focus_window: usize,
     /// CTX-4: whether a model is asked now and then which outputs can go.
-    pub(crate) sidequest: bool,
+    pub sidequest: bool,
     /// CTX-12: how long making it smaller may take.
-    pub(crate) prep_timeout: Duration,
+    pub prep_timeout: Duration,
     /// CTX-10: compression of long outputs.
-    pub(crate) taco: TacoSettings,
+    pub taco: TacoSettings,
 }
 
 /// CTX-10: compression of long outputs by a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct TacoSettings {
+pub struct TacoSettings {
     /// Whether there is any.
-    pub(crate) enabled: bool,
+    pub enabled: bool,
     /// Tokens over which an output is compressed.
-    pub(crate) threshold: u64,
+    pub threshold: u64,
     /// Tokens it is to have then.
-    pub(crate) target: u64,
+    pub target: u64,
     /// Who does it; the session's own provider when `None`.
-    pub(crate) provider: Option<String>,
+    pub provider: Option<String>,
     /// The tools, by their names or by what they are: `shell`, `web_scrape`, `read`.
-    pub(crate) tools: Vec<String>,
+    pub tools: Vec<String>,
 }
 
 /// What is allowed without asking.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct SecuritySettings {
+pub struct SecuritySettings {
     /// SAFE-5: how far the agent may go without a rule.
-    pub(crate) mode: PermissionMode,
+    pub mode: PermissionMode,
     /// SAFE-6: rules, checked when they were read.
-    pub(crate) allow: Vec<String>,
+    pub allow: Vec<String>,
     /// The same, for asking.
-    pub(crate) ask: Vec<String>,
+    pub ask: Vec<String>,
     /// The same, for denying.
-    pub(crate) deny: Vec<String>,
+    pub deny: Vec<String>,
     /// SAFE-2: what `bash` refuses.
-    pub(crate) blocked_commands: Vec<String>,
+    pub blocked_commands: Vec<String>,
     /// Whether tools of category `write` run without asking.
-    pub(crate) auto_approve_writes: bool,
+    pub auto_approve_writes: bool,
     /// SAFE-4: whether commands may reach other machines.
-    pub(crate) network: bool,
+    pub network: bool,
     /// SAFE-3: where files may be used and written to.
-    pub(crate) allowed_paths: Vec<String>,
+    pub allowed_paths: Vec<String>,
     /// SAFE-3: what nobody may reach.
-    pub(crate) denied_paths: Vec<String>,
+    pub denied_paths: Vec<String>,
 }
 
 /// PROV-7: a provider under a name of the user's choice.
 ///
 /// `Debug` leaves out the values of headers, which may be secret.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub(crate) struct ProviderEntry {
+pub struct ProviderEntry {
     /// The built-in provider it is based on.
-    pub(crate) preset: Option<String>,
+    pub preset: Option<String>,
     /// The format of requests and replies.
-    pub(crate) wire: Option<Wire>,
+    pub wire: Option<Wire>,
     /// Where requests go.
-    pub(crate) base_url: Option<String>,
+    pub base_url: Option<String>,
     /// PROV-11: the environment variable with the key.
-    pub(crate) key_env: Option<String>,
+    pub key_env: Option<String>,
     /// PROV-11: the command that prints the key.
-    pub(crate) key_command: Option<KeyCommand>,
+    pub key_command: Option<KeyCommand>,
     /// The model used when none is named.
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
     /// Headers added to every request.
-    pub(crate) headers: BTreeMap<String, String>,
+    pub headers: BTreeMap<String, String>,
 }
 
 /// PROV-10: facts about a model that replace what is built in.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct ModelEntry {
+pub struct ModelEntry {
     /// Tokens of a request and its reply together.
-    pub(crate) context_window: Option<u64>,
+    pub context_window: Option<u64>,
     /// Tokens of a reply.
-    pub(crate) max_output: Option<u64>,
+    pub max_output: Option<u64>,
     /// What it costs.
-    pub(crate) price: PriceEntry,
+    pub price: PriceEntry,
     /// Whether it reads images.
-    pub(crate) images: Option<bool>,
+    pub images: Option<bool>,
     /// Whether it can be asked to reason.
-    pub(crate) reasoning: Option<bool>,
+    pub reasoning: Option<bool>,
 }
 
 /// US dollars per million tokens, as far as they were given.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct PriceEntry {
+pub struct PriceEntry {
     /// Uncached input.
-    pub(crate) input: Option<f64>,
+    pub input: Option<f64>,
     /// Output, reasoning included.
-    pub(crate) output: Option<f64>,
+    pub output: Option<f64>,
     /// Input read from the provider's cache.
-    pub(crate) cache_read: Option<f64>,
+    pub cache_read: Option<f64>,
     /// Input written to the provider's cache.
-    pub(crate) cache_write: Option<f64>,
+    pub cache_write: Option<f64>,
 }
 
 /// A command that prints a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum KeyCommand {
+pub enum KeyCommand {
     /// One line for the shell.
     Shell(String),
     /// A program and its arguments, run without a shell.
@@ -245,7 +245,7 @@ pub(crate) enum KeyCommand {
 
 /// LOOP-9: how a turn ends that used up its iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum OnMaxIterations {
+pub enum OnMaxIterations {
     /// The model sums up where it stands.
     #[default]
     Summary,
@@ -255,7 +255,7 @@ pub(crate) enum OnMaxIterations {
 
 /// SAFE-5: how far the agent may go when no rule says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum PermissionMode {
+pub enum PermissionMode {
     /// Reads only.
     Plan,
     /// Reads and writes.
@@ -271,7 +271,7 @@ pub(crate) enum PermissionMode {
 
 /// How much a model is asked to reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Reasoning {
+pub enum Reasoning {
     /// It is not asked.
     #[default]
     Off,
@@ -285,7 +285,7 @@ pub(crate) enum Reasoning {
 
 /// LOOP-5: in which order several calls of one reply run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum ToolExecution {
+pub enum ToolExecution {
     /// Neighbouring reads together, everything else alone.
     #[default]
     Auto,
@@ -297,7 +297,7 @@ pub(crate) enum ToolExecution {
 
 /// The format a provider speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Wire {
+pub enum Wire {
     /// Anthropic's Messages.
     #[default]
     AnthropicMessages,
@@ -308,7 +308,7 @@ pub(crate) enum Wire {
 }
 
 /// A choice by its word in a file. Words are checked against [`Word::WORDS`] before they get here.
-pub(crate) trait Word: Copy + Default + 'static {
+pub(super) trait Word: Copy + Default + 'static {
     /// Every word and what it means.
     const WORDS: &'static [(&'static str, Self)];
 

@@ -28,23 +28,24 @@ const FLAGS: OFlags = OFlags::RDONLY
 
 /// The content of a project's files at one moment.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub struct Snapshot {
     /// Stands for all of it.
-    pub(crate) hash: String,
+    pub hash: String,
     files: Vec<Covered>,
 }
 
 /// A file that trust is bound to.
 #[derive(Debug)]
-pub(super) struct Covered {
+pub struct Covered {
     /// Relative to the project's root.
-    pub(super) path: PathBuf,
-    pub(super) bytes: Vec<u8>,
+    pub path: PathBuf,
+    /// Content of the file.
+    pub bytes: Vec<u8>,
 }
 
 impl Snapshot {
     /// Reads a project's files. The error says why they cannot be trusted.
-    pub(crate) fn read(project: &Project) -> Result<Self, String> {
+    pub fn read(project: &Project) -> Result<Self, String> {
         let mut reader = Reader::default();
         let folder = project.folder();
         let own = relative(project, &folder);
@@ -64,19 +65,19 @@ impl Snapshot {
     }
 
     /// All of them, by path.
-    pub(super) fn files(&self) -> &[Covered] {
+    pub fn files(&self) -> &[Covered] {
         &self.files
     }
 
     /// The bytes of a file below the project's root.
-    pub(crate) fn bytes(&self, project: &Project, path: &Path) -> Option<&[u8]> {
+    pub fn bytes(&self, project: &Project, path: &Path) -> Option<&[u8]> {
         let path = relative(project, path);
         let file = self.files.iter().find(|file| file.path == path);
         file.map(|file| file.bytes.as_slice())
     }
 
     /// The files below a folder of the project, each by its path from there.
-    pub(crate) fn below(&self, project: &Project, folder: &Path) -> Vec<(PathBuf, &[u8])> {
+    pub fn below(&self, project: &Project, folder: &Path) -> Vec<(PathBuf, &[u8])> {
         let folder = relative(project, folder);
         let found = self.files.iter().filter_map(|file| {
             let path = file.path.strip_prefix(&folder).ok()?;
@@ -86,7 +87,7 @@ impl Snapshot {
     }
 
     /// The text of the file with tools.
-    pub(crate) fn tools(&self, project: &Project) -> Option<&str> {
+    pub fn tools(&self, project: &Project) -> Option<&str> {
         let bytes = self.bytes(project, &project.tools_file())?;
         std::str::from_utf8(bytes).ok()
     }

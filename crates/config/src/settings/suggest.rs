@@ -9,7 +9,7 @@ const MAX_COMPARED: usize = 100;
 
 /// What stands at a path that leads nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(super) enum Found {
     /// A table.
     Table,
     /// Anything else.
@@ -17,7 +17,7 @@ pub(crate) enum Found {
 }
 
 /// The message for a path that is no key.
-pub(crate) fn unknown(path: &[String], found: Found) -> String {
+pub(super) fn unknown(path: &[String], found: Found) -> String {
     let leaf = path.last().map_or("", String::as_str);
     if names_secret(leaf) {
         return NO_SECRETS.to_owned();
@@ -32,7 +32,7 @@ pub(crate) fn unknown(path: &[String], found: Found) -> String {
 }
 
 /// The candidate that differs least from a name, if any is near.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > MAX_COMPARED {
         return None;
     }
@@ -53,7 +53,7 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
 /// The key that was probably meant by a path that is none.
 ///
 /// The right name in the wrong section comes first, then a misspelled name in the right section.
-pub(crate) fn nearest_key(path: &[String], found: Found) -> Option<String> {
+pub(super) fn nearest_key(path: &[String], found: Found) -> Option<String> {
     let (leaf, parent) = path.split_last()?;
     let sibling = || {
         let siblings = next_parts(parent).into_iter().filter(|part| !is_pattern(part));
@@ -79,7 +79,7 @@ pub(crate) fn nearest_key(path: &[String], found: Found) -> Option<String> {
 }
 
 /// The section that was probably meant by a key that is used like one: `[provider.x]`.
-pub(crate) fn nearest_section(name: &str) -> Option<&'static str> {
+pub(super) fn nearest_section(name: &str) -> Option<&'static str> {
     let sections = keys::SECTIONS
         .iter()
         .map(|section| section.name)
@@ -88,7 +88,7 @@ pub(crate) fn nearest_section(name: &str) -> Option<&'static str> {
 }
 
 /// What can stand below a path, for a message.
-pub(crate) fn children(path: &[String]) -> String {
+pub(super) fn children(path: &[String]) -> String {
     next_parts(path).join(", ")
 }
 

@@ -4,7 +4,7 @@ use super::keys::{self, Key, Place, SECTIONS, Section};
 use super::suggest::{self, Found};
 
 /// CFG-3: what a key or section does. The error names the nearest key.
-pub(crate) fn explain(name: &str) -> Result<String, String> {
+pub fn explain(name: &str) -> Result<String, String> {
     let name = name.trim();
     if let Some(key) = keys::all().find(|key| key.name == name || key.env_name().as_deref() == Some(name)) {
         return Ok(explain_key(key));
@@ -27,7 +27,7 @@ pub(crate) fn explain(name: &str) -> Result<String, String> {
 }
 
 /// CFG-1: `docs/config.md`.
-pub(crate) fn reference_markdown() -> String {
+pub fn reference_markdown() -> String {
     let mut page = INTRODUCTION.to_owned();
     for section in SECTIONS {
         let title = if section.name.is_empty() {
@@ -54,7 +54,7 @@ pub(crate) fn reference_markdown() -> String {
 }
 
 /// A file that sets every key.
-pub(crate) fn example() -> String {
+pub(super) fn example() -> String {
     let mut text = String::new();
     let mut table = String::new();
     for key in keys::all() {

@@ -10,14 +10,14 @@ use super::typed::{KeyCommand, Word};
 use super::value::{Value, describe, quote};
 
 /// PROV-11, in the words of a message.
-pub(crate) const NO_SECRETS: &str =
+pub(super) const NO_SECRETS: &str =
     "keys never live in config files; use `key_env` (the name of an environment variable) or `key_command`";
 
 /// Puts a value where it belongs. The path tells keys of several providers or models apart.
-pub(crate) type Set<T> = fn(&mut Settings, &[String], T);
+pub(super) type Set<T> = fn(&mut Settings, &[String], T);
 
 /// The type of a key, its default and its place in [`Settings`].
-pub(crate) enum Kind {
+pub(super) enum Kind {
     /// Text that keeps a rule.
     Text { rule: TextRule, set: Set<String> },
     /// `true` or `false`.
@@ -61,7 +61,7 @@ pub(crate) enum Kind {
 
 /// What a text must be like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TextRule {
+pub(super) enum TextRule {
     /// Anything.
     Free,
     /// Not empty, on one line.
@@ -75,13 +75,13 @@ pub(crate) enum TextRule {
 }
 
 /// The words of a choice.
-pub(crate) fn words<W: Word>() -> Vec<&'static str> {
+pub(super) fn words<W: Word>() -> Vec<&'static str> {
     W::WORDS.iter().map(|(word, _)| *word).collect()
 }
 
 impl Kind {
     /// The value when nobody sets one.
-    pub(crate) fn default(&self) -> Option<Value> {
+    pub(super) fn default(&self) -> Option<Value> {
         match self {
             Self::Text { .. } | Self::Command { .. } => None,
             Self::List { default, .. } => Some(Value::List(
@@ -96,7 +96,7 @@ impl Kind {
     }
 
     /// Puts a checked value into the settings.
-    pub(crate) fn apply(&self, settings: &mut Settings, path: &[String], value: &Value) {
+    pub(super) fn apply(&self, settings: &mut Settings, path: &[String], value: &Value) {
         match (self, value) {
             (Self::Text { set, .. }, Value::Text(text)) => set(settings, path, text.clone()),
             (Self::Switch { set, .. }, Value::Switch(on)) => set(settings, path, *on),
@@ -126,7 +126,7 @@ impl Kind {
     }
 
     /// Checks what stands in a file. The error says what was expected and what was found.
-    pub(crate) fn check(&self, item: &Item) -> Result<Value, String> {
+    pub(super) fn check(&self, item: &Item) -> Result<Value, String> {
         let value = match self {
             Self::Text { rule, .. } => match item.as_str() {
                 Some(text) => return rule.check(text).map(|()| Value::Text(text.to_owned())),
@@ -164,7 +164,7 @@ impl Kind {
     }
 
     /// Checks a value that was typed as text, in a variable or a flag. Strings need no quotes.
-    pub(crate) fn parse(&self, text: &str) -> Result<Value, String> {
+    pub(super) fn parse(&self, text: &str) -> Result<Value, String> {
         let is_quoted = text.starts_with(['"', '\'']);
         let is_text = matches!(self, Self::Text { .. } | Self::Choice { .. });
         let is_line = matches!(self, Self::Command { .. }) && !text.starts_with('[');
@@ -178,7 +178,7 @@ impl Kind {
     }
 
     /// "an integer", for "expected …".
-    pub(crate) fn expected(&self) -> String {
+    pub(super) fn expected(&self) -> String {
         match self {
             Self::Text { .. } => "a string".to_owned(),
             Self::Switch { .. } => "true or false".to_owned(),
@@ -192,7 +192,7 @@ impl Kind {
     }
 
     /// "an integer, at least 1", for the reference.
-    pub(crate) fn described(&self) -> String {
+    pub(super) fn described(&self) -> String {
         let expected = self.expected();
         match self {
             Self::Integer {

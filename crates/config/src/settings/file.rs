@@ -31,7 +31,7 @@ enum Author {
 }
 
 /// The user's file, if there is one.
-pub(crate) fn read_user(path: &Path, layers: &mut Layers) {
+pub(super) fn read_user(path: &Path, layers: &mut Layers) {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => read(path, layers),
         Ok(found) if found.is_dir() => refuse(path, "is a folder, expected a file", layers),
@@ -47,7 +47,7 @@ pub(crate) fn read_user(path: &Path, layers: &mut Layers) {
 }
 
 /// The file that the user named: it must exist, and may be a pipe.
-pub(crate) fn read_named(path: &Path, layers: &mut Layers) {
+pub(super) fn read_named(path: &Path, layers: &mut Layers) {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => refuse(path, "is a folder, expected a file", layers),
         Ok(_) => read(path, layers),
@@ -59,7 +59,7 @@ pub(crate) fn read_named(path: &Path, layers: &mut Layers) {
 ///
 /// Trust or not, a repository must not redirect keys to its own server, run a command or widen permissions: entries
 /// that could are ignored with a warning.
-pub(crate) fn read_project(path: &Path, bytes: Option<&[u8]>, layers: &mut Layers) {
+pub(super) fn read_project(path: &Path, bytes: Option<&[u8]>, layers: &mut Layers) {
     match bytes {
         Some(bytes) => take(path, bytes.to_vec(), Author::Project, layers),
         None if path.is_dir() => refuse(path, "is a folder, expected a file", layers),

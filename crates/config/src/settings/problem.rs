@@ -7,27 +7,27 @@ const MAX_LISTED: usize = 20;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// `file:line:column`, `environment NAME` or `flag --name`.
-    pub(crate) place: String,
+    pub place: String,
     /// The dotted key; empty when the file as a whole is meant.
-    pub(crate) key: String,
+    pub key: String,
     /// What is wrong and what would be right.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 /// Everything that is wrong, in the order of the layers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct SettingsError {
+pub struct SettingsError {
     /// The first problems.
-    pub(crate) problems: Vec<Problem>,
+    pub problems: Vec<Problem>,
     /// How many more there are.
-    pub(crate) unlisted: usize,
+    pub unlisted: usize,
 }
 
 impl SettingsError {
     /// Adds a problem. Its text is made only when it will be listed: a broken file can hold thousands.
-    pub(crate) fn add(&mut self, problem: impl FnOnce() -> Problem) {
+    pub fn add(&mut self, problem: impl FnOnce() -> Problem) {
         if self.problems.len() < MAX_LISTED {
             self.problems.push(problem());
         } else {
@@ -35,7 +35,8 @@ impl SettingsError {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns true if nothing is wrong.
+    pub fn is_empty(&self) -> bool {
         self.problems.is_empty()
     }
 }

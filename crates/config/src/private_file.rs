@@ -17,21 +17,23 @@ const OWN: u32 = 0o600;
 
 /// Such a file. Reading needs no lock: there is always a whole one.
 #[derive(Debug)]
-pub(crate) struct PrivateFile {
+pub struct PrivateFile {
     path: PathBuf,
 }
 
 impl PrivateFile {
-    pub(crate) fn new(path: PathBuf) -> Self {
+    /// Refers to the file at `path`, which need not exist.
+    pub fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Path of the file.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// What is in it; `None` when there is no such file.
-    pub(crate) fn read(&self) -> io::Result<Option<String>> {
+    pub fn read(&self) -> io::Result<Option<String>> {
         match fs::read_to_string(&self.path) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -43,7 +45,7 @@ impl PrivateFile {
     ///
     /// # Errors
     /// When somebody else holds it for too long, or its folder cannot be written to.
-    pub(crate) fn hold(&self) -> io::Result<Held> {
+    pub fn hold(&self) -> io::Result<Held> {
         self.hold_within(PATIENCE)
     }
 
@@ -64,7 +66,7 @@ impl PrivateFile {
 
 /// A file that nobody else changes until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub struct Held {
     /// Links are followed, so that they stay.
     real: PathBuf,
     _lock: File,
@@ -72,7 +74,7 @@ pub(crate) struct Held {
 
 impl Held {
     /// Replaces what is in it. After an error it is as it was; after success it is on the disk.
-    pub(crate) fn write(&self, text: &str) -> io::Result<()> {
+    pub fn write(&self, text: &str) -> io::Result<()> {
         let folder = folder(&self.real);
         // Made for its owner alone, from the first moment on, and that stays so under the new name.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -83,7 +85,7 @@ impl Held {
     }
 
     /// Adds to its end. For what is written often and may be lost: it costs no more than the text.
-    pub(crate) fn append(&self, text: &str) -> io::Result<()> {
+    pub fn append(&self, text: &str) -> io::Result<()> {
         let mut file = File::options()
             .append(true)
             .create(true)
@@ -140,4 +142,4 @@ fn lock(path: &Path, patience: Duration) -> io::Result<File> {
 
 #[cfg(test)]
 #[path = "private_file_tests.rs"]
-pub(crate) mod tests;
+mod tests;

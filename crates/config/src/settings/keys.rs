@@ -20,34 +20,34 @@ use super::kind::{Kind, NO_SECRETS};
 use super::value::quote;
 
 /// CFG-3: a key that describes itself.
-pub(crate) struct Key {
+pub(super) struct Key {
     /// Dotted; a part such as `<name>` stands for any name.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Its type, range, default and place.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// What it is.
-    pub(crate) help: &'static str,
+    pub help: &'static str,
     /// What changing it does.
-    pub(crate) effect: &'static str,
+    pub effect: &'static str,
     /// A value, as TOML.
-    pub(crate) example: &'static str,
+    pub example: &'static str,
     /// Whether a project's file may set it. A cloned repository is not trusted: only what cannot send keys or
     /// data elsewhere, widen permissions or replace instructions.
-    pub(crate) project_ok: bool,
+    pub project_ok: bool,
 }
 
 /// A group of keys.
-pub(crate) struct Section {
+pub(super) struct Section {
     /// The first part of its keys; empty for keys without one.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// What it is about.
-    pub(crate) help: &'static str,
+    pub help: &'static str,
     /// Its keys, in the order of the reference.
-    pub(crate) keys: &'static [Key],
+    pub keys: &'static [Key],
 }
 
 /// CFG-3: every section, in the order of the reference.
-pub(crate) static SECTIONS: &[&Section] = &[
+pub(super) static SECTIONS: &[&Section] = &[
     &top::SECTION,
     &agent::SECTION,
     &tools::SECTION,
@@ -67,7 +67,7 @@ pub(crate) static SECTIONS: &[&Section] = &[
 const DAY: f64 = 86_400.0;
 
 /// What a path leads to.
-pub(crate) enum Place {
+pub(super) enum Place {
     /// A key.
     Key(&'static Key),
     /// A table of keys.
@@ -87,12 +87,12 @@ const KEY_HEADERS: &[&str] = &[
 ];
 
 /// Every key, in the order of the reference.
-pub(crate) fn all() -> impl Iterator<Item = &'static Key> {
+pub(super) fn all() -> impl Iterator<Item = &'static Key> {
     SECTIONS.iter().flat_map(|section| section.keys)
 }
 
 /// Finds what a path leads to.
-pub(crate) fn find(path: &[String]) -> Place {
+pub(super) fn find(path: &[String]) -> Place {
     let mut place = Place::Unknown;
     for key in all() {
         let fits = key
@@ -109,7 +109,7 @@ pub(crate) fn find(path: &[String]) -> Place {
 }
 
 /// A path as written in a file.
-pub(crate) fn render(path: &[String]) -> String {
+pub(super) fn render(path: &[String]) -> String {
     let is_bare = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     let part = |name: &String| {
         let bare = !name.is_empty() && name.chars().all(is_bare);
@@ -119,12 +119,12 @@ pub(crate) fn render(path: &[String]) -> String {
 }
 
 /// Whether a part of a key stands for any name.
-pub(crate) fn is_pattern(part: &str) -> bool {
+pub(super) fn is_pattern(part: &str) -> bool {
     part.starts_with('<')
 }
 
 /// PROV-11: whether a name says that its value is a key.
-pub(crate) fn names_secret(name: &str) -> bool {
+pub(super) fn names_secret(name: &str) -> bool {
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     let name = name.to_ascii_lowercase();
     let whole = ["key", "token", "secret", "password", "bearer"];
@@ -134,33 +134,33 @@ pub(crate) fn names_secret(name: &str) -> bool {
 
 impl Key {
     /// The parts between the dots.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = &'static str> + use<> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.name.split('.')
     }
 
     /// The last part.
-    pub(crate) fn leaf(&self) -> &'static str {
+    pub(super) fn leaf(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
 
     /// Whether it stands for many keys, one per provider or model.
-    pub(crate) fn is_pattern(&self) -> bool {
+    pub(super) fn is_pattern(&self) -> bool {
         self.parts().any(is_pattern)
     }
 
     /// The section it belongs to.
-    pub(crate) fn section(&self) -> &'static str {
+    pub(super) fn section(&self) -> &'static str {
         self.name.split_once('.').map_or("", |(section, _)| section)
     }
 
     /// CFG-1: the variable that sets it.
-    pub(crate) fn env_name(&self) -> Option<String> {
+    pub(super) fn env_name(&self) -> Option<String> {
         let name = || format!("WINDLASS_{}", self.name.replace('.', "_").to_uppercase());
         (!self.is_pattern()).then(name)
     }
 
     /// Checks the names that stand where the key has a pattern.
-    pub(crate) fn check_names(&self, path: &[String]) -> Result<(), String> {
+    pub(super) fn check_names(&self, path: &[String]) -> Result<(), String> {
         for (part, name) in self.parts().zip(path) {
             match part {
                 "<header>" => check_header(name)?,

@@ -7,7 +7,7 @@ use super::kind::{Kind, TextRule};
 use super::value::Value;
 
 /// CFG-1: the schema of a settings file. What it refuses, loading refuses too.
-pub(crate) fn schema() -> Json {
+pub fn schema() -> Json {
     let mut root = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Windlass settings",

@@ -25,20 +25,20 @@ const PROJECT_FILES: [&str; 3] = [CONFIG_FILE, TOOLS_FILE, COMMANDS_FOLDER];
 
 /// EXT-6: the four folders of a user, as the XDG standard divides them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Folders {
+pub struct Folders {
     /// What the user writes.
-    pub(crate) config: PathBuf,
+    pub config: PathBuf,
     /// What must not be lost: sessions.
-    pub(crate) data: PathBuf,
+    pub data: PathBuf,
     /// What is kept between runs and may be lost: logs, history of the prompt.
-    pub(crate) state: PathBuf,
+    pub state: PathBuf,
     /// What can be made again.
-    pub(crate) cache: PathBuf,
+    pub cache: PathBuf,
 }
 
 /// Why the folders are unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FoldersError {
+pub enum FoldersError {
     /// Neither `WINDLASS_HOME` nor `HOME` names a folder.
     NoHome,
     /// `WINDLASS_HOME` would mean another folder in every directory.
@@ -47,7 +47,7 @@ pub(crate) enum FoldersError {
 
 impl Folders {
     /// Finds the folders: below `WINDLASS_HOME` when it is set, else where XDG says.
-    pub(crate) fn resolve(env: &dyn Fn(&str) -> Option<String>) -> Result<Self, FoldersError> {
+    pub fn resolve(env: &dyn Fn(&str) -> Option<String>) -> Result<Self, FoldersError> {
         let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(home) = set("WINDLASS_HOME") {
             return if home.is_absolute() {
@@ -81,47 +81,47 @@ impl Folders {
     }
 
     /// The user's settings; the file need not exist.
-    pub(crate) fn user_file(&self) -> PathBuf {
+    pub fn user_file(&self) -> PathBuf {
         self.config.join(CONFIG_FILE)
     }
 
     /// The user's keys; the file need not exist.
-    pub(crate) fn keys_file(&self) -> PathBuf {
+    pub fn keys_file(&self) -> PathBuf {
         self.config.join(KEYS_FILE)
     }
 
     /// The user's own tools; the file need not exist.
-    pub(crate) fn user_tools(&self) -> PathBuf {
+    pub fn user_tools(&self) -> PathBuf {
         self.config.join(TOOLS_FILE)
     }
 
     /// The user's own commands; the folder need not exist.
-    pub(crate) fn user_commands(&self) -> PathBuf {
+    pub fn user_commands(&self) -> PathBuf {
         self.config.join(COMMANDS_FOLDER)
     }
 
     /// The folders that the user trusts; the file need not exist.
-    pub(crate) fn trust_file(&self) -> PathBuf {
+    pub fn trust_file(&self) -> PathBuf {
         self.data.join("trust.json")
     }
 
     /// What the user allowed for good; the file need not exist.
-    pub(crate) fn grants_file(&self) -> PathBuf {
+    pub fn grants_file(&self) -> PathBuf {
         self.data.join("grants.json")
     }
 
     /// What is kept of workspaces so that files can be taken back.
-    pub(crate) fn checkpoints(&self) -> PathBuf {
+    pub fn checkpoints(&self) -> PathBuf {
         self.data.join("checkpoints")
     }
 
     /// The long outputs of all sessions, each in a folder of its own.
-    pub(crate) fn outputs(&self) -> PathBuf {
+    pub fn outputs(&self) -> PathBuf {
         self.state.join("outputs")
     }
 
     /// The project around `cwd`: the nearest one, never from outside the repository.
-    pub(crate) fn project(&self, cwd: &Path) -> Option<Project> {
+    pub fn project(&self, cwd: &Path) -> Option<Project> {
         for folder in cwd.ancestors() {
             let project = Project {
                 root: folder.to_owned(),
@@ -138,7 +138,7 @@ impl Folders {
     }
 
     /// The settings of the project around `cwd`, if it has any.
-    pub(crate) fn project_file(&self, cwd: &Path) -> Option<PathBuf> {
+    pub fn project_file(&self, cwd: &Path) -> Option<PathBuf> {
         let file = self.project(cwd)?.config_file();
         file.symlink_metadata().is_ok().then_some(file)
     }
@@ -153,29 +153,29 @@ impl Folders {
 
 /// A folder with settings, tools or commands of its own, written by whoever wrote what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Project {
+pub struct Project {
     /// The folder that holds `.windlass`.
-    pub(crate) root: PathBuf,
+    pub root: PathBuf,
 }
 
 impl Project {
     /// The folder in it that belongs to Windlass.
-    pub(crate) fn folder(&self) -> PathBuf {
+    pub fn folder(&self) -> PathBuf {
         self.root.join(PROJECT_FOLDER)
     }
 
     /// Its settings; the file need not exist.
-    pub(crate) fn config_file(&self) -> PathBuf {
+    pub fn config_file(&self) -> PathBuf {
         self.folder().join(CONFIG_FILE)
     }
 
     /// Its tools; the file need not exist.
-    pub(crate) fn tools_file(&self) -> PathBuf {
+    pub fn tools_file(&self) -> PathBuf {
         self.folder().join(TOOLS_FILE)
     }
 
     /// Its commands; the folder need not exist.
-    pub(crate) fn commands_folder(&self) -> PathBuf {
+    pub fn commands_folder(&self) -> PathBuf {
         self.folder().join(COMMANDS_FOLDER)
     }
 
@@ -201,7 +201,7 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// Whether two paths lead to the same place, links followed.
-pub(crate) fn same_place(one: &Path, other: &Path) -> bool {
+pub fn same_place(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => one == other,

@@ -1,0 +1,80 @@
+//! The only place that reads our environment, and from it the settings.
+
+use std::path::Path;
+
+use std::path::PathBuf;
+
+use crate::folders::Folders;
+use crate::settings::{Override, Settings, Sources, load};
+use crate::{Problem, ProblemKind};
+
+/// Settings given on the command line.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    /// Name of the provider: `--provider`.
+    pub provider: Option<String>,
+    /// Id of the model: `--model`.
+    pub model: Option<String>,
+    /// Settings file to read instead of the user's: `--config`.
+    pub config: Option<PathBuf>,
+    /// `key=value` pairs: `-c`.
+    pub set: Vec<String>,
+    /// Settings that have a flag of their own, as (key, flag, value).
+    pub flags: Vec<(&'static str, &'static str, String)>,
+}
+
+/// A variable that is set and not empty.
+pub fn var(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Where our files are.
+pub fn folders() -> Result<Folders, Problem> {
+    Folders::resolve(&var).map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))
+}
+
+/// Loads the settings in effect in a folder.
+///
+/// # Errors
+/// When a `-c` flag is malformed, or a settings file or variable is wrong.
+pub fn settings(given: &Given, cwd: &Path) -> Result<Settings, Problem> {
+    let folders = folders()?;
+    let mut overrides = Vec::new();
+    for pair in &given.set {
+        let Some((key, value)) = pair.split_once('=') else {
+            return Err(Problem::usage(format!(
+                "-c {pair}: write it as -c key=value, as in `-c agent.max_iterations=50`"
+            )));
+        };
+        overrides.push(Override {
+            key: key.trim().to_owned(),
+            value: value.to_owned(),
+            flag: "-c".to_owned(),
+        });
+    }
+    let named = [
+        ("provider", "--provider", given.provider.clone()),
+        ("model", "--model", given.model.clone()),
+    ];
+    let named = named
+        .into_iter()
+        .filter_map(|(key, flag, value)| value.map(|value| (key, flag, value)));
+    for (key, flag, value) in named.chain(given.flags.iter().cloned()) {
+        overrides.push(Override {
+            key: key.to_owned(),
+            value,
+            flag: flag.to_owned(),
+        });
+    }
+    let sources = Sources {
+        folders: &folders,
+        cwd,
+        env: &var,
+        env_names: std::env::vars_os()
+            .filter_map(|(name, _)| name.into_string().ok())
+            .collect(),
+        overrides,
+        user_file: given.config.clone(),
+    };
+    load(&sources).map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))
+}

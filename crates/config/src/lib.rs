@@ -1,0 +1,19 @@
+//! Configuration: settings, folders, private files, and the trust in a project's own files.
+//!
+//! - [`settings`] defines every key once and derives parsing, errors, the reference and the schema from that table.
+//! - [`folders`] locates the user's and the project's files; [`private_file`] reads and writes files that are only
+//!   the user's.
+//! - [`trust`] decides whether a project's own files take effect.
+//! - [`environment`] is the only module of the product that reads environment variables for settings.
+//!
+//! API keys are deliberately absent: a provider entry names a variable or a command, and stored keys have a file of
+//! their own.
+
+pub mod environment;
+pub mod folders;
+pub mod private_file;
+mod problem;
+pub mod settings;
+pub mod trust;
+
+pub use self::problem::{Problem, ProblemKind};

@@ -1,0 +1,58 @@
+//! The error type shared by the code that sets a run up.
+
+use std::fmt;
+
+/// Class of a [`Problem`]. The binary turns it into an exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// Anything without a class of its own.
+    Failed,
+    /// The command line is wrong.
+    Usage,
+    /// A settings file or an environment variable is wrong.
+    Config,
+    /// Another process works in the session.
+    Busy,
+    /// A tool call was denied.
+    Denied,
+    /// The provider failed, refused the key or could not be reached.
+    Provider,
+    /// The session store cannot be used.
+    Store,
+    /// Interrupted by the user.
+    Interrupted,
+    /// The reader of the output is gone.
+    BrokenPipe,
+}
+
+/// An error for the user, with its class.
+#[derive(Debug)]
+pub struct Problem {
+    /// Class of the error.
+    pub kind: ProblemKind,
+    /// The error, and how to fix it.
+    pub message: String,
+}
+
+impl Problem {
+    /// Creates a problem of the given class.
+    pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+
+    /// Creates a problem with the command line.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Usage, message)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Problem {}
