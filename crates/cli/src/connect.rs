@@ -1,470 +1,67 @@
-//! Which model to ask: from settings and environment to a provider.
+//! `windlass connect`: a provider set up without a screen.
 
-mod command;
-mod key;
-mod keys_file;
-mod setup;
-
+use std::io::{IsTerminal, Read};
 use std::sync::Arc;
 
-use windlass_core::clock::SystemClock;
-use windlass_core::log::SharedTape;
-use windlass_core::model::{Model, Price};
-use windlass_core::provider::Provider;
-use windlass_providers::preset::{Preset, preset, presets};
-use windlass_providers::registry::{self, ModelOverride};
-use windlass_providers::{
-    Effort, HttpProvider, ProviderConfig, Quirks, RetryPolicy, Transport, TransportLimits, Wire,
-};
-use windlass_sim::{Brain, Sim, SimConfig, SimHandle};
+use windlass_api::{Connections, Offer};
 
-pub(crate) use self::command::command;
-use self::key::find_key;
-pub(crate) use self::keys_file::{Keys, KeysFile};
-pub(crate) use self::setup::{ProviderSetup, offers};
-use windlass_config::settings::{self, ProviderEntry, Reasoning, Settings};
-use windlass_config::{Problem, ProblemKind, environment};
+use crate::args::ConnectOptions;
+use crate::engine::{not_begun, working_directory};
+use crate::exit::Exit;
+use crate::keeping::{Keeper, Which};
+use crate::terminal::{plain, say, tell_warnings};
+use windlass_config::Problem;
+use windlass_config::environment;
+use windlass_host::connect::ProviderSetup;
+use windlass_host::remembered::Remembered;
+use windlass_host::roster::Roster;
 
-/// The name of the simulated model's provider.
-pub(crate) const SIM: &str = "sim";
+/// No key is longer.
+const LONGEST_KEY: u64 = 64 * 1024;
 
-/// A provider ready to be asked.
-pub(crate) struct Connection {
-    /// The provider.
-    pub(crate) provider: Arc<dyn Provider>,
-    /// What the user should know first.
-    pub(crate) notices: Vec<String>,
-    /// Keeps the simulated model alive.
-    _sim: Option<SimHandle>,
-}
-
-/// What is around a process: variables, and the keys that the user has put down.
-pub(crate) trait Surroundings: Sync {
-    /// A variable that is set and not empty.
-    fn var(&self, name: &str) -> Option<String>;
-
-    /// The keys, by provider, as they are now.
-    ///
-    /// # Errors
-    /// When there are some that cannot be used.
-    fn keys(&self) -> Result<Keys, Problem>;
-}
-
-/// The environment variables of this process, and the user's stored keys.
-pub(crate) struct Process;
-
-impl Surroundings for Process {
-    fn var(&self, name: &str) -> Option<String> {
-        environment::var(name)
-    }
-
-    fn keys(&self) -> Result<Keys, Problem> {
-        KeysFile::new(&environment::folders()?).read()
-    }
-}
-
-/// Variables alone.
-impl<F: Fn(&str) -> Option<String> + Sync> Surroundings for F {
-    fn var(&self, name: &str) -> Option<String> {
-        self(name)
-    }
-
-    fn keys(&self) -> Result<Keys, Problem> {
-        Ok(Keys::default())
-    }
-}
-
-/// Where variables and keys are looked for.
-pub(crate) type Env<'a> = &'a dyn Surroundings;
-
-/// Nothing around.
-const NOTHING: fn(&str) -> Option<String> = |_| None;
-
-/// Makes the provider that the settings ask for, or the first one whose key is in the environment.
-pub(crate) async fn connect(
-    settings: &Settings,
-    env: Env<'_>,
-    tape: Option<&SharedTape>,
-) -> Result<Connection, Problem> {
-    let choice = choose(settings, env)?;
-    let sim = if choice.name == SIM && choice.base_url.is_empty() {
-        Some(start_sim(Brain::rules()).await?)
+/// Sets up the provider that was named, or lists all.
+pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
+    let cwd = working_directory(None)?;
+    let mut given = options.settings.clone();
+    // Kept with the provider: a setting of this run alone would not count in the next one.
+    let model = options.name.as_ref().and_then(|_| given.model.take());
+    let settings = Arc::new(environment::settings(&given.given(), &cwd)?);
+    tell_warnings(&settings.warnings);
+    let Some(name) = &options.name else {
+        let setup = ProviderSetup::new(Roster::new(&settings, None));
+        for row in Offer::rows(&setup.offers()) {
+            say!("{}", plain(&row));
+        }
+        return Ok(Exit::Ok);
+    };
+    let keeper = Keeper::open(&Which::Latest)?;
+    let remembered = Remembered::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
+    let setup = ProviderSetup::new(Roster::new(&settings, remembered)).asking(model);
+    let offers = setup.offers();
+    let offer = offers.iter().find(|offer| offer.name.eq_ignore_ascii_case(name));
+    let wants_key = offer.is_some_and(|offer| offer.needs_key && !offer.is_ready);
+    let key = if options.key || wants_key {
+        read_key()?
     } else {
-        None
+        String::new()
     };
-    let base_url = sim
-        .as_ref()
-        .map_or_else(|| choice.base_url.clone(), SimHandle::url);
-    connect_to(settings, env, choice, base_url, sim, tape).await
+    let told = setup.connect(name, &key).await.map_err(not_begun)?;
+    say!("{}", plain(&told));
+    Ok(Exit::Ok)
 }
 
-/// Makes a provider for a simulated model that runs already.
-pub(crate) async fn connect_sim(
-    settings: &Settings,
-    sim: SimHandle,
-    wire: Wire,
-) -> Result<Connection, Problem> {
-    let choice = Choice {
-        wire,
-        ..Choice::of(SIM, settings, &NOTHING)?
-    };
-    let base_url = sim.url();
-    connect_to(settings, &NOTHING, choice, base_url, Some(sim), None).await
-}
-
-/// Makes a provider like the one of a recorded session that asks somebody else: the same requests, and no key.
-pub(crate) async fn connect_recorded(
-    settings: &Settings,
-    name: &str,
-    model: &str,
-    base_url: String,
-) -> Result<Arc<dyn Provider>, Problem> {
-    let mut settings = settings.clone();
-    settings.retry.max_delay = std::time::Duration::ZERO;
-    if let Some(entry) = settings.providers.get_mut(name) {
-        entry.key_command = None;
+/// The key that is piped in. On a terminal everybody around could read it.
+fn read_key() -> Result<String, Problem> {
+    let input = std::io::stdin();
+    if input.is_terminal() {
+        let text = "pipe the key in, as in `pass show anthropic | windlass connect anthropic`";
+        return Err(Problem::usage(text.to_owned()));
     }
-    let env: Env<'_> = &environment::var;
-    let choice = || -> Result<Choice<'_>, Problem> {
-        Ok(Choice {
-            model: model.to_owned(),
-            ..Choice::of(name, &settings, env)?
-        })
-    };
-    // Which variable has the key can matter; without any, something must stand for it.
-    let made = match connect_to(&settings, env, choice()?, base_url.clone(), None, None).await {
-        Err(problem) if problem.kind == ProblemKind::Provider => {
-            let key = |_: &str| Some("recorded".to_owned());
-            connect_to(&settings, &key, choice()?, base_url, None, None).await?
-        }
-        other => other?,
-    };
-    Ok(made.provider)
-}
-
-/// Starts the simulated model on a free port.
-pub(crate) async fn start_sim(brain: Brain) -> Result<SimHandle, Problem> {
-    let config = SimConfig {
-        brain,
-        keep_bodies: false,
-        ..SimConfig::default()
-    };
-    let failed = |error| {
-        Problem::new(
-            ProblemKind::Failed,
-            format!("cannot start the simulated model: {error}"),
-        )
-    };
-    Sim::start(config).await.map_err(failed)
-}
-
-/// The models that the server of a choice says it has.
-async fn listed(settings: &Settings, env: Env<'_>, choice: &Choice<'_>) -> Result<Vec<String>, Problem> {
-    let model = registry::lookup(&choice.model, &overrides(settings));
-    let provider = http_provider(settings, env, choice, choice.base_url.clone(), model).await?;
-    let list = provider.models().await;
-    list.map_err(|error| Problem::new(ProblemKind::Provider, error.message))
-}
-
-async fn connect_to(
-    settings: &Settings,
-    env: Env<'_>,
-    choice: Choice<'_>,
-    base_url: String,
-    sim: Option<SimHandle>,
-    tape: Option<&SharedTape>,
-) -> Result<Connection, Problem> {
-    let mut notices = Vec::new();
-    if choice.name == SIM {
-        notices.push(
-            "the simulated model answers: it follows simple rules and is not a language model".to_owned(),
-        );
+    let mut key = String::new();
+    let read = input.lock().take(LONGEST_KEY).read_to_string(&mut key);
+    read.map_err(|error| Problem::usage(format!("the key could not be read: {error}")))?;
+    match key.trim() {
+        "" => Err(Problem::usage("no key was piped in".to_owned())),
+        key => Ok(key.to_owned()),
     }
-    let model = registry::lookup(&choice.model, &overrides(settings));
-    if !model.known {
-        notices.push(unknown_model(&model));
-    }
-    let provider = http_provider(settings, env, &choice, base_url, model).await?;
-    let provider = match tape {
-        Some(tape) => provider.recorded(Arc::clone(tape)),
-        None => provider,
-    };
-    Ok(Connection {
-        provider: Arc::new(provider),
-        notices,
-        _sim: sim,
-    })
-}
-
-async fn http_provider(
-    settings: &Settings,
-    env: Env<'_>,
-    choice: &Choice<'_>,
-    base_url: String,
-    model: Model,
-) -> Result<HttpProvider, Problem> {
-    let found = find_key(choice, env).await?;
-    let quirks = match (&found, choice.preset) {
-        (Some(key), Some(preset)) => preset.quirks_for_key(&key.variable),
-        (_, preset) => preset.map_or_else(Quirks::default, |preset| preset.quirks),
-    };
-    let config = ProviderConfig {
-        name: choice.name.clone(),
-        wire: choice.wire,
-        base_url,
-        key: found.map(|key| key.secret),
-        key_hint: choice.key_hint(),
-        headers: choice
-            .entry
-            .map(|entry| entry.headers.clone().into_iter().collect())
-            .unwrap_or_default(),
-        quirks,
-        model,
-        reasoning: effort(settings.agent.reasoning),
-        limits: TransportLimits {
-            connect: settings.timeouts.connect,
-            stream_idle: settings.timeouts.stream_idle,
-            ..TransportLimits::default()
-        },
-        retry: RetryPolicy {
-            max_retries: settings.retry.max_retries,
-            max_delay: settings.retry.max_delay,
-            ..RetryPolicy::default()
-        },
-    };
-    HttpProvider::new(config, Transport::new(), Arc::new(SystemClock::default()))
-        .map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))
-}
-
-/// What a model costs, as far as settings and registry know.
-pub(crate) fn price_of(settings: &Settings, model: &str) -> Option<Price> {
-    registry::lookup(model, &overrides(settings)).price
-}
-
-/// How many tokens a model reads at most, as far as settings and registry know.
-pub(crate) fn window_of(settings: &Settings, model: &str) -> u64 {
-    registry::lookup(model, &overrides(settings)).context_window
-}
-
-fn unknown_model(model: &Model) -> String {
-    format!(
-        "the model `{}` is not in the registry: assuming a window of {} tokens and no known price \
-         (set `models.\"{}\".context_window` and `.price` to change that)",
-        model.id, model.context_window, model.id
-    )
-}
-
-/// What was chosen, before any key was looked for.
-pub(crate) struct Choice<'a> {
-    pub(crate) name: String,
-    pub(crate) model: String,
-    pub(crate) wire: Wire,
-    pub(crate) base_url: String,
-    entry: Option<&'a ProviderEntry>,
-    preset: Option<&'static Preset>,
-}
-
-/// Decides on provider and model.
-pub(crate) fn choose<'a>(settings: &'a Settings, env: Env<'_>) -> Result<Choice<'a>, Problem> {
-    if let Some(name) = &settings.provider {
-        return Choice::of(name, settings, env);
-    }
-    // `anthropic/claude-…` names both; a slash may also be part of a model's own name.
-    if let Some((name, model)) = settings.model.as_deref().and_then(|model| model.split_once('/'))
-        && (settings.providers.contains_key(name) || preset(name).is_some())
-    {
-        return Ok(Choice {
-            model: model.to_owned(),
-            ..Choice::of(name, settings, env)?
-        });
-    }
-    let has_key = |preset: &&Preset| {
-        preset
-            .key_variables
-            .iter()
-            .any(|variable| env.var(variable).is_some())
-    };
-    if let Some(found) = presets().find(has_key) {
-        return Choice::of(&found.name, settings, env);
-    }
-    let kept = env.keys()?;
-    let known = presets().map(|preset| &preset.name);
-    let mut kept = known
-        .chain(settings.providers.keys())
-        .filter(|name| kept.contains_key(*name));
-    kept.find_map(|name| Choice::of(name, settings, env).ok())
-        .ok_or_else(|| Problem::new(ProblemKind::Provider, no_key()))
-}
-
-fn no_key() -> String {
-    "no model is configured: no key was found and no provider is set.\n\
-     Do one of these:\n  \
-       export ANTHROPIC_API_KEY=…        use Anthropic\n  \
-       export OPENAI_API_KEY=…           use OpenAI\n  \
-       windlass connect openai           keep a key that you pipe in\n  \
-       windlass exec --provider ollama --model <name> …   use a local server\n  \
-       windlass exec --provider sim …    use the simulated model: no key, no network\n\
-     `windlass doctor` lists every provider and its variable."
-        .to_owned()
-}
-
-impl<'a> Choice<'a> {
-    pub(crate) fn of(name: &str, settings: &'a Settings, env: Env<'_>) -> Result<Self, Problem> {
-        let entry = settings.providers.get(name);
-        let preset = base_preset(name, entry)?;
-        if entry.is_none() && preset.is_none() {
-            return Err(Problem::new(
-                ProblemKind::Config,
-                unknown_provider(name, settings),
-            ));
-        }
-        let from_env = preset.and_then(|preset| {
-            preset
-                .base_url_variables
-                .iter()
-                .find_map(|variable| env.var(variable))
-        });
-        let configured = entry.and_then(|entry| entry.base_url.clone());
-        let base_url = configured
-            .or_else(|| from_env.clone())
-            .or_else(|| preset.map(|preset| preset.base_url.clone()))
-            .ok_or_else(|| incomplete(name, "base_url", "where its server is"))?;
-        let wire = match (entry.and_then(|entry| entry.wire), preset) {
-            (Some(wire), _) => wire_of(wire),
-            // A server that only looks like OpenAI rarely speaks the newer wire.
-            (None, Some(preset))
-                if preset.wire == Wire::Responses && from_env.is_some() && !is_openai(&base_url) =>
-            {
-                Wire::Chat
-            }
-            (None, Some(preset)) => preset.wire,
-            (None, None) => {
-                return Err(incomplete(
-                    name,
-                    "wire",
-                    "anthropic-messages, openai-chat or openai-responses",
-                ));
-            }
-        };
-        let model = settings
-            .model
-            .clone()
-            .or_else(|| entry.and_then(|entry| entry.model.clone()));
-        let model = model
-            .or_else(|| preset.map(|preset| preset.default_model.clone()))
-            .unwrap_or_default();
-        if model.is_empty() {
-            let text = format!(
-                "provider `{name}` has no default model: name one with --model or `providers.{name}.model`"
-            );
-            return Err(Problem::new(ProblemKind::Config, text));
-        }
-        Ok(Self {
-            name: name.to_owned(),
-            model,
-            wire,
-            base_url,
-            entry,
-            preset,
-        })
-    }
-
-    /// What to set when the key is missing or refused.
-    fn key_hint(&self) -> String {
-        match (self.entry.and_then(|entry| entry.key_env.as_ref()), self.preset) {
-            (Some(variable), _) => format!("set {variable}"),
-            (None, Some(preset)) => preset.key_hint(),
-            (None, None) => format!("set `providers.{}.key_env` or `.key_command`", self.name),
-        }
-    }
-}
-
-fn base_preset(name: &str, entry: Option<&ProviderEntry>) -> Result<Option<&'static Preset>, Problem> {
-    match entry.and_then(|entry| entry.preset.as_deref()) {
-        None => Ok(preset(name)),
-        Some(base) => match preset(base) {
-            Some(found) => Ok(Some(found)),
-            None => {
-                let known: Vec<_> = presets().map(|preset| preset.name.as_str()).collect();
-                let text = format!(
-                    "`providers.{name}.preset`: there is no preset `{base}`; known are {}",
-                    known.join(", ")
-                );
-                Err(Problem::new(ProblemKind::Config, text))
-            }
-        },
-    }
-}
-
-fn unknown_provider(name: &str, settings: &Settings) -> String {
-    let mut known: Vec<&str> = presets().map(|preset| preset.name.as_str()).collect();
-    known.extend(settings.providers.keys().map(String::as_str));
-    let nearest = known
-        .iter()
-        .copied()
-        .max_by(|a, b| strsim::jaro(a, name).total_cmp(&strsim::jaro(b, name)));
-    let hint = nearest
-        .filter(|near| strsim::jaro(near, name) > 0.7)
-        .map(|near| format!("; did you mean `{near}`?"));
-    format!(
-        "there is no provider `{name}`{}\nKnown: {}",
-        hint.unwrap_or_default(),
-        known.join(", ")
-    )
-}
-
-fn incomplete(name: &str, key: &str, what: &str) -> Problem {
-    Problem::new(
-        ProblemKind::Config,
-        format!("provider `{name}` is incomplete: set `providers.{name}.{key}` ({what})"),
-    )
-}
-
-fn is_openai(base_url: &str) -> bool {
-    base_url.starts_with("https://api.openai.com")
-}
-
-fn wire_of(wire: settings::Wire) -> Wire {
-    match wire {
-        settings::Wire::AnthropicMessages => Wire::Anthropic,
-        settings::Wire::OpenAiChat => Wire::Chat,
-        settings::Wire::OpenAiResponses => Wire::Responses,
-    }
-}
-
-fn effort(reasoning: Reasoning) -> Option<Effort> {
-    match reasoning {
-        Reasoning::Off => None,
-        Reasoning::Low => Some(Effort::Low),
-        Reasoning::Medium => Some(Effort::Medium),
-        Reasoning::High => Some(Effort::High),
-    }
-}
-
-fn overrides(settings: &Settings) -> Vec<ModelOverride> {
-    let entries = settings.models.iter();
-    entries
-        .map(|(id, entry)| {
-            let given = entry.price;
-            let any = given
-                .input
-                .or(given.output)
-                .or(given.cache_read)
-                .or(given.cache_write);
-            let price = any.map(|_| Price {
-                input: given.input.unwrap_or_default(),
-                output: given.output.unwrap_or_default(),
-                cache_read: given.cache_read.or(given.input).unwrap_or_default(),
-                cache_write: given.cache_write.or(given.input).unwrap_or_default(),
-            });
-            ModelOverride {
-                id: id.clone(),
-                context_window: entry.context_window,
-                max_output: entry.max_output,
-                price,
-                images: entry.images,
-                reasoning: entry.reasoning,
-            }
-        })
-        .collect()
 }

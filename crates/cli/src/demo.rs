@@ -8,16 +8,16 @@ use windlass_providers::Wire;
 use windlass_sim::{Brain, DEMO_FILES, demo_script};
 
 use crate::args::{DemoOptions, DemoWire, OutputFormat};
-use crate::connect::{connect_sim, start_sim};
 use crate::exec::{Job, run};
 use crate::exit::Exit;
 use crate::keeping::{Keeper, Which};
 use crate::output::Style;
-use crate::roster::Roster;
 use crate::terminal::say;
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::{Problem, ProblemKind};
+use windlass_host::connect::{connect_sim, start_sim};
+use windlass_host::roster::Roster;
 
 const PROMPT: &str = "The test in this folder fails. Find out why, fix it, and show that the test passes.";
 

@@ -1,13 +1,8 @@
 //! `windlass doctor`: what is configured, what is reachable, what this machine supports.
 
-use std::time::Duration;
-
-use tokio::net::TcpStream;
 use windlass_providers::preset::presets;
 
 use crate::args::SettingsOptions;
-use crate::connect::Process;
-use crate::connect::{KeysFile, SIM, choose};
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::terminal::say;
@@ -15,6 +10,8 @@ use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_config::trust::{self, Standing};
+use windlass_host::connect::Process;
+use windlass_host::connect::{KeysFile, SIM, choose};
 
 /// Prints the report. The exit code says whether a prompt could be run now.
 pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<Exit, Problem> {
@@ -102,7 +99,7 @@ async fn model(settings: &Settings, offline: bool) -> Exit {
         row("reachable", "not tried (--offline)");
         return Exit::Ok;
     }
-    match reach(&choice.base_url).await {
+    match windlass_host::connect::reach(&choice.base_url).await {
         Ok(()) => {
             row("reachable", "yes");
             Exit::Ok
@@ -111,27 +108,6 @@ async fn model(settings: &Settings, offline: bool) -> Exit {
             row("reachable", &format!("no: {why}"));
             Exit::Provider
         }
-    }
-}
-
-/// Whether something listens there. No request is sent, so no key leaves.
-pub(crate) async fn reach(base_url: &str) -> Result<(), String> {
-    let (scheme, rest) = base_url.split_once("://").ok_or("not an address")?;
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let authority = authority.rsplit('@').next().unwrap_or_default();
-    let default = if scheme == "https" { 443 } else { 80 };
-    let has_port = authority
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let target = if has_port {
-        authority.to_owned()
-    } else {
-        format!("{authority}:{default}")
-    };
-    match tokio::time::timeout(Duration::from_secs(5), TcpStream::connect(&target)).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(format!("{target}: {error}")),
-        Err(_) => Err(format!("{target}: no answer within 5 s")),
     }
 }
 

@@ -11,13 +11,13 @@ use windlass_sandbox::process;
 use windlass_service::{Options, Recorder, Service};
 use windlass_store::SqliteStore;
 
-use crate::assemble::{Purpose, RunWorkshop};
 use crate::keeping::{self, Keeper, Which};
-use crate::remembered::Remembered;
-use crate::roster::Roster;
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
+use windlass_host::assemble::{Purpose, RunWorkshop};
+use windlass_host::remembered::Remembered;
+use windlass_host::roster::Roster;
 
 /// How long child processes may take to die before we exit all the same.
 const LAST_CALL: Duration = Duration::from_secs(3);

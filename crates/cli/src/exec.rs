@@ -23,13 +23,13 @@ use crate::engine::{Engine, Lines, Plan, not_begun, working_directory};
 use crate::exit::Exit;
 use crate::keeping::{self, Keeper, Which};
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, printer};
-use crate::remembered::Remembered;
-use crate::roster::Roster;
 use crate::signals::Signals;
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
+use windlass_host::remembered::Remembered;
+use windlass_host::roster::Roster;
 
 /// Runs a prompt and shows its answer.
 pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit, Problem> {

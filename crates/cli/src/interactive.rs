@@ -9,21 +9,21 @@ use windlass_core::log::Preferences;
 use windlass_service::{Models, Service};
 
 use crate::args::{ExecOptions, FrontOptions, OutputFormat};
-use crate::connect::{SIM, choose};
 use crate::engine::{Engine, Lines, Plan, working_directory};
 use crate::exec::flags;
 use crate::exit::Exit;
 use crate::keeping::{self, Keeper, Which};
 use crate::output::Style;
-use crate::remembered::Remembered;
 use crate::repl::{self, Spoken};
-use crate::roster::Roster;
 use crate::terminal::tell_last;
 use crate::{asking, terminal_ui, trust};
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
+use windlass_host::connect::{SIM, choose};
+use windlass_host::remembered::Remembered;
+use windlass_host::roster::Roster;
 
 /// What is said when there is nobody to ask but the simulated model.
 const NO_KEY: &str = "no key was found: the simulated model answers. /connect sets up a real one";

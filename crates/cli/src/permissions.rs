@@ -12,14 +12,14 @@ use windlass_core::permission::{Decision, Policy, Subject};
 use windlass_core::tool::{Category, ToolSet};
 
 use crate::args::{ReplayOptions, SettingsOptions};
-use crate::assemble::{Purpose, policy, tools};
 use crate::engine::working_directory;
 use crate::exit::Exit;
-use crate::grants::{GrantFile, grant_line};
 use crate::terminal::{plain, say, tell_warnings};
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::settings::Settings;
+use windlass_host::assemble::{Purpose, policy, tools};
+use windlass_host::grants::{GrantFile, grant_line};
 
 /// Prints the mode and the rules in effect, and where they come from.
 pub(crate) fn list(options: &SettingsOptions) -> Result<Exit, Problem> {

@@ -17,17 +17,17 @@ use windlass_store::SqliteStore;
 use windlass_tools::{Background, TodoList};
 
 use crate::args::{ExecOptions, ReplaySessionOptions, SessionOptions, SettingsOptions};
-use crate::assemble::{Purpose, RunWorkshop};
-use crate::connect::{connect_recorded, start_sim};
-use crate::context_parts::ContextParts;
 use crate::exit::Exit;
 use crate::keeping;
-use crate::roster::Roster;
-use crate::session_bench::limits;
 use crate::{editor, engine, exec};
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
+use windlass_host::assemble::{Purpose, RunWorkshop};
+use windlass_host::connect::{connect_recorded, start_sim};
+use windlass_host::context_parts::ContextParts;
+use windlass_host::roster::Roster;
+use windlass_host::session_bench::limits;
 
 /// Runs the command.
 pub(crate) async fn replay(options: &ReplaySessionOptions) -> Result<Exit, Problem> {

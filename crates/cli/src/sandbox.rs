@@ -10,10 +10,10 @@ use windlass_sandbox::{Gap, Network, Wall};
 use crate::args::SandboxOptions;
 use crate::engine::working_directory;
 use crate::exit::Exit;
-use crate::reach::Reach;
 use crate::terminal::tell;
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
+use windlass_host::reach::Reach;
 
 /// Runs a command that can change only this folder and the temporary one, and returns its exit code.
 pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {

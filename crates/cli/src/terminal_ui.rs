@@ -7,7 +7,6 @@ use windlass_api::Records;
 use windlass_core::clock::SystemClock;
 use windlass_tui::{Keys, Looks, Palette, Start, Theme, Why};
 
-use crate::connect::ProviderSetup;
 use crate::desktop::Machine;
 use crate::exit::Exit;
 use crate::interactive::Scene;
@@ -15,6 +14,7 @@ use crate::repl::Spoken;
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
+use windlass_host::connect::ProviderSetup;
 
 /// Terminals that leave lines as they are when their width changes.
 const RIGID: &[&str] = &["linux", "vt100", "vt102", "vt220", "ansi", "xterm-mono"];

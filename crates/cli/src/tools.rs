@@ -9,14 +9,14 @@ use windlass_core::tool::{Person, Progress, ToolContext};
 use windlass_tools::declared::{Declarations, Paths, Source};
 
 use crate::args::{SettingsOptions, ToolsCommand};
-use crate::assemble::{Purpose, tools};
 use crate::engine::working_directory;
 use crate::exit::Exit;
-use crate::reload::{Workbench, source};
 use crate::signals::Signals;
 use crate::terminal::{plain, say, tell_warnings};
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
+use windlass_host::assemble::{Purpose, tools};
+use windlass_host::reload::{Workbench, source};
 
 /// Runs a subcommand.
 pub(crate) async fn command(command: ToolsCommand) -> Result<Exit, Problem> {

@@ -11,8 +11,8 @@ use windlass_api::{
 use super::{Ending, Job, Runner, connect};
 use crate::engine::not_begun;
 use crate::exit::Exit;
-use crate::roster::Roster;
 use windlass_config::Problem;
+use windlass_host::roster::Roster;
 
 impl Runner<'_> {
     /// Carries out the command of a job. `last` is the number of the session's last entry.

@@ -6,12 +6,12 @@ use windlass_core::log::{LogError, SessionInfo, Sessions};
 use windlass_store::SqliteStore;
 
 use super::called;
-use crate::assemble;
 use crate::exit::Exit;
 use crate::keeping::{find, line, problem};
 use crate::terminal::{plain, say, tell};
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
+use windlass_host::assemble;
 
 /// Removes sessions: all that were named, or none when one of them cannot be.
 pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> Result<Exit, Problem> {

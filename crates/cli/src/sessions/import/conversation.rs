@@ -11,8 +11,8 @@ use windlass_core::log::interrupted;
 use windlass_core::message::{Binary, ImageUrl, Reasoning, ToolCall, ToolResult};
 
 use super::Imported;
-use crate::prompt;
 use crate::sessions::cut;
+use windlass_host::prompt;
 
 /// The longest title, in characters, and the longest name of a tool that every provider takes.
 const MAX_TITLE: usize = 50;

@@ -14,9 +14,9 @@ use windlass_service::Models;
 
 use super::key::{Source, key_source};
 use super::keys_file::Kept;
+use super::probe::reach;
 use super::{Choice, Keys, KeysFile, SIM, Surroundings, connect, listed};
 use crate::connect::Process;
-use crate::doctor::reach;
 use crate::remembered::Named;
 use crate::roster::Roster;
 use windlass_config::Problem;
@@ -33,19 +33,20 @@ const SOME_MODEL: &str = "-";
 const OTHERS: usize = 8;
 
 /// Sets up the providers of a roster.
-pub(crate) struct ProviderSetup {
+pub struct ProviderSetup {
     roster: Roster,
     /// The model to ask, where one was named.
     model: Option<String>,
 }
 
 impl ProviderSetup {
-    pub(crate) fn new(roster: Roster) -> Self {
+    /// Sets up providers for these models.
+    pub fn new(roster: Roster) -> Self {
         Self { roster, model: None }
     }
 
     /// The same for this model.
-    pub(crate) fn asking(self, model: Option<String>) -> Self {
+    pub fn asking(self, model: Option<String>) -> Self {
         Self { model, ..self }
     }
 }
@@ -203,7 +204,7 @@ fn others(name: &str, models: &[String]) -> String {
 }
 
 /// Every provider that is known, those that can be used first.
-pub(crate) fn offers(roster: &Roster) -> Vec<Offer> {
+pub fn offers(roster: &Roster) -> Vec<Offer> {
     let own = roster.settings().providers.keys();
     let known = presets().map(|preset| &preset.name);
     let mut names: Vec<&String> = own.collect();

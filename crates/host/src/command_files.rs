@@ -22,13 +22,14 @@ const DEEPEST: usize = 5;
 const SHOWN: usize = 80;
 
 /// Where the files of a session are.
-pub(crate) struct CommandFiles {
+pub struct CommandFiles {
     folders: Folders,
     cwd: PathBuf,
 }
 
 impl CommandFiles {
-    pub(crate) fn new(folders: Folders, cwd: &Path) -> Self {
+    /// Looks for command files of the user and of the project around `cwd`.
+    pub fn new(folders: Folders, cwd: &Path) -> Self {
         Self {
             folders,
             cwd: cwd.to_owned(),
@@ -36,7 +37,7 @@ impl CommandFiles {
     }
 
     /// The commands as the files are now; the user's own come first.
-    pub(crate) fn read(&self) -> Defined {
+    pub fn read(&self) -> Defined {
         let mut defined = Defined::default();
         self.read_user(&mut defined);
         self.read_project(&mut defined);

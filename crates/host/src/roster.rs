@@ -20,7 +20,7 @@ use windlass_config::{Problem, ProblemKind};
 
 /// The models of a run. Its sessions share one choice, so a clone is the same roster.
 #[derive(Clone)]
-pub(crate) struct Roster {
+pub struct Roster {
     settings: Arc<Settings>,
     now: Arc<Mutex<Now>>,
     remembered: Option<Remembered>,
@@ -37,25 +37,26 @@ struct Now {
 }
 
 /// An open line to a provider.
-pub(crate) struct Line {
+pub struct Line {
     /// Keeps a simulated model alive.
     _connection: Connection,
     /// What the user should know, until somebody is told.
     notices: Mutex<Vec<String>>,
-    pub(crate) provider: Arc<dyn Provider>,
+    /// The provider.
+    pub provider: Arc<dyn Provider>,
     backoff: Arc<Backoff>,
 }
 
 impl Line {
     /// What the user should know about it, once.
-    pub(crate) fn take_notices(&self) -> Vec<String> {
+    pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Roster {
     /// The models that settings and environment offer. Nothing is connected yet.
-    pub(crate) fn new(settings: &Arc<Settings>, remembered: Option<Remembered>) -> Self {
+    pub fn new(settings: &Arc<Settings>, remembered: Option<Remembered>) -> Self {
         Self {
             settings: Arc::clone(settings),
             now: Arc::default(),
@@ -66,19 +67,19 @@ impl Roster {
     }
 
     /// The same with everything kept that goes over the wire. Before a line is open.
-    pub(crate) fn recorded(self, tape: Option<SharedTape>) -> Self {
+    pub fn recorded(self, tape: Option<SharedTape>) -> Self {
         Self { tape, ..self }
     }
 
     /// The same with a line that is open already.
-    pub(crate) fn with(settings: &Arc<Settings>, connection: Connection) -> Self {
+    pub fn with(settings: &Arc<Settings>, connection: Connection) -> Self {
         let roster = Self::new(settings, None);
         roster.lock().line = Some(roster.line(connection));
         roster
     }
 
     /// Takes up what was chosen last, unless there is no such provider any more.
-    pub(crate) async fn restore(&self) {
+    pub async fn restore(&self) {
         let Some(remembered) = &self.remembered else {
             return;
         };
@@ -92,7 +93,7 @@ impl Roster {
 
     /// The line to the provider that is asked, opened when it is not. One that was only remembered and cannot be used
     /// any more gives way to what the settings say.
-    pub(crate) async fn connect(&self) -> Result<Arc<Line>, Problem> {
+    pub async fn connect(&self) -> Result<Arc<Line>, Problem> {
         if let Some(line) = self.lock().line.clone() {
             return Ok(line);
         }
@@ -112,7 +113,7 @@ impl Roster {
     }
 
     /// The line for the next turn. When nobody could be reached a moment ago there is none.
-    pub(crate) async fn ready(&self) -> Result<Arc<Line>, NotReady> {
+    pub async fn ready(&self) -> Result<Arc<Line>, NotReady> {
         let line = self.connect().await.map_err(not_connected)?;
         line.backoff.check()?;
         Ok(line)
@@ -140,7 +141,7 @@ impl Roster {
     }
 
     /// What they are chosen by.
-    pub(crate) fn settings(&self) -> &Arc<Settings> {
+    pub fn settings(&self) -> &Arc<Settings> {
         &self.settings
     }
 
@@ -150,7 +151,7 @@ impl Roster {
 
     /// The settings as if they named this choice. Without a model, a provider's own one counts: the one the settings
     /// name is meant for the provider they name.
-    pub(crate) fn settings_with(&self, chosen: &Named) -> Settings {
+    pub fn settings_with(&self, chosen: &Named) -> Settings {
         let mut settings = (*self.settings).clone();
         let default = choose(&self.settings, &Process).ok();
         let own = default.filter(|choice| Some(&choice.name) == chosen.provider.as_ref());
@@ -160,7 +161,7 @@ impl Roster {
     }
 
     /// The provider of this name, in whatever letters it is written.
-    pub(crate) fn known(&self, name: &str) -> Option<String> {
+    pub fn known(&self, name: &str) -> Option<String> {
         let own = self.settings.providers.keys().map(String::as_str);
         let all = own.chain(presets().map(|preset| preset.name.as_str()));
         let exact = all.clone().find(|known| *known == name);
@@ -178,7 +179,7 @@ impl Roster {
 
     /// What makes titles, when a model does.
     /// Another one than is asked: a provider, or `provider/model`. `None` when it cannot be used.
-    pub(crate) async fn other(&self, name: &str) -> Option<Arc<dyn Provider>> {
+    pub async fn other(&self, name: &str) -> Option<Arc<dyn Provider>> {
         let (provider, model) = match name.split_once('/') {
             Some((provider, model)) => (provider, Some(model.to_owned())),
             None => (name, None),
@@ -191,7 +192,9 @@ impl Roster {
         Some(Arc::clone(&connection.provider))
     }
 
-    pub(crate) fn titles(&self) -> Option<Arc<dyn Titles>> {
+    /// Returns the model that writes titles, if there is one.
+
+    pub fn titles(&self) -> Option<Arc<dyn Titles>> {
         let model = self.settings.agent.session.title_model.clone()?;
         Some(Arc::new(TitleModel {
             model,

@@ -15,14 +15,15 @@ use windlass_core::tool::ToolSpec;
 use windlass_service::NotReady;
 
 /// Remembers when nobody could be reached, and why.
-pub(crate) struct Backoff {
+pub struct Backoff {
     clock: Arc<dyn Clock>,
     window: Duration,
     failed: Mutex<Option<(Duration, ProviderError)>>,
 }
 
 impl Backoff {
-    pub(crate) fn new(clock: Arc<dyn Clock>, window: Duration) -> Arc<Self> {
+    /// Waits `window` after a failure.
+    pub fn new(clock: Arc<dyn Clock>, window: Duration) -> Arc<Self> {
         Arc::new(Self {
             clock,
             window,
@@ -31,7 +32,7 @@ impl Backoff {
     }
 
     /// Refuses a turn that comes too soon, with the reason of the one that failed.
-    pub(crate) fn check(&self) -> Result<(), NotReady> {
+    pub fn check(&self) -> Result<(), NotReady> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((at, error)) = &*failed else {
             return Ok(());
@@ -59,9 +60,11 @@ impl Backoff {
 }
 
 /// A provider that tells a [`Backoff`] when nobody could be reached.
-pub(crate) struct Watched {
-    pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) backoff: Arc<Backoff>,
+pub struct Watched {
+    /// The provider.
+    pub provider: Arc<dyn Provider>,
+    /// The pause between attempts.
+    pub backoff: Arc<Backoff>,
 }
 
 #[async_trait]
@@ -100,7 +103,7 @@ impl Provider for Watched {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub mod tests {
     use tokio_util::sync::CancellationToken;
     use windlass_core::clock::Timestamp;
     use windlass_core::provider::{Prefix, ToolChoice};
@@ -110,10 +113,10 @@ pub(crate) mod tests {
 
     /// A clock that goes on when it is told to.
     #[derive(Default)]
-    pub(crate) struct ManualClock(Mutex<Duration>);
+    pub struct ManualClock(Mutex<Duration>);
 
     impl ManualClock {
-        pub(crate) fn pass(&self, millis: u64) {
+        pub fn pass(&self, millis: u64) {
             *self.0.lock().unwrap() += Duration::from_millis(millis);
         }
     }

@@ -16,7 +16,7 @@ const NAMES: [&str; 3] = ["AGENTS.override.md", "AGENTS.md", "CLAUDE.md"];
 const MOST: usize = 32 << 10;
 
 /// The instructions of a session.
-pub(crate) struct Instructions {
+pub struct Instructions {
     user: PathBuf,
     cwd: PathBuf,
     files: Vec<Found>,
@@ -33,7 +33,7 @@ struct Found {
 
 impl Instructions {
     /// Those of the user and of the folders around `cwd`. Nothing is read yet.
-    pub(crate) fn new(folders: &Folders, cwd: &Path) -> Self {
+    pub fn new(folders: &Folders, cwd: &Path) -> Self {
         Self {
             user: folders.config.clone(),
             cwd: cwd.to_owned(),
@@ -42,7 +42,7 @@ impl Instructions {
     }
 
     /// Looks again: the files that are new, changed or gone, and what else the user should know.
-    pub(crate) fn refresh(&mut self) -> (Vec<String>, Vec<String>) {
+    pub fn refresh(&mut self) -> (Vec<String>, Vec<String>) {
         let mut notices = Vec::new();
         let mut files = Vec::new();
         let mut left = MOST;
@@ -94,7 +94,7 @@ impl Instructions {
     }
 
     /// What goes into the system prompt; empty when there are none.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         if self.files.is_empty() {
             return String::new();
         }

@@ -21,9 +21,11 @@ const NAME: &str = "model";
 
 /// A provider, and a model where one was named.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Named {
-    pub(crate) provider: Option<String>,
-    pub(crate) model: Option<String>,
+pub struct Named {
+    /// Name of the provider.
+    pub provider: Option<String>,
+    /// Id of the model.
+    pub model: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -36,7 +38,7 @@ struct Kept {
 
 /// Where a channel's choice is kept.
 #[derive(Clone)]
-pub(crate) struct Remembered {
+pub struct Remembered {
     store: Arc<dyn Preferences>,
     clock: Arc<dyn Clock>,
     scope: String,
@@ -47,16 +49,12 @@ pub(crate) struct Remembered {
 
 impl Remembered {
     /// The memory of runs in a folder; `None` when none is wished.
-    pub(crate) fn of_exec(settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
+    pub fn of_exec(settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
         Self::of("exec", settings, store, folder)
     }
 
     /// The same of conversations in a folder, whatever front end they are had in.
-    pub(crate) fn of_terminal(
-        settings: &Settings,
-        store: Arc<dyn Preferences>,
-        folder: &Path,
-    ) -> Option<Self> {
+    pub fn of_terminal(settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
         Self::of("terminal", settings, store, folder)
     }
 
@@ -74,7 +72,7 @@ impl Remembered {
     }
 
     /// What was chosen last, if it still counts.
-    pub(crate) async fn read(&self) -> Option<Named> {
+    pub async fn read(&self) -> Option<Named> {
         if self.is_told {
             return None;
         }
@@ -88,7 +86,7 @@ impl Remembered {
     }
 
     /// Keeps a choice. It counts now, whether it can be kept or not.
-    pub(crate) async fn write(&self, chosen: Named) {
+    pub async fn write(&self, chosen: Named) {
         let kept = Kept {
             chosen,
             over: self.settings.clone(),

@@ -44,7 +44,7 @@ const CURRENT_GOAL: &str = "{current_goal}";
 const TOLD_GOAL: usize = 2_000;
 
 /// What a session works with.
-pub(crate) struct SessionBench {
+pub struct SessionBench {
     session: SessionId,
     roster: Roster,
     titles: Option<Arc<dyn Titles>>,
@@ -86,7 +86,7 @@ impl Reading {
 
 impl SessionBench {
     /// Puts a session's parts together.
-    pub(crate) fn new(settings: &Arc<Settings>, roster: Roster, purpose: &Purpose) -> Result<Self, Problem> {
+    pub fn new(settings: &Arc<Settings>, roster: Roster, purpose: &Purpose) -> Result<Self, Problem> {
         let Grounded {
             mut workbench,
             todos,
@@ -145,7 +145,7 @@ impl SessionBench {
     }
 
     /// Somebody is there who can be asked.
-    pub(crate) fn ask(&mut self, asker: Arc<dyn Asker>) {
+    pub fn ask(&mut self, asker: Arc<dyn Asker>) {
         if let Some(grants) = self.grants.take() {
             self.calls.approver = Arc::new(Granting::new(asker, Box::new(grants)));
         }
@@ -430,7 +430,9 @@ fn tracker(settings: &Settings, ground: &Ground, purpose: &Purpose) -> Result<Op
     )))
 }
 
-pub(crate) fn limits(settings: &Settings) -> Limits {
+/// Returns the limits of a turn from the settings.
+
+pub fn limits(settings: &Settings) -> Limits {
     let agent = &settings.agent;
     Limits {
         max_iterations: agent.max_iterations,

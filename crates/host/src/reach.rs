@@ -15,7 +15,7 @@ use windlass_config::{Problem, ProblemKind};
 const READ_ONLY: &[&str] = &[".windlass", ".git/hooks"];
 
 /// What a session in one folder may reach.
-pub(crate) struct Reach {
+pub struct Reach {
     cwd: PathBuf,
     home: Option<PathBuf>,
     allowed: Vec<PathBuf>,
@@ -26,7 +26,7 @@ pub(crate) struct Reach {
 
 impl Reach {
     /// Reads the settings for a session in `cwd`.
-    pub(crate) fn new(security: &SecuritySettings, cwd: &Path) -> Result<Self, Problem> {
+    pub fn new(security: &SecuritySettings, cwd: &Path) -> Result<Self, Problem> {
         let home = environment::var("HOME").map(PathBuf::from);
         let temp = PathBuf::from(environment::var("TMPDIR").unwrap_or_else(|| "/tmp".to_owned()));
         let place = |text: &str| placed(text, cwd, home.as_deref(), &temp);
@@ -80,7 +80,7 @@ impl Reach {
     }
 
     /// The same for the file tools.
-    pub(crate) fn ground(&self) -> Result<Ground, Problem> {
+    pub fn ground(&self) -> Result<Ground, Problem> {
         let ground = Ground::new(&self.cwd, self.home.as_deref());
         ground.limited(&self.allowed, &self.denied).map_err(|error| {
             let why = format!("security.allowed_paths, security.denied_paths: {error}");
@@ -89,12 +89,12 @@ impl Reach {
     }
 
     /// The same for commands.
-    pub(crate) fn walls(&self, ground: &Ground) -> Arc<Walls> {
+    pub fn walls(&self, ground: &Ground) -> Arc<Walls> {
         Arc::new(Walls::new(self.policy()).hiding(ground))
     }
 
     /// What a command may reach: it reads everything but what is denied, and writes where files may be used.
-    pub(crate) fn policy(&self) -> Policy {
+    pub fn policy(&self) -> Policy {
         let below = |name: &&str| Some(self.cwd.join(name)).filter(|path| path.is_dir());
         Policy {
             read: vec!["/".into()],

@@ -29,7 +29,7 @@ const LATER: [&str; 14] = [
 ];
 
 /// Reads settings again when their files changed.
-pub(crate) struct SettingsAgain {
+pub struct SettingsAgain {
     given: Given,
     folders: Folders,
     cwd: PathBuf,
@@ -42,7 +42,7 @@ type Stamp = (PathBuf, Option<(u64, i64, i64, u64)>);
 
 impl SettingsAgain {
     /// The settings as they were just read.
-    pub(crate) fn new(given: Given, folders: Folders, cwd: &Path, now: Arc<Settings>) -> Self {
+    pub fn new(given: Given, folders: Folders, cwd: &Path, now: Arc<Settings>) -> Self {
         let mut again = Self {
             given,
             folders,
@@ -55,12 +55,12 @@ impl SettingsAgain {
     }
 
     /// The settings in effect.
-    pub(crate) fn now(&self) -> Arc<Settings> {
+    pub fn now(&self) -> Arc<Settings> {
         Arc::clone(&self.now)
     }
 
     /// The new settings, if there are some, and what the user should know. A file with a mistake changes nothing.
-    pub(crate) fn refresh(&mut self) -> (Option<Arc<Settings>>, Vec<String>) {
+    pub fn refresh(&mut self) -> (Option<Arc<Settings>>, Vec<String>) {
         let stamps = self.look();
         if stamps == self.stamps {
             return (None, Vec::new());

@@ -34,7 +34,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 
 /// The state of a session's context. One per session.
 #[derive(Clone)]
-pub(crate) struct ContextParts {
+pub struct ContextParts {
     strategy: Strategy,
     parts: Parts,
     has_sidequest: bool,
@@ -112,7 +112,7 @@ impl Standing for Open {
 
 impl ContextParts {
     /// What the settings ask for.
-    pub(crate) fn new(
+    pub fn new(
         settings: &Settings,
         open: (TodoList, Background),
         store: Option<Arc<dyn Store>>,
@@ -166,7 +166,7 @@ impl ContextParts {
     }
 
     /// Reads the shares again; a strategy is chosen once.
-    pub(crate) fn adjust(&mut self, context: &ContextSettings) {
+    pub fn adjust(&mut self, context: &ContextSettings) {
         self.soft = context.soft_threshold;
         self.hard = context.hard_threshold;
         self.parts.keep_recent = context.keep_recent_messages;
@@ -176,12 +176,12 @@ impl ContextParts {
     }
 
     /// What makes the conversation smaller; `None` when nothing does.
-    pub(crate) fn compactor(&self) -> Option<Arc<dyn Compactor>> {
+    pub fn compactor(&self) -> Option<Arc<dyn Compactor>> {
         self.strategy.compactor(self.parts.clone())
     }
 
     /// What looks at the context around every iteration of a turn.
-    pub(crate) fn middleware(&self, provider: &Arc<dyn Provider>) -> Vec<Arc<dyn Middleware>> {
+    pub fn middleware(&self, provider: &Arc<dyn Provider>) -> Vec<Arc<dyn Middleware>> {
         let mut middleware = self.pressure();
         if let (true, Some(deferred)) = (self.has_pairs, &self.parts.deferred) {
             middleware.push(Arc::new(PairSummaries {
@@ -197,7 +197,7 @@ impl ContextParts {
     }
 
     /// The same without what asks models in the background.
-    pub(crate) fn pressure(&self) -> Vec<Arc<dyn Middleware>> {
+    pub fn pressure(&self) -> Vec<Arc<dyn Middleware>> {
         let mut middleware: Vec<Arc<dyn Middleware>> = Vec::new();
         if self.strategy == Strategy::None {
             return middleware;
@@ -215,7 +215,7 @@ impl ContextParts {
     }
 
     /// The tools that the strategy needs.
-    pub(crate) fn add_tools(&self, tools: &mut ToolSet) {
+    pub fn add_tools(&self, tools: &mut ToolSet) {
         if self.strategy == Strategy::Focus {
             tools.insert(erase(StartFocus(Arc::clone(&self.parts.focus))));
             tools.insert(erase(CompleteFocus(Arc::clone(&self.parts.focus))));
@@ -223,7 +223,7 @@ impl ContextParts {
     }
 
     /// Takes up what the conversation tells of an earlier process, and what is pinned.
-    pub(crate) fn restore(&self, history: &[Arc<Message>], pins: &[String]) {
+    pub fn restore(&self, history: &[Arc<Message>], pins: &[String]) {
         *self.pins.lock().unwrap_or_else(PoisonError::into_inner) = pins.to_vec();
         let mut is_restored = self.is_restored.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut *is_restored, true) {
@@ -232,13 +232,13 @@ impl ContextParts {
     }
 
     /// Counts the tokens of a text, as they are counted for the model in use.
-    pub(crate) fn count(&self) -> Arc<dyn Fn(&str) -> u64 + Send + Sync> {
+    pub fn count(&self) -> Arc<dyn Fn(&str) -> u64 + Send + Sync> {
         let gauge = Arc::clone(&self.parts.gauge);
         Arc::new(move |text| gauge.text(text))
     }
 
     /// Books what a call beside the turn used.
-    pub(crate) fn booker(&self, cause: &'static str) -> Booker {
+    pub fn booker(&self, cause: &'static str) -> Booker {
         let (books, clock) = (self.books.clone(), Arc::clone(&self.clock));
         Arc::new(move |provider, usage| books.book(provider, usage, cause, &*clock))
     }
@@ -249,7 +249,7 @@ impl ContextParts {
     }
 
     /// What the strategy does between turns.
-    pub(crate) fn between(&self, provider: &Arc<dyn Provider>) -> Option<Arc<dyn BetweenTurns>> {
+    pub fn between(&self, provider: &Arc<dyn Provider>) -> Option<Arc<dyn BetweenTurns>> {
         let is_needed = matches!(
             self.strategy,
             Strategy::Subgoal | Strategy::SubgoalMig | Strategy::Focus
@@ -263,12 +263,12 @@ impl ContextParts {
     }
 
     /// What is being worked on, as far as it was found out.
-    pub(crate) fn subgoal(&self) -> Option<String> {
+    pub fn subgoal(&self) -> Option<String> {
         self.parts.subgoals.active()
     }
 
     /// Ends what still works in the background.
-    pub(crate) async fn close(&self) {
+    pub async fn close(&self) {
         self.cancel.cancel();
         self.tasks.close();
         self.tasks.wait().await;

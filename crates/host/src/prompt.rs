@@ -3,7 +3,7 @@
 use windlass_core::message::SURROUNDINGS;
 
 /// The built-in system prompt.
-pub(crate) const SYSTEM_PROMPT: &str = "\
+pub const SYSTEM_PROMPT: &str = "\
 You are Windlass, an agent that gets work done in a folder on the user's machine, with tools.
 
 How to work:
@@ -19,10 +19,10 @@ How to work:
 How to answer: say what was done and how you know it works, briefly. If something was not done or not checked, say so.";
 
 /// Added when the work counts as done only through the `done` tool.
-pub(crate) const REQUIRE_DONE: &str = "\n\nWhen the work is finished and verified, call the done tool with your final answer; nothing else ends the work.";
+pub const REQUIRE_DONE: &str = "\n\nWhen the work is finished and verified, call the done tool with your final answer; nothing else ends the work.";
 
 /// What the model should know about where it is. It goes with what the user says, not into the prompt's prefix.
-pub(crate) fn environment(cwd: &std::path::Path) -> String {
+pub fn environment(cwd: &std::path::Path) -> String {
     format!(
         "{SURROUNDINGS}\nworking directory: {}\nplatform: {} {}\n</environment>",
         cwd.display(),

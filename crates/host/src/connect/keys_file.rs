@@ -15,31 +15,34 @@ use windlass_config::private_file::PrivateFile;
 use windlass_config::{Problem, ProblemKind};
 
 /// Keys by the name of their provider.
-pub(crate) type Keys = BTreeMap<String, Secret>;
+pub type Keys = BTreeMap<String, Secret>;
 
 /// The table of the file.
 const TABLE: &str = "keys";
 
 /// A file of keys. Read each time it is asked, so that a key counts as soon as it is there.
-pub(crate) struct KeysFile {
+pub struct KeysFile {
     file: PrivateFile,
 }
 
 /// What was kept of a provider, and what was there before it.
-pub(crate) struct Kept {
+pub struct Kept {
     provider: String,
     key: SecretString,
     before: Option<SecretString>,
 }
 
 impl KeysFile {
-    pub(crate) fn new(folders: &Folders) -> Self {
+    /// The keys file of the user.
+    pub fn new(folders: &Folders) -> Self {
         Self {
             file: PrivateFile::new(folders.keys_file()),
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Path of the file.
+
+    pub fn path(&self) -> &Path {
         self.file.path()
     }
 
@@ -47,7 +50,7 @@ impl KeysFile {
     ///
     /// # Errors
     /// When others can read it, it cannot be read, or is not what it should be.
-    pub(crate) fn read(&self) -> Result<Keys, Problem> {
+    pub fn read(&self) -> Result<Keys, Problem> {
         self.parsed(self.text()?.expose_secret())
     }
 
@@ -55,7 +58,7 @@ impl KeysFile {
     ///
     /// # Errors
     /// When the file cannot be used as it is, or cannot be written. Then it is as it was.
-    pub(crate) fn keep(&self, provider: &str, key: &str) -> Result<Kept, Problem> {
+    pub fn keep(&self, provider: &str, key: &str) -> Result<Kept, Problem> {
         self.change(|keys| {
             let before = key_of(keys, provider).map(SecretString::from);
             set(keys, provider, key);
@@ -71,7 +74,7 @@ impl KeysFile {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn put_back(&self, kept: &Kept) -> Result<(), Problem> {
+    pub fn put_back(&self, kept: &Kept) -> Result<(), Problem> {
         let Kept {
             provider,
             key,

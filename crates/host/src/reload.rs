@@ -18,15 +18,17 @@ use windlass_config::{Problem, ProblemKind};
 
 /// What a turn offers a model, and what runs when it is called.
 #[derive(Clone)]
-pub(crate) struct Offer {
-    pub(crate) tools: ToolSet,
-    pub(crate) prefix: Arc<Prefix>,
+pub struct Offer {
+    /// The tools.
+    pub tools: ToolSet,
+    /// Their encoded form in requests.
+    pub prefix: Arc<Prefix>,
     /// TOOL-8: where the calls of the turn run.
-    pub(crate) execution: Arc<ExecutionContext>,
+    pub execution: Arc<ExecutionContext>,
 }
 
 /// Makes the offer of each turn.
-pub(crate) struct Workbench {
+pub struct Workbench {
     built_in: ToolSet,
     config: ToolsConfig,
     files: ToolFiles,
@@ -40,7 +42,7 @@ pub(crate) struct Workbench {
 impl Workbench {
     /// Adds to the built-in tools what the files declare. A mistake in the user's own file is an error; one in a project's
     /// file costs its tools only, because the user may not be the one to mend it.
-    pub(crate) fn new(
+    pub fn new(
         built_in: ToolSet,
         config: ToolsConfig,
         files: ToolFiles,
@@ -71,12 +73,12 @@ impl Workbench {
     }
 
     /// Has its prefix in common with others that are the same.
-    pub(crate) fn share(&mut self, prefixes: Arc<Prefixes>) {
+    pub fn share(&mut self, prefixes: Arc<Prefixes>) {
         self.prefixes = prefixes;
     }
 
     /// Puts the system prompt before the tools.
-    pub(crate) fn set_system_prompt(&mut self, system: String) {
+    pub fn set_system_prompt(&mut self, system: String) {
         self.offer.prefix = self.prefixes.share(Prefix {
             system,
             tools: self.offer.tools.specs(),
@@ -85,12 +87,12 @@ impl Workbench {
     }
 
     /// The next turn tells the user this, too.
-    pub(crate) fn notify(&mut self, notices: Vec<String>) {
+    pub fn notify(&mut self, notices: Vec<String>) {
         self.notices.extend(notices);
     }
 
     /// Looks at the files again. The second value is what the user should know.
-    pub(crate) fn refresh(&mut self) -> (Offer, Vec<String>) {
+    pub fn refresh(&mut self) -> (Offer, Vec<String>) {
         let news = self.files.refresh();
         self.notices.extend(news.notice);
         if let Some(error) = news.error {
@@ -120,27 +122,27 @@ impl Workbench {
     }
 
     /// Where the whole of a long output is kept.
-    pub(crate) fn outputs(&self) -> Option<Arc<OutputStore>> {
+    pub fn outputs(&self) -> Option<Arc<OutputStore>> {
         self.config.outputs.clone()
     }
 
     /// Where calls run.
-    pub(crate) fn execution(&self) -> Arc<ExecutionContext> {
+    pub fn execution(&self) -> Arc<ExecutionContext> {
         Arc::clone(&self.offer.execution)
     }
 
     /// The tools as of the last look.
-    pub(crate) fn tools(&self) -> &ToolSet {
+    pub fn tools(&self) -> &ToolSet {
         &self.offer.tools
     }
 
     /// What files declare, as of the last look.
-    pub(crate) fn declared(&self) -> &Declarations {
+    pub fn declared(&self) -> &Declarations {
         self.files.files.current()
     }
 
     /// What the user should know and no turn has told yet.
-    pub(crate) fn notices(&self) -> &[String] {
+    pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
@@ -163,7 +165,7 @@ impl Workbench {
 }
 
 /// The user's file and that of the project around a folder, as far as the project is trusted.
-pub(crate) struct ToolFiles {
+pub struct ToolFiles {
     folders: Folders,
     cwd: PathBuf,
     user: PathBuf,
@@ -182,7 +184,7 @@ struct News {
 
 impl ToolFiles {
     /// The files for a session in `cwd`. Nothing is read yet.
-    pub(crate) fn new(folders: Folders, cwd: &Path) -> Self {
+    pub fn new(folders: Folders, cwd: &Path) -> Self {
         let user = folders.user_tools();
         let paths = Paths {
             user: Some(user.clone()),
@@ -230,7 +232,7 @@ impl ToolFiles {
 }
 
 /// Where a tool comes from, in a word.
-pub(crate) fn source(declared: &Declarations, name: &str) -> &'static str {
+pub fn source(declared: &Declarations, name: &str) -> &'static str {
     let outlines = declared.outlines();
     match outlines.iter().find(|outline| outline.name == name) {
         Some(outline) if outline.source == Source::User => "user",

@@ -14,7 +14,7 @@ use windlass_config::{Problem, ProblemKind};
 const MAX_GRANTS: usize = 2000;
 
 /// A file of grants. Read each time it is asked, so that another process's answers count, and so do yours when you edit it.
-pub(crate) struct GrantFile {
+pub struct GrantFile {
     file: PrivateFile,
 }
 
@@ -25,7 +25,8 @@ struct Content {
 }
 
 impl GrantFile {
-    pub(crate) fn new(folders: &Folders) -> Self {
+    /// The grants file of the user.
+    pub fn new(folders: &Folders) -> Self {
         Self {
             file: PrivateFile::new(folders.grants_file()),
         }
@@ -35,7 +36,7 @@ impl GrantFile {
     ///
     /// # Errors
     /// When the file cannot be read or is not what we write.
-    pub(crate) fn read(&self) -> Result<Vec<Grant>, Problem> {
+    pub fn read(&self) -> Result<Vec<Grant>, Problem> {
         let wrong = |why: String| {
             let text = format!(
                 "{}: {why}; nothing in it counts until you mend or remove it",
@@ -52,7 +53,7 @@ impl GrantFile {
     }
 
     /// Forgets all of them, and says how many there were. What cannot be read is forgotten, too.
-    pub(crate) fn clear(&self) -> Result<usize, Problem> {
+    pub fn clear(&self) -> Result<usize, Problem> {
         if matches!(self.file.read(), Ok(None)) {
             return Ok(0);
         }
@@ -90,7 +91,7 @@ impl GrantStore for GrantFile {
 }
 
 /// A grant, for people.
-pub(crate) fn grant_line(grant: &Grant) -> String {
+pub fn grant_line(grant: &Grant) -> String {
     let parts: Vec<&str> = grant.parts().collect();
     format!(
         "{} in {}: {}",
@@ -101,7 +102,7 @@ pub(crate) fn grant_line(grant: &Grant) -> String {
 }
 
 /// Nobody is there to ask, but what was granted for good is granted.
-pub(crate) struct NobodyNow(pub(crate) GrantFile);
+pub struct NobodyNow(pub GrantFile);
 
 #[async_trait]
 impl Approver for NobodyNow {

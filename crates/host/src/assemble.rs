@@ -30,25 +30,28 @@ use windlass_config::settings::{PermissionMode, Settings};
 
 /// What the run is about, beside its settings.
 #[derive(Clone)]
-pub(crate) struct Purpose {
-    pub(crate) cwd: PathBuf,
-    pub(crate) session: SessionId,
-    pub(crate) require_done: bool,
+pub struct Purpose {
+    /// Folder of the session.
+    pub cwd: PathBuf,
+    /// Id of the session.
+    pub session: SessionId,
+    /// True if the model must end the turn with `done`.
+    pub require_done: bool,
     /// Whether somebody answers questions.
-    pub(crate) interactive: bool,
+    pub interactive: bool,
     /// What the command line says of settings, for reading them again.
-    pub(crate) given: Given,
+    pub given: Given,
     /// Keeps what goes over the wire.
-    pub(crate) recorder: Option<Arc<Recorder>>,
+    pub recorder: Option<Arc<Recorder>>,
     /// Where the session is kept, for reading back what is no longer sent.
-    pub(crate) store: Option<Arc<dyn Store>>,
+    pub store: Option<Arc<dyn Store>>,
     /// What the sessions of a run have in common.
-    pub(crate) prefixes: Arc<Prefixes>,
+    pub prefixes: Arc<Prefixes>,
 }
 
 impl Purpose {
     /// Only to look at tools and rules.
-    pub(crate) fn looking(cwd: &Path, session: &str) -> Self {
+    pub fn looking(cwd: &Path, session: &str) -> Self {
         Self {
             cwd: cwd.to_owned(),
             session: session.into(),
@@ -63,22 +66,25 @@ impl Purpose {
 }
 
 /// The tools of a session, and the list that `todo` keeps.
-pub(crate) fn tools(settings: &Settings, purpose: &Purpose) -> Result<(Workbench, TodoList), Problem> {
+pub fn tools(settings: &Settings, purpose: &Purpose) -> Result<(Workbench, TodoList), Problem> {
     let Grounded { workbench, todos, .. } = grounded(settings, purpose)?;
     Ok((workbench, todos))
 }
 
 /// Tools, and what they share with others.
-pub(crate) struct Grounded {
-    pub(crate) workbench: Workbench,
-    pub(crate) todos: TodoList,
+pub struct Grounded {
+    /// The tools.
+    pub workbench: Workbench,
+    /// The todo list that the tools share.
+    pub todos: TodoList,
     /// Where they work.
-    pub(crate) ground: Ground,
-    pub(crate) context: ContextParts,
+    pub ground: Ground,
+    /// Context management.
+    pub context: ContextParts,
 }
 
 /// The same, with what they share.
-pub(crate) fn grounded(settings: &Settings, purpose: &Purpose) -> Result<Grounded, Problem> {
+pub fn grounded(settings: &Settings, purpose: &Purpose) -> Result<Grounded, Problem> {
     let todos = TodoList::new();
     let reach = Reach::new(&settings.security, &purpose.cwd)?;
     let ground = reach.ground()?;
@@ -121,7 +127,7 @@ fn outputs(folders: &Folders, session: &SessionId) -> OutputStore {
 }
 
 /// The folder of a session's long outputs; it need not exist.
-pub(crate) fn outputs_folder(folders: &Folders, session: &SessionId) -> PathBuf {
+pub fn outputs_folder(folders: &Folders, session: &SessionId) -> PathBuf {
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
     let name = match session.as_str() {
         plain if !plain.is_empty() && plain.chars().all(is_plain) => plain.to_owned(),
@@ -140,7 +146,7 @@ fn execution_context(purpose: &Purpose) -> Arc<ExecutionContext> {
 }
 
 /// The workshop of a run: one folder, one set of settings, one choice of a model for all its sessions.
-pub(crate) struct RunWorkshop {
+pub struct RunWorkshop {
     settings: Arc<Settings>,
     roster: Roster,
     purpose: Purpose,
@@ -149,7 +155,8 @@ pub(crate) struct RunWorkshop {
 }
 
 impl RunWorkshop {
-    pub(crate) fn new(settings: &Arc<Settings>, roster: &Roster, purpose: Purpose) -> Self {
+    /// Creates environments from these settings and models.
+    pub fn new(settings: &Arc<Settings>, roster: &Roster, purpose: Purpose) -> Self {
         Self {
             settings: Arc::clone(settings),
             roster: roster.clone(),
@@ -160,7 +167,7 @@ impl RunWorkshop {
 
     /// Makes the bench of the session that the run is about before it is asked for, so that what is wrong has its own exit
     /// code.
-    pub(crate) fn prepare(&self) -> Result<(), Problem> {
+    pub fn prepare(&self) -> Result<(), Problem> {
         let bench = SessionBench::new(&self.settings, self.roster.clone(), &self.purpose)?;
         *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some(bench);
         Ok(())
@@ -203,7 +210,7 @@ impl Workshop for RunWorkshop {
 }
 
 /// The rules and the mode in effect.
-pub(crate) fn policy(settings: &Settings) -> Policy {
+pub fn policy(settings: &Settings) -> Policy {
     let security = &settings.security;
     // Each was checked when the settings were read.
     let rules = |texts: &[String]| {
