@@ -4,9 +4,8 @@ use std::path::Path;
 
 use windlass_core::log::Exchanges;
 use windlass_core::provider::Prefix;
+use windlass_lab::{Report, Session, Setup, Summarizer, plot, recorded, synthetic};
 use windlass_providers::{registry, tokens};
-use windlass_service::lab::{Report, Session, Setup, Summarizer, plot, recorded, synthetic};
-use windlass_service::past;
 use windlass_store::SqliteStore;
 
 use crate::args::{LabCommand, LabContextOptions, LabSummarizer};
@@ -83,7 +82,9 @@ async fn sessions(options: &LabContextOptions) -> Result<Vec<Session>, Problem> 
 
 async fn load(store: &SqliteStore, called: &str) -> Result<Session, Problem> {
     let info = keeping::find(store, called).await?;
-    let entries = past::record(store, &info.id).await.map_err(keeping::problem)?;
+    let entries = windlass_core::log::record(store, &info.id)
+        .await
+        .map_err(keeping::problem)?;
     let name = info.label.name.or(info.label.title);
     let name = name.unwrap_or_else(|| info.id.to_string());
     let session = recorded(&name, &entries, frame(store, &info.id).await?);

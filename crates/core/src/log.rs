@@ -9,6 +9,7 @@
 mod exchange;
 mod history;
 mod key;
+pub mod recall;
 mod recover;
 mod session;
 
@@ -273,4 +274,24 @@ pub enum LogError {
     /// Anything else the store said.
     #[error("the store failed: {0}")]
     Failed(String),
+}
+
+/// Entries read from the store at a time.
+const PAGE: usize = 1000;
+
+/// Reads every entry of a session.
+///
+/// # Errors
+/// When it cannot be read.
+pub async fn record(store: &(impl SessionLog + ?Sized), session: &SessionId) -> Result<Vec<Entry>, LogError> {
+    let mut all: Vec<Entry> = Vec::new();
+    loop {
+        let after = all.last().map_or(0, |entry| entry.seq);
+        let page = store.entries(session, after, PAGE).await?;
+        let is_last = page.len() < PAGE;
+        all.extend(page);
+        if is_last {
+            return Ok(all);
+        }
+    }
 }

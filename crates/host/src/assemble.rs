@@ -11,7 +11,9 @@ use windlass_core::permission::{Asker, Mode, Policy, Rule, Rules};
 use windlass_core::provider::Prefixes;
 use windlass_core::tool::ExecutionContext;
 use windlass_sandbox::sha256_hex;
-use windlass_service::{Bench, Recorder, Workshop, recall_tool};
+use windlass_service::{Bench, Recorder, Workshop};
+
+use windlass_core::log::recall::recall_tool;
 use windlass_tools::{Background, FetchConfig, OutputStore, TodoList, ToolsConfig, builtin};
 
 use windlass_sandbox::{Ground, child_environment};

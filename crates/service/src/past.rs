@@ -9,13 +9,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use windlass_api::{Event, Message, MessageId, SessionId, SessionInfo};
 use windlass_core::clock::Timestamp;
-use windlass_core::log::{Entry, LogError, SessionLog, SessionQuery, Sessions};
+use windlass_core::log::{Entry, LogError, SessionQuery, Sessions};
 
 pub use self::markdown::markdown;
 pub use self::stood::Stood;
-
-/// How many entries are read at a time.
-const PAGE: usize = 1000;
 
 /// The longest name of a session, in characters.
 const LONGEST_NAME: usize = 100;
@@ -58,23 +55,6 @@ impl Exported {
             windlass: EXPORT_VERSION,
             session,
             entries: entries.into_iter().map(stored).collect(),
-        }
-    }
-}
-
-/// Everything that happened in a session.
-///
-/// # Errors
-/// When it cannot be read.
-pub async fn record(store: &(impl SessionLog + ?Sized), session: &SessionId) -> Result<Vec<Entry>, LogError> {
-    let mut all: Vec<Entry> = Vec::new();
-    loop {
-        let after = all.last().map_or(0, |entry| entry.seq);
-        let page = store.entries(session, after, PAGE).await?;
-        let is_last = page.len() < PAGE;
-        all.extend(page);
-        if is_last {
-            return Ok(all);
         }
     }
 }

@@ -8,7 +8,9 @@ use std::path::Path;
 use windlass_api::SessionInfo;
 use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::log::{Entry, Sessions, recover};
-use windlass_service::past::{Exported, markdown, record};
+use windlass_service::past::{Exported, markdown};
+
+use windlass_core::log::record;
 use windlass_store::SqliteStore;
 
 use super::fixture;

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use windlass_core::log::{SessionInfo, Sessions};
-use windlass_service::past::{Stood, record};
+use windlass_service::past::Stood;
+
+use windlass_core::log::record;
 use windlass_service::telling::{date, dollars, standing};
 use windlass_store::SqliteStore;
 

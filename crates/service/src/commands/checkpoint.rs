@@ -10,8 +10,8 @@ use windlass_core::checkpoint::{
 use windlass_core::log::Entry;
 
 use super::{Desk, Outcome, Said, Stop, Words};
-use crate::past::record;
 use crate::telling::cut;
+use windlass_core::log::record;
 
 /// How much is shown of what the user said.
 const PROMPT: usize = 60;

@@ -8,8 +8,8 @@ use windlass_core::log::Entry;
 
 use super::checkpoint::{FORCE, force, kept, place, refused, tell};
 use super::{Desk, Outcome, Said, Stop, Words};
-use crate::past::record;
 use crate::telling::cut;
+use windlass_core::log::record;
 
 /// How many messages are listed.
 const SHOWN: usize = 20;

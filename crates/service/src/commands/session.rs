@@ -6,8 +6,9 @@ use windlass_api::{Begin, Label, SessionId, SessionInfo};
 use windlass_core::log::SessionQuery;
 
 use super::{Desk, Outcome, Said, Stop, Then, Words};
-use crate::past::{self, Exported, Stood, markdown, record};
+use crate::past::{self, Exported, Stood, markdown};
 use crate::telling::{called, cut, date, dollars, one_line, short, short_id, standing};
+use windlass_core::log::record;
 
 /// How many sessions are listed unless it is said, and how many places are found.
 const LISTED: usize = 20;

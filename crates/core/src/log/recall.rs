@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
+use super::{Entry, History, LogError, Store, record};
+use crate::event::{Event, SessionEvent};
+use crate::id::{MessageId, SessionId};
+use crate::message::{Message, Part, Role};
+use crate::tool::{AnyTool, Category, Tool, ToolContext, ToolError, ToolOutput, erase};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use windlass_api::{Event, Message, MessageId, Part, Role, SessionEvent, SessionId};
-use windlass_core::log::{Entry, History, LogError, Store};
-use windlass_core::tool::{AnyTool, Category, Tool, ToolContext, ToolError, ToolOutput, erase};
-
-use crate::past::record;
 
 /// How many lines are shown when the call does not say.
 const LINES: usize = 500;
@@ -103,7 +103,7 @@ fn everything(entries: &[Entry]) -> String {
 
 /// What the tool answers about the lines with a text; `None` when the reference is unknown or no line has it. Without a
 /// reference it looks through everything.
-pub(crate) fn read_back(entries: &[Entry], reference: &str, grep: &str) -> Option<String> {
+pub fn read_back(entries: &[Entry], reference: &str, grep: &str) -> Option<String> {
     let input = RecallInput {
         reference: Some(reference.to_owned()),
         offset: None,
@@ -115,7 +115,7 @@ pub(crate) fn read_back(entries: &[Entry], reference: &str, grep: &str) -> Optio
 }
 
 /// What a reference stands for, word for word.
-pub(crate) fn find(entries: &[Entry], reference: &str) -> Option<String> {
+pub fn find(entries: &[Entry], reference: &str) -> Option<String> {
     result(entries, reference).or_else(|| {
         let place = entries.iter().position(|entry| is_message(entry, reference))?;
         span(entries, place).or_else(|| match &entries.get(place)?.event {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::Walk;
 use super::measure::references;
-use crate::lab::Need;
+use crate::Need;
 
 impl Walk<'_> {
     /// Looks for a fact in the request, then under the references in it. The calls of one look are in one reply; what they

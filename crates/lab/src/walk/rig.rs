@@ -15,9 +15,9 @@ use windlass_core::tokens::Gauge;
 use windlass_core::tool::{AnyTool, Person, Progress, ToolContext, erase};
 use windlass_core::turn::Limits;
 
-use crate::lab::log::{Log, Open, Then};
-use crate::lab::offline::{Offline, lines};
-use crate::lab::{Setup, Summarizer};
+use crate::log::{Log, Open, Then};
+use crate::offline::{Offline, lines};
+use crate::{Setup, Summarizer};
 
 /// What a session works with: what the program puts together, but for the model.
 pub(super) struct Rig {

@@ -1,7 +1,7 @@
 //! Everything that was left out comes back word for word.
 
-use windlass_core::clock::Timestamp;
-use windlass_core::message::{Compaction, ToolCall, ToolResult};
+use crate::clock::Timestamp;
+use crate::message::{Compaction, ToolCall, ToolResult};
 
 use super::*;
 

@@ -11,7 +11,7 @@ use windlass_core::compact::Standing;
 use windlass_core::event::{EventSink, SinkError};
 use windlass_core::log::Entry;
 
-use crate::recall;
+use windlass_core::log::recall;
 
 /// Keeps entries in memory, as a store would.
 #[derive(Debug, Default)]
