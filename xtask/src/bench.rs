@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the benchmarks live in `bench/`, as the package `windlass-bench`.
+//! `cargo xtask bench`: runs the benchmarks in `bench/`, the package `windlass-bench`.
 
 use anyhow::Result;
 
@@ -7,7 +7,7 @@ use crate::repo::Root;
 
 pub(crate) fn command(root: &Root, arguments: &[String]) -> Result<()> {
     println!("benchmarks are in bench/");
-    // The binary is measured as users run it: with its own features, in release mode.
+    // Measure the binary as users run it: with its own features, in release mode.
     child::run(child::cargo(root).args(["build", "--release", "-p", "windlass", "--bin", "windlass"]))?;
     child::run(
         child::cargo(root)

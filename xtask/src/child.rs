@@ -1,4 +1,4 @@
-//! Child processes. They inherit the terminal; a failing one is an error that names its command line.
+//! Child processes. They inherit the terminal; a failure is an error that names the command line.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::repo::Root;
 
-/// `cargo`, in the workspace root, as a person would start it.
+/// Prepares `cargo` in the workspace root, with the environment of a plain shell.
 ///
-/// `cargo run` describes this package to us in the environment. Passed on, those variables would look
-/// like a change to build scripts that watch them (`ring` does) and rebuild half of the tree.
+/// `cargo run` describes this package in the environment. If a child inherited those variables, build
+/// scripts that watch them (`ring` does) would see a change and rebuild half of the tree.
 pub(crate) fn cargo(root: &Root) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = command(root, program);
@@ -26,14 +26,14 @@ pub(crate) fn cargo(root: &Root) -> Command {
     command
 }
 
-/// Any program, in the workspace root.
+/// Prepares a program in the workspace root.
 pub(crate) fn command(root: &Root, program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root.path());
     command
 }
 
-/// Runs to the end with our standard streams.
+/// Runs a command to its end with our standard streams.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = command_line(command);
     let status = command
@@ -45,7 +45,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs to the end and returns what it printed.
+/// Runs a command to its end and returns its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let line = command_line(command);
     let output = command
@@ -55,10 +55,10 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     if !output.status.success() {
         bail!("`{line}` failed ({})", output.status);
     }
-    String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed something that is not text"))
+    String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed invalid UTF-8"))
 }
 
-/// Whether the command can be started and succeeds. Its output is dropped.
+/// Returns true if the command starts and succeeds. Discards its output.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     let status = command
         .stdin(Stdio::null())

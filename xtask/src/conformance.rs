@@ -1,8 +1,8 @@
-//! `cargo xtask conformance`: which test shows which requirement.
+//! `cargo xtask conformance`: maps requirements to the tests that prove them.
 //!
-//! The requirements are in `xtask/requirements.toml`. A test names the ones it shows in its doc comment
-//! (`/// LOOP-4`, or `/// LOOP-4, LOOP-5: what is shown`), a Python test in its docstring. Both are joined in
-//! `docs/conformance.md`. A requirement counts as done only while a test names it.
+//! The requirements are in `xtask/requirements.toml`. A test names the requirements it proves in its doc
+//! comment (`/// LOOP-4`, or `/// LOOP-4, LOOP-5: the claim`), a Python test in its docstring.
+//! `docs/conformance.md` joins both. A requirement counts as done only while a test names it.
 
 mod page;
 mod register;
@@ -25,7 +25,7 @@ pub(crate) fn command(root: &Root, arguments: &[String]) -> Result<()> {
     }
 }
 
-/// Writes the page, and says what keeps it from being true.
+/// Writes the page and prints the problems of the register.
 fn write(root: &Root) -> Result<()> {
     let state = Conformance::read(root)?;
     std::fs::write(root.join(PAGE), state.page()).with_context(|| format!("cannot write {PAGE}"))?;
@@ -36,18 +36,23 @@ fn write(root: &Root) -> Result<()> {
     Ok(())
 }
 
-/// Fails when the page is not what would be written, or something done is not shown.
+/// Fails if the page is out of date, or if no test names a requirement that is done.
 pub(crate) fn check_page(root: &Root) -> Result<()> {
     let state = Conformance::read(root)?;
     let mut problems = state.problems();
     let written = std::fs::read_to_string(root.join(PAGE)).unwrap_or_default();
     if written != state.page() {
-        problems.push(format!("{PAGE}:1: it is stale; run `cargo xtask conformance`"));
+        problems.push(format!(
+            "{PAGE}:1: the page is out of date; run `cargo xtask conformance`"
+        ));
     }
     if !problems.is_empty() {
-        bail!("the list of requirements is not true:\n{}", problems.join("\n"));
+        bail!(
+            "the list of requirements does not match the tests:\n{}",
+            problems.join("\n")
+        );
     }
-    println!("conformance: {PAGE} is true");
+    println!("conformance: {PAGE} is up to date");
     Ok(())
 }
 
@@ -139,7 +144,7 @@ mod tests {
         );
     }
 
-    /// The same check as `cargo xtask conformance --check`, so that `cargo test` keeps the page true.
+    /// Runs the check of `cargo xtask conformance --check`, so that `cargo test` keeps the page up to date.
     #[test]
     fn the_page_is_true() {
         let root = Root::find().expect("cargo names the package's folder");

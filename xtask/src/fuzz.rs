@@ -1,6 +1,7 @@
-//! `cargo xtask fuzz`: the targets in `fuzz/`, each for a while.
+//! `cargo xtask fuzz`: runs the targets in `fuzz/`, each for a limited time.
 //!
-//! What the fuzzer learns and what it finds goes below the target folder; the corpus in the repository is only read.
+//! The fuzzer writes its corpus and its findings below the target folder and only reads the corpus in the
+//! repository.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,10 +11,10 @@ use anyhow::{Context, Result, bail};
 use crate::child;
 use crate::repo::Root;
 
-/// As in `fuzz/Cargo.toml`.
+/// Names of the targets in `fuzz/Cargo.toml`.
 const TARGETS: &[&str] = &["declared", "edit", "patch", "paths", "shell", "stream"];
 const SECONDS: u32 = 60;
-/// What one input may take.
+/// Time limit for one input.
 const INPUT_SECONDS: u32 = 10;
 const MEMORY_MB: u32 = 2048;
 
@@ -27,15 +28,15 @@ pub(crate) fn command(root: &Root, arguments: &[String]) -> Result<()> {
     for target in &plan.targets {
         println!("\n==> {target}: {} s", plan.seconds);
         if let Err(error) = run(root, &output, target, plan.seconds) {
-            // What it ran, and why that failed, is on the screen already.
+            // The fuzzer's own output has already explained the failure.
             eprintln!("{error}");
             failed.push(*target);
         }
     }
     if !failed.is_empty() {
-        bail!("fuzzing found something: {}; see above", failed.join(", "));
+        bail!("fuzzing failed: {}; see above", failed.join(", "));
     }
-    println!("\nfuzz: {} targets, nothing found", plan.targets.len());
+    println!("\nfuzz: {} targets, no failures", plan.targets.len());
     Ok(())
 }
 
@@ -69,10 +70,10 @@ impl Plan {
                     let name = value()?;
                     let target = TARGETS.iter().find(|target| *target == name);
                     plan.targets.push(target.with_context(|| {
-                        format!("no target is called `{name}`; there are {}", TARGETS.join(", "))
+                        format!("unknown target `{name}`; the targets are {}", TARGETS.join(", "))
                     })?);
                 }
-                unknown => bail!("`{unknown}` is not an option; there are --seconds and --target"),
+                unknown => bail!("unknown option `{unknown}`; the options are --seconds and --target"),
             }
         }
         if plan.targets.is_empty() {
@@ -87,12 +88,12 @@ fn run(root: &Root, output: &Path, target: &str, seconds: u32) -> Result<()> {
     let learned = output.join("corpus").join(target);
     let found = output.join("artifacts").join(target);
     for folder in [&learned, &found] {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
     let before = inputs(&found);
     let kept = ["corpus", "regressions"].map(|folder| root.join(&format!("fuzz/{folder}/{target}")));
     let words = root.join(&format!("fuzz/dictionaries/{target}.dict"));
-    // The sanitizer is a nightly feature of the compiler; a stable one has it, too, when told that we know.
+    // The sanitizer is a nightly feature; this variable enables it on a stable compiler.
     let mut command = child::cargo(root);
     command
         .env("RUSTC_BOOTSTRAP", "1")
@@ -115,16 +116,16 @@ fn run(root: &Root, output: &Path, target: &str, seconds: u32) -> Result<()> {
             .map(|path| format!("\n  {}", path.display()))
             .collect();
         match new.is_empty() {
-            true => format!("{target} failed, and left no input"),
+            true => format!("{target} failed and left no input"),
             false => format!(
-                "{target} failed with the input{}\nmend it and keep the input in fuzz/regressions/{target}/",
+                "{target} failed with the input{}\nfix the bug and add the input to fuzz/regressions/{target}/",
                 new.concat()
             ),
         }
     })
 }
 
-/// The files of a folder; none when it cannot be read.
+/// Lists the files of a folder. Empty if it cannot be read.
 fn inputs(folder: &Path) -> BTreeSet<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()

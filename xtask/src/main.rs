@@ -1,13 +1,13 @@
 //! Development tasks of Windlass: `cargo xtask <task>`.
 //!
-//! - `test` runs everything that must hold before a change is merged; it is what CI runs.
-//! - `tidy` checks the shape of the code: the rules of `CONTRIBUTING.md`, as a program.
-//! - `conformance` joins the requirements with the tests that show them and writes `docs/conformance.md`.
+//! - `test` runs every check that must pass before a change is merged. CI runs it too.
+//! - `tidy` checks the shape of the code against the rules in `CONTRIBUTING.md`.
+//! - `conformance` joins the requirements with the tests that prove them and writes `docs/conformance.md`.
 //! - `bench` builds the release binary and runs the benchmarks in `bench/`.
-//! - `fuzz` runs the fuzz targets in `fuzz/`, each for a while.
-//! - `pictures` draws the pictures of the terminal in `docs/`.
+//! - `fuzz` runs the fuzz targets in `fuzz/`, each for a limited time.
+//! - `pictures` renders the terminal pictures in `docs/`.
 //!
-//! It is a tool for people at a terminal, so it prints and it uses `anyhow`. It does not ship.
+//! The tasks are for people at a terminal, so they print and use `anyhow`. This package does not ship.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
@@ -31,10 +31,11 @@ cargo xtask <task>
 
   test [--only <step>]... [--skip <step>]... [--list]   run all checks and tests
   tidy [--verbose]                                      check the shape of the code
+  tidy --write-architecture                             write the list of crates in ARCHITECTURE.md
   conformance [--check]                                 write, or check, docs/conformance.md
   bench [arguments of the benchmarks]                   run the benchmarks in bench/
   fuzz [--seconds <n>] [--target <name>]...             run the fuzz targets in fuzz/
-  pictures                                              draw the pictures of the terminal in docs/";
+  pictures                                              render the terminal pictures in docs/";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -63,6 +64,6 @@ fn run(arguments: &[String]) -> Result<()> {
             println!("{USAGE}");
             Ok(())
         }
-        unknown => bail!("no task is called `{unknown}`\n\n{USAGE}"),
+        unknown => bail!("unknown task `{unknown}`\n\n{USAGE}"),
     }
 }

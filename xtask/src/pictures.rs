@@ -1,5 +1,6 @@
-//! `cargo xtask pictures`: the pictures of the terminal in `docs/` are made by an example of `windlass-testkit`, because
-//! this package stands alone.
+//! `cargo xtask pictures`: renders the terminal pictures in `docs/`.
+//!
+//! An example of `windlass-testkit` does the work, because this package uses no sibling.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! The repository: where it is, and the text of its files.
+//! The repository: its location and the text of its files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,15 @@ use anyhow::{Context, Result};
 
 use crate::child;
 
-/// The folder of the workspace.
+/// Folder of the workspace.
 #[derive(Debug)]
 pub(crate) struct Root(PathBuf);
 
 impl Root {
-    /// Cargo says where this package is when it runs us; the workspace is one folder up.
+    /// Finds the workspace: the parent of this package's folder, which cargo passes in the environment.
     pub(crate) fn find() -> Result<Self> {
-        let package = std::env::var_os("CARGO_MANIFEST_DIR").context("start this with `cargo xtask`")?;
+        let package = std::env::var_os("CARGO_MANIFEST_DIR")
+            .context("CARGO_MANIFEST_DIR is not set; run this with `cargo xtask`")?;
         let parent = Path::new(&package)
             .parent()
             .context("xtask has no parent folder")?;
@@ -29,7 +30,7 @@ impl Root {
         self.0.join(path)
     }
 
-    /// Where cargo puts what it builds, whoever decided that.
+    /// Folder for cargo's build output, with all of cargo's configuration applied.
     pub(crate) fn target_dir(&self) -> Result<PathBuf> {
         #[derive(serde::Deserialize)]
         struct Metadata {
@@ -42,17 +43,17 @@ impl Root {
     }
 }
 
-/// Folders that are never tracked, for a copy of the repository without git's data.
+/// Folders that are never tracked. Used in a copy of the repository without git's data.
 const UNTRACKED: &[&str] = &[".git", "target", "__pycache__"];
 
-/// A text file. The path is relative to the root, with `/` between its parts.
+/// A text file. The path is relative to the root and separated by `/`.
 #[derive(Debug)]
 pub(crate) struct TextFile {
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
-/// Every text file that is tracked, or would be if it were added: a new file is checked before its first commit.
+/// Reads every text file that is tracked or not ignored: a new file is checked before its first commit.
 pub(crate) fn text_files(root: &Root) -> Result<Vec<TextFile>> {
     let paths = match listed(root) {
         Some(paths) => paths,
@@ -62,7 +63,7 @@ pub(crate) fn text_files(root: &Root) -> Result<Vec<TextFile>> {
     let files = paths
         .into_iter()
         .filter(|path| !caches.iter().any(|cache| path.starts_with(cache)));
-    // What cannot be read as text is an image, or was deleted and not committed yet.
+    // A file that cannot be read as text is an image, or was deleted without a commit.
     Ok(files
         .filter_map(|path| {
             let text = std::fs::read_to_string(root.join(&path)).ok()?;
@@ -71,7 +72,8 @@ pub(crate) fn text_files(root: &Root) -> Result<Vec<TextFile>> {
         .collect())
 }
 
-/// The files git knows or would take. `None` in a copy without git's data, or one git does not trust.
+/// Lists the files that git tracks or does not ignore. `None` in a copy without git's data, or one that git
+/// does not trust.
 fn listed(root: &Root) -> Option<BTreeSet<String>> {
     let list = ["ls-files", "-z", "-co", "--exclude-standard"];
     let output = child::command(root, "git").args(list).output().ok()?;
@@ -86,7 +88,7 @@ fn listed(root: &Root) -> Option<BTreeSet<String>> {
     )
 }
 
-/// All files below the root, except what git would never list.
+/// Lists all files below the root, except in folders that are never tracked.
 fn walked(root: &Root) -> Result<BTreeSet<String>> {
     let mut paths = BTreeSet::new();
     let mut folders = vec![root.path().to_path_buf()];
@@ -112,7 +114,7 @@ fn walked(root: &Root) -> Result<BTreeSet<String>> {
     Ok(paths)
 }
 
-/// Folders that call themselves a cache (a second target folder, pytest's), each with a slash at its end.
+/// Returns the folders tagged as a cache (a second target folder, pytest's), each with a trailing slash.
 fn cache_folders(paths: &BTreeSet<String>) -> Vec<String> {
     let tags = paths.iter().filter_map(|path| path.strip_suffix("CACHEDIR.TAG"));
     tags.filter(|folder| !folder.is_empty())

@@ -1,14 +1,15 @@
-//! A Rust file as the checks see it: its syntax tree, and its tokens in a flat list.
+//! A parsed Rust file: its syntax tree, its tokens in a flat list, and its doc comments.
 //!
-//! The flat list sees what a syntax tree hides: code inside macros. Doc comments are not in it, and each
-//! token knows whether it belongs to a test, so that one walk serves rules for both kinds of code.
+//! The flat list includes code inside macros, which the syntax tree hides. Doc comments are stored
+//! separately. Each token records whether it belongs to a test, so that one walk serves rules for both kinds
+//! of code.
 
 use std::collections::BTreeSet;
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
-/// One token: a word, a literal, a bracket, a sign. `::` is one token.
+/// One token: a word, a literal, a bracket or a punctuation character. `::` is one token.
 #[derive(Debug)]
 pub(crate) struct Token {
     text: String,
@@ -17,11 +18,25 @@ pub(crate) struct Token {
     in_test: bool,
 }
 
-/// A place where a pattern occurs.
+/// Position of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) line: usize,
     pub(crate) in_test: bool,
+}
+
+impl Token {
+    fn place(&self) -> Place {
+        Place {
+            line: self.first_line,
+            in_test: self.in_test,
+        }
+    }
+
+    fn is_identifier(&self) -> bool {
+        self.text
+            .starts_with(|first: char| first.is_alphabetic() || first == '_')
+    }
 }
 
 pub(crate) struct RustFile {
@@ -30,10 +45,19 @@ pub(crate) struct RustFile {
     pub(crate) syntax: syn::File,
     is_test: bool,
     tokens: Vec<Token>,
+    docs: Vec<DocBlock>,
     imports: Vec<Import>,
 }
 
-/// A path brought in by `use`, groups resolved: `use a::{b, c}` is two imports.
+/// A doc comment: consecutive `///` or `//!` lines, or a `/** */`.
+pub(crate) struct DocBlock {
+    /// Line of the first line that has text.
+    pub(crate) line: usize,
+    /// The first line that has text.
+    pub(crate) first_line: String,
+}
+
+/// A path imported by `use`, with groups expanded: `use a::{b, c}` is two imports.
 struct Import {
     path: String,
     line: usize,
@@ -43,7 +67,7 @@ impl RustFile {
     pub(crate) fn parse(path: &str, text: &str) -> Result<Self, syn::Error> {
         let stream: TokenStream = text.parse()?;
         let syntax: syn::File = syn::parse2(stream.clone())?;
-        let mut flat = Flat { tokens: Vec::new() };
+        let mut flat = Flat::default();
         let is_test = flat.stream(stream, is_test_path(path));
         let mut imports = Imports {
             prefix: Vec::new(),
@@ -57,11 +81,12 @@ impl RustFile {
             syntax,
             is_test,
             tokens: flat.tokens,
+            docs: flat.docs,
             imports: imports.found,
         })
     }
 
-    /// Whether the whole file is test code, by its name or by `#![cfg(test)]`.
+    /// Returns true if the whole file is test code, by its name or by `#![cfg(test)]`.
     pub(crate) fn is_test(&self) -> bool {
         self.is_test
     }
@@ -72,12 +97,12 @@ impl RustFile {
             .any(|token| token.in_test && token.first_line == line)
     }
 
-    /// Lines with production code on them.
+    /// Number of lines with production code.
     pub(crate) fn production_lines(&self) -> usize {
         count_lines(self.tokens.iter().filter(|token| !token.in_test))
     }
 
-    /// Lines with any code on them, strictly between two lines.
+    /// Number of lines with any code, strictly between two lines.
     pub(crate) fn code_lines_between(&self, open: usize, close: usize) -> usize {
         count_lines(
             self.tokens
@@ -86,18 +111,16 @@ impl RustFile {
         )
     }
 
-    /// Every place where these tokens follow each other. The pattern is written with spaces: `Instant :: now`.
+    /// The doc comments of the file, those of tests, fields and macros included.
+    pub(crate) fn docs(&self) -> &[DocBlock] {
+        &self.docs
+    }
+
+    /// Finds every sequence of these tokens. The pattern separates tokens by spaces: `Instant :: now`.
     ///
-    /// An import that ends like the pattern counts, because the call behind it is only a bare name.
+    /// An import that ends with the pattern counts, because the call it enables is only a bare name.
     pub(crate) fn places(&self, pattern: &str) -> BTreeSet<Place> {
-        let words: Vec<&str> = pattern.split(' ').collect();
-        let called = self.tokens.windows(words.len()).filter_map(|window| {
-            let same = window.iter().zip(&words).all(|(token, word)| token.text == *word);
-            window.first().filter(|_| same).map(|token| Place {
-                line: token.first_line,
-                in_test: token.in_test,
-            })
-        });
+        let called = self.matches(pattern).map(|(place, _)| place);
         let ending = format!("::{}", pattern.replace(' ', ""));
         let imported = self
             .imports
@@ -109,9 +132,27 @@ impl RustFile {
         });
         called.chain(imported).collect()
     }
+
+    /// Finds every identifier that directly follows these tokens: the `A` of `pub struct A`.
+    pub(crate) fn names_after(&self, pattern: &str) -> Vec<(&str, Place)> {
+        let next = self.matches(pattern).filter_map(|(_, rest)| rest.first());
+        next.filter(|token| token.is_identifier())
+            .map(|token| (token.text.as_str(), token.place()))
+            .collect()
+    }
+
+    /// The position of each sequence of these tokens, with the tokens after it.
+    fn matches(&self, pattern: &str) -> impl Iterator<Item = (Place, &[Token])> {
+        let words: Vec<&str> = pattern.split(' ').collect();
+        (0..self.tokens.len()).filter_map(move |index| {
+            let (found, rest) = self.tokens.get(index..)?.split_at_checked(words.len())?;
+            let same = found.iter().zip(&words).all(|(token, word)| token.text == *word);
+            found.first().filter(|_| same).map(|token| (token.place(), rest))
+        })
+    }
 }
 
-/// Files that hold only tests, or examples: they are read by other rules than the product.
+/// Returns true for files that contain only tests, examples or benchmarks. Other rules apply to them.
 fn is_test_path(path: &str) -> bool {
     let is_test_folder = |part| matches!(part, "tests" | "examples" | "benches");
     path.split('/').any(is_test_folder) || path.ends_with("_tests.rs") || path.ends_with("/tests.rs")
@@ -125,16 +166,19 @@ fn count_lines<'a>(tokens: impl Iterator<Item = &'a Token>) -> usize {
 }
 
 /// Builds the flat list.
+#[derive(Default)]
 struct Flat {
     tokens: Vec<Token>,
+    docs: Vec<DocBlock>,
 }
 
 impl Flat {
-    /// Adds the tokens of a stream and says whether all of it is test code.
+    /// Adds the tokens of a stream. Returns true if all of it is test code.
     fn stream(&mut self, stream: TokenStream, in_test: bool) -> bool {
         let trees: Vec<TokenTree> = stream.into_iter().collect();
         let mut whole_is_test = in_test;
         let mut item_is_test = false;
+        let mut open_doc = None;
         let mut rest = trees.as_slice();
         while let Some((first, after)) = rest.split_first() {
             rest = after;
@@ -142,17 +186,19 @@ impl Flat {
                 whole_is_test |= attribute.inner && attribute.marks_test();
                 item_is_test |= attribute.marks_test();
                 if attribute.is_doc() {
+                    self.doc(&attribute, &mut open_doc);
                     rest = after.get(attribute.length..).unwrap_or_default();
                     continue;
                 }
             }
+            open_doc = None;
             if let (true, Some((_, after))) = (is_path_sign(first, after), after.split_first()) {
                 self.push("::".to_owned(), first.span(), whole_is_test || item_is_test);
                 rest = after;
                 continue;
             }
             self.tree(first, whole_is_test || item_is_test);
-            // An item ends at its semicolon or its braces; what a test attribute marks ends there too.
+            // An item ends at its semicolon or its braces, and so does the effect of a test attribute.
             item_is_test &= !ends_item(first);
         }
         whole_is_test
@@ -171,6 +217,18 @@ impl Flat {
         self.push(open.to_owned(), group.span_open(), in_test);
         let in_test = self.stream(group.stream(), in_test);
         self.push(close.to_owned(), group.span_close(), in_test);
+    }
+
+    /// Adds a doc comment unless it continues the block before it. `open_doc` is the kind of that block:
+    /// inner or not.
+    fn doc(&mut self, attribute: &Attribute<'_>, open_doc: &mut Option<bool>) {
+        let Some(block) = attribute.doc_block() else {
+            return;
+        };
+        if *open_doc != Some(attribute.inner) {
+            self.docs.push(block);
+        }
+        *open_doc = Some(attribute.inner);
     }
 
     fn push(&mut self, text: String, span: Span, in_test: bool) {
@@ -197,16 +255,17 @@ fn ends_item(tree: &TokenTree) -> bool {
     }
 }
 
-/// `#[…]` or `#![…]`, seen at its `#`.
-struct Attribute {
+/// `#[…]` or `#![…]`, read from its `#` on.
+struct Attribute<'a> {
     inner: bool,
-    /// Trees after the `#`.
+    /// Number of trees after the `#`.
     length: usize,
+    group: &'a Group,
     words: Vec<String>,
 }
 
-impl Attribute {
-    fn read(first: &TokenTree, after: &[TokenTree]) -> Option<Self> {
+impl<'a> Attribute<'a> {
+    fn read(first: &TokenTree, after: &'a [TokenTree]) -> Option<Self> {
         let sign =
             |tree: &TokenTree, expected| matches!(tree, TokenTree::Punct(sign) if sign.as_char() == expected);
         if !sign(first, '#') {
@@ -222,12 +281,32 @@ impl Attribute {
         is_attribute.then(|| Self {
             inner,
             length,
+            group,
             words: words_in(group),
         })
     }
 
     fn is_doc(&self) -> bool {
         self.words.first().is_some_and(|word| word == "doc")
+    }
+
+    /// The text of a doc comment. `None` for one without text, and for `#[doc(…)]`.
+    fn doc_block(&self) -> Option<DocBlock> {
+        let literal = self.group.stream().into_iter().find_map(|tree| match tree {
+            TokenTree::Literal(literal) => Some(literal),
+            _ => None,
+        })?;
+        let start = literal.span().start().line;
+        let syn::Lit::Str(text) = syn::Lit::new(literal) else {
+            return None;
+        };
+        let text = text.value();
+        let is_text = |line: &str| line.contains(char::is_alphanumeric);
+        let (index, first_line) = text.lines().enumerate().find(|(_, line)| is_text(line))?;
+        Some(DocBlock {
+            line: start + index,
+            first_line: first_line.to_owned(),
+        })
     }
 
     /// `#[test]`, `#[tokio::test(…)]`, `#[cfg(test)]`, `#[cfg(all(test, …))]`.
@@ -242,7 +321,7 @@ impl Attribute {
     }
 }
 
-/// The words of a group, at any depth.
+/// The identifiers of a group, at any depth.
 fn words_in(group: &Group) -> Vec<String> {
     let mut words = Vec::new();
     for tree in group.stream() {
@@ -255,7 +334,7 @@ fn words_in(group: &Group) -> Vec<String> {
     words
 }
 
-/// Collects imports, with groups resolved.
+/// Collects imports, with groups expanded.
 struct Imports {
     prefix: Vec<String>,
     found: Vec<Import>,

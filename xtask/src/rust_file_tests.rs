@@ -59,3 +59,39 @@ fn grouped_and_renamed_imports_count() {
     assert_eq!(lines(&file, "time :: sleep"), [(1, false)]);
     assert_eq!(lines(&file, "thread :: sleep"), [(2, false)]);
 }
+
+#[test]
+fn names_after_a_pattern_are_found_in_macros_too() {
+    let file = parse(
+        "pub struct A;\npub(crate) struct B;\nid! { pub struct C; }\n\
+         macro_rules! d { ($name:ident) => { pub struct $name; } }\n#[cfg(test)]\nmod tests { pub struct E; }\n",
+    );
+    let names: Vec<_> = file
+        .names_after("pub struct")
+        .into_iter()
+        .map(|(name, place)| (name, place.line, place.in_test))
+        .collect();
+    assert_eq!(names, [("A", 1, false), ("C", 3, false), ("E", 6, true)]);
+}
+
+#[test]
+fn a_doc_comment_is_a_block_with_a_first_line() {
+    let file = parse(
+        "//! Tour.\n//! More.\n\n/// One.\n///\n/// More.\nstruct A {\n    ///\n    /// Two.\n    a: u8,\n    /// Three.\n    b: u8,\n}\n\
+         /**\n * Four.\n * More.\n */\n#[doc(hidden)]\nfn b() {\n    c! { /// Five.\n }\n}\n",
+    );
+    let docs: Vec<_> = file
+        .docs()
+        .iter()
+        .map(|doc| (doc.line, doc.first_line.trim()))
+        .collect();
+    let expected = [
+        (1, "Tour."),
+        (4, "One."),
+        (9, "Two."),
+        (11, "Three."),
+        (15, "* Four."),
+        (20, "Five."),
+    ];
+    assert_eq!(docs, expected);
+}

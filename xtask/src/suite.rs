@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that must hold, in the order in which it fails soonest.
+//! `cargo xtask test`: runs every check and test, the fastest first.
 
 mod prerequisites;
 mod sdk;
@@ -11,14 +11,14 @@ use crate::repo::Root;
 use crate::tidy::{self, Notes};
 use crate::{child, conformance};
 
-/// One step: its name for `--only` and `--skip`, what it does, and how.
+/// One step: its name for `--only` and `--skip`, a description, and its function.
 struct Step {
     name: &'static str,
     what: &'static str,
     run: fn(&Root) -> Result<()>,
 }
 
-/// The steps. Cargo is called with the same flags throughout, so that each crate is compiled once per kind of build.
+/// All steps. They call cargo with the same flags, so that each crate is compiled once per kind of build.
 const STEPS: &[Step] = &[
     Step {
         name: "prerequisites",
@@ -93,13 +93,13 @@ impl Choice {
                 "--list" => return Ok(Self::List),
                 "--only" => &mut only,
                 "--skip" => &mut skip,
-                unknown => bail!("`{unknown}` is not an option; there are --only, --skip and --list"),
+                unknown => bail!("unknown option `{unknown}`; the options are --only, --skip and --list"),
             };
             let name = arguments
                 .next()
                 .with_context(|| format!("{option} needs the name of a step"))?;
             if !STEPS.iter().any(|step| step.name == name) {
-                bail!("no step is called `{name}`; see `cargo xtask test --list`");
+                bail!("unknown step `{name}`; `cargo xtask test --list` shows the steps");
             }
             names.push(name.as_str());
         }
@@ -109,7 +109,7 @@ impl Choice {
     }
 }
 
-/// Runs the steps up to the first that fails, and sums up how long each took.
+/// Runs the steps until one fails, and prints the time of each.
 fn run(root: &Root, steps: &[&Step]) -> Result<()> {
     let mut times = Vec::new();
     let mut failure = None;

@@ -1,9 +1,13 @@
-//! `cargo xtask tidy`: what the code promises about its shape, checked.
+//! `cargo xtask tidy`: checks the shape of the code.
 //!
-//! Each check is a function from the [`Tree`] to its [`Finding`]s and touches nothing else, so the tests
-//! feed it small made-up trees. Findings that are listed in `xtask/tidy-exceptions.toml` are dropped; an
-//! entry nobody needs any more is a finding itself, so the list only shrinks.
+//! Each check is a function from the [`Tree`] to its [`Finding`]s and touches nothing else, so its tests run
+//! on small made-up trees. Findings listed in `xtask/tidy-exceptions.toml` are dropped. An entry without a
+//! matching finding is a finding too, so the list only shrinks.
 
+mod budget;
+mod clock;
+mod doc_comments;
+mod drawing;
 mod edges;
 mod exceptions;
 mod finding;
@@ -11,6 +15,7 @@ mod manifests;
 mod names;
 mod nesting;
 mod ports;
+mod public_names;
 mod shape;
 mod source;
 mod test_code;
@@ -24,14 +29,19 @@ use self::finding::Finding;
 use self::tree::Tree;
 use crate::repo::{self, Root};
 
-/// All checks. A new one is a module here and a rule in `finding.rs`.
+/// All checks. A new check is a module here and a rule in `finding.rs`.
 const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     edges::check,
+    drawing::check,
     manifests::check,
+    budget::check,
     shape::check,
     names::check,
+    public_names::check,
+    doc_comments::check,
     source::check,
     ports::check,
+    clock::check,
     test_code::check,
     text::check,
 ];
@@ -40,19 +50,20 @@ pub(crate) fn command(root: &Root, arguments: &[String]) -> Result<()> {
     let notes = match arguments {
         [] => Notes::Hide,
         [verbose] if verbose == "--verbose" => Notes::Show,
-        _ => bail!("usage: cargo xtask tidy [--verbose]"),
+        [write] if write == "--write-architecture" => return drawing::write(root),
+        _ => bail!("usage: cargo xtask tidy [--verbose | --write-architecture]"),
     };
     run(root, notes)
 }
 
-/// Whether to mention what is allowed and still worth a look.
+/// Controls notes about code that is allowed but close to a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notes {
     Show,
     Hide,
 }
 
-/// Runs all checks and prints what they find. Any finding is a failure.
+/// Runs all checks and prints their findings. Fails if there are any.
 pub(crate) fn run(root: &Root, notes: Notes) -> Result<()> {
     let (tree, mut findings) = Tree::read(repo::text_files(root)?);
     findings.extend(CHECKS.iter().flat_map(|check| check(&tree)));
@@ -69,11 +80,11 @@ pub(crate) fn run(root: &Root, notes: Notes) -> Result<()> {
     }
     if !findings.is_empty() {
         bail!(
-            "tidy found {}: see CONTRIBUTING.md for the rules",
+            "tidy found {}; CONTRIBUTING.md explains the rules",
             counted(findings.len())
         );
     }
-    println!("tidy: {} files, nothing to say", tree.files.len());
+    println!("tidy: checked {} files, no violations", tree.files.len());
     Ok(())
 }
 

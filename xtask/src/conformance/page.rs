@@ -1,4 +1,4 @@
-//! `docs/conformance.md`, as text.
+//! Renders `docs/conformance.md`.
 
 use std::fmt::Write as _;
 

@@ -1,11 +1,11 @@
-//! The list of requirements, read and checked.
+//! Reads and checks the list of requirements.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 use serde::Deserialize;
 
-/// A title is a reminder, not the requirement.
+/// Maximum length of a title in characters. A title is a reminder, not the requirement itself.
 const TITLE_LENGTH: usize = 70;
 
 #[derive(Debug, Deserialize)]
@@ -29,10 +29,10 @@ pub(crate) struct Requirement {
     pub(crate) id: String,
     pub(crate) state: State,
     pub(crate) title: String,
-    /// Scenario numbers that mean the same.
+    /// Scenario numbers for the same requirement.
     #[serde(default)]
     pub(crate) aliases: Vec<String>,
-    /// Where it is listed.
+    /// Line of the entry in the register.
     #[serde(skip)]
     pub(crate) line: usize,
 }
@@ -73,7 +73,8 @@ impl Register {
         self.requirements().find(|requirement| requirement.id == id)
     }
 
-    /// The ids a word in a comment stands for: itself, if an area has its name, or all that have it as an alias.
+    /// Returns the ids that a word in a comment refers to: the word itself if it starts with an area, or
+    /// every requirement with this alias.
     pub(crate) fn ids(&self, word: &str) -> Vec<String> {
         let is_id = word.split_once('-').is_some_and(|(area, number)| {
             self.areas.iter().any(|known| known.name == area) && number.parse::<u32>().is_ok()
@@ -93,7 +94,7 @@ impl Requirement {
     fn check(&self, area: &str) -> Result<()> {
         let number = self.id.strip_prefix(area).and_then(|rest| rest.strip_prefix('-'));
         if number.and_then(|number| number.parse::<u32>().ok()).is_none() {
-            bail!("{} is no id of the area {area}", self.id);
+            bail!("{} is not an id of the area {area}", self.id);
         }
         if self.title.is_empty() || self.title.chars().count() > TITLE_LENGTH {
             bail!("the title of {} needs 1 to {TITLE_LENGTH} characters", self.id);

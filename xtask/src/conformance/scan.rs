@@ -1,9 +1,9 @@
-//! Finds tests that name requirements. It reads lines, not syntax: a test inside `proptest!` is a test too.
+//! Finds tests that name requirements. Reads lines, not syntax, because a test may be inside `proptest!`.
 
 use super::register::Register;
 use crate::repo::TextFile;
 
-/// A test and the requirements its comment names.
+/// A test and the requirements in its comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NamedTest {
     pub(crate) path: String,
@@ -12,9 +12,9 @@ pub(crate) struct NamedTest {
     pub(crate) ids: Vec<String>,
 }
 
-/// The tests in a file that name something.
+/// Returns the tests in a file that name a requirement.
 pub(crate) fn tests(file: &TextFile, register: &Register) -> Vec<NamedTest> {
-    // The tests of this tool speak about made-up requirements.
+    // The tests of this tool use made-up requirements.
     let found = if file.path.starts_with("xtask/") {
         Vec::new()
     } else if file.path.ends_with(".rs") {
@@ -38,12 +38,12 @@ pub(crate) fn tests(file: &TextFile, register: &Register) -> Vec<NamedTest> {
     named.filter(|test| !test.ids.is_empty()).collect()
 }
 
-/// The ids a line of a comment starts with. In the middle of a sentence an id is only mentioned.
+/// Returns the ids at the start of a comment line. An id in the middle of a sentence is only a mention.
 fn ids(line: &str, register: &Register) -> Vec<String> {
     let words = line
         .split([' ', ',', '(', ')', ':', '.'])
         .filter(|word| !word.is_empty());
-    // A scenario number has a dot of its own.
+    // A scenario number contains a dot.
     let aliases = line
         .split([' ', ',', '(', ')', ':'])
         .filter(|word| !word.is_empty());
@@ -57,7 +57,7 @@ fn ids(line: &str, register: &Register) -> Vec<String> {
     [leading(&mut { words }), leading(&mut { aliases })].concat()
 }
 
-/// A test function with the lines of its comment, comment signs removed.
+/// A test function with the lines of its comment, without comment markers.
 struct Found {
     line: usize,
     name: String,
@@ -113,7 +113,7 @@ fn python(text: &str) -> Vec<Found> {
     found
 }
 
-/// The docstring of a function that starts with the first line.
+/// Returns the docstring of the function that starts on the first line.
 fn docstring(lines: &[&str]) -> Vec<String> {
     let signature = lines
         .iter()
@@ -138,7 +138,7 @@ fn docstring(lines: &[&str]) -> Vec<String> {
     text
 }
 
-/// The name in `pub async fn name(…)`, if the keyword stands where only other keywords are before it.
+/// Returns the name in `pub async fn name(…)`, if only other keywords precede the keyword.
 fn name_after(line: &str, keyword: &str) -> Option<String> {
     let (before, after) = line.split_once(keyword)?;
     let only_keywords = before

@@ -4,7 +4,7 @@ const REGISTER: &str = "[[area]]\nname = \"LOOP\"\ntitle = \"loop\"\nrequirement
                         { id = \"LOOP-4\", state = \"done\", title = \"t\", aliases = [\"S5.3\"] },\n\
                         { id = \"LOOP-5\", state = \"done\", title = \"t\" },\n]\n";
 
-/// What is found in a file, as `line name ids`.
+/// Tests found in a file, as `line name ids`.
 fn found(path: &str, text: &str) -> Vec<String> {
     let register = Register::parse(REGISTER).expect("the fixture is a register");
     let file = TextFile {

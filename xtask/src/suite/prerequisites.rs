@@ -1,4 +1,4 @@
-//! What the tests need from the machine. On a bare Debian machine, as root, it is installed; elsewhere it is named.
+//! Programs that the tests need. Installed if missing on Debian as root; reported as missing elsewhere.
 
 use anyhow::{Result, bail};
 
@@ -6,14 +6,14 @@ use super::sdk;
 use crate::child;
 use crate::repo::Root;
 
-/// A program the tests start, how to see that it works, and the Debian packages it comes from.
+/// A program that the tests start, a command that checks it, and its Debian packages.
 struct Need {
     name: &'static str,
     check: &'static [&'static str],
     packages: &'static [&'static str],
 }
 
-/// The table to edit when the tests need something new.
+/// The table to edit when the tests need another program.
 const NEEDS: &[Need] = &[
     Need {
         name: "sh",
@@ -42,12 +42,12 @@ pub(crate) fn provide(root: &Root) -> Result<()> {
     if !missing.is_empty() {
         install(root, &packages(&missing))?;
         if let Some(need) = missing.iter().find(|need| !is_there(root, need)) {
-            bail!("{} still does not work after it was installed", need.name);
+            bail!("{} was installed but does not work", need.name);
         }
     }
     for component in ["fmt", "clippy"] {
         if !child::succeeds(child::cargo(root).args([component, "--version"])) {
-            bail!("`cargo {component}` is missing; `rustup component add rustfmt clippy` installs it");
+            bail!("`cargo {component}` is missing; install it with `rustup component add rustfmt clippy`");
         }
         println!("    found cargo {component}");
     }
@@ -80,7 +80,7 @@ fn install(root: &Root, packages: &[&str]) -> Result<()> {
     let is_root = child::output(child::command(root, "id").arg("-u")).is_ok_and(|id| id.trim() == "0");
     let has_apt = child::succeeds(child::command(root, "apt-get").arg("--version"));
     if !is_root || !has_apt {
-        bail!("install what is missing and start again; on Debian: apt-get install {list}");
+        bail!("programs are missing; install them and try again (on Debian: apt-get install {list})");
     }
     println!("    installing {list}");
     let apt = || {

@@ -1,4 +1,4 @@
-//! The SDK tests: official Python clients, in an environment of their own, against the binary.
+//! The SDK tests: official Python clients, in their own virtual environment, against the binary.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ pub(crate) fn exist(root: &Root) -> bool {
     root.join(REQUIREMENTS).is_file()
 }
 
-/// Builds the binary as users get it and runs the tests against it.
+/// Builds the binary and runs the tests against it.
 pub(crate) fn test(root: &Root) -> Result<()> {
     if !exist(root) {
-        bail!("{REQUIREMENTS} is missing: the SDK tests belong into {TESTS}");
+        bail!("{REQUIREMENTS} is missing; the SDK tests belong in {TESTS}");
     }
     let python = environment(root)?;
     child::run(child::cargo(root).args(["build", "-p", "windlass"]))?;
@@ -30,9 +30,9 @@ pub(crate) fn test(root: &Root) -> Result<()> {
     )
 }
 
-/// Makes sure that the Python environment holds what the tests require, and returns its interpreter.
+/// Creates or updates the Python environment of the tests and returns its interpreter.
 ///
-/// The environment is filled again only when the list of requirements changes: a run needs no network then.
+/// Packages are installed only when the list of requirements changes, so other runs need no network.
 pub(crate) fn environment(root: &Root) -> Result<PathBuf> {
     let folder = root.target_dir()?.join("sdk-venv");
     let (python, stamp) = (folder.join("bin/python"), folder.join("requirements.stamp"));
@@ -44,7 +44,7 @@ pub(crate) fn environment(root: &Root) -> Result<PathBuf> {
         return Ok(python);
     }
     if !works {
-        println!("    making a Python environment in {}", folder.display());
+        println!("    creating a Python environment in {}", folder.display());
         child::run(
             child::command(root, "python3")
                 .args(["-m", "venv", "--clear"])
@@ -62,7 +62,7 @@ pub(crate) fn environment(root: &Root) -> Result<PathBuf> {
         REQUIREMENTS,
     ];
     child::run(child::command(root, &python).args(pip))?;
-    fs::write(&stamp, wanted).context("cannot remember what is installed")?;
+    fs::write(&stamp, wanted).context("cannot write the stamp of the installed packages")?;
     Ok(python)
 }
 

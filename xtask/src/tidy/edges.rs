@@ -1,10 +1,11 @@
-//! Which crate may use which: `cli → {tui, server, service, providers, tools, mcp, sim, store} → api → core`.
+//! Edges between crates: `core` is at the bottom, then `api`, then the libraries, `host` and `cli` at the
+//! top.
 
 use super::finding::{Finding, Rule};
 use super::manifests::{Dependency, Kind, Manifest};
 use super::tree::Tree;
 
-/// One of our crates and the siblings it may name.
+/// One of our crates and the siblings it may use.
 struct Member {
     folder: &'static str,
     package: &'static str,
@@ -16,39 +17,68 @@ enum Siblings {
     Any,
     AnyBut(&'static [&'static str]),
     Only(&'static [&'static str]),
+    /// These, and the two crates that every library may use: [`BASE`].
+    BaseAnd(&'static [&'static str]),
 }
 
+const BASE: &[&str] = &["windlass-api", "windlass-core"];
 const NONE: Siblings = Siblings::Only(&[]);
-const BELOW: Siblings = Siblings::Only(&["windlass-api", "windlass-core"]);
+const ONLY_BASE: Siblings = Siblings::BaseAnd(&[]);
+const FOR_CHECKPOINT: Siblings = Siblings::BaseAnd(&["windlass-sandbox"]);
+const FOR_TOOLS: Siblings = Siblings::BaseAnd(&["windlass-sandbox", "windlass-shell", "windlass-checkpoint"]);
+/// The trust check reads the tools that a project declares, and their parser is in `tools`.
+const FOR_CONFIG: Siblings = Siblings::BaseAnd(&[
+    "windlass-providers",
+    "windlass-sandbox",
+    "windlass-shell",
+    "windlass-tools",
+]);
+const FOR_HOST: Siblings = Siblings::BaseAnd(&[
+    "windlass-config",
+    "windlass-providers",
+    "windlass-tools",
+    "windlass-sandbox",
+    "windlass-shell",
+    "windlass-checkpoint",
+    "windlass-service",
+    "windlass-store",
+]);
 
-/// The table to edit when a crate is added. Tests may use any sibling, except in core.
+/// The table to edit when a crate is added, from the bottom up: a crate comes after those it uses.
+/// Tests may use any sibling, except in core.
 #[rustfmt::skip]
 const MEMBERS: &[Member] = &[
-    Member { folder: "crates/core",      package: "windlass-core",      product: NONE, tests: NONE },
-    Member { folder: "crates/api",       package: "windlass-api",       product: Siblings::Only(&["windlass-core"]), tests: Siblings::Any },
-    Member { folder: "crates/providers", package: "windlass-providers", product: BELOW, tests: Siblings::Any },
-    Member { folder: "crates/sim",       package: "windlass-sim",       product: BELOW, tests: Siblings::Any },
-    Member { folder: "crates/tools",     package: "windlass-tools",     product: BELOW, tests: Siblings::Any },
-    Member { folder: "crates/mcp",       package: "windlass-mcp",       product: BELOW, tests: Siblings::Any },
-    Member { folder: "crates/store",     package: "windlass-store",     product: BELOW, tests: Siblings::Any },
-    Member { folder: "crates/service",   package: "windlass-service",   product: BELOW, tests: Siblings::Any },
-    Member { folder: "crates/tui",       package: "windlass-tui",       product: BELOW, tests: Siblings::Any },
-    Member { folder: "crates/server",    package: "windlass-server",    product: BELOW, tests: Siblings::Any },
-    Member { folder: "crates/cli",       package: "windlass",           product: Siblings::AnyBut(&["windlass-testkit", "windlass-bench"]), tests: Siblings::Any },
-    Member { folder: "crates/testkit",   package: "windlass-testkit",   product: Siblings::Any, tests: Siblings::Any },
-    Member { folder: "bench",            package: "windlass-bench",     product: Siblings::Any, tests: Siblings::Any },
-    Member { folder: "fuzz",             package: "windlass-fuzz",      product: Siblings::Any, tests: Siblings::Any },
-    Member { folder: "xtask",            package: "xtask",              product: NONE, tests: NONE },
+    Member { folder: "crates/core",       package: "windlass-core",       product: NONE, tests: NONE },
+    Member { folder: "crates/api",        package: "windlass-api",        product: Siblings::Only(&["windlass-core"]), tests: Siblings::Any },
+    Member { folder: "crates/providers",  package: "windlass-providers",  product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/sim",        package: "windlass-sim",        product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/shell",      package: "windlass-shell",      product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/sandbox",    package: "windlass-sandbox",    product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/checkpoint", package: "windlass-checkpoint", product: FOR_CHECKPOINT, tests: Siblings::Any },
+    Member { folder: "crates/tools",      package: "windlass-tools",      product: FOR_TOOLS, tests: Siblings::Any },
+    Member { folder: "crates/mcp",        package: "windlass-mcp",        product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/store",      package: "windlass-store",      product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/service",    package: "windlass-service",    product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/lab",        package: "windlass-lab",        product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/config",     package: "windlass-config",     product: FOR_CONFIG, tests: Siblings::Any },
+    Member { folder: "crates/host",       package: "windlass-host",       product: FOR_HOST, tests: Siblings::Any },
+    Member { folder: "crates/tui",        package: "windlass-tui",        product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/server",     package: "windlass-server",     product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/cli",        package: "windlass",            product: Siblings::AnyBut(&["windlass-testkit", "windlass-bench"]), tests: Siblings::Any },
+    Member { folder: "crates/testkit",    package: "windlass-testkit",    product: Siblings::Any, tests: Siblings::Any },
+    Member { folder: "bench",             package: "windlass-bench",      product: Siblings::Any, tests: Siblings::Any },
+    Member { folder: "fuzz",              package: "windlass-fuzz",       product: Siblings::Any, tests: Siblings::Any },
+    Member { folder: "xtask",             package: "xtask",               product: NONE, tests: NONE },
 ];
 
-/// A foreign crate that stops at a border, and the packages behind it.
+/// A third-party crate, and the only packages that may use it.
 struct Border {
     dependency: &'static str,
     packages: &'static [&'static str],
     why: &'static str,
 }
 
-/// Protocol, database and screen types live in one crate each. Tests are free.
+/// Protocol, database and screen types stay in one crate each. Tests may use any.
 #[rustfmt::skip]
 const BORDERS: &[Border] = &[
     Border { dependency: "anyhow",                packages: &["windlass", "windlass-bench", "xtask"], why: "libraries name their errors" },
@@ -59,7 +89,7 @@ const BORDERS: &[Border] = &[
     Border { dependency: "ratatui",               packages: &["windlass-tui"],                        why: "screens stay in tui" },
 ];
 
-/// Core decides and does not act: no network, no database, no files, no terminal. Not in its tests either.
+/// Core does no IO: no network, database, files or terminal, not even in its tests.
 const NOT_IN_CORE: &[&str] = &[
     "axum",
     "clap",
@@ -82,6 +112,14 @@ const NOT_IN_CORE: &[&str] = &[
     "walkdir",
 ];
 
+/// The crates of the product, each as its package and its short name, in the order of the table.
+pub(crate) fn product() -> impl Iterator<Item = (&'static str, &'static str)> {
+    MEMBERS.iter().filter_map(|member| {
+        let name = member.folder.strip_prefix("crates/")?;
+        (name != "testkit").then_some((member.package, name))
+    })
+}
+
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     tree.manifests.iter().flat_map(package).collect()
 }
@@ -89,14 +127,14 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 fn package(manifest: &Manifest) -> Vec<Finding> {
     let Some(member) = MEMBERS.iter().find(|member| member.package == manifest.package) else {
         let message = format!(
-            "the crate `{}` is not in the table of crates; add it to MEMBERS in xtask/src/tidy/edges.rs",
+            "the crate `{}` is missing in the table of crates; add it to MEMBERS in xtask/src/tidy/edges.rs",
             manifest.package
         );
         return vec![Finding::new(Rule::CrateEdge, &manifest.path, 1, message).about(&manifest.package)];
     };
     let mut findings = Vec::new();
     if member.folder != manifest.folder {
-        let message = format!("`{}` belongs into the folder {}", member.package, member.folder);
+        let message = format!("`{}` belongs in the folder {}", member.package, member.folder);
         findings.push(Finding::new(Rule::CrateEdge, &manifest.path, 1, message).about(member.package));
     }
     let wrong = |dependency: &Dependency| {
@@ -107,7 +145,7 @@ fn package(manifest: &Manifest) -> Vec<Finding> {
     findings
 }
 
-/// Why this crate may not have this dependency.
+/// Returns the reason why this crate may not have this dependency, if there is one.
 fn objection(member: &Member, dependency: &Dependency) -> Option<String> {
     let (package, name) = (member.package, dependency.name.as_str());
     if MEMBERS.iter().any(|sibling| sibling.package == name) {
@@ -122,7 +160,7 @@ fn objection(member: &Member, dependency: &Dependency) -> Option<String> {
     let inside = dependency.kind == Kind::Tests || border.packages.contains(&package);
     (!inside).then(|| {
         format!(
-            "{}, so `{name}` may be used by {} only",
+            "{}, so only {} may use `{name}`",
             border.why,
             border.packages.join(", ")
         )
@@ -130,7 +168,7 @@ fn objection(member: &Member, dependency: &Dependency) -> Option<String> {
 }
 
 fn sibling_objection(member: &Member, dependency: &Dependency) -> Option<String> {
-    let (siblings, whose) = match dependency.kind {
+    let (siblings, may_use) = match dependency.kind {
         Kind::Product => (&member.product, "may use"),
         Kind::Tests => (&member.tests, "may use in tests"),
     };
@@ -139,89 +177,18 @@ fn sibling_objection(member: &Member, dependency: &Dependency) -> Option<String>
         Siblings::Any => return None,
         Siblings::AnyBut(not) if !not.contains(&name) => return None,
         Siblings::Only(only) if only.contains(&name) => return None,
+        Siblings::BaseAnd(more) if BASE.contains(&name) || more.contains(&name) => return None,
         Siblings::AnyBut(not) => format!("any sibling but {}", not.join(", ")),
         Siblings::Only([]) => "no sibling".to_owned(),
-        Siblings::Only(only) => format!("only {}", only.join(" and ")),
+        Siblings::Only(only) => format!("only {}", only.join(", ")),
+        Siblings::BaseAnd(more) => format!("only {}", [BASE, more].concat().join(", ")),
     };
     Some(format!(
-        "`{name}` is out of reach: {} {whose} {allowed}",
+        "`{name}` is not allowed here: {} {may_use} {allowed}",
         member.package
     ))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn findings(path: &str, package: &str, dependencies: &str) -> Vec<String> {
-        let manifest = format!("[package]\nname = \"{package}\"\n{dependencies}");
-        let tree = Tree::of(&[(path, &manifest)]);
-        check(&tree)
-            .iter()
-            .map(|finding| format!("{} {}", finding.line, finding.item))
-            .collect()
-    }
-
-    fn core(dependencies: &str) -> Vec<String> {
-        findings("crates/core/Cargo.toml", "windlass-core", dependencies)
-    }
-
-    fn cli(dependencies: &str) -> Vec<String> {
-        findings("crates/cli/Cargo.toml", "windlass", dependencies)
-    }
-
-    #[test]
-    fn core_stands_alone_even_in_tests() {
-        assert_eq!(core("[dependencies]\nserde.workspace = true\n"), [""; 0]);
-        assert_eq!(core("[dependencies]\nreqwest.workspace = true\n"), ["4 reqwest"]);
-        assert_eq!(
-            core("[dev-dependencies]\nwindlass-sim.workspace = true\n"),
-            ["4 windlass-sim"]
-        );
-    }
-
-    #[test]
-    fn siblings_do_not_see_each_other_except_in_tests() {
-        let tools = |dependencies| findings("crates/tools/Cargo.toml", "windlass-tools", dependencies);
-        assert_eq!(tools("[dependencies]\nwindlass-core.workspace = true\n"), [""; 0]);
-        assert_eq!(
-            tools("[dependencies]\nwindlass-providers.workspace = true\n"),
-            ["4 windlass-providers"]
-        );
-        assert_eq!(
-            tools("[dev-dependencies]\nwindlass-testkit.workspace = true\n"),
-            [""; 0]
-        );
-    }
-
-    #[test]
-    fn the_binary_uses_the_testkit_only_in_tests() {
-        assert_eq!(
-            cli("[dev-dependencies]\nwindlass-testkit.workspace = true\n"),
-            [""; 0]
-        );
-        assert_eq!(
-            cli("[dependencies]\nwindlass-testkit.workspace = true\n"),
-            ["4 windlass-testkit"]
-        );
-    }
-
-    #[test]
-    fn foreign_types_stop_at_their_border() {
-        assert_eq!(cli("[dependencies]\nanyhow.workspace = true\n"), [""; 0]);
-        assert_eq!(cli("[dependencies]\nrusqlite.workspace = true\n"), ["4 rusqlite"]);
-        assert_eq!(core("[dependencies]\nanyhow.workspace = true\n"), ["4 anyhow"]);
-    }
-
-    #[test]
-    fn an_unknown_crate_must_enter_the_table() {
-        assert_eq!(
-            findings("crates/extra/Cargo.toml", "windlass-extra", ""),
-            ["1 windlass-extra"]
-        );
-        assert_eq!(
-            findings("crates/kern/Cargo.toml", "windlass-core", ""),
-            ["1 windlass-core"]
-        );
-    }
-}
+#[path = "edges_tests.rs"]
+mod tests;

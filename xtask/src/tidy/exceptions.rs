@@ -1,4 +1,4 @@
-//! The list of exceptions: each with a reason, none without need.
+//! The list of exceptions. Each entry has a reason and a finding that needs it.
 
 use serde::Deserialize;
 
@@ -14,16 +14,16 @@ struct List {
     exception: Vec<Exception>,
 }
 
-/// One entry. It covers every finding of its rule about its item in its file.
+/// One entry. Covers every finding of its rule about its item in its file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exception {
     rule: Rule,
     path: String,
-    /// Empty when the finding is about the file as a whole.
+    /// Empty if the finding is about the whole file.
     #[serde(default)]
     item: String,
-    /// For rules with a limit: the one that holds here instead.
+    /// Limit that applies instead, for rules with a limit.
     limit: Option<usize>,
     reason: String,
 }
@@ -33,7 +33,7 @@ impl Exception {
         self.rule == finding.rule && self.path == finding.path && self.item == finding.item
     }
 
-    /// Whether the finding stays within what the entry allows.
+    /// Returns true if the entry allows the finding.
     fn covers(&self, finding: &Finding) -> bool {
         self.is_about(finding)
             && finding
@@ -42,13 +42,13 @@ impl Exception {
     }
 }
 
-/// What is left of the findings, with what is wrong in the list itself.
+/// Removes the excepted findings and adds the problems of the list itself.
 pub(crate) fn apply(tree: &Tree, findings: Vec<Finding>) -> Vec<Finding> {
     let text = tree.file(PATH).map_or("", |file| file.text.as_str());
     let list: List = match toml_edit::de::from_str(text) {
         Ok(list) => list,
         Err(error) => {
-            let message = format!("the list cannot be read: {}", error.message());
+            let message = format!("cannot parse the list: {}", error.message());
             let start = error.span().map_or(0, |span| span.start);
             let line = text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1;
             return [findings, vec![Finding::new(Rule::Exception, PATH, line, message)]].concat();
@@ -72,7 +72,7 @@ pub(crate) fn apply(tree: &Tree, findings: Vec<Finding>) -> Vec<Finding> {
         .collect()
 }
 
-/// What is wrong with an entry.
+/// Returns the problem with an entry, if there is one.
 fn objection(exception: &Exception, findings: &[Finding]) -> Option<String> {
     let Exception { rule, path, item, .. } = exception;
     let about = || findings.iter().filter(|finding| exception.is_about(finding));
@@ -82,18 +82,16 @@ fn objection(exception: &Exception, findings: &[Finding]) -> Option<String> {
         } else {
             format!(" `{item}`")
         };
-        return Some(format!(
-            "{rule} for {path}{what} is no longer needed; delete the entry"
-        ));
+        return Some(format!("{rule} for {path}{what} is not needed; delete the entry"));
     }
     if exception.reason.trim().is_empty() {
         return Some(format!(
-            "{rule} for {path} gives no reason; say why it is fair there"
+            "{rule} for {path} has no reason; explain why the exception is justified"
         ));
     }
     if about().any(|finding| finding.size.is_some()) && exception.limit.is_none() {
         return Some(format!(
-            "{rule} has a limit; give the one that holds for {path} as `limit`"
+            "{rule} has a limit; set `limit` to the one that applies to {path}"
         ));
     }
     None

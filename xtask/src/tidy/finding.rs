@@ -1,14 +1,16 @@
-//! What a check reports, and the names of the rules.
+//! The report of a check, and the names of the rules.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The rules, by the names that are printed and used in the list of exceptions.
+/// The rules. Reports and the list of exceptions use their kebab-case names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Rule {
     CrateEdge,
+    CrateBudget,
+    Drawing,
     Features,
     Lints,
     WorkspaceDependency,
@@ -23,11 +25,15 @@ pub(crate) enum Rule {
     EventVariants,
     InlineTests,
     Name,
+    PublicName,
+    DocComment,
     Anyhow,
     Panic,
     Print,
     Unsafe,
     Port,
+    Clock,
+    Environment,
     IgnoredTest,
     EmptyAssert,
     TestSleep,
@@ -42,16 +48,17 @@ impl fmt::Display for Rule {
     }
 }
 
-/// One violation: where, which rule, what is wrong and what would be right.
+/// One violation: its location, the rule, the problem and the fix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     pub(crate) path: String,
     pub(crate) line: usize,
     pub(crate) rule: Rule,
     pub(crate) message: String,
-    /// What an exception names beside the file: a function, a type, a call. Empty for the file as a whole.
+    /// Item that an exception names in addition to the file: a function, a type, a call. Empty for the whole
+    /// file.
     pub(crate) item: String,
-    /// The size that is over the limit, for rules with a limit.
+    /// Measured size, for rules with a limit.
     pub(crate) size: Option<usize>,
 }
 

@@ -5,16 +5,19 @@ use toml_edit::{Document, Item, TableLike};
 use super::finding::{Finding, Rule};
 use super::tree::Tree;
 
-/// Where crates come from. Anything else in the lock file is a fork or a mirror that others cannot reach.
+/// The only source of crates. Any other source in the lock file is a fork or a mirror that others cannot
+/// reach.
 const REGISTRY: &str = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
 
-/// What the checks need of a package's `Cargo.toml`.
+/// The parts of a package's `Cargo.toml` that the checks use.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     pub(crate) path: String,
-    /// The folder of the package, without a slash at its end.
+    /// Folder of the package, without a trailing slash.
     pub(crate) folder: String,
     pub(crate) package: String,
+    /// Empty if the manifest has none.
+    pub(crate) description: String,
     pub(crate) dependencies: Vec<Dependency>,
     features_line: Option<usize>,
     shares_lints: bool,
@@ -28,10 +31,10 @@ pub(crate) struct Dependency {
     from_workspace: bool,
 }
 
-/// Which code sees a dependency.
+/// The code that a dependency is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The product, its build scripts included.
+    /// Product code and build scripts.
     Product,
     Tests,
 }
@@ -52,11 +55,15 @@ impl Manifest {
                 .map_or(0, |span| span.start);
             text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1
         };
-        let package = document.get("package").and_then(|package| package.get("name"));
+        let of_package = |key: &str| {
+            let value = document.get("package").and_then(|package| package.get(key));
+            value.and_then(Item::as_str).unwrap_or_default().to_owned()
+        };
         let mut manifest = Self {
             path: path.to_owned(),
             folder: path.strip_suffix("/Cargo.toml").unwrap_or_default().to_owned(),
-            package: package.and_then(Item::as_str).unwrap_or_default().to_owned(),
+            package: of_package("name"),
+            description: of_package("description"),
             dependencies: Vec::new(),
             features_line: document
                 .contains_key("features")
@@ -111,11 +118,11 @@ fn package(manifest: &Manifest) -> Vec<Finding> {
     let at = |rule, line, message: String| Finding::new(rule, &manifest.path, line, message);
     let mut findings = Vec::new();
     if let Some(line) = manifest.features_line {
-        let message = "our crates have no features; a choice is a setting, made when the program runs";
+        let message = "our crates have no features; make the choice a setting, read at run time";
         findings.push(at(Rule::Features, line, message.to_owned()));
     }
     if !manifest.shares_lints {
-        let message = "the workspace's lints are not used; add `[lints]` with `workspace = true`";
+        let message = "the package does not use the workspace's lints; add `[lints]` with `workspace = true`";
         findings.push(at(Rule::Lints, 1, message.to_owned()));
     }
     for dependency in manifest
@@ -125,7 +132,7 @@ fn package(manifest: &Manifest) -> Vec<Finding> {
     {
         let name = &dependency.name;
         let message = format!(
-            "`{name}` names its own version; list it in the workspace's Cargo.toml and write `{name}.workspace = true`"
+            "`{name}` has its own version; list it in the workspace's Cargo.toml and write `{name}.workspace = true`"
         );
         findings.push(at(Rule::WorkspaceDependency, dependency.line, message).about(name));
     }

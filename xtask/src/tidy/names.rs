@@ -1,4 +1,4 @@
-//! Names of files and modules: what a thing is for, not that it exists.
+//! Names of files and modules: a name describes the contents.
 
 use syn::visit::{self, Visit};
 
@@ -6,7 +6,7 @@ use super::finding::{Finding, Rule};
 use super::tree::Tree;
 use crate::rust_file::RustFile;
 
-/// Words that promise nothing about what is inside.
+/// Words that do not describe any contents.
 const EMPTY_WORDS: &[&str] = &["util", "utils", "common", "helper", "helpers", "manager", "misc"];
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
@@ -35,7 +35,7 @@ fn objection(name: &str) -> Option<String> {
     let empty = name.split('_').find(|word| EMPTY_WORDS.contains(word));
     if let Some(word) = empty {
         return Some(format!(
-            "`{name}` says nothing with the word `{word}`; name what is inside"
+            "`{word}` in `{name}` does not describe anything; name the contents"
         ));
     }
     let last = name.rsplit('_').next().unwrap_or_default();
@@ -43,7 +43,7 @@ fn objection(name: &str) -> Option<String> {
         && last
             .strip_prefix('v')
             .is_some_and(|rest| rest.parse::<u32>().is_ok());
-    is_version.then(|| format!("`{name}` stands beside an older version; replace the old one"))
+    is_version.then(|| format!("`{name}` is a second version; replace the first one"))
 }
 
 /// Modules written inside a file.
@@ -55,7 +55,7 @@ struct Modules<'a> {
 impl<'ast> Visit<'ast> for Modules<'_> {
     fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
         let name = module.ident.to_string();
-        // A module without a body is a file, and was seen by its path.
+        // A module without a body is a file; its path was checked above.
         if let (Some(message), Some(_)) = (objection(&name), &module.content) {
             let line = module.ident.span().start().line;
             self.findings

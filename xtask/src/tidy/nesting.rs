@@ -1,11 +1,11 @@
-//! How deep a function nests: `if`, `match`, loops, closures with a block, `async` blocks, `let … else`.
+//! Nesting depth of a function: `if`, `match`, loops, closures with a block, `async` blocks, `let … else`.
 //!
 //! An `else if` is as deep as its `if`, an arm as deep as its `match`, and a bare block is no level at all.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
-/// The deepest level inside a function's body, which is level 0 itself.
+/// Returns the deepest level inside a function's body. The body itself is level 0.
 pub(crate) fn depth(body: &syn::Block) -> usize {
     let mut levels = Levels {
         current: 0,
@@ -78,10 +78,10 @@ impl<'ast> Visit<'ast> for Levels {
         }
     }
 
-    /// A function inside a function is measured by itself.
+    /// Skips inner items: a function inside a function is measured separately.
     fn visit_item(&mut self, _: &'ast syn::Item) {}
 
-    /// A macro with braces (`select!`) is a level; inside, only the tokens can be read.
+    /// Counts a macro with braces (`select!`) as a level. Its contents are tokens, not syntax.
     fn visit_macro(&mut self, node: &'ast syn::Macro) {
         let own = usize::from(matches!(node.delimiter, syn::MacroDelimiter::Brace(_)));
         self.deepest = self
@@ -90,7 +90,7 @@ impl<'ast> Visit<'ast> for Levels {
     }
 }
 
-/// The same count by tokens: braces after a keyword that opens a block.
+/// Counts levels by tokens: braces after a keyword that opens a block.
 fn depth_of_tokens(tokens: TokenStream) -> usize {
     let mut deepest = 0;
     let mut opens = false;

@@ -1,10 +1,12 @@
-//! The clock, sleeping, the environment and processes are reached through ports, so that tests need none of them.
+//! Ports: only a few files touch the clock, sleep, read the environment or start processes.
+//!
+//! All other code receives these as values or traits, so that tests control them.
 
 use super::finding::{Finding, Rule};
 use super::tree::{Tree, fits};
 use crate::rust_file::RustFile;
 
-/// What only a port may touch.
+/// A part of the outside world that only a port may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum World {
     Clock,
@@ -43,13 +45,20 @@ impl World {
         match self {
             World::Clock => "take the time from the clock port",
             World::Sleep => "wait on the clock port, or for the event itself",
-            World::Environment => "take the value as a setting; the binary reads the environment",
-            World::Process => "start processes where they are confined and killed, in crates/tools",
+            World::Environment => "take the value as a setting; crates/config reads the environment",
+            World::Process => "start processes through crates/sandbox, which confines and kills them",
+        }
+    }
+
+    fn rule(self) -> Rule {
+        match self {
+            World::Environment => Rule::Environment,
+            World::Clock | World::Sleep | World::Process => Rule::Port,
         }
     }
 }
 
-/// Files that are a port, and to what.
+/// Files that are a port, and the parts of the world they may touch.
 struct Port {
     files: &'static str,
     to: &'static [World],
@@ -58,19 +67,24 @@ struct Port {
 /// The table to edit when a port is added.
 #[rustfmt::skip]
 const PORTS: &[Port] = &[
-    Port { files: "crates/core/src/clock.rs",       to: &[World::Clock, World::Sleep] },
-    Port { files: "crates/tools/src/process*.rs",   to: &[World::Clock, World::Sleep, World::Process] },
-    Port { files: "crates/tools/src/bash*.rs",      to: &[World::Clock, World::Sleep, World::Process] },
-    // The helper becomes the command, from the folder it was started in.
-    Port { files: "crates/tools/src/sandbox*.rs",   to: &[World::Environment, World::Process] },
-    // A key comes from a variable or from a command the user named.
-    Port { files: "crates/providers/src/key*.rs",   to: &[World::Environment, World::Process] },
-    // The binary assembles the ports; the rest never ships or is a world of its own.
-    Port { files: "crates/cli/*",                   to: World::ALL },
-    Port { files: "crates/sim/*",                   to: World::ALL },
-    Port { files: "crates/testkit/*",               to: World::ALL },
-    Port { files: "bench/*",                        to: World::ALL },
-    Port { files: "xtask/*",                        to: World::ALL },
+    Port { files: "crates/core/src/clock.rs",         to: &[World::Clock, World::Sleep] },
+    // The environment is read here and passed on as settings.
+    Port { files: "crates/config/*",                  to: &[World::Environment] },
+    Port { files: "crates/sandbox/src/process*.rs",   to: &[World::Clock, World::Sleep, World::Process] },
+    // The helper process replaces itself with the command, in the folder and environment it was started with.
+    Port { files: "crates/sandbox/*",                 to: &[World::Environment, World::Process] },
+    Port { files: "crates/tools/src/bash*.rs",        to: &[World::Clock, World::Sleep, World::Process] },
+    // A key comes from a variable or from a command in the user's settings.
+    Port { files: "crates/providers/src/key*.rs",     to: &[World::Environment, World::Process] },
+    // The binary creates the ports.
+    Port { files: "crates/cli/*",                     to: &[World::Clock, World::Sleep, World::Process] },
+    // Cargo passes parameters to build scripts in the environment.
+    Port { files: "*/build.rs",                       to: &[World::Environment] },
+    // The simulator is an independent program; the other packages do not ship.
+    Port { files: "crates/sim/*",                     to: World::ALL },
+    Port { files: "crates/testkit/*",                 to: World::ALL },
+    Port { files: "bench/*",                          to: World::ALL },
+    Port { files: "xtask/*",                          to: World::ALL },
 ];
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
@@ -88,7 +102,7 @@ fn touched(file: &RustFile, world: World) -> Vec<Finding> {
         let item = pattern.replace(' ', "");
         for place in file.places(pattern).into_iter().filter(|place| !place.in_test) {
             let message = format!("`{item}` outside the ports; {}", world.advice());
-            findings.push(Finding::new(Rule::Port, &file.path, place.line, message).about(&item));
+            findings.push(Finding::new(world.rule(), &file.path, place.line, message).about(&item));
         }
     }
     findings
@@ -111,7 +125,7 @@ mod tests {
     #[test]
     fn ports_reach_what_they_are_for() {
         assert_eq!(findings("crates/core/src/clock.rs", CLOCK), [""; 0]);
-        assert_eq!(findings("crates/tools/src/process/group.rs", PROCESS), [""; 0]);
+        assert_eq!(findings("crates/sandbox/src/process/group.rs", PROCESS), [""; 0]);
         assert_eq!(findings("crates/core/src/clock.rs", PROCESS), ["2 Command::new"]);
     }
 
@@ -131,6 +145,33 @@ mod tests {
             findings(path, "fn a() -> Duration { Duration::from_secs(1) }"),
             [""; 0]
         );
+    }
+
+    #[test]
+    fn the_environment_is_read_in_few_places() {
+        let variable = "fn a() { std::env::var(\"HOME\"); }";
+        for path in [
+            "crates/config/src/folders.rs",
+            "crates/sandbox/src/helper.rs",
+            "crates/providers/src/key/command.rs",
+            "crates/cli/build.rs",
+            "crates/sim/src/server.rs",
+        ] {
+            assert_eq!(findings(path, variable), [""; 0], "{path}");
+        }
+        for path in [
+            "crates/cli/src/main.rs",
+            "crates/tools/src/bash.rs",
+            "crates/host/src/lib.rs",
+        ] {
+            assert_eq!(findings(path, variable), ["1 env::var"], "{path}");
+            let rules = check(&Tree::of(&[(path, variable)]));
+            assert!(
+                rules.iter().all(|finding| finding.rule == Rule::Environment),
+                "{path}"
+            );
+        }
+        assert_eq!(findings("crates/cli/src/main.rs", PROCESS), [""; 0]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Sizes: files, functions, types. Only lines with code on them count; a comment is never too long.
+//! Sizes of files, functions and types. Only lines with code count; comments are free.
 
 use syn::visit::{self, Visit};
 
@@ -20,7 +20,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     tree.production().flat_map(file).collect()
 }
 
-/// Files that are still allowed and are getting long.
+/// Lists files that are close to the limit.
 pub(crate) fn long_files(tree: &Tree) -> Vec<String> {
     let files = tree.production().map(|file| (file, file.production_lines()));
     let long = files.filter(|(_, lines)| (LONG_FILE_LINES + 1..=FILE_LINES).contains(lines));
@@ -45,20 +45,20 @@ fn file(file: &RustFile) -> Vec<Finding> {
     shapes.findings
 }
 
-/// Walks the items of a file and measures them.
+/// Measures the items of a file.
 struct Shapes<'a> {
     file: &'a RustFile,
-    /// The type or trait around the current function.
+    /// Type or trait that contains the current function.
     owner: Option<String>,
     findings: Vec<Finding>,
 }
 
-/// What is measured of an item, and how much of it is too much.
+/// One measurement of an item, and its limit.
 struct Measure {
     rule: Rule,
     size: usize,
     limit: usize,
-    /// "lines of code", "fields" …
+    /// For example "lines of code" or "fields".
     unit: &'static str,
     advice: &'static str,
 }
@@ -98,7 +98,7 @@ impl Shapes<'_> {
                 size: self.file.code_lines_between(open, close),
                 limit: FUNCTION_LINES,
                 unit: "lines of code",
-                advice: "give its steps names",
+                advice: "extract its steps into functions",
             },
         );
         self.measure(
@@ -108,7 +108,7 @@ impl Shapes<'_> {
                 size: nesting::depth(body),
                 limit: NESTING,
                 unit: "levels of nesting",
-                advice: "return early, or move the inner part into a function",
+                advice: "return early, or extract the inner part into a function",
             },
         );
     }
@@ -140,7 +140,7 @@ impl<'ast> Visit<'ast> for Shapes<'_> {
                 size: self.file.code_lines_between(open, close),
                 limit: INLINE_TEST_LINES,
                 unit: "lines of code",
-                advice: "move them to a file beside this one whose name ends in `_tests.rs`",
+                advice: "move them to a sibling file whose name ends in `_tests.rs`",
             },
         );
     }
@@ -181,7 +181,7 @@ impl<'ast> Visit<'ast> for Shapes<'_> {
                 size: item.items.iter().filter(is_method).count(),
                 limit: TRAIT_METHODS,
                 unit: "methods",
-                advice: "split the port by who needs it",
+                advice: "split the port by its callers",
             },
         );
         self.within(Some(item.ident.to_string()), |shapes| {
@@ -211,7 +211,7 @@ impl<'ast> Visit<'ast> for Shapes<'_> {
                 size: fields,
                 limit: STRUCT_FIELDS,
                 unit: "fields",
-                advice: "group what changes together into a type of its own",
+                advice: "group fields that change together into a type",
             },
         );
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What is found in a file with this text, as `rule item size`.
+/// Findings in a file with this text, as `rule item size`.
 fn findings(text: &str) -> Vec<String> {
     let tree = Tree::of(&[("crates/core/src/turn.rs", text)]);
     let line = |finding: &Finding| {

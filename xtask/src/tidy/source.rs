@@ -1,10 +1,10 @@
-//! Words that do not belong into production code: panics, printing, `unsafe`, `anyhow`.
+//! Tokens that do not belong in production code: panics, printing, `unsafe`, `anyhow`.
 
 use super::finding::{Finding, Rule};
 use super::tree::{Tree, fits};
 use crate::rust_file::RustFile;
 
-/// Tokens that are not wanted, where they are fine nevertheless, and what to write instead.
+/// Unwanted tokens, the files that may contain them, and the alternative.
 struct Unwanted {
     rule: Rule,
     patterns: &'static [&'static str],
@@ -34,8 +34,8 @@ const UNWANTED: &[Unwanted] = &[
     },
 ];
 
-/// The one place that may need `unsafe`, with a comment that says why it is sound.
-const UNSAFE_ALLOWED_IN: &str = "crates/tools/src/sandbox*";
+/// The only files that may contain `unsafe`, with a comment that explains why it is sound.
+const UNSAFE_ALLOWED_IN: &str = "crates/sandbox/src/*";
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     tree.rust
@@ -67,16 +67,16 @@ fn unwanted(file: &RustFile) -> Vec<Finding> {
     findings
 }
 
-/// Tests are not excused: what is unsound there hides what it should show.
+/// Checks tests too: unsound code in a test hides the bug that the test is for.
 fn unsafe_code(file: &RustFile) -> Vec<Finding> {
     let allowed = fits(UNSAFE_ALLOWED_IN, &file.path);
     let places = file.places("unsafe").into_iter();
     places
         .filter_map(|place| {
             let message = if !allowed {
-                "`unsafe` belongs into the sandbox of crates/tools only; find a safe wrapper"
+                "`unsafe` is allowed only in crates/sandbox; use a safe wrapper"
             } else if !is_explained(&file.text, place.line) {
-                "`unsafe` without a comment; say in `// SAFETY: …` above it why it is sound"
+                "`unsafe` without a comment; explain in `// SAFETY: …` above it why it is sound"
             } else {
                 return None;
             };
@@ -85,7 +85,7 @@ fn unsafe_code(file: &RustFile) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether the comment directly above a line, or on it, speaks about safety.
+/// Returns true if a comment on a line, or directly above it, explains its safety.
 fn is_explained(text: &str, line: usize) -> bool {
     let lines: Vec<&str> = text.lines().take(line).map(str::trim).collect();
     let Some((own, above)) = lines.split_last() else {
@@ -157,12 +157,9 @@ mod tests {
     #[test]
     fn unsafe_code_has_one_place_and_a_reason() {
         let explained = "fn a() {\n    // SAFETY: the filter outlives the call.\n    unsafe { b() }\n}\n";
+        assert_eq!(findings("crates/sandbox/src/seccomp.rs", explained), [""; 0]);
         assert_eq!(
-            findings("crates/tools/src/sandbox/seccomp.rs", explained),
-            [""; 0]
-        );
-        assert_eq!(
-            findings("crates/tools/src/sandbox.rs", "fn a() {\n    unsafe { b() }\n}\n"),
+            findings("crates/sandbox/src/lib.rs", "fn a() {\n    unsafe { b() }\n}\n"),
             ["2 unsafe unsafe"]
         );
         assert_eq!(

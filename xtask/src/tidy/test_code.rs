@@ -1,30 +1,30 @@
-//! Tests: all of them run, all of them can fail, none of them waits.
+//! Tests: every test runs, can fail, and does not sleep.
 
 use super::finding::{Finding, Rule};
 use super::tree::Tree;
 use crate::rust_file::RustFile;
 
-/// Tokens a test does without, and what to write instead.
+/// Unwanted tokens in tests, and the alternative.
 const UNWANTED: &[(Rule, &str, &str)] = &[
     (
         Rule::IgnoredTest,
         "# [ ignore",
-        "a test that does not run shows nothing; make it run or delete it",
+        "an ignored test proves nothing; make it run or delete it",
     ),
     (
         Rule::EmptyAssert,
         "assert ! ( true",
-        "this cannot fail; assert what the test is about",
+        "this cannot fail; assert the behavior under test",
     ),
     (
         Rule::TestSleep,
         "thread :: sleep",
-        "wait for the event, or use a clock the test moves",
+        "wait for the event, or use a clock that the test controls",
     ),
     (
         Rule::TestSleep,
         "time :: sleep",
-        "wait for the event, or use a clock the test moves",
+        "wait for the event, or use a clock that the test controls",
     ),
 ];
 

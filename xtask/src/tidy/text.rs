@@ -1,10 +1,10 @@
-//! Text of any kind: no path of somebody's machine, no invisible space.
+//! All text files: no paths of one machine, no trailing whitespace.
 
 use super::finding::{Finding, Rule};
 use super::tree::Tree;
 use crate::repo::TextFile;
 
-/// First folders of paths that exist on one machine only.
+/// Top-level folders that exist on one machine only.
 const MACHINE_FOLDERS: &[&str] = &["work", "root", "farm"];
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
@@ -19,20 +19,20 @@ fn file(file: &TextFile) -> Vec<Finding> {
         let folder = MACHINE_FOLDERS.iter().find(|folder| names_folder(line, folder));
         if let (Some(folder), true) = (folder, file.path != "Cargo.lock") {
             let message =
-                format!("a path below `{folder}` means one machine; use a relative or made-up path");
+                format!("a path below `{folder}` exists on one machine only; use a relative or made-up path");
             findings.push(at(Rule::MachinePath, message).about(*folder));
         }
         if visible && line.trim_end() != line {
             findings.push(at(
                 Rule::TrailingSpace,
-                "space at the end of the line; remove it".to_owned(),
+                "trailing whitespace; remove it".to_owned(),
             ));
         }
     }
     findings
 }
 
-/// Whether an absolute path that starts in this folder occurs in the line.
+/// Returns true if the line contains an absolute path that starts with this folder.
 fn names_folder(line: &str, folder: &str) -> bool {
     let path = format!("/{folder}/");
     line.match_indices(&path).any(|(index, _)| {

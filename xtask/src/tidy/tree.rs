@@ -8,12 +8,12 @@ use crate::rust_file::RustFile;
 pub(crate) struct Tree {
     pub(crate) files: Vec<TextFile>,
     pub(crate) rust: Vec<RustFile>,
-    /// Of our packages; the workspace's own manifest is not one of them.
+    /// Manifests of our packages, without the workspace's own manifest.
     pub(crate) manifests: Vec<Manifest>,
 }
 
 impl Tree {
-    /// Parses what can be parsed. The findings name what cannot.
+    /// Parses the files. Returns a finding for each file that does not parse.
     pub(crate) fn read(files: Vec<TextFile>) -> (Self, Vec<Finding>) {
         let mut tree = Self {
             files: Vec::new(),
@@ -42,12 +42,12 @@ impl Tree {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// Files that hold production code, maybe beside tests.
+    /// Files with production code, possibly next to tests.
     pub(crate) fn production(&self) -> impl Iterator<Item = &RustFile> {
         self.rust.iter().filter(|file| !file.is_test())
     }
 
-    /// A made-up repository for a test of a check.
+    /// Builds a made-up repository for a test of a check.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let files = files.iter().map(|(path, text)| TextFile {
@@ -61,11 +61,11 @@ impl Tree {
 }
 
 fn unreadable(file: &TextFile, line: usize, error: &dyn std::fmt::Display) -> Finding {
-    let message = format!("cannot be read ({error}); tidy checks only what parses");
+    let message = format!("does not parse ({error}); fix the syntax");
     Finding::new(Rule::Syntax, &file.path, line, message)
 }
 
-/// Whether a path fits a pattern in which `*` stands for anything, slashes included.
+/// Returns true if a path matches a pattern in which `*` matches anything, including slashes.
 pub(crate) fn fits(pattern: &str, path: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == path;

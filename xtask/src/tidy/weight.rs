@@ -1,4 +1,4 @@
-//! How many crates the binary is built from. Each one is compile time and somebody to trust.
+//! Number of crates in the binary. Each crate costs compile time and is another author to trust.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(crate) fn check(root: &Root) -> Result<Vec<Finding>> {
     Ok(judge(count(&tree)))
 }
 
-/// A crate that occurs again is printed with a star and without its dependencies.
+/// Counts distinct crates. Cargo prints a repeated crate with a star and without its dependencies.
 fn count(tree: &str) -> usize {
     let lines = tree.lines().map(|line| line.strip_suffix(" (*)").unwrap_or(line));
     lines
