@@ -27,15 +27,15 @@ use windlass_core::compact::COMPACTING;
 
 pub(crate) use self::frame::Frame;
 pub(crate) use self::jobs::{Done, Jobs, Report};
-use crate::asking::Asking;
 use crate::composer::Composer;
 use crate::desktop::Desktop;
 use crate::keys::{Action, Keys};
 use crate::menu::Menu;
 use crate::overlay::Overlay;
+use crate::request::PendingRequest;
 use crate::status::Status;
 use crate::theme::{Theme, Tone};
-use crate::transcript::{Look, Place, Transcript};
+use crate::transcript::{Place, RenderOptions, Transcript};
 
 /// After how long without news the reason is told.
 const QUIET_MS: u64 = 10_000;
@@ -71,12 +71,12 @@ pub(crate) enum Effect {
 }
 
 /// The session that is worked in.
-pub(crate) struct Talk {
+pub(crate) struct SessionView {
     pub(crate) info: SessionInfo,
     /// The number of the last entry that was heard.
     pub(crate) seq: u64,
     pub(crate) is_busy: bool,
-    hearing: Hearing,
+    subscription: Subscription,
     /// Since when a turn runs.
     since_ms: u64,
     /// When something was heard last.
@@ -89,11 +89,12 @@ pub(crate) struct Talk {
     queue: Vec<Arc<Message>>,
     /// Said to the running turn, and not yet heard by it.
     steers: Vec<Arc<Message>>,
+    status: Status,
 }
 
 /// Whether the events of a session come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hearing {
+enum Subscription {
     /// Not yet: what it ended with is read first.
     Opening,
     Listening,
@@ -102,7 +103,7 @@ enum Hearing {
 }
 
 /// How it is shown.
-pub(crate) struct View {
+pub(crate) struct Viewport {
     pub(crate) size: (u16, u16),
     pub(crate) theme: Theme,
     /// Whether the conversation has the whole screen.
@@ -141,23 +142,23 @@ struct Presses {
 
 /// The app.
 pub(crate) struct App {
-    pub(crate) talk: Talk,
-    pub(crate) view: View,
-    ports: Ports,
+    pub(crate) session: SessionView,
+    pub(crate) view: Viewport,
     jobs: Jobs,
     transcript: Transcript,
     composer: Composer,
     menu: Option<Menu>,
     overlay: Option<Box<dyn Overlay>>,
-    asks: VecDeque<Asking>,
-    status: Status,
-    known: Known,
-    rest: Rest,
+    requests: VecDeque<PendingRequest>,
+    caches: Caches,
+    input: Input,
+    redraw: Redraw,
+    effects: Vec<Effect>,
 }
 
 /// What was found out once and is used again.
 #[derive(Default)]
-struct Known {
+struct Caches {
     commands: Vec<CommandInfo>,
     files: Option<Vec<String>>,
     is_reading_files: bool,
@@ -169,51 +170,48 @@ struct Known {
     said: HashMap<u64, String>,
 }
 
-/// The little things.
-struct Rest {
+/// Key bindings, and input that is not complete yet.
+struct Input {
     keys: Keys,
     presses: Presses,
-    /// How many images are being read that were dropped.
+    /// Number of dropped images that are still being read.
     dropped: usize,
-    effects: Vec<Effect>,
+}
+
+/// Changes since the last frame.
+struct Redraw {
     is_dirty: bool,
-    /// Whether the screen was emptied.
+    /// True if the screen was cleared.
     is_emptied: bool,
+    /// Number of animation ticks so far.
     spins: usize,
 }
 
 impl App {
     /// An app for a session.
-    pub(crate) fn new(
-        ports: Ports,
-        jobs: Jobs,
-        info: SessionInfo,
-        view: View,
-        keys: Keys,
-        composer: Composer,
-    ) -> Self {
-        let now = millis(&ports);
+    pub(crate) fn new(jobs: Jobs, info: SessionInfo, view: Viewport, keys: Keys, composer: Composer) -> Self {
+        let now = millis(&jobs.ports);
         Self {
-            talk: Talk::new(info, now),
+            session: SessionView::new(info, now),
             view,
-            ports,
             jobs,
             transcript: Transcript::default(),
             composer,
             menu: None,
             overlay: None,
-            asks: VecDeque::new(),
-            status: Status::default(),
-            known: Known::default(),
-            rest: Rest {
+            requests: VecDeque::new(),
+            caches: Caches::default(),
+            input: Input {
                 keys,
                 presses: Presses::default(),
                 dropped: 0,
-                effects: Vec::new(),
+            },
+            redraw: Redraw {
                 is_dirty: true,
                 is_emptied: false,
                 spins: 0,
             },
+            effects: Vec::new(),
         }
     }
 
@@ -222,7 +220,7 @@ impl App {
         for notice in notices {
             self.transcript.tell(Tone::Dim, notice);
         }
-        let info = self.talk.info.clone();
+        let info = self.session.info.clone();
         self.jobs.catalog(&info.id);
         if info.last_seq > 0 {
             self.jobs.opening(&info.id);
@@ -232,9 +230,9 @@ impl App {
     }
 
     fn listen(&mut self) {
-        self.talk.hearing = Hearing::Listening;
-        let after = self.talk.seq;
-        let session = self.talk.info.id.clone();
+        self.session.subscription = Subscription::Listening;
+        let after = self.session.seq;
+        let session = self.session.info.id.clone();
         self.effect(Effect::Listen { session, after });
     }
 
@@ -245,42 +243,41 @@ impl App {
             .title
             .clone()
             .unwrap_or_else(|| "a new session".to_owned());
-        self.asks.clear();
+        self.requests.clear();
         self.take_up_draft();
-        self.talk = Talk::new(info, self.now());
-        self.status = Status::default();
+        self.session = SessionView::new(info, self.now());
         self.transcript = Transcript::default();
         self.view.older = Older::default();
         self.view.scroll = 0;
         self.view.top = None;
         self.forget_files();
-        self.known.said.clear();
+        self.caches.said.clear();
         self.transcript.tell(Tone::Dim, &format!("── {title} ──"));
-        self.jobs.overview(&self.talk.info.id);
+        self.jobs.overview(&self.session.info.id);
         self.begin(&[]);
     }
 
     /// Takes an event of the session.
     pub(crate) fn hear(&mut self, envelope: &Envelope) {
-        if envelope.session != self.talk.info.id {
+        if envelope.session != self.session.info.id {
             return;
         }
         let now = self.now();
         let event = &envelope.event;
-        self.talk.hear(envelope, now);
-        self.status.hear(event, now);
+        self.session.hear(envelope, now);
+        self.session.status.hear(event, now);
         self.transcript.hear(envelope.seq, event, now);
         match event {
             Event::Waiting(Waiting::PermissionAnswer { call_id, .. }) => self.answered(call_id),
             Event::Waiting(waiting) => {
-                if let Some(asking) = Asking::of(waiting) {
-                    self.asks.push_back(asking);
+                if let Some(request) = PendingRequest::of(waiting) {
+                    self.requests.push_back(request);
                     self.attention();
                 }
             }
             Event::ToolResult { call_id, .. } => self.answered(call_id),
             event if event.is_terminal() => {
-                if matches!(event, Event::Canceled { .. }) && !self.talk.queue.is_empty() {
+                if matches!(event, Event::Canceled { .. }) && !self.session.queue.is_empty() {
                     // What a key says about itself comes first.
                     let stopped = || "stopped; what is queued waits for your next message".to_owned();
                     self.view.hint.get_or_insert_with(stopped);
@@ -289,7 +286,7 @@ impl App {
             }
             _ => {}
         }
-        self.rest.is_dirty = true;
+        self.redraw.is_dirty = true;
     }
 
     /// Takes an entry of a session that is gone on with: what it still waits for counts, what it cost is counted already.
@@ -297,33 +294,36 @@ impl App {
         let now = self.now();
         let envelope = Envelope {
             v: windlass_api::EVENT_VERSION,
-            session: self.talk.info.id.clone(),
+            session: self.session.info.id.clone(),
             seq: entry.seq,
             event: entry.event.clone(),
         };
-        self.talk.hear(&envelope, now);
+        self.session.hear(&envelope, now);
         self.transcript.hear(entry.seq, &entry.event, entry.time.0);
         match &entry.event {
             Event::Waiting(Waiting::PermissionAnswer { call_id, .. }) | Event::ToolResult { call_id, .. } => {
                 self.answered(call_id);
             }
-            Event::Waiting(waiting) => self.asks.extend(Asking::of(waiting)),
-            event if event.is_terminal() => self.asks.clear(),
+            Event::Waiting(waiting) => self.requests.extend(PendingRequest::of(waiting)),
+            event if event.is_terminal() => self.requests.clear(),
             _ => {}
         }
     }
 
     fn turn_ended(&mut self) {
-        self.asks.clear();
+        self.requests.clear();
         self.take_up_draft();
         self.forget_files();
         self.attention();
-        self.jobs.overview(&self.talk.info.id);
+        self.jobs.overview(&self.session.info.id);
     }
 
     fn answered(&mut self, call: &windlass_api::CallId) {
-        let is_front = self.asks.front().is_some_and(|asking| asking.call() == call);
-        self.asks.retain(|asking| asking.call() != call);
+        let is_front = self
+            .requests
+            .front()
+            .is_some_and(|request| request.call() == call);
+        self.requests.retain(|request| request.call() != call);
         if is_front {
             self.take_up_draft();
         }
@@ -351,8 +351,8 @@ impl App {
 
     /// The files of the folder may be others now.
     fn forget_files(&mut self) {
-        self.known.files = None;
-        self.known.is_reading_files = false;
+        self.caches.files = None;
+        self.caches.is_reading_files = false;
     }
 
     /// Calls a person who looks elsewhere.
@@ -364,12 +364,12 @@ impl App {
 
     /// The session was left, because nothing happened for a while. The next input opens it again.
     pub(crate) fn silence(&mut self) {
-        self.talk.is_busy = false;
-        self.talk.hearing = Hearing::Left;
-        self.asks.clear();
+        self.session.is_busy = false;
+        self.session.subscription = Subscription::Left;
+        self.requests.clear();
         self.take_up_draft();
         self.transcript.close();
-        self.rest.is_dirty = true;
+        self.redraw.is_dirty = true;
     }
 
     /// Shows the conversation in the terminal's own scrollback, whatever was on the screen.
@@ -380,39 +380,39 @@ impl App {
     }
 
     fn effect(&mut self, effect: Effect) {
-        self.rest.effects.push(effect);
+        self.effects.push(effect);
     }
 
     /// What is to be done outside.
     pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.rest.effects)
+        std::mem::take(&mut self.effects)
     }
 
     /// Whether the screen has to be drawn.
     pub(crate) fn is_dirty(&self) -> bool {
-        self.rest.is_dirty
+        self.redraw.is_dirty
     }
 
     /// Something was done outside that can be seen.
     pub(crate) fn touch(&mut self) {
-        self.rest.is_dirty = true;
+        self.redraw.is_dirty = true;
     }
 
     /// The screen is empty: as much of the conversation as fits is printed again.
     pub(crate) fn print_again(&mut self) {
-        self.rest.is_emptied = !self.view.is_full;
-        self.rest.is_dirty = true;
+        self.redraw.is_emptied = !self.view.is_full;
+        self.redraw.is_dirty = true;
     }
 
     /// Says something beside the conversation.
     pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
         self.transcript.tell(tone, text);
-        self.rest.is_dirty = true;
+        self.redraw.is_dirty = true;
     }
 
     /// After how many milliseconds something changes by itself; `None` when nothing moves.
     pub(crate) fn next_tick(&self) -> Option<u64> {
-        let is_moving = self.talk.is_busy || self.transcript.is_running();
+        let is_moving = self.session.is_busy || self.transcript.is_running();
         if is_moving {
             // Whoever looks elsewhere needs no animation.
             return Some(if self.view.is_focused { 120 } else { 1_000 });
@@ -423,38 +423,38 @@ impl App {
     /// Time went on.
     pub(crate) fn tick(&mut self) {
         let now = self.now();
-        self.rest.spins = self.rest.spins.wrapping_add(1);
-        self.rest.is_dirty = true;
-        if now.saturating_sub(self.rest.presses.key_ms) >= HINT_MS {
+        self.redraw.spins = self.redraw.spins.wrapping_add(1);
+        self.redraw.is_dirty = true;
+        if now.saturating_sub(self.input.presses.key_ms) >= HINT_MS {
             self.view.hint = None;
         }
-        if !self.talk.is_busy {
+        if !self.session.is_busy {
             return;
         }
         // OBS-3: after a while without news, the reason; asked again now and then.
-        let is_quiet = now.saturating_sub(self.talk.heard_ms) >= QUIET_MS;
-        if is_quiet && now.saturating_sub(self.talk.asked_why_ms) >= 1_000 {
-            self.talk.asked_why_ms = now;
-            self.jobs.why(&self.talk.info.id);
+        let is_quiet = now.saturating_sub(self.session.heard_ms) >= QUIET_MS;
+        if is_quiet && now.saturating_sub(self.session.asked_why_ms) >= 1_000 {
+            self.session.asked_why_ms = now;
+            self.jobs.why(&self.session.info.id);
         }
     }
 
     fn now(&self) -> u64 {
-        millis(&self.ports)
+        millis(&self.jobs.ports)
     }
 
-    fn look(&self) -> Look {
-        Look {
+    fn render_options(&self) -> RenderOptions {
+        RenderOptions {
             columns: usize::from(self.view.size.0).max(1),
             theme: self.view.theme,
             unfolded: self.view.unfolded,
-            is_unfoldable: self.rest.keys.key(Action::Transcript) == "ctrl+o",
+            is_unfoldable: self.input.keys.key(Action::Transcript) == "ctrl+o",
         }
     }
 
     /// The message that waits last.
     fn last_queued(&self) -> Option<MessageId> {
-        self.talk.queue.last().map(|message| message.id.clone())
+        self.session.queue.last().map(|message| message.id.clone())
     }
 }
 
@@ -462,13 +462,13 @@ fn millis(ports: &Ports) -> u64 {
     u64::try_from(ports.clock.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Talk {
+impl SessionView {
     fn new(info: SessionInfo, now: u64) -> Self {
         Self {
             seq: info.last_seq,
             info,
             is_busy: false,
-            hearing: Hearing::Opening,
+            subscription: Subscription::Opening,
             since_ms: now,
             heard_ms: now,
             doing: String::new(),
@@ -476,6 +476,7 @@ impl Talk {
             asked_why_ms: 0,
             queue: Vec::new(),
             steers: Vec::new(),
+            status: Status::default(),
         }
     }
 
@@ -520,7 +521,7 @@ impl Talk {
     }
 }
 
-impl View {
+impl Viewport {
     /// A view of a terminal.
     pub(crate) fn new(size: (u16, u16), theme: Theme, is_full: bool) -> Self {
         Self {

@@ -3,10 +3,10 @@
 //! An editor of its own, because a long paste and an image stand in the text as one unit, and rows are broken by columns
 //! with such units in them; the editors there are know neither. It does no input or output and has no clock.
 
-mod asking;
 mod buffer;
 mod chips;
 mod cluster;
+mod completion;
 mod draw;
 mod history;
 mod keys;
@@ -19,9 +19,9 @@ mod vim;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use ratatui::text::Line;
 
-pub(crate) use self::asking::Asking;
 use self::buffer::{Buffer, Kind};
 use self::chips::{Chips, Content};
+pub(crate) use self::completion::CompletionQuery;
 use self::draw::View;
 use self::history::{History, Search};
 use self::vim::Vim;
@@ -303,22 +303,22 @@ impl Composer {
 
     /// The word being written that asks for a completion: `@…` where a word begins, and else a line that begins with
     /// `/` at the very beginning.
-    pub(crate) fn asks(&self) -> Option<Asking> {
+    pub(crate) fn completion_query(&self) -> Option<CompletionQuery> {
         if self.search.is_some() || self.is_normal() {
             return None;
         }
-        asking::asking(self.buffer.text(), self.buffer.cursor()).map(|(asking, _)| asking)
+        completion::query(self.buffer.text(), self.buffer.cursor()).map(|(query, _)| query)
     }
 
     /// Replaces what asks: a command line by another one, a file by the mention of the path.
     pub(crate) fn complete(&mut self, with: &str) {
         let text = self.buffer.text();
-        let Some((asking, mut range)) = asking::asking(text, self.buffer.cursor()) else {
+        let Some((query, mut range)) = completion::query(text, self.buffer.cursor()) else {
             return;
         };
-        let with = match asking {
-            Asking::Command(_) => chips::harmless(with),
-            Asking::File(_) => asking::mention(&chips::harmless(with)),
+        let with = match query {
+            CompletionQuery::Command(_) => chips::harmless(with),
+            CompletionQuery::File(_) => completion::mention(&chips::harmless(with)),
         };
         // The space that a completion ends with may be there already.
         if with.ends_with(' ') && cluster::at(text, range.end) == " " {

@@ -345,8 +345,8 @@ fn chips_survive_another_editor() {
 /// UI-2: a command at the very beginning and a file at the beginning of a word ask for a completion.
 #[test]
 fn words_ask_for_completions() {
-    let command = |text: &str| Some(Asking::Command(text.to_owned()));
-    let file = |text: &str| Some(Asking::File(text.to_owned()));
+    let command = |text: &str| Some(CompletionQuery::Command(text.to_owned()));
+    let file = |text: &str| Some(CompletionQuery::File(text.to_owned()));
     let cases = [
         ("/", command("/")),
         ("/mod", command("/mod")),
@@ -368,7 +368,7 @@ fn words_ask_for_completions() {
     for (notation, expected) in cases {
         let mut composer = composer();
         type_keys(&mut composer, notation);
-        assert_eq!(composer.asks(), expected, "{notation}");
+        assert_eq!(composer.completion_query(), expected, "{notation}");
     }
 }
 
@@ -528,7 +528,7 @@ proptest! {
                 prop_assert!(text::width(&line.to_string()) <= columns, "{:?}", line);
             }
             prop_assert!(drawn.cursor.0 < columns && drawn.cursor.1 < drawn.lines.len(), "{:?}", drawn);
-            composer.asks();
+            composer.completion_query();
         }
         let draft = composer.take();
         prop_assert!(!draft.text.contains(chips::is_mark) && !draft.shown.contains(chips::is_mark));

@@ -9,7 +9,6 @@
 //! through the [`Desktop`] port.
 
 mod app;
-mod asking;
 mod composer;
 mod desktop;
 mod diff;
@@ -19,6 +18,7 @@ mod markdown;
 mod menu;
 mod overlay;
 mod paint;
+mod request;
 mod run;
 mod status;
 pub mod text;

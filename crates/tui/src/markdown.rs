@@ -21,12 +21,12 @@ const TAIL: usize = 8 * 1024;
 
 /// Markdown as lines of at most so many columns.
 pub(crate) fn render(source: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
-    Growing::of(source).finish(columns, theme)
+    StreamingMarkdown::of(source).finish(columns, theme)
 }
 
 /// A markdown text that is still being received. What a piece costs depends on the open block, not on the whole text.
 #[derive(Default)]
-pub(crate) struct Growing {
+pub(crate) struct StreamingMarkdown {
     source: String,
     /// Where in the source the line begins that is not complete.
     partial: usize,
@@ -44,7 +44,7 @@ struct Shown {
     lines: Vec<Line<'static>>,
 }
 
-impl Growing {
+impl StreamingMarkdown {
     /// A text of which this much has been received.
     pub(crate) fn of(source: &str) -> Self {
         let mut text = Self::default();
@@ -83,7 +83,7 @@ impl Growing {
         lines
     }
 
-    /// The lines of the block that is still open. What is finished is not among them, so [`Growing::settle`] comes first.
+    /// The lines of the block that is still open. What is finished is not among them, so [`StreamingMarkdown::settle`] comes first.
     pub(crate) fn open(&mut self, columns: usize, theme: Theme) -> &[Line<'static>] {
         let is_current = |shown: &Shown| shown.columns == columns && shown.theme == theme;
         let shown = match self.shown.take().filter(is_current) {

@@ -235,7 +235,7 @@ fn deep_nesting() {
 /// UI-2: what is finished is handed out while the text grows, and the open block is shown meanwhile.
 #[test]
 fn growing_texts_settle() {
-    let mut text = Growing::default();
+    let mut text = StreamingMarkdown::default();
     text.push("# A\nb *c*");
     assert_eq!(texts(&text.settle(20, theme())), ["A"]);
     assert_eq!(texts(text.open(20, theme())), ["", "b c"]);
@@ -312,7 +312,7 @@ proptest! {
     /// UI-2: a text looks the same however it arrived, and no line that was handed out changes.
     #[test]
     fn growing_is_the_same(source in markdown(), cuts in prop::collection::vec(1_usize..9, 1..30), theme in themes()) {
-        let mut growing = Growing::default();
+        let mut growing = StreamingMarkdown::default();
         let mut lines = Vec::new();
         let mut letters = source.chars().peekable();
         let mut sizes = cuts.iter().cycle();
@@ -343,7 +343,7 @@ fn a_long_open_block_is_drawn_from_its_end() {
     let table = format!("| name | value |\n|---|---|\n{rows}");
     let prose = "some words 日本語 ".repeat(4_000);
     for source in [list.as_str(), &table, &prose] {
-        let mut growing = Growing::default();
+        let mut growing = StreamingMarkdown::default();
         growing.push(source);
         let open = growing.open(60, Theme::default()).to_vec();
         assert!(open.len() < 700, "{}", open.len());
@@ -356,7 +356,7 @@ fn a_long_open_block_is_drawn_from_its_end() {
             assert_eq!(last.map(|line| words(line.to_string())), end.map(words));
         }
     }
-    let mut growing = Growing::default();
+    let mut growing = StreamingMarkdown::default();
     growing.push(&table);
     assert!(
         growing.open(60, Theme::default())[0]

@@ -41,14 +41,14 @@ pub(crate) enum Step {
     /// It is over.
     Close,
     /// It is over, and this is to be done.
-    Do(Deed),
+    Do(OverlayAction),
     /// It stays, and wants this.
-    Want(Deed),
+    Want(OverlayAction),
 }
 
 /// What a screen has done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum OverlayAction {
     /// The row of this key was chosen.
     Choose(Subject, String),
     /// The row of this key was chosen, the other way: a session is forked, a rewind takes the conversation as well.

@@ -6,8 +6,8 @@
 //! Nothing is read from the terminal and nothing is written to it here: a frame is a vector of bytes.
 
 mod cells;
-mod look;
 mod pen;
+mod style;
 
 use ratatui::text::Line;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
-use crossterm::event::{Event as Input, EventStream as Inputs};
+use crossterm::event::{Event as TermEvent, EventStream as Inputs};
 use futures_util::StreamExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -12,7 +12,7 @@ use tokio::task::{JoinError, JoinHandle};
 use windlass_api::{Backend, Begin, ClientError, Connections, Envelope, EventStream, SessionId, SessionInfo};
 use windlass_core::clock::Clock;
 
-use crate::app::{App, Done, Effect, Frame, Jobs, Ports, Report, View};
+use crate::app::{App, Done, Effect, Frame, Jobs, Ports, Report, Viewport};
 use crate::composer::Composer;
 use crate::desktop::Desktop;
 use crate::keys::Keys;
@@ -107,19 +107,18 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
     let mut composer = Composer::new(start.history, start.look.vim);
     composer.set_placeholder("Say what to do.  / commands  @ files  ! shell  F1 keys");
     let mut app = App::new(
-        ports.clone(),
         Jobs::new(ports.clone(), done),
         start.session,
-        View::new(size, start.look.theme, start.look.full_screen),
+        Viewport::new(size, start.look.theme, start.look.full_screen),
         start.look.keys,
         composer,
     );
     // The first picture is the right one.
-    let overview = ports.backend.overview(&app.talk.info.id).await;
+    let overview = ports.backend.overview(&app.session.info.id).await;
     app.done(Done::Overview(overview.map(Box::new)));
     app.begin(&start.notices);
     let signals = Signals::new(tty.watch());
-    let mut front = Front {
+    let mut front = EventLoop {
         screen: Screen {
             painter: Painter::new(size, start.look.reflows),
             tty,
@@ -135,17 +134,17 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
         subscribing: None,
         signals,
     };
-    let why = front.talk().await;
+    let why = front.run().await;
     front.leave();
     Ok(Ended {
-        session: front.app.talk.info.id.clone(),
+        session: front.app.session.info.id.clone(),
         why,
     })
 }
 
 /// What can happen.
-enum Happened {
-    Input(Input),
+enum LoopEvent {
+    Input(TermEvent),
     Event(Envelope),
     Done(Box<Report>),
     /// A session can be listened to, or cannot.
@@ -161,7 +160,7 @@ enum Happened {
     Continued,
 }
 
-struct Front {
+struct EventLoop {
     app: App,
     ports: Ports,
     screen: Screen,
@@ -173,8 +172,8 @@ struct Front {
     signals: Signals,
 }
 
-impl Front {
-    async fn talk(&mut self) -> Why {
+impl EventLoop {
+    async fn run(&mut self) -> Why {
         let mut next_frame = Duration::ZERO;
         let mut next_tick = None;
         loop {
@@ -198,24 +197,24 @@ impl Front {
             let due = frame_due.into_iter().chain(next_tick).min();
             let wait = due.map(|due| due.saturating_sub(now));
             match self.next(wait, waits_for_writer).await {
-                Happened::Input(input) => self.input(input),
-                Happened::Event(envelope) => self.hear(&envelope),
-                Happened::Done(report) => self.app.report(*report),
-                Happened::Subscribed(heard) => self.subscribed(heard),
-                Happened::Silence => {
+                LoopEvent::Input(input) => self.input(input),
+                LoopEvent::Event(envelope) => self.hear(&envelope),
+                LoopEvent::Done(report) => self.app.report(*report),
+                LoopEvent::Subscribed(heard) => self.subscribed(heard),
+                LoopEvent::Silence => {
                     self.events = None;
                     self.app.silence();
                 }
-                Happened::Written => {}
-                Happened::Time => {
+                LoopEvent::Written => {}
+                LoopEvent::Time => {
                     let now = self.ports.clock.elapsed();
                     if next_tick.is_some_and(|tick| now >= tick) {
                         next_tick = None;
                         self.app.tick();
                     }
                 }
-                Happened::Signal(why) => return why,
-                Happened::Continued => {
+                LoopEvent::Signal(why) => return why,
+                LoopEvent::Continued => {
                     // Whoever was in front meanwhile may have changed everything.
                     if self.screen.tty.take().is_err() {
                         return Why::Gone;
@@ -226,7 +225,7 @@ impl Front {
         }
     }
 
-    async fn next(&mut self, wait: Option<Duration>, waits_for_writer: bool) -> Happened {
+    async fn next(&mut self, wait: Option<Duration>, waits_for_writer: bool) -> LoopEvent {
         let subscribed = async {
             match &mut self.subscribing {
                 Some(subscribing) => subscribing.await,
@@ -249,25 +248,25 @@ impl Front {
             biased;
             happened = self.signals.next() => happened,
             input = self.inputs.next() => match input {
-                Some(Ok(input)) => Happened::Input(input),
+                Some(Ok(input)) => LoopEvent::Input(input),
                 // The terminal is gone, or cannot be read any more.
-                Some(Err(_)) | None => Happened::Signal(Why::Gone),
+                Some(Err(_)) | None => LoopEvent::Signal(Why::Gone),
             },
             done = self.answers.recv() => match done {
-                Some(report) => Happened::Done(Box::new(report)),
+                Some(report) => LoopEvent::Done(Box::new(report)),
                 None => std::future::pending().await,
             },
-            subscribed = subscribed => Happened::Subscribed(subscribed),
-            () = self.screen.tty.written(), if waits_for_writer => Happened::Written,
-            event = events => event.map_or(Happened::Silence, Happened::Event),
-            () = time => Happened::Time,
+            subscribed = subscribed => LoopEvent::Subscribed(subscribed),
+            () = self.screen.tty.written(), if waits_for_writer => LoopEvent::Written,
+            event = events => event.map_or(LoopEvent::Silence, LoopEvent::Event),
+            () = time => LoopEvent::Time,
         }
     }
 
-    fn input(&mut self, input: Input) {
+    fn input(&mut self, input: TermEvent) {
         match input {
             // The size that was told may be an old one already.
-            Input::Resize(..) => self.resize(),
+            TermEvent::Resize(..) => self.resize(),
             input => self.app.input(input),
         }
     }
@@ -276,7 +275,7 @@ impl Front {
     fn resize(&mut self) {
         let (columns, rows) = self.screen.tty.size();
         self.screen.painter.resize((columns, rows));
-        self.app.input(Input::Resize(columns, rows));
+        self.app.input(TermEvent::Resize(columns, rows));
     }
 
     /// The terminal was somebody else's. What is on it is not known, and nobody tells its size to whoever is not in front.
@@ -503,15 +502,15 @@ impl Signals {
         }
     }
 
-    async fn next(&mut self) -> Happened {
+    async fn next(&mut self) -> LoopEvent {
         let [terminate, hangup] = &mut self.signals;
         let [interrupt, go_on] = &mut self.passing;
         tokio::select! {
-            () = heard(terminate) => Happened::Signal(Why::Signal),
-            () = heard(hangup) => Happened::Signal(Why::Gone),
-            () = heard(interrupt) => Happened::Signal(Why::Signal),
-            () = heard(go_on) => Happened::Continued,
-            () = gone(&mut self.is_gone) => Happened::Signal(Why::Gone),
+            () = heard(terminate) => LoopEvent::Signal(Why::Signal),
+            () = heard(hangup) => LoopEvent::Signal(Why::Gone),
+            () = heard(interrupt) => LoopEvent::Signal(Why::Signal),
+            () = heard(go_on) => LoopEvent::Continued,
+            () = gone(&mut self.is_gone) => LoopEvent::Signal(Why::Gone),
         }
     }
 }

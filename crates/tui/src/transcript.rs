@@ -20,12 +20,12 @@ use windlass_core::tool::raw_arguments;
 
 use self::card::Card;
 pub(crate) use self::card::seconds;
-pub(crate) use self::item::Look;
+pub(crate) use self::item::RenderOptions;
 use self::item::{Item, Placed};
 pub(crate) use self::lines::Place;
 use self::reply::Reply;
 use self::thinking::Thinking;
-use crate::markdown::Growing;
+use crate::markdown::StreamingMarkdown;
 use crate::text::{cut, one_line, plain};
 use crate::theme::Tone;
 
@@ -298,11 +298,11 @@ impl Transcript {
                     growing
                 }
                 // What is in the scrollback stays; the whole is shown again.
-                None if !text.is_empty() => Growing::of(text),
+                None if !text.is_empty() => StreamingMarkdown::of(text),
                 None => growing,
             },
             None if self.last_answer.trim_end() == text.trim_end() && self.is_shown(text) => return,
-            None => Growing::of(text),
+            None => StreamingMarkdown::of(text),
         };
         self.last_answer = if text.is_empty() {
             rest.source().to_owned()

@@ -7,7 +7,7 @@ use windlass_core::message::Text;
 use super::*;
 use crate::theme::Theme;
 
-const LOOK: Look = Look {
+const OPTIONS: RenderOptions = RenderOptions {
     columns: 70,
     theme: Theme {
         palette: crate::theme::Palette::None,
@@ -90,8 +90,8 @@ fn shown(events: &[Event]) -> (String, String) {
     for (seq, event) in (1..).zip(events) {
         transcript.hear(seq, event, 0);
     }
-    let settled = transcript.settle(LOOK);
-    (text(&settled), text(&transcript.live(LOOK, 4_000)))
+    let settled = transcript.settle(OPTIONS);
+    (text(&settled), text(&transcript.live(OPTIONS, 4_000)))
 }
 
 /// UI-2: what is finished goes into the scrollback, what is not stays in sight; a call that runs holds back what follows.
@@ -167,10 +167,10 @@ fn calls_at_the_same_time_are_all_shown() {
     assert!(live.ends_with("· bash make 9\n  and 3 more"), "{live}");
     let mut transcript = Transcript::default();
     transcript.hear(1, &calls(2), 0);
-    let all = text(&transcript.all_lines(LOOK));
+    let all = text(&transcript.all_lines(OPTIONS));
     assert_eq!(all, "· bash make 1\n· bash make 2", "on the whole screen, too");
     transcript.hear(2, &answer("Done."), 0);
-    assert_eq!(text(&transcript.all_lines(LOOK)), "Done.");
+    assert_eq!(text(&transcript.all_lines(OPTIONS)), "Done.");
 }
 
 /// UI-2: of a command that the user ran, more is in sight than of a call of the model.
@@ -288,12 +288,12 @@ fn paragraphs_settle_one_by_one() {
     let mut printed = String::new();
     for piece in ["One.\n\nTw", "o.\n\nThr", "ee."] {
         transcript.hear(1, &delta(piece), 0);
-        printed.push_str(&text(&transcript.settle(LOOK)));
+        printed.push_str(&text(&transcript.settle(OPTIONS)));
         printed.push('|');
     }
-    assert_eq!(text(&transcript.live(LOOK, 0)), "Three.");
+    assert_eq!(text(&transcript.live(OPTIONS, 0)), "Three.");
     transcript.hear(2, &answer("One.\n\nTwo.\n\nThree."), 0);
-    printed.push_str(&text(&transcript.settle(LOOK)));
+    printed.push_str(&text(&transcript.settle(OPTIONS)));
     assert_eq!(printed, "One.|Two.||Three.");
 }
 
@@ -439,7 +439,7 @@ fn notices_do_not_hide_what_came_before() {
     assert_eq!(transcript.first_seq(), None);
     transcript.hear(40, &user("hello"), 0);
     transcript.tell(Tone::Dim, "a notice");
-    transcript.settle(LOOK);
+    transcript.settle(OPTIONS);
     assert_eq!(transcript.first_seq(), Some(40));
     let mut older = Transcript::default();
     older.hear(30, &complete(1, StepStatus::Completed), 0);
@@ -448,7 +448,7 @@ fn notices_do_not_hide_what_came_before() {
     for seq in 41..41 + KEPT as u64 {
         transcript.hear(seq, &user("more"), 0);
     }
-    transcript.settle(LOOK);
+    transcript.settle(OPTIONS);
     // The two notices and the first message are dropped for these.
     assert_eq!(transcript.first_seq(), Some(41));
 }
@@ -460,14 +460,14 @@ fn an_answer_is_printed_again_while_it_is_received() {
     let mut transcript = Transcript::default();
     transcript.hear(1, &user("count"), 0);
     transcript.hear(1, &delta("One.\n\nTwo.\n\nThr"), 0);
-    transcript.settle(LOOK);
+    transcript.settle(OPTIONS);
     let again = |transcript: &mut Transcript, room| {
-        let mut lines = transcript.printed(room, LOOK);
-        lines.extend(transcript.settle(LOOK));
+        let mut lines = transcript.printed(room, OPTIONS);
+        lines.extend(transcript.settle(OPTIONS));
         text(&lines)
     };
     assert_eq!(again(&mut transcript, 20), "› count\n\nOne.\n\nTwo.");
-    assert_eq!(text(&transcript.live(LOOK, 0)), "Thr");
+    assert_eq!(text(&transcript.live(OPTIONS, 0)), "Thr");
     assert_eq!(again(&mut transcript, 3), "One.\n\nTwo.");
     transcript.hear(1, &delta("ee.\n\nFour.\n\nFi"), 0);
     assert_eq!(again(&mut transcript, 1), "Three.\n\nFour.");
@@ -500,7 +500,7 @@ fn what_waits_for_long_is_kept_short() {
     transcript.hear(1, &result(1, &long, None), 0);
     transcript.hear(1, &complete(1, StepStatus::Completed), 0);
     assert!(!transcript.is_running());
-    let settled = text(&transcript.settle(LOOK));
+    let settled = text(&transcript.settle(OPTIONS));
     let first = "+line 0\n  +line 1\n  +line 2\n  … 197 more lines";
     let begin = format!(
         "● bash slow 1.2 s\n  {first}\n\n● bash ls 1.2 s\n  {first}\n\n● edit_file a (+200 -0) 1.2 s\n  … 201 more lines"
@@ -519,7 +519,7 @@ fn running_calls_are_counted() {
     let mut transcript = Transcript::default();
     let mut running = |event: Event| {
         transcript.hear(1, &event, 0);
-        transcript.settle(LOOK);
+        transcript.settle(OPTIONS);
         let open = transcript.open.iter();
         let open = open.filter(|placed| !placed.item.is_finished()).count();
         assert_eq!(transcript.running, open);
@@ -542,11 +542,11 @@ fn drawn(events: &[(u64, Event)]) -> (String, String) {
     let mut printed = Vec::new();
     for (seq, (now_ms, event)) in (1..).zip(events) {
         transcript.hear(seq, event, *now_ms);
-        printed.extend(transcript.settle(LOOK));
+        printed.extend(transcript.settle(OPTIONS));
     }
-    let unfolded = Look {
+    let unfolded = RenderOptions {
         unfolded: true,
-        ..LOOK
+        ..OPTIONS
     };
     (text(&printed), text(&transcript.all_lines(unfolded)))
 }

@@ -7,57 +7,57 @@ use windlass_api::{
     SessionId, SessionInfo, Timestamp, dollars, is_own_call, user_messages,
 };
 
-use super::{App, Done, Effect, Hearing, Older, Report, commands};
-use crate::composer::{Asking as Wanted, Draft};
+use super::{App, Done, Effect, Older, Report, Subscription, commands};
+use crate::composer::{CompletionQuery, Draft};
 use crate::desktop::Image;
 use crate::menu::{Choice, Menu};
 use crate::overlay::{Pager, Row, Subject};
 use crate::text::{one_line, plain};
 use crate::theme::Tone;
-use crate::transcript::{Look, Transcript};
+use crate::transcript::{RenderOptions, Transcript};
 
 impl App {
     /// Takes what a job came to, unless it was about another session.
     pub(crate) fn report(&mut self, report: Report) {
-        if report.of.is_none_or(|of| of == self.talk.info.id) {
+        if report.of.is_none_or(|of| of == self.session.info.id) {
             self.done(report.done);
         }
     }
 
     /// Takes what a job came to.
     pub(crate) fn done(&mut self, done: Done) {
-        self.rest.is_dirty = true;
+        self.redraw.is_dirty = true;
         match done {
             Done::Submitted(Ok(()), _) | Done::GoesOn(true) => self.hear_again(),
             Done::Submitted(Err(error), draft) => self.not_taken(&error, *draft),
             Done::Command(line, reply) => self.commanded(&line, reply),
-            Done::QuietCommand(Ok(_)) => self.jobs.overview(&self.talk.info.id),
+            Done::QuietCommand(Ok(_)) => self.jobs.overview(&self.session.info.id),
             Done::QuietCommand(Err(error)) => {
                 self.tell(Tone::Warn, &error.to_string());
-                self.jobs.overview(&self.talk.info.id);
+                self.jobs.overview(&self.session.info.id);
             }
             Done::Catalog(mut commands) => {
                 commands.extend(commands::local());
-                self.known.commands = commands;
+                self.caches.commands = commands;
             }
             Done::Completions(line, lines) => self.completions(&line, lines),
             Done::Overview(Ok(overview)) => {
-                self.status.set(&overview);
-                self.talk.queue.clone_from(&overview.queue);
+                self.session.status.set(&overview);
+                self.session.queue.clone_from(&overview.queue);
             }
             // Without an answer the line stays as it is.
             Done::Overview(Err(_)) => {}
-            Done::Why(waits) => self.talk.waits = waits,
+            Done::Why(waits) => self.session.waits = waits,
             Done::Opening(entries) => self.opened(entries),
             Done::Older(before, entries) => self.older(before, entries),
             Done::Files(files) => {
-                self.known.files = Some(files);
+                self.caches.files = Some(files);
                 self.written();
             }
             // What was asked for before the last letter was typed is of no use any more.
-            Done::Sessions(words, _) if words != self.known.sought => {}
+            Done::Sessions(words, _) if words != self.caches.sought => {}
             Done::Sessions(_, found) => {
-                let (current, now) = (self.talk.info.id.clone(), self.ports.clock.now());
+                let (current, now) = (self.session.info.id.clone(), self.jobs.ports.clock.now());
                 self.list(Subject::Sessions, found, |found| sessions(&current, &found, now));
             }
             Done::SessionPreview(session, entries) => self.session_preview(&session, entries),
@@ -71,7 +71,7 @@ impl App {
             Done::TakenBack(None) => self.view.hint = Some("it is being worked on already".to_owned()),
             Done::Connected(Ok(text)) => {
                 self.tell(Tone::Good, &text);
-                self.jobs.overview(&self.talk.info.id);
+                self.jobs.overview(&self.session.info.id);
             }
             Done::Connected(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
             Done::Image(Ok(image)) => {
@@ -80,7 +80,7 @@ impl App {
             }
             Done::Image(Err(why)) => self.tell(Tone::Warn, &why),
             Done::Dropped(text, image) => {
-                self.rest.dropped = self.rest.dropped.saturating_sub(1);
+                self.input.dropped = self.input.dropped.saturating_sub(1);
                 match image {
                     Some(image) => self.composer.attach(image),
                     None => self.composer.paste(&text),
@@ -92,7 +92,7 @@ impl App {
 
     /// Listens again to a session that was left because nothing happened in it.
     fn hear_again(&mut self) {
-        if self.talk.hearing == Hearing::Left {
+        if self.session.subscription == Subscription::Left {
             self.listen();
         }
     }
@@ -113,7 +113,7 @@ impl App {
     fn messages(&mut self, found: Result<Vec<Entry>, ClientError>) {
         if let Ok(entries) = &found {
             let texts = user_messages(entries).into_iter();
-            self.known.said = texts.map(|(seq, message)| (seq, message.said())).collect();
+            self.caches.said = texts.map(|(seq, message)| (seq, message.said())).collect();
         }
         self.list(Subject::Messages, found, |found| messages(&found));
     }
@@ -161,8 +161,8 @@ impl App {
             }
         }
         self.rewound(line);
-        self.jobs.overview(&self.talk.info.id);
-        self.jobs.catalog(&self.talk.info.id);
+        self.jobs.overview(&self.session.info.id);
+        self.jobs.catalog(&self.session.info.id);
     }
 
     /// After going back to before a message: that message is written again, to be changed.
@@ -171,7 +171,7 @@ impl App {
             .strip_prefix("/rewind ")
             .and_then(|rest| rest.split(' ').next()?.parse().ok());
         let Some(number) = number else { return };
-        let listed = self.known.said.get(&number).cloned();
+        let listed = self.caches.said.get(&number).cloned();
         if let Some(text) = listed.or_else(|| self.transcript.said_at(number))
             && self.composer.is_empty()
         {
@@ -181,8 +181,8 @@ impl App {
 
     fn completions(&mut self, line: &str, lines: Vec<String>) {
         // What was asked for before the last letter was typed is of no use any more.
-        let is_current = self.composer.asks() == Some(Wanted::Command(line.to_owned()));
-        let is_closed = self.known.closed_menu.as_deref() == Some(self.composer.text());
+        let is_current = self.composer.completion_query() == Some(CompletionQuery::Command(line.to_owned()));
+        let is_closed = self.caches.closed_menu.as_deref() == Some(self.composer.text());
         if !is_current || is_closed {
             return;
         }
@@ -213,9 +213,9 @@ impl App {
                 if last.is_some_and(
                     |entry| matches!(&entry.event, Event::StepStart { call_id, .. } if is_own_call(call_id)),
                 ) {
-                    self.talk.is_busy = false;
+                    self.session.is_busy = false;
                 }
-                if !self.talk.is_busy {
+                if !self.session.is_busy {
                     // What was left open has ended with its process.
                     self.transcript.close();
                 }
@@ -224,7 +224,7 @@ impl App {
         }
         self.listen();
         // What waits is not in its entries alone.
-        self.jobs.overview(&self.talk.info.id);
+        self.jobs.overview(&self.session.info.id);
     }
 
     fn older(&mut self, before: u64, entries: Result<Vec<Entry>, ClientError>) {
@@ -257,13 +257,13 @@ impl App {
     }
 
     fn session_preview(&mut self, session: &SessionId, entries: Result<Vec<Entry>, ClientError>) {
-        let look = Look {
+        let options = RenderOptions {
             unfolded: false,
             is_unfoldable: false,
-            ..self.look()
+            ..self.render_options()
         };
         let mut lines: Vec<Line<'static>> = match entries {
-            Ok(entries) => told(&entries).all_lines(look),
+            Ok(entries) => told(&entries).all_lines(options),
             Err(error) => vec![Line::raw(one_line(&error.to_string()))],
         };
         // Its end is what one remembers.
@@ -276,15 +276,15 @@ impl App {
     }
 
     fn changes(&mut self, number: u64, changes: Result<Vec<FileChange>, ClientError>) {
-        let look = self.look();
+        let options = self.render_options();
         let mut lines = Vec::new();
         match changes {
             Ok(changes) => {
                 for change in changes {
                     let text = format!("{}: {:?}", one_line(&change.path), change.what).to_lowercase();
-                    lines.push(Line::styled(text, look.theme.style(Tone::User)));
+                    lines.push(Line::styled(text, options.theme.style(Tone::User)));
                     if let Some(diff) = &change.diff {
-                        lines.extend(crate::diff::render(diff, look.columns, look.theme));
+                        lines.extend(crate::diff::render(diff, options.columns, options.theme));
                     }
                 }
             }

@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 use windlass_api::{Begin, CommandInfo, CommandSource, SessionId, command_line};
 
 use super::{App, Effect};
-use crate::overlay::{Deed, Pager, Picker, Row, Secret, Step, Subject};
+use crate::overlay::{OverlayAction, Pager, Picker, Row, Secret, Step, Subject};
 use crate::theme::{Palette, Tone};
 
 /// A command of the terminal itself: name, arguments, help.
@@ -61,16 +61,16 @@ impl App {
             }
             ("resume", session) => self
                 .jobs
-                .command(&self.talk.info.id, &format!("/session resume {session}")),
+                .command(&self.session.info.id, &format!("/session resume {session}")),
             ("checkpoint" | "checkpoints", "") => {
                 self.overlay = Some(Box::new(Picker::loading(Subject::Checkpoints)));
-                self.jobs.checkpoints(&self.talk.info.id);
+                self.jobs.checkpoints(&self.session.info.id);
             }
             ("rewind", "") => self.show_messages(),
             ("theme", name) => self.theme(name),
             ("vim", word) => self.vim(word),
             ("connect", name) => self.connect(name),
-            _ => self.jobs.command(&self.talk.info.id, line),
+            _ => self.jobs.command(&self.session.info.id, line),
         }
     }
 
@@ -114,7 +114,7 @@ impl App {
         match Palette::named(name) {
             Some(palette) => {
                 self.view.theme.palette = palette;
-                self.ports.desktop.choose("theme", palette.name());
+                self.jobs.ports.desktop.choose("theme", palette.name());
                 self.transcript.forget_lines();
                 self.effect(Effect::Redraw);
             }
@@ -133,7 +133,10 @@ impl App {
             _ => return self.tell(Tone::Warn, "write it as /vim, /vim on or /vim off"),
         };
         self.composer.set_vim(on);
-        self.ports.desktop.choose("vim", if on { "on" } else { "off" });
+        self.jobs
+            .ports
+            .desktop
+            .choose("vim", if on { "on" } else { "off" });
         self.tell(
             Tone::Dim,
             if on {
@@ -147,7 +150,7 @@ impl App {
     /// Sets up a model: the list of providers, or the key of one.
     fn connect(&mut self, words: &str) {
         let name = words.split_whitespace().next().unwrap_or_default();
-        let offers = self.ports.connections.offers();
+        let offers = self.jobs.ports.connections.offers();
         if name.is_empty() {
             let row = |offer: &windlass_api::Offer| Row {
                 key: offer.name.clone(),
@@ -172,7 +175,7 @@ impl App {
             }
             Some(offer) if offer.is_ready => {
                 self.jobs
-                    .command(&self.talk.info.id, &format!("/provider {}", offer.name));
+                    .command(&self.session.info.id, &format!("/provider {}", offer.name));
             }
             Some(offer) => self.jobs.connect(offer.name.clone(), String::new()),
             None => self.tell(
@@ -190,7 +193,7 @@ impl App {
                 Span::raw(help),
             ])
         };
-        let mut lines: Vec<_> = self.rest.keys.list().into_iter().map(line).collect();
+        let mut lines: Vec<_> = self.input.keys.list().into_iter().map(line).collect();
         lines.push(Line::default());
         lines.push(Line::styled(
             "Bind them anew with `tui.keys.<name> = \"ctrl+x\"` in the settings.",
@@ -201,7 +204,7 @@ impl App {
 
     pub(super) fn show_messages(&mut self) {
         self.overlay = Some(Box::new(Picker::loading(Subject::Messages)));
-        self.jobs.messages(&self.talk.info.id);
+        self.jobs.messages(&self.session.info.id);
     }
 
     /// What a screen wants.
@@ -209,41 +212,42 @@ impl App {
         match step {
             Step::Stay => {}
             Step::Close => self.overlay = None,
-            Step::Do(deed) => {
+            Step::Do(action) => {
                 self.overlay = None;
-                self.deed(deed);
+                self.perform(action);
             }
-            Step::Want(deed) => self.deed(deed),
+            Step::Want(action) => self.perform(action),
         }
     }
 
     /// Looks for sessions with these words.
     fn seek(&mut self, words: &str) {
-        words.clone_into(&mut self.known.sought);
+        words.clone_into(&mut self.caches.sought);
         self.jobs.sessions(words);
     }
 
-    fn deed(&mut self, deed: Deed) {
-        let session = self.talk.info.id.clone();
-        match deed {
-            Deed::Find(_, words) => self.seek(&words),
-            Deed::Preview(subject, key) => self.look_at(subject, &key),
-            Deed::Connect { provider, key } => {
+    fn perform(&mut self, action: OverlayAction) {
+        let session = self.session.info.id.clone();
+        match action {
+            OverlayAction::Find(_, words) => self.seek(&words),
+            OverlayAction::Preview(subject, key) => self.look_at(subject, &key),
+            OverlayAction::Connect { provider, key } => {
                 self.tell(Tone::Dim, &format!("Testing the key for {provider}…"));
                 self.jobs.connect(provider, key.0);
             }
             // Nobody would see what the turn does, or what it asks.
-            Deed::Choose(Subject::Sessions, _) | Deed::ChooseOther(Subject::Sessions, _)
-                if self.talk.is_busy =>
+            OverlayAction::Choose(Subject::Sessions, _)
+            | OverlayAction::ChooseOther(Subject::Sessions, _)
+                if self.session.is_busy =>
             {
-                let key = self.rest.keys.key(crate::keys::Action::Stop);
+                let key = self.input.keys.key(crate::keys::Action::Stop);
                 let text = format!("a turn runs here: {key} stops it first, then choose again");
                 self.tell(Tone::Warn, &text);
             }
-            Deed::Choose(Subject::Sessions, key) => {
+            OverlayAction::Choose(Subject::Sessions, key) => {
                 self.jobs.begin(&session, Begin::Resume(SessionId::from(key)));
             }
-            Deed::ChooseOther(Subject::Sessions, key) => {
+            OverlayAction::ChooseOther(Subject::Sessions, key) => {
                 let begin = Begin::Fork {
                     of: SessionId::from(key),
                     after: None,
@@ -251,20 +255,24 @@ impl App {
                 };
                 self.jobs.begin(&session, begin);
             }
-            Deed::Choose(Subject::Checkpoints, key) => {
+            OverlayAction::Choose(Subject::Checkpoints, key) => {
                 self.jobs.command(&session, &format!("/checkpoint rewind {key}"));
             }
-            Deed::ChooseOther(Subject::Checkpoints, key) => {
+            OverlayAction::ChooseOther(Subject::Checkpoints, key) => {
                 self.jobs
                     .command(&session, &format!("/checkpoint rewind {key} --conversation"));
             }
-            Deed::Choose(Subject::Messages, key) => self.jobs.command(&session, &format!("/rewind {key}")),
-            Deed::ChooseOther(Subject::Messages, key) => {
+            OverlayAction::Choose(Subject::Messages, key) => {
+                self.jobs.command(&session, &format!("/rewind {key}"))
+            }
+            OverlayAction::ChooseOther(Subject::Messages, key) => {
                 self.jobs
                     .command(&session, &format!("/rewind {key} --keep-files"));
             }
-            Deed::Choose(Subject::Themes, key) | Deed::ChooseOther(Subject::Themes, key) => self.theme(&key),
-            Deed::Choose(Subject::Providers, key) | Deed::ChooseOther(Subject::Providers, key) => {
+            OverlayAction::Choose(Subject::Themes, key)
+            | OverlayAction::ChooseOther(Subject::Themes, key) => self.theme(&key),
+            OverlayAction::Choose(Subject::Providers, key)
+            | OverlayAction::ChooseOther(Subject::Providers, key) => {
                 self.connect(&key);
             }
         }
@@ -276,7 +284,7 @@ impl App {
             Subject::Sessions => self.jobs.session_preview(SessionId::from(key.to_owned())),
             Subject::Checkpoints => {
                 if let Ok(number) = key.parse() {
-                    self.jobs.changes(&self.talk.info.id, number);
+                    self.jobs.changes(&self.session.info.id, number);
                 }
             }
             Subject::Messages | Subject::Themes | Subject::Providers => {}

@@ -4,10 +4,10 @@ use ratatui::text::{Line, Span};
 use windlass_api::Wait;
 
 use super::{App, Older};
-use crate::asking::Asking;
 use crate::keys::Action;
 use crate::menu;
 use crate::paint::Picture;
+use crate::request::PendingRequest;
 use crate::text::{ascii, cut, one_line, width};
 use crate::theme::{Theme, Tone};
 use crate::transcript::seconds;
@@ -48,14 +48,14 @@ impl Frame {
 impl App {
     /// Draws. What it hands out for the scrollback it will not hand out again.
     pub(crate) fn frame(&mut self) -> Frame {
-        self.rest.is_dirty = false;
+        self.redraw.is_dirty = false;
         let size = (
             usize::from(self.view.size.0).max(1),
             usize::from(self.view.size.1).max(1),
         );
         if let Some(overlay) = &mut self.overlay {
             let mut picture = overlay.render(size, self.view.theme);
-            let is_unseen = self.asks.front().is_some_and(Asking::is_unseen);
+            let is_unseen = self.requests.front().is_some_and(PendingRequest::is_unseen);
             if let Some(last) = picture.rows.last_mut().filter(|_| is_unseen) {
                 let text = cut("something waits for your answer: esc shows it", size.0);
                 *last = Line::styled(text, self.view.theme.style(Tone::Warn));
@@ -74,12 +74,12 @@ impl App {
             self.transcript.forget_older();
         }
         let mut above = Vec::new();
-        if std::mem::take(&mut self.rest.is_emptied) {
+        if std::mem::take(&mut self.redraw.is_emptied) {
             let room = size.1.saturating_sub(below.len() + 2);
-            above = self.transcript.printed(room, self.look());
+            above = self.transcript.printed(room, self.render_options());
         }
-        above.extend(self.transcript.settle(self.look()));
-        let mut rows = self.transcript.live(self.look(), self.now());
+        above.extend(self.transcript.settle(self.render_options()));
+        let mut rows = self.transcript.live(self.render_options(), self.now());
         let room = size.1.saturating_sub(below.len() + 1);
         let skip = rows.len().saturating_sub(room);
         rows.drain(..skip);
@@ -112,20 +112,20 @@ impl App {
         if room == 0 {
             return Vec::new();
         }
-        let (look, now) = (self.look(), self.now());
+        let (options, now) = (self.render_options(), self.now());
         match self.view.top.take() {
             Some((top, below)) if self.view.scroll > 0 => {
-                let now_below = self.transcript.rows_from(top, look, now).saturating_sub(room);
+                let now_below = self.transcript.rows_from(top, options, now).saturating_sub(room);
                 self.view.scroll = (self.view.scroll + now_below).saturating_sub(below);
             }
             Some(_) => self.transcript.forget_older(),
             None => {}
         }
-        let mut seen = self.transcript.lines_above(self.view.scroll, room, look, now);
+        let mut seen = self.transcript.lines_above(self.view.scroll, room, options, now);
         if seen.lines.len() < room {
             // Beyond the begin there is nothing to scroll to.
             self.view.scroll = (seen.below + seen.lines.len()).saturating_sub(room);
-            seen = self.transcript.lines_above(self.view.scroll, room, look, now);
+            seen = self.transcript.lines_above(self.view.scroll, room, options, now);
             self.read_older();
         }
         self.view.top = (self.view.scroll > 0).then_some((seen.top, self.view.scroll));
@@ -140,7 +140,7 @@ impl App {
         // Without a number, what the session ended with is still being read.
         if let Some(first) = self.transcript.first_seq().filter(|first| *first > 1) {
             self.view.older = Older::BeingRead;
-            self.jobs.older(&self.talk.info.id, first);
+            self.jobs.older(&self.session.info.id, first);
         }
     }
 
@@ -165,20 +165,20 @@ impl App {
         }
         let mut cursor = None;
         let now = self.now();
-        let is_asked = match self.asks.front_mut() {
-            Some(asking) => {
-                asking.shown(now, self.rest.presses.key_ms);
+        let is_asked = match self.requests.front_mut() {
+            Some(request) => {
+                request.shown(now, self.input.presses.key_ms);
                 // Below it is the status line, above it a row of the conversation, and on small screens nothing else.
                 let around = match rows > 12 {
                     true => 5,
-                    false => 2 + usize::from(asking.takes_text()),
+                    false => 2 + usize::from(request.takes_text()),
                 };
                 let room = rows.saturating_sub(lines.len() + around).max(2);
                 if rows > 12 {
                     lines.push(Line::default());
                 }
-                lines.extend(asking.render(columns, room, theme));
-                !asking.takes_text()
+                lines.extend(request.render(columns, room, theme));
+                !request.takes_text()
             }
             None => false,
         };
@@ -204,32 +204,34 @@ impl App {
             (None, Some(mode)) => Some(mode.to_owned()),
             (None, None) => None,
         };
-        self.status.line(columns, self.view.theme, hint.as_deref())
+        self.session
+            .status
+            .line(columns, self.view.theme, hint.as_deref())
     }
 
     /// What is going on: for how long, and after a while what it waits for.
     fn working(&self, columns: usize) -> Vec<Line<'static>> {
-        if !self.talk.is_busy {
+        if !self.session.is_busy {
             return Vec::new();
         }
         let theme = self.view.theme;
-        let spins = self.rest.spins;
+        let spins = self.redraw.spins;
         let sign = if theme.ascii {
             PLAIN_SPINNER[spins % PLAIN_SPINNER.len()]
         } else {
             SPINNER[spins % SPINNER.len()]
         };
-        let for_ms = self.now().saturating_sub(self.talk.since_ms);
+        let for_ms = self.now().saturating_sub(self.session.since_ms);
         let for_ms = seconds(for_ms);
-        let doing = match self.talk.doing.as_str() {
-            _ if !self.asks.is_empty() => "waits for your answer",
+        let doing = match self.session.doing.as_str() {
+            _ if !self.requests.is_empty() => "waits for your answer",
             "" => "working",
             doing => doing,
         };
-        let key = |action| self.rest.keys.key(action);
+        let key = |action| self.input.keys.key(action);
         let mut text = format!(" {doing} {for_ms} · {} stops", key(Action::Stop));
         // Beside a question, the other keys are its answers.
-        if self.asks.is_empty() {
+        if self.requests.is_empty() {
             let (send, queue) = (key(Action::Send), key(Action::Queue));
             text.push_str(&format!(" · {send} steers · {queue} queues"));
         }
@@ -238,7 +240,7 @@ impl App {
             Span::styled(cut(&text, columns.saturating_sub(1)), theme.style(Tone::Dim)),
         ]);
         let mut lines = vec![line];
-        for (depth, wait) in self.talk.waits.iter().enumerate() {
+        for (depth, wait) in self.session.waits.iter().enumerate() {
             let rows = wait_rows(wait, depth, columns);
             lines.extend(rows.map(|row| Line::styled(row, theme.style(Tone::Warn))));
         }
@@ -250,12 +252,12 @@ impl App {
         let theme = self.view.theme;
         let row = |what: &str, text: &str| waiting_row(what, text, columns, theme);
         let steers = self
-            .talk
+            .session
             .steers
             .iter()
             .map(|message| row("next", &message.said()));
         let queue = self
-            .talk
+            .session
             .queue
             .iter()
             .map(|message| row("queued", &message.said()));
@@ -265,13 +267,13 @@ impl App {
         if more > 0 {
             lines.push(row("", &format!("and {more} more")));
         }
-        if !self.talk.queue.is_empty() {
-            let key = self.rest.keys.key(Action::TakeBack);
-            let when = match self.talk.is_busy {
+        if !self.session.queue.is_empty() {
+            let key = self.input.keys.key(Action::TakeBack);
+            let when = match self.session.is_busy {
                 true => String::new(),
                 false => format!(
                     "asked before what you send next · {} asks now · ",
-                    self.rest.keys.key(Action::Send)
+                    self.input.keys.key(Action::Send)
                 ),
             };
             lines.push(row("", &format!("{when}{key} changes the last one")));

@@ -1,15 +1,15 @@
 //! Keys, pastes and what else comes from the terminal.
 
-use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{Event as TermEvent, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use windlass_api::{OnBusy, Submission, command_line, typed_command};
 
 use super::jobs::parts;
 use super::{App, Effect, Older};
-use crate::asking::{Asking, Pressed};
-use crate::composer::{Asking as Wanted, Did, Draft};
+use crate::composer::{CompletionQuery, Did, Draft};
 use crate::keys::Action;
 use crate::menu::{Choice, MOST, Menu, best};
 use crate::overlay::Pager;
+use crate::request::{PendingRequest, Pressed};
 use crate::theme::Tone;
 
 /// Within what time a key counts as pressed twice.
@@ -23,29 +23,29 @@ const IMAGES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
 impl App {
     /// Takes what came from the terminal.
-    pub(crate) fn input(&mut self, input: Input) {
-        self.rest.is_dirty = true;
+    pub(crate) fn input(&mut self, input: TermEvent) {
+        self.redraw.is_dirty = true;
         match input {
-            Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
-            Input::Paste(text) => self.paste(&text),
-            Input::Resize(columns, rows) => self.view.size = (columns, rows),
-            Input::FocusGained => self.view.is_focused = true,
-            Input::FocusLost => self.view.is_focused = false,
+            TermEvent::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
+            TermEvent::Paste(text) => self.paste(&text),
+            TermEvent::Resize(columns, rows) => self.view.size = (columns, rows),
+            TermEvent::FocusGained => self.view.is_focused = true,
+            TermEvent::FocusLost => self.view.is_focused = false,
             // The mouse is the terminal's own, so that selecting works.
-            Input::Key(_) | Input::Mouse(_) => {}
+            TermEvent::Key(_) | TermEvent::Mouse(_) => {}
         }
     }
 
     fn key(&mut self, key: KeyEvent) {
         let now = self.now();
-        let last_key_ms = std::mem::replace(&mut self.rest.presses.key_ms, now);
+        let last_key_ms = std::mem::replace(&mut self.input.presses.key_ms, now);
         self.view.hint = None;
         if let Some(overlay) = &mut self.overlay {
             let step = overlay.handle(key, usize::from(self.view.size.1));
             return self.step(step);
         }
         // Where a yes or no is asked for, nobody sees what is searched for.
-        if self.asks.front().is_some_and(|asking| !asking.takes_text()) {
+        if self.requests.front().is_some_and(|request| !request.takes_text()) {
             self.composer.end_search();
         }
         if self.composer.is_searching() && !self.is(&key, Action::Cancel) && !self.is(&key, Action::History) {
@@ -62,7 +62,7 @@ impl App {
         if (is_enter || is_vims) && self.write(key) {
             return;
         }
-        match self.rest.keys.action(&key) {
+        match self.input.keys.action(&key) {
             Some(action) => self.act(action),
             // Where another key sends, this one is left for line breaks.
             None if is_enter => drop(self.write(KeyEvent::new(KeyCode::Enter, KeyModifiers::SHIFT))),
@@ -72,7 +72,7 @@ impl App {
     }
 
     fn is(&self, key: &KeyEvent, action: Action) -> bool {
-        self.rest.keys.action(key) == Some(action)
+        self.input.keys.action(key) == Some(action)
     }
 
     /// Lets the composer have a key; whether it had a use for it.
@@ -89,14 +89,14 @@ impl App {
     fn asked(&mut self, key: &KeyEvent, now: u64, last_key_ms: u64) -> bool {
         let is_empty = self.composer.is_empty();
         let is_send = self.is(key, Action::Send);
-        let Some(asking) = self.asks.front_mut() else {
+        let Some(request) = self.requests.front_mut() else {
             return false;
         };
-        let is_startling = asking.is_startling(now, last_key_ms);
-        let is_in_a_word = letter(key).is_some_and(|letter| asking.is_in_a_word(letter, now));
+        let is_startling = request.is_startling(now, last_key_ms);
+        let is_in_a_word = letter(key).is_some_and(|letter| request.is_in_a_word(letter, now));
         if is_startling {
             // It goes on where it was meant to go, but begins nothing and sends nothing.
-            let begins = letter(key).is_some() && (is_empty || !asking.interrupts());
+            let begins = letter(key).is_some() && (is_empty || !request.interrupts());
             let is_ignored = begins || is_send || self.is(key, Action::Queue);
             if is_ignored {
                 self.view.hint = Some(NOT_YET.to_owned());
@@ -107,41 +107,41 @@ impl App {
             self.view.hint = Some(NOT_YET.to_owned());
             return true;
         }
-        if asking.takes_text() {
+        if request.takes_text() {
             self.put_draft_aside();
         }
         let is_empty = self.composer.is_empty();
-        let Some(asking) = self.asks.front_mut() else {
+        let Some(request) = self.requests.front_mut() else {
             return false;
         };
-        if is_send && asking.takes_text() {
+        if is_send && request.takes_text() {
             if !is_empty {
-                let reply = asking.answer(self.composer.take().text);
-                let call = asking.call().clone();
+                let reply = request.answer(self.composer.take().text);
+                let call = request.call().clone();
                 self.reply(&call, reply);
             }
             return true;
         }
-        match asking.handle(key, is_empty) {
-            Pressed::Nothing if asking.takes_text() => false,
+        match request.handle(key, is_empty) {
+            Pressed::Nothing if request.takes_text() => false,
             Pressed::Nothing => {
                 self.beside_a_request(key);
                 true
             }
             Pressed::Taken => {
-                if asking.takes_text() {
+                if request.takes_text() {
                     self.put_draft_aside();
                 }
                 true
             }
             Pressed::Reply(reply) => {
-                let call = asking.call().clone();
+                let call = request.call().clone();
                 self.reply(&call, reply);
                 true
             }
             Pressed::View => {
                 let columns = usize::from(self.view.size.0);
-                let lines = asking.whole(columns, self.view.theme);
+                let lines = request.whole(columns, self.view.theme);
                 self.overlay = Some(Box::new(Pager::new("What would happen", lines)));
                 true
             }
@@ -150,7 +150,7 @@ impl App {
 
     /// What a key does beside a yes or no: nothing is sent, and nothing is written where nobody sees it.
     fn beside_a_request(&mut self, key: &KeyEvent) {
-        match self.rest.keys.action(key) {
+        match self.input.keys.action(key) {
             Some(Action::Send | Action::Queue | Action::History) => {}
             Some(action) => self.act(action),
             None => drop(self.scroll_key(key)),
@@ -158,7 +158,7 @@ impl App {
     }
 
     fn reply(&mut self, call: &windlass_api::CallId, reply: windlass_api::Reply) {
-        self.jobs.reply(&self.talk.info.id, call, reply);
+        self.jobs.reply(&self.session.info.id, call, reply);
         self.answered(call);
     }
 
@@ -170,15 +170,17 @@ impl App {
             KeyCode::Down => menu.down(),
             KeyCode::Esc => {
                 self.menu = None;
-                self.known.closed_menu = Some(self.composer.text().to_owned());
+                self.caches.closed_menu = Some(self.composer.text().to_owned());
             }
             KeyCode::Tab => self.accept(),
-            KeyCode::Enter if key.modifiers.is_empty() => match self.composer.asks() {
+            KeyCode::Enter if key.modifiers.is_empty() => match self.composer.completion_query() {
                 // What follows a command's name is only offered: enter sends what is written.
-                Some(Wanted::Command(line)) if line.contains(char::is_whitespace) && !menu.is_moved() => {
+                Some(CompletionQuery::Command(line))
+                    if line.contains(char::is_whitespace) && !menu.is_moved() =>
+                {
                     self.act(Action::Send);
                 }
-                Some(Wanted::Command(_)) => {
+                Some(CompletionQuery::Command(_)) => {
                     self.accept();
                     if self.is_complete() {
                         self.act(Action::Send);
@@ -197,7 +199,7 @@ impl App {
         if let Some(choice) = menu.selected() {
             self.composer.complete(&choice.insert);
         }
-        self.known.closed_menu = Some(self.composer.text().to_owned());
+        self.caches.closed_menu = Some(self.composer.text().to_owned());
     }
 
     /// Whether the command that is written needs nothing more.
@@ -206,7 +208,7 @@ impl App {
             return false;
         };
         let found = self
-            .known
+            .caches
             .commands
             .iter()
             .find(|command| command.name == line.name);
@@ -244,9 +246,9 @@ impl App {
         match action {
             Action::Send => self.send(OnBusy::Steer),
             // An answer is no message.
-            Action::Queue if self.talk.is_busy && !self.composer.has_aside() => self.send(OnBusy::Queue),
+            Action::Queue if self.session.is_busy && !self.composer.has_aside() => self.send(OnBusy::Queue),
             Action::Queue => {
-                self.known.closed_menu = None;
+                self.caches.closed_menu = None;
                 self.offer();
             }
             Action::Stop => self.stop(),
@@ -272,7 +274,7 @@ impl App {
             }
             Action::TakeBack => {
                 if let Some(message) = self.last_queued() {
-                    self.jobs.take_back(&self.talk.info.id, message);
+                    self.jobs.take_back(&self.session.info.id, message);
                 }
             }
             Action::Transcript => self.toggle_transcript(),
@@ -308,15 +310,15 @@ impl App {
             self.view.hint = Some("! runs a command: !ls".to_owned());
             return;
         }
-        if self.rest.dropped > 0 {
+        if self.input.dropped > 0 {
             self.view.hint = Some("an image is being read".to_owned());
             return;
         }
         self.menu = None;
-        self.known.closed_menu = None;
+        self.caches.closed_menu = None;
         self.view.scroll = 0;
         // A key before it and one after it are not pressed twice.
-        self.rest.presses.escape_ms = None;
+        self.input.presses.escape_ms = None;
         let draft = self.composer.take();
         let text = draft.text.trim();
         if text.is_empty() && draft.images.is_empty() {
@@ -324,7 +326,7 @@ impl App {
         }
         // A key that somebody typed behind a provider's name is nothing to keep.
         if !(text.starts_with("/connect ") && text.split_whitespace().count() > 2) {
-            self.ports.desktop.remember(&draft.remembered);
+            self.jobs.ports.desktop.remember(&draft.remembered);
         }
         // What was pasted as a whole, or begins with a space, is text.
         let is_command = typed_command(&draft.shown).is_some();
@@ -337,14 +339,14 @@ impl App {
 
     /// Has what waits asked, when nothing runs.
     fn go_on(&mut self) {
-        if !self.talk.is_busy && self.last_queued().is_some() {
-            self.jobs.go_on(&self.talk.info.id);
+        if !self.session.is_busy && self.last_queued().is_some() {
+            self.jobs.go_on(&self.session.info.id);
         }
     }
 
     pub(super) fn submit(&mut self, draft: Draft, on_busy: OnBusy) {
         let submission = Submission {
-            session: self.talk.info.id.clone(),
+            session: self.session.info.id.clone(),
             parts: parts(&draft),
             on_busy,
         };
@@ -354,19 +356,19 @@ impl App {
     /// Esc: stops the turn; twice with nothing to stop: goes back to an earlier message.
     fn stop(&mut self) {
         let now = self.now();
-        if self.talk.is_busy {
-            self.jobs.cancel(&self.talk.info.id);
+        if self.session.is_busy {
+            self.jobs.cancel(&self.session.info.id);
             return;
         }
         if !self.composer.is_empty() {
             return;
         }
-        let last = self.rest.presses.escape_ms.replace(now);
+        let last = self.input.presses.escape_ms.replace(now);
         if last.is_some_and(|last| now.saturating_sub(last) < TWICE_MS) {
-            self.rest.presses.escape_ms = None;
+            self.input.presses.escape_ms = None;
             self.show_messages();
         } else {
-            let key = self.rest.keys.key(Action::Stop);
+            let key = self.input.keys.key(Action::Stop);
             self.view.hint = Some(format!("{key} again to go back to an earlier message"));
         }
     }
@@ -378,24 +380,26 @@ impl App {
             self.menu = None;
             return;
         }
-        if self.talk.is_busy {
-            self.jobs.cancel(&self.talk.info.id);
+        if self.session.is_busy {
+            self.jobs.cancel(&self.session.info.id);
         }
-        let last = self.rest.presses.cancel_ms.replace(now);
+        let last = self.input.presses.cancel_ms.replace(now);
         if last.is_some_and(|last| now.saturating_sub(last) < TWICE_MS) {
             self.effect(Effect::Leave);
         } else {
-            let key = self.rest.keys.key(Action::Cancel);
+            let key = self.input.keys.key(Action::Cancel);
             self.view.hint = Some(format!("{key} again to leave"));
         }
     }
 
     fn next_mode(&mut self) {
-        let index = MODES.iter().position(|mode| *mode == self.status.mode);
+        let index = MODES.iter().position(|mode| *mode == self.session.status.mode);
         let next = MODES[index.map_or(0, |index| (index + 1) % MODES.len())];
-        self.status.set_mode(next.to_owned(), self.talk.is_busy);
+        self.session
+            .status
+            .set_mode(next.to_owned(), self.session.is_busy);
         self.jobs
-            .quiet_command(&self.talk.info.id, &format!("/mode {next}"));
+            .quiet_command(&self.session.info.id, &format!("/mode {next}"));
     }
 
     fn paste(&mut self, text: &str) {
@@ -403,15 +407,16 @@ impl App {
             let step = overlay.paste(text);
             return self.step(step);
         }
-        let (now, last_key_ms) = (self.now(), self.rest.presses.key_ms);
-        let is_answer = |asking: &mut Asking| asking.takes_text() && !asking.is_startling(now, last_key_ms);
-        if self.asks.front_mut().is_some_and(is_answer) {
+        let (now, last_key_ms) = (self.now(), self.input.presses.key_ms);
+        let is_answer =
+            |request: &mut PendingRequest| request.takes_text() && !request.is_startling(now, last_key_ms);
+        if self.requests.front_mut().is_some_and(is_answer) {
             self.put_draft_aside();
         }
         // An answer is words: it has no place for an image.
         match image_path(text).filter(|_| !self.composer.has_aside()) {
             Some(path) => {
-                self.rest.dropped += 1;
+                self.input.dropped += 1;
                 self.jobs.dropped(text.to_owned(), path);
             }
             None => {
@@ -423,29 +428,29 @@ impl App {
 
     /// The text changed: what may be meant changes, too.
     pub(super) fn written(&mut self) {
-        self.rest.is_dirty = true;
+        self.redraw.is_dirty = true;
         self.menu = None;
-        if self.known.closed_menu.as_deref() != Some(self.composer.text()) {
-            self.known.closed_menu = None;
+        if self.caches.closed_menu.as_deref() != Some(self.composer.text()) {
+            self.caches.closed_menu = None;
             self.offer();
         }
     }
 
     /// Lists what may be meant.
     pub(super) fn offer(&mut self) {
-        match self.composer.asks() {
-            Some(Wanted::Command(line)) => self.offer_commands(&line),
-            Some(Wanted::File(letters)) => self.offer_files(&letters),
+        match self.composer.completion_query() {
+            Some(CompletionQuery::Command(line)) => self.offer_commands(&line),
+            Some(CompletionQuery::File(letters)) => self.offer_files(&letters),
             None => {}
         }
     }
 
     fn offer_commands(&mut self, line: &str) {
         if line.contains(char::is_whitespace) {
-            return self.jobs.complete(&self.talk.info.id, line);
+            return self.jobs.complete(&self.session.info.id, line);
         }
         let letters = line.trim_start_matches('/');
-        let found = best(letters, &self.known.commands, |command| &command.name);
+        let found = best(letters, &self.caches.commands, |command| &command.name);
         let choice = |command: &&windlass_api::CommandInfo| Choice {
             insert: format!("/{} ", command.name),
             label: format!("/{} {}", command.name, command.arguments)
@@ -457,10 +462,10 @@ impl App {
     }
 
     fn offer_files(&mut self, letters: &str) {
-        let Some(files) = &self.known.files else {
-            if !self.known.is_reading_files {
-                self.known.is_reading_files = true;
-                self.jobs.files(&self.talk.info);
+        let Some(files) = &self.caches.files else {
+            if !self.caches.is_reading_files {
+                self.caches.is_reading_files = true;
+                self.jobs.files(&self.session.info);
             }
             return;
         };

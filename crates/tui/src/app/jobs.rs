@@ -66,7 +66,7 @@ pub(crate) struct Report {
 /// Starts jobs. They all answer to one place.
 #[derive(Clone)]
 pub(crate) struct Jobs {
-    ports: Ports,
+    pub(super) ports: Ports,
     done: mpsc::UnboundedSender<Report>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{Event as TermEvent, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::Line;
 use tokio::sync::{mpsc, oneshot};
 use windlass_api::{
@@ -41,7 +41,7 @@ impl Stage {
     /// One whose keys are others.
     pub(crate) async fn bound(columns: u16, rows: u16, changes: &[(&str, &str)]) -> Self {
         let mut stage = Self::new(columns, rows).await;
-        stage.app.rest.keys = Keys::with(changes.iter().copied()).unwrap();
+        stage.app.input.keys = Keys::with(changes.iter().copied()).unwrap();
         stage
     }
 
@@ -104,10 +104,9 @@ impl Stage {
         };
         let mut stage = Self {
             app: App::new(
-                ports.clone(),
                 Jobs::new(ports, done),
                 info,
-                View::new((columns, rows), theme, false),
+                Viewport::new((columns, rows), theme, false),
                 Keys::default(),
                 Composer::new(Vec::new(), false),
             ),
@@ -117,7 +116,7 @@ impl Stage {
             effects: Vec::new(),
             seq: 0,
         };
-        stage.app.jobs.overview(&stage.app.talk.info.id);
+        stage.app.jobs.overview(&stage.app.session.info.id);
         stage.app.begin(&[]);
         stage
     }
@@ -136,13 +135,13 @@ impl Stage {
     pub(crate) async fn keys(&mut self, keys: &str) {
         for key in parse(keys) {
             self.fake.seen().now_ms += 1;
-            self.app.input(Input::Key(key));
+            self.app.input(TermEvent::Key(key));
             self.settle().await;
         }
     }
 
     pub(crate) async fn paste(&mut self, text: &str) {
-        self.app.input(Input::Paste(text.to_owned()));
+        self.app.input(TermEvent::Paste(text.to_owned()));
         self.settle().await;
     }
 
@@ -153,7 +152,7 @@ impl Stage {
         self.seq += u64::from(!event.is_live());
         let envelope = Envelope {
             v: 1,
-            session: self.app.talk.info.id.clone(),
+            session: self.app.session.info.id.clone(),
             seq: self.seq,
             event,
         };
@@ -197,14 +196,14 @@ impl Stage {
     }
 
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
-        self.app.input(Input::Resize(columns, rows));
+        self.app.input(TermEvent::Resize(columns, rows));
     }
 
     pub(crate) fn focus(&mut self, is_focused: bool) {
         self.app.input(if is_focused {
-            Input::FocusGained
+            TermEvent::FocusGained
         } else {
-            Input::FocusLost
+            TermEvent::FocusLost
         });
     }
 

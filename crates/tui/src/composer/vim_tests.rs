@@ -165,7 +165,7 @@ fn modes_change_and_leave_keys_alone() {
         assert_eq!(state(&composer), "|a", "{notation}");
     }
     assert_eq!(screen(&mut composer, 20, 3), ["› |a"]);
-    assert_eq!(composer.asks(), None);
+    assert_eq!(composer.completion_query(), None);
     composer.paste("bc");
     assert_eq!(state(&composer), "bc|a");
     composer.take();

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::Line;
 
-use super::{Deed, Overlay, Step};
+use super::{Overlay, OverlayAction, Step};
 use crate::menu;
 use crate::paint::Picture;
 use crate::text::{cut, one_line, plain, width, wrap};
@@ -129,7 +129,7 @@ impl Picker {
         }
         self.wanted.clone_from(&key);
         match key {
-            Some(key) => Step::Want(Deed::Preview(self.subject, key)),
+            Some(key) => Step::Want(OverlayAction::Preview(self.subject, key)),
             None => Step::Stay,
         }
     }
@@ -140,7 +140,7 @@ impl Picker {
             self.wanted = None;
             // What is listed is not what is looked for any more.
             self.is_loading = true;
-            return Step::Want(Deed::Find(self.subject, self.words.clone()));
+            return Step::Want(OverlayAction::Find(self.subject, self.words.clone()));
         }
         self.moved()
     }
@@ -173,14 +173,14 @@ impl Overlay for Picker {
             KeyCode::Esc => return Step::Close,
             KeyCode::Char('c') if control => return Step::Close,
             KeyCode::Char('f') if control => {
-                return self
-                    .key()
-                    .map_or(Step::Stay, |key| Step::Do(Deed::ChooseOther(self.subject, key)));
+                return self.key().map_or(Step::Stay, |key| {
+                    Step::Do(OverlayAction::ChooseOther(self.subject, key))
+                });
             }
             KeyCode::Enter => {
-                return self
-                    .key()
-                    .map_or(Step::Stay, |key| Step::Do(Deed::Choose(self.subject, key)));
+                return self.key().map_or(Step::Stay, |key| {
+                    Step::Do(OverlayAction::Choose(self.subject, key))
+                });
             }
             KeyCode::Up => self.selected = self.selected.checked_sub(1).unwrap_or(last),
             KeyCode::Char('p') if control => self.selected = self.selected.saturating_sub(1),

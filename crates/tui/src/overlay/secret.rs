@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::Line;
 
-use super::{Deed, Overlay, Step, Typed};
+use super::{Overlay, OverlayAction, Step, Typed};
 use crate::paint::Picture;
 use crate::text::{cut, wrap};
 use crate::theme::{Theme, Tone};
@@ -35,7 +35,7 @@ impl Overlay for Secret {
             KeyCode::Char(letter) if !control => self.typed.push(letter),
             KeyCode::Backspace => drop(self.typed.pop()),
             KeyCode::Enter if !self.typed.trim().is_empty() => {
-                return Step::Do(Deed::Connect {
+                return Step::Do(OverlayAction::Connect {
                     provider: self.provider.clone(),
                     key: Typed(std::mem::take(&mut self.typed)),
                 });

@@ -6,7 +6,7 @@ use ratatui::text::Line;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::look::Look;
+use super::style::CellStyle;
 use crate::text::has_effect;
 
 /// One letter.
@@ -14,7 +14,7 @@ use crate::text::has_effect;
 pub(super) struct Cell<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) width: usize,
-    pub(super) look: Look,
+    pub(super) look: CellStyle,
 }
 
 impl Cell<'_> {
@@ -39,7 +39,7 @@ pub(super) fn cells<'a>(line: &'a Line<'_>, columns: usize) -> Vec<Cell<'a>> {
     let mut cells: Vec<Cell<'a>> = Vec::new();
     let mut used = 0;
     'line: for span in &line.spans {
-        let look = Look::from(line.style.patch(span.style));
+        let look = CellStyle::from(line.style.patch(span.style));
         for grapheme in span.content.graphemes(true) {
             let text = harmless(grapheme);
             let width = text.width();

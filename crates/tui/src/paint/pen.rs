@@ -1,7 +1,7 @@
 //! Writes cells, and knows where the terminal's cursor is and how it draws.
 
 use super::cells::{Cell, width};
-use super::look::Look;
+use super::style::CellStyle;
 
 /// How rows are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) struct Place {
 pub(super) struct Pen {
     out: String,
     place: Place,
-    look: Look,
+    look: CellStyle,
     columns: usize,
     moves: Moves,
 }
@@ -36,7 +36,7 @@ impl Pen {
         Self {
             out: String::new(),
             place,
-            look: Look::default(),
+            look: CellStyle::default(),
             columns,
             moves,
         }
@@ -118,12 +118,12 @@ impl Pen {
     /// Draws plainly from now on, whatever was before.
     pub(super) fn reset(&mut self) {
         self.out.push_str("\u{1b}[m");
-        self.look = Look::default();
+        self.look = CellStyle::default();
     }
 
     /// Draws plainly from now on.
     pub(super) fn draw_plainly(&mut self) {
-        self.draw_as(Look::default());
+        self.draw_as(CellStyle::default());
     }
 
     /// Writes a whole row from its first column on; `over` says that something else may be in it.
@@ -236,7 +236,7 @@ impl Pen {
         self.place.column = Some(column);
     }
 
-    fn draw_as(&mut self, look: Look) {
+    fn draw_as(&mut self, look: CellStyle) {
         self.out.push_str(&self.look.sequence_to(look));
         self.look = look;
     }

@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 use serde_json::Value;
 use windlass_api::{CallId, StepStatus, is_own_call};
 
-use super::item::{Look, SHORT_COLUMNS};
+use super::item::{RenderOptions, SHORT_COLUMNS};
 use crate::diff;
 use crate::flow::without_tabs;
 use crate::text::{cut, one_line, plain, wrap};
@@ -165,31 +165,35 @@ impl Card {
         self.left_out += lines.count();
     }
 
-    pub(crate) fn lines(&self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
-        let mut lines = vec![self.head(look, now_ms)];
+    pub(crate) fn lines(&self, options: RenderOptions, now_ms: u64) -> Vec<Line<'static>> {
+        let mut lines = vec![self.head(options, now_ms)];
         if !self.is_finished() {
-            lines.extend(self.live(look));
+            lines.extend(self.live(options));
             return lines;
         }
         if let Some(diff) = &self.diff {
-            let most = if look.unfolded { usize::MAX } else { DIFF_ROWS };
-            let all = diff::render(&diff.text, look.columns.saturating_sub(2).max(1), look.theme);
+            let most = if options.unfolded { usize::MAX } else { DIFF_ROWS };
+            let all = diff::render(
+                &diff.text,
+                options.columns.saturating_sub(2).max(1),
+                options.theme,
+            );
             let more = all.len().saturating_sub(most) + self.left_out;
             lines.extend(all.into_iter().take(most).map(indented));
             if more > 0 {
-                lines.push(more_lines(more, look));
+                lines.push(more_lines(more, options));
             }
         } else if !self.todo.is_empty() {
-            lines.extend(self.todo.iter().map(|item| todo(item, look)));
+            lines.extend(self.todo.iter().map(|item| todo(item, options)));
         } else {
-            lines.extend(self.outcome(look));
+            lines.extend(self.outcome(options));
         }
         lines
     }
 
     /// What is called, in one row.
-    pub(crate) fn head(&self, look: Look, now_ms: u64) -> Line<'static> {
-        let theme = look.theme;
+    pub(crate) fn head(&self, options: RenderOptions, now_ms: u64) -> Line<'static> {
+        let theme = options.theme;
         let (sign, tone) = match self.state {
             State::Planned => (theme.sign("· ", ". "), Tone::Dim),
             State::Running => (theme.sign("◌ ", "- "), Tone::Accent),
@@ -209,7 +213,7 @@ impl Card {
             State::Done | State::Failed if took >= 100 => after.push_str(&format!(" {}", duration(took))),
             _ => {}
         }
-        let room = look.columns.saturating_sub(2 + crate::text::width(&after));
+        let room = options.columns.saturating_sub(2 + crate::text::width(&after));
         let title = cut(&self.title, room);
         let (name, rest) = match title.split_once(' ') {
             Some((name, rest)) => (name.to_owned(), format!(" {rest}")),
@@ -221,60 +225,60 @@ impl Card {
             Span::raw(rest),
             Span::styled(after, theme.style(Tone::Dim)),
         ]);
-        wrap(&line, look.columns, "  ").swap_remove(0)
+        wrap(&line, options.columns, "  ").swap_remove(0)
     }
 
-    fn live(&self, look: Look) -> Vec<Line<'static>> {
+    fn live(&self, options: RenderOptions) -> Vec<Line<'static>> {
         let text = plain(&self.tail);
         let all: Vec<&str> = text.lines().collect();
         let skip = all.len().saturating_sub(LIVE_ROWS);
         let rows = all.into_iter().skip(skip);
-        rows.map(|row| folded(row, look)).collect()
+        rows.map(|row| folded(row, options)).collect()
     }
 
-    fn outcome(&self, look: Look) -> Vec<Line<'static>> {
+    fn outcome(&self, options: RenderOptions) -> Vec<Line<'static>> {
         let text = plain(&self.result);
         let all: Vec<&str> = text.lines().collect();
-        if QUIET.contains(&self.name.as_str()) && self.state == State::Done && !look.unfolded {
+        if QUIET.contains(&self.name.as_str()) && self.state == State::Done && !options.unfolded {
             let count = match all.len() + self.left_out {
                 1 => "1 line".to_owned(),
                 count => format!("{count} lines"),
             };
-            return vec![folded(&count, look)];
+            return vec![folded(&count, options)];
         }
-        let row = |row: &&str| folded(row, look);
+        let row = |row: &&str| folded(row, options);
         if self.left_out > 0 {
             let mut lines: Vec<_> = all.iter().map(row).collect();
-            lines.push(more_lines(self.left_out, look));
+            lines.push(more_lines(self.left_out, options));
             return lines;
         }
-        if look.unfolded {
-            let rows = all.iter().map(|row| dim(row, look));
-            return rows.flat_map(|line| wrap(&line, look.columns, "  ")).collect();
+        if options.unfolded {
+            let rows = all.iter().map(|row| dim(row, options));
+            return rows.flat_map(|line| wrap(&line, options.columns, "  ")).collect();
         }
         let ends = if is_own_call(&self.call) { OWN_ENDS } else { ENDS };
         if all.len() <= 2 * ends + 1 {
             return all.iter().map(row).collect();
         }
         let mut lines: Vec<_> = all.iter().take(ends).map(row).collect();
-        lines.push(more_lines(all.len() - 2 * ends, look));
+        lines.push(more_lines(all.len() - 2 * ends, options));
         lines.extend(all.iter().skip(all.len() - ends).map(row));
         lines
     }
 }
 
 /// A line below a card's head, cut to the width.
-pub(super) fn folded(text: &str, look: Look) -> Line<'static> {
+pub(super) fn folded(text: &str, options: RenderOptions) -> Line<'static> {
     let line = format!("  {}", without_tabs(text.trim_end()));
-    Line::styled(cut(&line, look.columns), look.theme.style(Tone::Dim))
+    Line::styled(cut(&line, options.columns), options.theme.style(Tone::Dim))
 }
 
-fn more_lines(count: usize, look: Look) -> Line<'static> {
-    folded(&format!("… {count} more lines"), look)
+fn more_lines(count: usize, options: RenderOptions) -> Line<'static> {
+    folded(&format!("… {count} more lines"), options)
 }
 
-fn dim(text: &str, look: Look) -> Line<'static> {
-    Line::styled(format!("  {text}"), look.theme.style(Tone::Dim))
+fn dim(text: &str, options: RenderOptions) -> Line<'static> {
+    Line::styled(format!("  {text}"), options.theme.style(Tone::Dim))
 }
 
 fn indented(mut line: Line<'static>) -> Line<'static> {
@@ -282,14 +286,17 @@ fn indented(mut line: Line<'static>) -> Line<'static> {
     line
 }
 
-fn todo((what, status): &(String, String), look: Look) -> Line<'static> {
-    let theme = look.theme;
+fn todo((what, status): &(String, String), options: RenderOptions) -> Line<'static> {
+    let theme = options.theme;
     let (sign, tone) = match status.as_str() {
         "completed" => (theme.sign("☑", "[x]"), Tone::Dim),
         "in_progress" => (theme.sign("▶", "[>]"), Tone::Accent),
         _ => (theme.sign("☐", "[ ]"), Tone::Text),
     };
-    Line::styled(cut(&format!("  {sign} {what}"), look.columns), theme.style(tone))
+    Line::styled(
+        cut(&format!("  {sign} {what}"), options.columns),
+        theme.style(tone),
+    )
 }
 
 /// The diff that a tool tells people: of one file, or of several.

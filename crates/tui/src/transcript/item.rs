@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use ratatui::text::{Line, Span};
 
 use super::card::{Card, folded};
-use crate::markdown::{self, Growing};
+use crate::markdown::{self, StreamingMarkdown};
 use crate::text::{cut, one_line, plain, wrap};
 use crate::theme::{Theme, Tone};
 
@@ -19,7 +19,7 @@ const USER_ENDS: usize = 10;
 
 /// How things are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct RenderOptions {
     pub(crate) columns: usize,
     pub(crate) theme: Theme,
     /// Whether long things are shown whole.
@@ -33,7 +33,7 @@ pub(super) struct Placed {
     pub(super) seq: u64,
     pub(super) item: Item,
     /// Its lines as they were drawn last, while somebody looks back.
-    drawn: Option<(Look, Vec<Line<'static>>)>,
+    drawn: Option<(RenderOptions, Vec<Line<'static>>)>,
 }
 
 impl Placed {
@@ -46,15 +46,15 @@ impl Placed {
     }
 
     /// All of its lines. `now_ms` is for what runs.
-    pub(super) fn lines(&mut self, look: Look, now_ms: u64) -> Cow<'_, [Line<'static>]> {
+    pub(super) fn lines(&mut self, options: RenderOptions, now_ms: u64) -> Cow<'_, [Line<'static>]> {
         if !self.item.is_finished() {
-            return Cow::Owned(self.item.lines(look, now_ms));
+            return Cow::Owned(self.item.lines(options, now_ms));
         }
         let drawn = match self.drawn.take() {
-            Some((drawn, lines)) if drawn == look => lines,
-            _ => self.item.lines(look, now_ms),
+            Some((drawn, lines)) if drawn == options => lines,
+            _ => self.item.lines(options, now_ms),
         };
-        Cow::Borrowed(&self.drawn.insert((look, drawn)).1)
+        Cow::Borrowed(&self.drawn.insert((options, drawn)).1)
     }
 
     /// Leaves out what is long of it, if it will not change any more.
@@ -78,7 +78,7 @@ pub(crate) enum Item {
     /// What the model said. `rest` is what has not been printed of it.
     Answer {
         text: String,
-        rest: Option<Box<Growing>>,
+        rest: Option<Box<StreamingMarkdown>>,
         begun: bool,
     },
     /// What the model thought.
@@ -101,13 +101,13 @@ impl Item {
     }
 
     /// Its lines that were not printed yet. After that all of it was.
-    pub(crate) fn rest(&mut self, look: Look) -> Vec<Line<'static>> {
+    pub(crate) fn rest(&mut self, options: RenderOptions) -> Vec<Line<'static>> {
         match self {
             Self::Answer { rest, .. } => match rest.take() {
-                Some(growing) => growing.finish(look.columns, look.theme),
+                Some(growing) => growing.finish(options.columns, options.theme),
                 None => Vec::new(),
             },
-            _ => self.lines(look, 0),
+            _ => self.lines(options, 0),
         }
     }
 
@@ -125,18 +125,18 @@ impl Item {
         if let Self::Answer { text, rest, begun } = self
             && std::mem::take(begun)
         {
-            *rest = Some(Box::new(Growing::of(text)));
+            *rest = Some(Box::new(StreamingMarkdown::of(text)));
         }
     }
 
     /// All of its lines. `now_ms` is for what runs.
-    pub(crate) fn lines(&self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
-        let Look { columns, theme, .. } = look;
+    pub(crate) fn lines(&self, options: RenderOptions, now_ms: u64) -> Vec<Line<'static>> {
+        let RenderOptions { columns, theme, .. } = options;
         match self {
-            Self::User { text, images } => user(text, images, look),
+            Self::User { text, images } => user(text, images, options),
             Self::Answer { text, .. } => markdown::render(text, columns, theme),
-            Self::Thought { text, for_ms } => thought(text, *for_ms, look),
-            Self::Call(card) => card.lines(look, now_ms),
+            Self::Thought { text, for_ms } => thought(text, *for_ms, options),
+            Self::Call(card) => card.lines(options, now_ms),
             Self::Note { tone, text } => {
                 let sign = match tone {
                     Tone::Bad => theme.sign("✗ ", "x "),
@@ -157,24 +157,29 @@ pub(super) fn first_line(text: &str) -> String {
     cut(&one_line(first.unwrap_or_default()), SHORT_COLUMNS)
 }
 
-fn user(text: &str, images: &[String], look: Look) -> Vec<Line<'static>> {
-    let mark = look.theme.sign("› ", "> ");
-    let mut lines = block(mark, &plain(text), look.theme.style(Tone::User), look.columns);
-    if lines.len() > USER_ROWS && !look.unfolded {
+fn user(text: &str, images: &[String], options: RenderOptions) -> Vec<Line<'static>> {
+    let mark = options.theme.sign("› ", "> ");
+    let mut lines = block(
+        mark,
+        &plain(text),
+        options.theme.style(Tone::User),
+        options.columns,
+    );
+    if lines.len() > USER_ROWS && !options.unfolded {
         let left_out = USER_ENDS..lines.len() - USER_ENDS;
-        let how = if look.is_unfoldable {
+        let how = if options.is_unfoldable {
             " (ctrl+o shows all)"
         } else {
             ""
         };
-        let more = folded(&format!("… {} more lines{how}", left_out.len()), look);
+        let more = folded(&format!("… {} more lines{how}", left_out.len()), options);
         lines.splice(left_out, [more]);
     }
     for image in images {
         let text = format!("  [image: {}]", one_line(image));
         lines.push(Line::styled(
-            cut(&text, look.columns),
-            look.theme.style(Tone::Dim),
+            cut(&text, options.columns),
+            options.theme.style(Tone::Dim),
         ));
     }
     lines
@@ -200,27 +205,27 @@ fn preformatted(text: &str, columns: usize) -> Vec<Line<'static>> {
     lines.flat_map(|line| wrap(&line, columns, "    ")).collect()
 }
 
-fn thought(text: &str, for_ms: Option<u64>, look: Look) -> Vec<Line<'static>> {
-    let style = look.theme.style(Tone::Dim);
+fn thought(text: &str, for_ms: Option<u64>, options: RenderOptions) -> Vec<Line<'static>> {
+    let style = options.theme.style(Tone::Dim);
     let took = for_ms
         .filter(|ms| *ms >= 100)
         .map(|ms| format!(" for {}", super::card::duration(ms)))
         .unwrap_or_default();
-    let sign = look.theme.sign("∴", "~");
+    let sign = options.theme.sign("∴", "~");
     let head = format!("{sign} thought{took}");
-    if !look.unfolded {
+    if !options.unfolded {
         let first = first_line(text);
         let line = if first.is_empty() {
             head
         } else {
             format!("{head}: {first}")
         };
-        return vec![Line::styled(cut(&line, look.columns), style)];
+        return vec![Line::styled(cut(&line, options.columns), style)];
     }
     let mut lines = vec![Line::styled(head, style)];
     for line in plain(text).lines() {
         let line = Line::styled(format!("  {line}"), style);
-        lines.extend(wrap(&line, look.columns, "  "));
+        lines.extend(wrap(&line, options.columns, "  "));
     }
     lines
 }

@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 
-use super::item::{Item, Look, Placed, first_line};
+use super::item::{Item, Placed, RenderOptions, first_line};
 use super::{BESIDE, Transcript};
 use crate::text::{plain, wrap};
 use crate::theme::Tone;
@@ -53,12 +53,12 @@ impl Thinking {
     }
 
     /// Its last lines.
-    pub(super) fn lines(&self, look: Look) -> Vec<Line<'static>> {
-        let style = look.theme.style(Tone::Dim);
+    pub(super) fn lines(&self, options: RenderOptions) -> Vec<Line<'static>> {
+        let style = options.theme.style(Tone::Dim);
         let text = plain(&self.tail);
         let mut lines = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            lines.extend(wrap(&Line::styled(line.to_owned(), style), look.columns, ""));
+            lines.extend(wrap(&Line::styled(line.to_owned(), style), options.columns, ""));
         }
         let skip = lines.len().saturating_sub(ROWS);
         lines.drain(..skip);

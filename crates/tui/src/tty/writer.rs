@@ -17,7 +17,7 @@ pub(super) struct Writer {
 
 #[derive(Debug, Default)]
 struct Shared {
-    desk: Mutex<Desk>,
+    state: Mutex<State>,
     /// For the thread: there is a frame, or no more will come.
     given: Condvar,
     /// For those who wait on a thread: the frame is written.
@@ -27,7 +27,7 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct Desk {
+struct State {
     frame: Option<Vec<u8>>,
     /// From when a frame is given until it is written.
     is_busy: bool,
@@ -52,13 +52,13 @@ impl Writer {
 
     /// Hands over a frame. False when the last one is still being written, or can never be: then this one is dropped.
     pub(super) fn offer(&self, frame: Vec<u8>) -> bool {
-        let mut desk = self.shared.desk();
-        if desk.is_busy || desk.is_gone {
+        let mut state = self.shared.state();
+        if state.is_busy || state.is_gone {
             return false;
         }
         if !frame.is_empty() {
-            desk.frame = Some(frame);
-            desk.is_busy = true;
+            state.frame = Some(frame);
+            state.is_busy = true;
             self.shared.given.notify_one();
         }
         true
@@ -66,20 +66,20 @@ impl Writer {
 
     /// Whether a frame would be taken now.
     pub(super) fn is_free(&self) -> bool {
-        let desk = self.shared.desk();
-        !desk.is_busy && !desk.is_gone
+        let state = self.shared.state();
+        !state.is_busy && !state.is_gone
     }
 
     /// Whether a write has failed.
     pub(super) fn is_gone(&self) -> bool {
-        self.shared.desk().is_gone
+        self.shared.state().is_gone
     }
 
     /// Waits until the last frame is written or never will be; at once when that is so already.
     pub(super) async fn idle(&self) {
         loop {
             let free = self.shared.free.notified();
-            if !self.shared.desk().is_busy {
+            if !self.shared.state().is_busy {
                 return;
             }
             free.await;
@@ -88,20 +88,20 @@ impl Writer {
 
     /// The same for a thread, no longer than `limit`. Says whether it is so.
     pub(super) fn drain(&self, limit: Duration) -> bool {
-        let waiting = |desk: &mut Desk| desk.is_busy;
-        let desk = self.shared.desk();
-        let waited = self.shared.done.wait_timeout_while(desk, limit, waiting);
-        let (desk, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        !desk.is_busy
+        let waiting = |state: &mut State| state.is_busy;
+        let state = self.shared.state();
+        let waited = self.shared.done.wait_timeout_while(state, limit, waiting);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !state.is_busy
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
         let is_idle = {
-            let mut desk = self.shared.desk();
-            desk.is_closed = true;
-            !desk.is_busy
+            let mut state = self.shared.state();
+            state.is_closed = true;
+            !state.is_busy
         };
         self.shared.given.notify_one();
         // A thread in the middle of a write may stay there for ever; it is left to its fate.
@@ -114,17 +114,17 @@ impl Drop for Writer {
 }
 
 impl Shared {
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write_frames(&self, mut sink: impl Write) {
         while let Some(frame) = self.next_frame() {
             let written = sink.write_all(&frame).and_then(|()| sink.flush());
-            let mut desk = self.desk();
-            desk.is_busy = false;
-            desk.is_gone = written.is_err();
-            drop(desk);
+            let mut state = self.state();
+            state.is_busy = false;
+            state.is_gone = written.is_err();
+            drop(state);
             self.done.notify_all();
             self.free.notify_waiters();
             if written.is_err() {
@@ -135,15 +135,15 @@ impl Shared {
 
     /// The next frame, or `None` when no more will come.
     fn next_frame(&self) -> Option<Vec<u8>> {
-        let mut desk = self.desk();
+        let mut state = self.state();
         loop {
-            if let Some(frame) = desk.frame.take() {
+            if let Some(frame) = state.frame.take() {
                 return Some(frame);
             }
-            if desk.is_closed {
+            if state.is_closed {
                 return None;
             }
-            desk = self.given.wait(desk).unwrap_or_else(PoisonError::into_inner);
+            state = self.given.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

@@ -31,9 +31,9 @@ const BRIEF: &str = "  y once · s session · a always · n no · t tell it";
 const UNSEEN: &str = "  v see all of it, to say yes · n no · t tell it";
 
 /// A question that waits for an answer.
-pub(crate) struct Asking {
+pub(crate) struct PendingRequest {
     call: CallId,
-    what: What,
+    kind: Kind,
     /// When it was first on the screen, and how long nobody must have typed since.
     shown: Option<(u64, u64)>,
     /// Whether the person was typing something else when it appeared, and has not paused since.
@@ -58,7 +58,7 @@ enum Sight {
     Viewed,
 }
 
-enum What {
+enum Kind {
     Permission {
         tool: String,
         category: Category,
@@ -85,10 +85,10 @@ pub(crate) enum Pressed {
     View,
 }
 
-impl Asking {
+impl PendingRequest {
     /// The question of an event, if it is one.
     pub(crate) fn of(waiting: &Waiting) -> Option<Self> {
-        let (call, what) = match waiting {
+        let (call, kind) = match waiting {
             Waiting::PermissionRequest {
                 call_id,
                 tool,
@@ -97,31 +97,31 @@ impl Asking {
                 reasons,
                 preview,
             } => {
-                let what = What::Permission {
+                let kind = Kind::Permission {
                     tool: revealed_line(tool),
                     category: *category,
                     subjects: subjects.iter().map(|subject| revealed_line(subject)).collect(),
                     reasons: reasons.iter().map(|reason| revealed_line(reason)).collect(),
                     preview: preview.as_deref().map(revealed),
                 };
-                (call_id, what)
+                (call_id, kind)
             }
             Waiting::Question {
                 call_id,
                 text,
                 options,
             } => {
-                let what = What::Question {
+                let kind = Kind::Question {
                     text: plain(text),
                     options: options.iter().map(|option| one_line(option)).collect(),
                 };
-                (call_id, what)
+                (call_id, kind)
             }
             Waiting::PermissionAnswer { .. } | Waiting::Queue { .. } => return None,
         };
         Some(Self {
             call: call.clone(),
-            what,
+            kind,
             shown: None,
             is_startling: true,
             is_noting: false,
@@ -137,14 +137,14 @@ impl Asking {
 
     /// Whether what is written now is for this.
     pub(crate) fn takes_text(&self) -> bool {
-        self.is_noting || matches!(self.what, What::Question { .. })
+        self.is_noting || matches!(self.kind, Kind::Question { .. })
     }
 
     /// What was written, as the answer.
     pub(crate) fn answer(&self, text: String) -> Reply {
-        match self.what {
-            What::Permission { .. } => Reply::Permission(Answer::NoBecause(text)),
-            What::Question { .. } => Reply::Text(text),
+        match self.kind {
+            Kind::Permission { .. } => Reply::Permission(Answer::NoBecause(text)),
+            Kind::Question { .. } => Reply::Text(text),
         }
     }
 
@@ -166,11 +166,11 @@ impl Asking {
         let Some((shown, pause)) = self.shown else {
             return true;
         };
-        let (seen, pause) = match self.what {
+        let (seen, pause) = match self.kind {
             // A letter that came too early may be the begin of a word.
-            What::Permission { .. } if self.letter_ms.is_some() => (SEEN_MS, PAUSE_MS),
-            What::Permission { .. } => (SEEN_MS, pause),
-            What::Question { .. } => (HEARD_MS, pause),
+            Kind::Permission { .. } if self.letter_ms.is_some() => (SEEN_MS, PAUSE_MS),
+            Kind::Permission { .. } => (SEEN_MS, pause),
+            Kind::Question { .. } => (HEARD_MS, pause),
         };
         let has_paused = now_ms.saturating_sub(last_key_ms.max(shown)) >= pause;
         let is_seen = now_ms.saturating_sub(shown) >= seen;
@@ -180,7 +180,7 @@ impl Asking {
 
     /// Whether somebody was writing when it appeared, and may go on with that.
     pub(crate) fn interrupts(&self) -> bool {
-        matches!(self.what, What::Question { .. }) || self.shown.is_some_and(|(_, pause)| pause > 0)
+        matches!(self.kind, Kind::Question { .. }) || self.shown.is_some_and(|(_, pause)| pause > 0)
     }
 
     /// Takes note of a letter; whether it is part of a word, and so no answer to a yes or no.
@@ -202,8 +202,8 @@ impl Asking {
         {
             return Pressed::Nothing;
         }
-        match &self.what {
-            What::Permission { .. } if self.is_noting => {
+        match &self.kind {
+            Kind::Permission { .. } if self.is_noting => {
                 if key.code == KeyCode::Esc {
                     self.is_noting = false;
                     self.letter_ms = None;
@@ -211,8 +211,8 @@ impl Asking {
                 }
                 Pressed::Nothing
             }
-            What::Permission { .. } => self.decide(key.code),
-            What::Question { options, .. } => match key.code {
+            Kind::Permission { .. } => self.decide(key.code),
+            Kind::Question { options, .. } => match key.code {
                 KeyCode::Char(digit @ '1'..='9') if is_empty => {
                     let index = digit.to_digit(10).unwrap_or_default().saturating_sub(1) as usize;
                     match options.get(index) {
@@ -306,8 +306,8 @@ impl Asking {
         let put = |lines: &mut Vec<_>, line: Line<'static>, indent: &str| {
             lines.extend(wrap(&line, columns, indent));
         };
-        match &self.what {
-            What::Permission {
+        match &self.kind {
+            Kind::Permission {
                 tool,
                 category,
                 subjects,
@@ -320,7 +320,7 @@ impl Asking {
                 };
                 let mark = Span::styled(theme.sign("▲ ", "! "), theme.style(Tone::Warn));
                 let name = Span::styled(tool.clone(), theme.style(Tone::User));
-                let rest = Span::raw(format!(" asks to run ({}){about}", kind(*category)));
+                let rest = Span::raw(format!(" asks to run ({}){about}", category_name(*category)));
                 put(&mut what, Line::from(vec![mark, name, rest]), "  ");
                 if let Some(preview) = preview {
                     for line in previewed(preview, columns, theme) {
@@ -336,7 +336,7 @@ impl Asking {
                     put(&mut why, line, "  ");
                 }
             }
-            What::Question { text, options } => {
+            Kind::Question { text, options } => {
                 for (index, line) in text.lines().enumerate() {
                     let mark = if index == 0 { theme.sign("? ", "? ") } else { "  " };
                     let mark = Span::styled(mark, theme.style(Tone::Accent));
@@ -357,8 +357,8 @@ impl Asking {
 
     /// What would be allowed for good, for whoever is asked once more.
     fn keeping(&self) -> Option<String> {
-        match &self.what {
-            What::Permission { tool, subjects, .. } if self.is_keeping => {
+        match &self.kind {
+            Kind::Permission { tool, subjects, .. } if self.is_keeping => {
                 let subjects = subjects.join(" · ");
                 Some(format!(
                     "  a again allows this for good in this folder, esc goes back: {tool} {subjects}"
@@ -369,13 +369,13 @@ impl Asking {
     }
 
     fn answers(&self) -> &'static str {
-        match &self.what {
-            What::Permission { .. } if self.is_noting => {
+        match &self.kind {
+            Kind::Permission { .. } if self.is_noting => {
                 "  Say what to do instead; enter sends it, esc goes back."
             }
-            What::Permission { .. } => YES_OR_NO,
-            What::Question { options, .. } if options.is_empty() => "  Write your answer; enter sends it.",
-            What::Question { .. } => "  Press a number, or write your answer; enter sends it.",
+            Kind::Permission { .. } => YES_OR_NO,
+            Kind::Question { options, .. } if options.is_empty() => "  Write your answer; enter sends it.",
+            Kind::Question { .. } => "  Press a number, or write your answer; enter sends it.",
         }
     }
 }
@@ -405,10 +405,10 @@ fn previewed(preview: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> 
     preview.lines().map(line).collect()
 }
 
-fn kind(category: Category) -> String {
+fn category_name(category: Category) -> String {
     format!("{category:?}").to_lowercase()
 }
 
 #[cfg(test)]
-#[path = "asking_tests.rs"]
+#[path = "request_tests.rs"]
 mod tests;

@@ -7,7 +7,7 @@ use super::cluster;
 
 /// What a completion is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Asking {
+pub(crate) enum CompletionQuery {
     /// A command: the line from its slash up to the cursor.
     Command(String),
     /// A file: what stands between the `@` and the cursor, without a quote.
@@ -15,7 +15,7 @@ pub(crate) enum Asking {
 }
 
 /// The word that asks, and the range that a completion replaces: all of the word, also what is behind the cursor.
-pub(super) fn asking(text: &str, cursor: usize) -> Option<(Asking, Range<usize>)> {
+pub(super) fn query(text: &str, cursor: usize) -> Option<(CompletionQuery, Range<usize>)> {
     file(text, cursor).or_else(|| command(text, cursor))
 }
 
@@ -30,15 +30,18 @@ pub(super) fn mention(path: &str) -> String {
     }
 }
 
-fn command(text: &str, cursor: usize) -> Option<(Asking, Range<usize>)> {
+fn command(text: &str, cursor: usize) -> Option<(CompletionQuery, Range<usize>)> {
     let line = cluster::slice(text, 0..cursor);
     if !line.starts_with('/') || line.contains(|letter| letter == '\n' || is_mark(letter)) {
         return None;
     }
-    Some((Asking::Command(line.to_owned()), 0..word_end(text, cursor)))
+    Some((
+        CompletionQuery::Command(line.to_owned()),
+        0..word_end(text, cursor),
+    ))
 }
 
-fn file(text: &str, cursor: usize) -> Option<(Asking, Range<usize>)> {
+fn file(text: &str, cursor: usize) -> Option<(CompletionQuery, Range<usize>)> {
     let start = cluster::line_start(text, cursor);
     let line = cluster::slice(text, start..cursor);
     let (at, _) = line.rmatch_indices('@').find(|(at, _)| is_mention(line, *at))?;
@@ -48,7 +51,7 @@ fn file(text: &str, cursor: usize) -> Option<(Asking, Range<usize>)> {
         Some(_) => quote_end(text, cursor),
     };
     let word = word.strip_prefix('"').unwrap_or(word);
-    Some((Asking::File(word.to_owned()), start + at..end))
+    Some((CompletionQuery::File(word.to_owned()), start + at..end))
 }
 
 /// Whether the sign here begins a word that reaches to the end of the line.

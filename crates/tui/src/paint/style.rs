@@ -26,13 +26,13 @@ const ENDS: [(Modifier, &str); 5] = [
 
 /// The look of a cell with nothing left open: what a style does not say is the terminal's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Look {
+pub(super) struct CellStyle {
     ink: Color,
     paper: Color,
     modifiers: Modifier,
 }
 
-impl Look {
+impl CellStyle {
     /// Whether a blank of this look can be seen.
     pub(super) fn shows_on_blank(self) -> bool {
         let lines = Modifier::UNDERLINED | Modifier::REVERSED | Modifier::CROSSED_OUT;
@@ -78,7 +78,7 @@ impl Look {
     }
 }
 
-impl From<Style> for Look {
+impl From<Style> for CellStyle {
     fn from(style: Style) -> Self {
         let drawn = DRAWN
             .iter()
@@ -146,7 +146,7 @@ mod tests {
         ];
         for (from, to, expected) in cases {
             assert_eq!(
-                Look::from(from).sequence_to(to.into()),
+                CellStyle::from(from).sequence_to(to.into()),
                 expected,
                 "{from:?} to {to:?}"
             );
