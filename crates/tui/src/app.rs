@@ -1,7 +1,7 @@
-//! What the terminal shows and does, without the terminal: keys and events in, pictures and effects out.
+//! Application state without a terminal: takes keys and events, produces frames and effects.
 //!
-//! Nothing here waits. What takes time runs as a job ([`jobs`]) and comes back as [`Done`]; what only the terminal can do is
-//! an [`Effect`].
+//! Nothing here blocks. Slow work runs as a job ([`jobs`]) and reports back as [`Done`]; anything only the
+//! terminal can do is returned as an [`Effect`].
 
 mod answers;
 mod commands;
@@ -37,13 +37,13 @@ use crate::status::Status;
 use crate::theme::{Theme, Tone};
 use crate::transcript::{Place, RenderOptions, Transcript};
 
-/// After how long without news the reason is told.
+/// Time without events after which the UI asks why the turn is waiting.
 const QUIET_MS: u64 = 10_000;
 
-/// How long a word about a key stays after the last one.
+/// Time a hint stays visible after the last key press.
 const HINT_MS: u64 = 2_000;
 
-/// Whoever the app talks to.
+/// Ports the app depends on.
 #[derive(Clone)]
 pub(crate) struct Ports {
     pub(crate) backend: Arc<dyn Backend>,
@@ -52,87 +52,87 @@ pub(crate) struct Ports {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// What only the terminal, or the loop around the app, can do.
+/// Side effects that only the terminal or the event loop can perform.
 pub(crate) enum Effect {
-    /// Listens to this session from this number on, and to no other.
+    /// Subscribes to this session after the given sequence number and drops any other subscription.
     Listen { session: SessionId, after: u64 },
-    /// Goes to the shell for a while.
+    /// Suspends the program and returns to the shell.
     Suspend,
-    /// Lets the person's editor have the terminal, for what is written.
+    /// Opens the draft in the user's editor, which takes over the terminal.
     Edit(String),
-    /// Puts a text into the clipboard.
+    /// Copies text to the clipboard.
     Copy(String),
-    /// Draws everything again.
+    /// Redraws the whole screen.
     Redraw,
-    /// Calls the person's attention.
+    /// Rings the terminal bell.
     Bell,
-    /// Ends.
+    /// Quits.
     Leave,
 }
 
-/// The session that is worked in.
+/// The session on screen, as far as the UI knows it.
 pub(crate) struct SessionView {
     pub(crate) info: SessionInfo,
-    /// The number of the last entry that was heard.
+    /// Sequence number of the last entry received.
     pub(crate) seq: u64,
     pub(crate) is_busy: bool,
     subscription: Subscription,
-    /// Since when a turn runs.
+    /// Time the current turn started.
     since_ms: u64,
-    /// When something was heard last.
+    /// Time of the last event.
     heard_ms: u64,
-    /// What is going on, in the turn's own words.
+    /// Status text reported by the turn.
     doing: String,
-    /// What the turn waits for, once it has been waiting for long.
+    /// Reasons the turn is waiting; filled in after a long wait.
     waits: Vec<Wait>,
     asked_why_ms: u64,
     queue: Vec<Arc<Message>>,
-    /// Said to the running turn, and not yet heard by it.
+    /// Messages sent to the running turn that the model has not received yet.
     steers: Vec<Arc<Message>>,
     status: Status,
 }
 
-/// Whether the events of a session come.
+/// State of the session's event subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subscription {
-    /// Not yet: what it ended with is read first.
+    /// Not subscribed yet: the last entries of the session are read first.
     Opening,
     Listening,
-    /// Not any more, because nothing happened for a while.
+    /// The backend closed the idle session.
     Left,
 }
 
-/// How it is shown.
+/// Display state: size, theme, scrolling and hints.
 pub(crate) struct Viewport {
     pub(crate) size: (u16, u16),
     pub(crate) theme: Theme,
-    /// Whether the conversation has the whole screen.
+    /// True if the conversation uses the full screen.
     pub(crate) is_full: bool,
-    /// Whether that is how it is shown when nothing is looked up.
+    /// True if full screen is the normal mode, not only a temporary transcript view.
     stays_full: bool,
-    /// How many rows the end of the conversation is below the screen.
+    /// Number of rows of the conversation below the visible area.
     scroll: usize,
-    /// The row at the top while somebody looks back, and how many rows were below the screen when it was drawn.
+    /// Top row while the user scrolls back, and the number of rows below the screen when it was drawn.
     top: Option<(Place, usize)>,
     unfolded: bool,
     is_focused: bool,
-    /// A word for whoever presses something twice.
+    /// Short-lived message in the status line, such as "press again to quit".
     hint: Option<String>,
     older: Older,
 }
 
-/// What becomes of the entries before those that are kept.
+/// State of the entries that precede the ones in memory.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Older {
-    /// They are read when somebody looks that far back.
+    /// Read once the user scrolls back that far.
     #[default]
     Unread,
     BeingRead,
-    /// They could not be read, and why; they are read again when somebody asks for them again.
+    /// Reading failed with this error; retried when the user scrolls up again.
     Failed(String),
 }
 
-/// When keys were pressed that mean something when pressed twice.
+/// Times of key presses that have a meaning when repeated.
 #[derive(Default)]
 struct Presses {
     key_ms: u64,
@@ -140,7 +140,7 @@ struct Presses {
     cancel_ms: Option<u64>,
 }
 
-/// The app.
+/// State of the terminal UI.
 pub(crate) struct App {
     pub(crate) session: SessionView,
     pub(crate) view: Viewport,
@@ -156,17 +156,17 @@ pub(crate) struct App {
     effects: Vec<Effect>,
 }
 
-/// What was found out once and is used again.
+/// Data fetched once and reused.
 #[derive(Default)]
 struct Caches {
     commands: Vec<CommandInfo>,
     files: Option<Vec<String>>,
     is_reading_files: bool,
-    /// The words that sessions were last looked for with.
+    /// Query of the most recent session search.
     sought: String,
-    /// The text for which no list is wanted.
+    /// Draft for which the user dismissed the completion menu.
     closed_menu: Option<String>,
-    /// What was said, by its number, as it was listed last.
+    /// Texts of the user's messages by sequence number, from the most recent list.
     said: HashMap<u64, String>,
 }
 
@@ -188,7 +188,7 @@ struct Redraw {
 }
 
 impl App {
-    /// An app for a session.
+    /// Creates the app for a session.
     pub(crate) fn new(jobs: Jobs, info: SessionInfo, view: Viewport, keys: Keys, composer: Composer) -> Self {
         let now = millis(&jobs.ports);
         Self {
@@ -215,7 +215,7 @@ impl App {
         }
     }
 
-    /// Asks for all that the first screens need, and listens.
+    /// Requests the data for the first frame and subscribes to the session.
     pub(crate) fn begin(&mut self, notices: &[String]) {
         for notice in notices {
             self.transcript.tell(Tone::Dim, notice);
@@ -236,7 +236,7 @@ impl App {
         self.effect(Effect::Listen { session, after });
     }
 
-    /// Goes on in another session.
+    /// Switches to another session.
     fn go_to(&mut self, info: SessionInfo) {
         let title = info
             .label
@@ -257,7 +257,7 @@ impl App {
         self.begin(&[]);
     }
 
-    /// Takes an event of the session.
+    /// Applies an event of the session.
     pub(crate) fn hear(&mut self, envelope: &Envelope) {
         if envelope.session != self.session.info.id {
             return;
@@ -278,7 +278,7 @@ impl App {
             Event::ToolResult { call_id, .. } => self.answered(call_id),
             event if event.is_terminal() => {
                 if matches!(event, Event::Canceled { .. }) && !self.session.queue.is_empty() {
-                    // What a key says about itself comes first.
+                    // A hint set by the key itself takes precedence.
                     let stopped = || "stopped; what is queued waits for your next message".to_owned();
                     self.view.hint.get_or_insert_with(stopped);
                 }
@@ -289,7 +289,8 @@ impl App {
         self.redraw.is_dirty = true;
     }
 
-    /// Takes an entry of a session that is gone on with: what it still waits for counts, what it cost is counted already.
+    /// Applies an entry of a resumed session. Open requests still count; costs are already included in the
+    /// totals.
     fn recall(&mut self, entry: &Entry) {
         let now = self.now();
         let envelope = Envelope {
@@ -329,40 +330,40 @@ impl App {
         }
     }
 
-    /// Puts what is written aside, because what is written next is an answer.
+    /// Sets the draft aside, because the text typed next is an answer.
     fn put_draft_aside(&mut self) {
         if self.composer.put_aside() {
             self.written();
         }
     }
 
-    /// Takes up again what was put aside.
+    /// Restores the draft that was set aside.
     fn take_up_draft(&mut self) {
         if self.composer.take_up() {
             self.written();
         }
     }
 
-    /// Replaces what is written.
+    /// Replaces the draft.
     fn set_text(&mut self, text: &str) {
         self.composer.set(text);
         self.written();
     }
 
-    /// The files of the folder may be others now.
+    /// Drops the cached file list, which may be out of date.
     fn forget_files(&mut self) {
         self.caches.files = None;
         self.caches.is_reading_files = false;
     }
 
-    /// Calls a person who looks elsewhere.
+    /// Rings the bell if the terminal is not focused.
     fn attention(&mut self) {
         if !self.view.is_focused {
             self.effect(Effect::Bell);
         }
     }
 
-    /// The session was left, because nothing happened for a while. The next input opens it again.
+    /// Handles the end of the event stream of an idle session. The next input resumes it.
     pub(crate) fn silence(&mut self) {
         self.session.is_busy = false;
         self.session.subscription = Subscription::Left;
@@ -372,7 +373,7 @@ impl App {
         self.redraw.is_dirty = true;
     }
 
-    /// Shows the conversation in the terminal's own scrollback, whatever was on the screen.
+    /// Returns to the terminal's own scrollback from any screen.
     pub(crate) fn leave_full(&mut self) {
         self.overlay = None;
         self.set_full(false);
@@ -383,44 +384,44 @@ impl App {
         self.effects.push(effect);
     }
 
-    /// What is to be done outside.
+    /// Takes the pending effects.
     pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Whether the screen has to be drawn.
+    /// True if the screen must be redrawn.
     pub(crate) fn is_dirty(&self) -> bool {
         self.redraw.is_dirty
     }
 
-    /// Something was done outside that can be seen.
+    /// Requests a redraw after a visible change outside the app.
     pub(crate) fn touch(&mut self) {
         self.redraw.is_dirty = true;
     }
 
-    /// The screen is empty: as much of the conversation as fits is printed again.
+    /// Prints as much of the conversation as fits, after the screen was cleared.
     pub(crate) fn print_again(&mut self) {
         self.redraw.is_emptied = !self.view.is_full;
         self.redraw.is_dirty = true;
     }
 
-    /// Says something beside the conversation.
+    /// Prints a message that is not part of the conversation.
     pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
         self.transcript.tell(tone, text);
         self.redraw.is_dirty = true;
     }
 
-    /// After how many milliseconds something changes by itself; `None` when nothing moves.
+    /// Milliseconds until the next animation frame or timeout; `None` if nothing changes on its own.
     pub(crate) fn next_tick(&self) -> Option<u64> {
         let is_moving = self.session.is_busy || self.transcript.is_running();
         if is_moving {
-            // Whoever looks elsewhere needs no animation.
+            // An unfocused terminal needs no animation.
             return Some(if self.view.is_focused { 120 } else { 1_000 });
         }
         self.view.hint.as_ref().map(|_| HINT_MS)
     }
 
-    /// Time went on.
+    /// Advances the animation and expires hints.
     pub(crate) fn tick(&mut self) {
         let now = self.now();
         self.redraw.spins = self.redraw.spins.wrapping_add(1);
@@ -431,7 +432,7 @@ impl App {
         if !self.session.is_busy {
             return;
         }
-        // OBS-3: after a while without news, the reason; asked again now and then.
+        // OBS-3: after a while without events, asks for the reason, and repeats the question at intervals.
         let is_quiet = now.saturating_sub(self.session.heard_ms) >= QUIET_MS;
         if is_quiet && now.saturating_sub(self.session.asked_why_ms) >= 1_000 {
             self.session.asked_why_ms = now;
@@ -452,7 +453,7 @@ impl App {
         }
     }
 
-    /// The message that waits last.
+    /// Id of the last queued message.
     fn last_queued(&self) -> Option<MessageId> {
         self.session.queue.last().map(|message| message.id.clone())
     }
@@ -494,7 +495,7 @@ impl SessionView {
                 self.doing.clear();
             }
             Event::Status { text } => {
-                // On demand it is no turn, and begins with nothing else.
+                // A compaction on demand is not a turn and announces itself only with this status.
                 if text == COMPACTING {
                     self.begin_turn(now);
                 }
@@ -522,7 +523,7 @@ impl SessionView {
 }
 
 impl Viewport {
-    /// A view of a terminal.
+    /// Creates a viewport for a terminal of the given size.
     pub(crate) fn new(size: (u16, u16), theme: Theme, is_full: bool) -> Self {
         Self {
             size,

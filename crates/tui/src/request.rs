@@ -1,5 +1,5 @@
-//! What a turn asks a person: whether a call may run, or something a tool wants to know. It stands right above the place
-//! where one writes, so that it is never lost behind scrolling.
+//! Permission requests and questions that wait for the user's answer. They appear directly above the
+//! composer, so that they never scroll out of sight.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::{Line, Span};
@@ -9,52 +9,52 @@ use crate::diff;
 use crate::text::{cut, one_line, plain, revealed, revealed_line, wrap};
 use crate::theme::{Theme, Tone};
 
-/// How long a request must have been on the screen before a key is an answer to it.
+/// Minimum time a permission request must be visible before a key answers it.
 const SEEN_MS: u64 = 700;
-/// The same for a question, which words answer: they do no harm.
+/// Same for a question, whose text answers do no harm.
 const HEARD_MS: u64 = 250;
-/// Within what time before it appeared a key means that somebody was typing.
+/// A key pressed within this time before the request appeared means the user was typing.
 const TYPING_MS: u64 = 1_500;
-/// How long somebody who was typing must have paused.
+/// Pause required from a user who was typing.
 const PAUSE_MS: u64 = 600;
-/// How soon after another letter one is part of a word.
+/// Letters within this interval form a word.
 const WORD_MS: u64 = 300;
-/// In how many rows it is said what would be kept.
+/// Maximum rows for the description of a permanent grant.
 const KEEPING_ROWS: usize = 3;
 
-/// What can be answered to a request.
+/// Answers to a permission request.
 const YES_OR_NO: &str =
     "  y yes, once · s yes, in this session · a always in this folder · n no · t tell it what to do instead";
-/// The same where there is little room.
+/// Short form for small screens.
 const BRIEF: &str = "  y once · s session · a always · n no · t tell it";
-/// The same as long as some of the request was not to be seen.
+/// Answers while part of the request is cut off.
 const UNSEEN: &str = "  v see all of it, to say yes · n no · t tell it";
 
-/// A question that waits for an answer.
+/// A permission request or question waiting for an answer.
 pub(crate) struct PendingRequest {
     call: CallId,
     kind: Kind,
-    /// When it was first on the screen, and how long nobody must have typed since.
+    /// Time it was first visible, and the pause in typing required since.
     shown: Option<(u64, u64)>,
-    /// Whether the person was typing something else when it appeared, and has not paused since.
+    /// True if the user was typing when the request appeared and has not paused since.
     is_startling: bool,
-    /// Whether the person writes what to do instead.
+    /// True while the user writes instructions instead of answering yes or no.
     is_noting: bool,
-    /// Whether the person wants this to be allowed for good, and is asked once more.
+    /// True while the user must confirm a permanent grant.
     is_keeping: bool,
-    /// When a letter was pressed last that may have been an answer.
+    /// Time of the last letter that may have been an answer.
     letter_ms: Option<u64>,
     sight: Sight,
 }
 
-/// How much of a request was to be seen. Nobody can agree to what they could not see.
+/// Visibility of a request. Nobody can approve what they could not see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
-    /// There was no room for some of it.
+    /// Part of the request was cut off.
     Part,
-    /// All of it is in sight.
+    /// The whole request is visible.
     Whole,
-    /// All of it was asked for, on the whole screen.
+    /// The user opened the whole request in the pager.
     Viewed,
 }
 
@@ -72,21 +72,21 @@ enum Kind {
     },
 }
 
-/// What a key came to.
+/// Outcome of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pressed {
-    /// It is not for the question.
+    /// The key is not meant for the request.
     Nothing,
-    /// It is, and nothing follows.
+    /// The key was consumed.
     Taken,
-    /// The answer.
+    /// The request was answered.
     Reply(Reply),
-    /// The person wants to see all of it.
+    /// The user wants to see the whole request.
     View,
 }
 
 impl PendingRequest {
-    /// The question of an event, if it is one.
+    /// Returns the request of an event, if it is one.
     pub(crate) fn of(waiting: &Waiting) -> Option<Self> {
         let (call, kind) = match waiting {
             Waiting::PermissionRequest {
@@ -135,12 +135,12 @@ impl PendingRequest {
         &self.call
     }
 
-    /// Whether what is written now is for this.
+    /// True if the text being typed answers this request.
     pub(crate) fn takes_text(&self) -> bool {
         self.is_noting || matches!(self.kind, Kind::Question { .. })
     }
 
-    /// What was written, as the answer.
+    /// Converts the typed text to an answer.
     pub(crate) fn answer(&self, text: String) -> Reply {
         match self.kind {
             Kind::Permission { .. } => Reply::Permission(Answer::NoBecause(text)),
@@ -148,26 +148,27 @@ impl PendingRequest {
         }
     }
 
-    /// Whether it was never on the screen.
+    /// True if the request was never visible.
     pub(crate) fn is_unseen(&self) -> bool {
         self.shown.is_none()
     }
 
-    /// It is on the screen. `last_key_ms` is when a key was pressed last.
+    /// Marks the request as visible. `last_key_ms` is the time of the last key press.
     pub(crate) fn shown(&mut self, now_ms: u64, last_key_ms: u64) {
         let was_typing = last_key_ms > 0 && now_ms.saturating_sub(last_key_ms) < TYPING_MS;
         let pause = if was_typing { PAUSE_MS } else { 0 };
         self.shown.get_or_insert((now_ms, pause));
     }
 
-    /// Whether a key may be meant for something else: this was not seen yet, or somebody was typing when it appeared and has
-    /// not paused since. `last_key_ms` is when a key was pressed before.
+    /// True if a key may be meant for something else: the request was not visible long enough, or the user
+    /// was typing when it appeared and has not paused since. `last_key_ms` is the time of the previous key
+    /// press.
     pub(crate) fn is_startling(&mut self, now_ms: u64, last_key_ms: u64) -> bool {
         let Some((shown, pause)) = self.shown else {
             return true;
         };
         let (seen, pause) = match self.kind {
-            // A letter that came too early may be the begin of a word.
+            // A letter that came too early may start a word.
             Kind::Permission { .. } if self.letter_ms.is_some() => (SEEN_MS, PAUSE_MS),
             Kind::Permission { .. } => (SEEN_MS, pause),
             Kind::Question { .. } => (HEARD_MS, pause),
@@ -178,12 +179,12 @@ impl PendingRequest {
         self.is_startling
     }
 
-    /// Whether somebody was writing when it appeared, and may go on with that.
+    /// True if the user was typing when the request appeared, and may continue.
     pub(crate) fn interrupts(&self) -> bool {
         matches!(self.kind, Kind::Question { .. }) || self.shown.is_some_and(|(_, pause)| pause > 0)
     }
 
-    /// Takes note of a letter; whether it is part of a word, and so no answer to a yes or no.
+    /// Records a letter. Returns true if it is part of a word, and therefore not an answer.
     pub(crate) fn is_in_a_word(&mut self, letter: char, now_ms: u64) -> bool {
         if self.takes_text() {
             return false;
@@ -194,7 +195,7 @@ impl PendingRequest {
         is_in_a_word
     }
 
-    /// Takes a key of somebody who has seen it. `is_empty` says that nothing is written.
+    /// Handles a key of a user who has seen the request. `is_empty` is true if the composer is empty.
     pub(crate) fn handle(&mut self, key: &KeyEvent, is_empty: bool) -> Pressed {
         if key
             .modifiers
@@ -225,7 +226,7 @@ impl PendingRequest {
         }
     }
 
-    /// What a key says to a yes or no.
+    /// Handles a key for a permission request.
     fn decide(&mut self, code: KeyCode) -> Pressed {
         let was_keeping = std::mem::take(&mut self.is_keeping);
         match code {
@@ -247,21 +248,21 @@ impl PendingRequest {
                 Pressed::Taken
             }
             KeyCode::Esc if was_keeping => Pressed::Taken,
-            // Nothing is sent and nothing is written while a yes or no is asked for.
+            // Nothing is sent or typed while a permission request is open.
             KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace => Pressed::Taken,
             _ => Pressed::Nothing,
         }
     }
 
-    /// All of it, for the whole screen.
+    /// Returns the whole request, for the pager.
     pub(crate) fn whole(&self, columns: usize, theme: Theme) -> Vec<Line<'static>> {
         let (mut what, why) = self.body(columns, theme);
         what.extend(why);
         what
     }
 
-    /// The question in at most so many rows, with what can be answered. Where there is no room for all of it, its middle
-    /// is left out: how it begins and ends and why it is asked stay in sight.
+    /// Renders the request and its answers in at most `rows` rows. If it does not fit, its middle is left
+    /// out: the start, the end and the reasons stay visible.
     pub(crate) fn render(&mut self, columns: usize, rows: usize, theme: Theme) -> Vec<Line<'static>> {
         let (mut lines, why) = self.body(columns, theme);
         let why_rows = why.len();
@@ -300,7 +301,7 @@ impl PendingRequest {
         lines
     }
 
-    /// What would happen, or what is asked; and below it what that comes to and why it is asked, or what can be chosen.
+    /// Returns two parts: the action or question, then its details and reasons, or the options.
     fn body(&self, columns: usize, theme: Theme) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
         let (mut what, mut why) = (Vec::new(), Vec::new());
         let put = |lines: &mut Vec<_>, line: Line<'static>, indent: &str| {
@@ -355,7 +356,7 @@ impl PendingRequest {
         (what, why)
     }
 
-    /// What would be allowed for good, for whoever is asked once more.
+    /// Describes the permanent grant that needs confirmation.
     fn keeping(&self) -> Option<String> {
         match &self.kind {
             Kind::Permission { tool, subjects, .. } if self.is_keeping => {
@@ -380,7 +381,7 @@ impl PendingRequest {
     }
 }
 
-/// What can be answered, as lines.
+/// Renders the answers.
 fn answered_by(answers: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
     let text = if theme.ascii {
         answers.replace('·', "|")
@@ -390,7 +391,7 @@ fn answered_by(answers: &str, columns: usize, theme: Theme) -> Vec<Line<'static>
     wrap(&Line::styled(text, theme.style(Tone::Accent)), columns, "  ")
 }
 
-/// What would happen: a diff in colour, a command as it stands.
+/// Renders a preview: a diff in colour, a command verbatim.
 fn previewed(preview: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
     let is_diff = preview.starts_with("--- ") || preview.contains("\n@@ ");
     if is_diff {

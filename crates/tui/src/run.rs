@@ -1,4 +1,4 @@
-//! The loop: one kind of event at a time, and a picture when something changed.
+//! The event loop: handles one event at a time, and draws a frame after changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,67 +20,67 @@ use crate::paint::Painter;
 use crate::theme::{Theme, Tone};
 use crate::tty::{self, Tty};
 
-/// The least time between two pictures: sixty a second.
+/// Minimum time between two frames: sixty per second.
 const FRAME: Duration = Duration::from_millis(16);
-/// How many events of a session are taken before the next look at the keyboard.
+/// Maximum number of session events handled before the keyboard is polled again.
 const GULP: usize = 256;
 
-/// What the front end works with.
+/// Configuration and ports of the front end.
 pub struct Start {
     /// Runs the sessions.
     pub backend: Arc<dyn Backend>,
     /// Sets up models.
     pub connections: Arc<dyn Connections>,
-    /// The person's machine.
+    /// Access to the user's machine.
     pub desktop: Arc<dyn Desktop>,
-    /// The time.
+    /// Source of time.
     pub clock: Arc<dyn Clock>,
-    /// The session to begin with. It must have been begun.
+    /// Session to open first. It must have been started.
     pub session: SessionInfo,
-    /// What the person should know, a line each.
+    /// Notices for the user, one per line.
     pub notices: Vec<String>,
-    /// What was sent before, the oldest first.
+    /// Message history, oldest first.
     pub history: Vec<String>,
-    /// How it looks.
+    /// Appearance.
     pub look: Looks,
 }
 
-/// How the front end looks and feels.
+/// Appearance and key bindings.
 #[derive(Debug, Clone, Default)]
 pub struct Looks {
-    /// The colours.
+    /// Colour theme.
     pub theme: Theme,
-    /// Whether it begins on the whole screen.
+    /// True to start in full screen.
     pub full_screen: bool,
-    /// Whether text is written with vim's keys.
+    /// True to edit with vim keys.
     pub vim: bool,
-    /// What every key does.
+    /// Key bindings.
     pub keys: Keys,
-    /// Whether the terminal breaks lines anew when its width changes.
+    /// True if the terminal rewraps lines when its width changes.
     pub reflows: bool,
 }
 
-/// How it ended.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// The session that was worked in last.
+    /// Last session on screen.
     pub session: SessionId,
-    /// Why.
+    /// Reason for the end.
     pub why: Why,
 }
 
-/// Why it ended.
+/// Reason the front end ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// The person left.
+    /// The user quit.
     Left,
-    /// A signal asked for it.
+    /// A signal requested the end.
     Signal,
     /// The terminal is gone.
     Gone,
 }
 
-/// Why there is no terminal front end.
+/// Error that prevents the front end from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum TuiError {
     /// The terminal cannot be used.
@@ -88,10 +88,10 @@ pub enum TuiError {
     Terminal(String),
 }
 
-/// Runs until the person leaves. The terminal is as it was found afterwards, whatever happened.
+/// Runs until the user quits. The terminal is always restored to its previous state.
 ///
 /// # Errors
-/// When there is no terminal, or it cannot be used.
+/// If there is no terminal, or it cannot be used.
 pub async fn run(start: Start) -> Result<Ended, TuiError> {
     let failed = |error: tty::TtyError| TuiError::Terminal(error.to_string());
     tty::guard_panics();
@@ -113,7 +113,7 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
         start.look.keys,
         composer,
     );
-    // The first picture is the right one.
+    // The first frame already shows the model and the mode.
     let overview = ports.backend.overview(&app.session.info.id).await;
     app.done(Done::Overview(overview.map(Box::new)));
     app.begin(&start.notices);
@@ -142,21 +142,21 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
     })
 }
 
-/// What can happen.
+/// Events of the loop.
 enum LoopEvent {
     Input(TermEvent),
     Event(Envelope),
     Done(Box<Report>),
-    /// A session can be listened to, or cannot.
+    /// A subscription succeeded or failed.
     Subscribed(Result<Result<EventStream, ClientError>, JoinError>),
-    /// The session is not live any more.
+    /// The event stream of the session ended.
     Silence,
     /// The writer is free again.
     Written,
-    /// It is time for a picture, or for something that moves.
+    /// A frame or an animation tick is due.
     Time,
     Signal(Why),
-    /// The program goes on after it was stopped from outside.
+    /// The program was continued after being stopped from outside.
     Continued,
 }
 
@@ -167,7 +167,7 @@ struct EventLoop {
     inputs: Inputs,
     answers: mpsc::UnboundedReceiver<Report>,
     events: Option<EventStream>,
-    /// A session that is about to be listened to.
+    /// Subscription in progress.
     subscribing: Option<JoinHandle<Result<EventStream, ClientError>>>,
     signals: Signals,
 }
@@ -215,7 +215,7 @@ impl EventLoop {
                 }
                 LoopEvent::Signal(why) => return why,
                 LoopEvent::Continued => {
-                    // Whoever was in front meanwhile may have changed everything.
+                    // Another program may have changed everything in the meantime.
                     if self.screen.tty.take().is_err() {
                         return Why::Gone;
                     }
@@ -265,26 +265,27 @@ impl EventLoop {
 
     fn input(&mut self, input: TermEvent) {
         match input {
-            // The size that was told may be an old one already.
+            // The reported size may be outdated.
             TermEvent::Resize(..) => self.resize(),
             input => self.app.input(input),
         }
     }
 
-    /// Takes the terminal to be as large as it is.
+    /// Applies the current terminal size.
     fn resize(&mut self) {
         let (columns, rows) = self.screen.tty.size();
         self.screen.painter.resize((columns, rows));
         self.app.input(TermEvent::Resize(columns, rows));
     }
 
-    /// The terminal was somebody else's. What is on it is not known, and nobody tells its size to whoever is not in front.
+    /// Recovers after another program used the terminal. Its content is unknown, and size changes are not
+    /// reported to background processes.
     fn came_back(&mut self) {
         self.screen.painter.forget();
         self.resize();
     }
 
-    /// Takes an event, and those that are there already.
+    /// Handles an event and all further events that are ready.
     fn hear(&mut self, envelope: &Envelope) {
         use futures_util::FutureExt;
         self.app.hear(envelope);
@@ -301,7 +302,7 @@ impl EventLoop {
         }
     }
 
-    /// Does what only the loop can do. Whether it ends.
+    /// Performs effects. Returns a reason if the loop must end.
     async fn effects(&mut self) -> Option<Why> {
         for effect in self.app.take_effects() {
             match effect {
@@ -335,7 +336,7 @@ impl EventLoop {
         None
     }
 
-    /// Listens to a session, and to no other. One that was left meanwhile is taken up again.
+    /// Subscribes to a session, replacing any other subscription. A closed session is resumed.
     fn listen(&mut self, session: SessionId, after: u64) {
         self.events = None;
         if let Some(other) = self.subscribing.take() {
@@ -365,14 +366,14 @@ impl EventLoop {
     async fn suspend(&mut self) -> Result<(), tty::TtyError> {
         self.screen.withdraw();
         let suspended = self.screen.tty.suspend().await;
-        // That it goes on is known.
+        // The continue signal is expected here.
         self.signals.forget();
         self.came_back();
         suspended
     }
 
-    /// Lets the person's editor have the terminal. What is read meanwhile is the editor's, and so is Ctrl+C; only what ends
-    /// everything ends this.
+    /// Hands the terminal to the user's editor. Input and Ctrl+C belong to the editor meanwhile; only a
+    /// terminating signal or a hangup interrupts it.
     async fn edit(&mut self, text: &str) -> Option<Why> {
         self.screen.withdraw();
         self.inputs = Inputs::new();
@@ -395,7 +396,7 @@ impl EventLoop {
         None
     }
 
-    /// Leaves the conversation on the screen and nothing else.
+    /// Leaves only the conversation on the screen.
     fn leave(&mut self) {
         if self.screen.tty.is_gone() {
             return;
@@ -408,19 +409,19 @@ impl EventLoop {
     }
 }
 
-/// The terminal and what is known to be on it.
+/// The terminal and its known content.
 struct Screen {
     tty: Tty,
     painter: Painter,
     is_full: bool,
-    /// Whether the terminal shows nothing but ASCII.
+    /// True if the terminal supports only ASCII.
     is_ascii: bool,
-    /// Bytes that go with the next picture.
+    /// Bytes to send with the next frame.
     extra: Vec<u8>,
 }
 
 impl Screen {
-    /// Shows a picture. The writer must be free.
+    /// Shows a frame. The writer must be free.
     fn show(&mut self, frame: &Frame) {
         let plain;
         let frame = if self.is_ascii {
@@ -451,7 +452,7 @@ impl Screen {
         }
     }
 
-    /// Takes the live area off the terminal.
+    /// Removes the live area from the terminal.
     fn withdraw(&mut self) {
         self.tty.drain();
         let mut bytes = Vec::new();
@@ -466,11 +467,11 @@ impl Screen {
     }
 }
 
-/// The signals that mean something to us, and the end of the terminal, which not always comes with one.
+/// Relevant signals, and the loss of the terminal, which does not always come with a signal.
 struct Signals {
-    /// Those that end everything.
+    /// Terminating signals.
     signals: [Option<Signal>; 2],
-    /// Ctrl+C from outside, and that the program goes on.
+    /// Interrupt and continue.
     passing: [Option<Signal>; 2],
     is_gone: Option<oneshot::Receiver<()>>,
 }
@@ -486,13 +487,14 @@ impl Signals {
         signals
     }
 
-    /// Forgets what came while the terminal was somebody else's: what was meant for them, and that we go on.
+    /// Drops signals that arrived while another program owned the terminal: an interrupt meant for it, and
+    /// our own continue.
     fn forget(&mut self) {
         let go_on = SignalKind::from_raw(rustix::process::Signal::CONT.as_raw());
         self.passing = [SignalKind::interrupt(), go_on].map(|kind| signal(kind).ok());
     }
 
-    /// Returns when the program is to end.
+    /// Returns when the program must end.
     async fn ended(&mut self) -> Why {
         let [terminate, hangup] = &mut self.signals;
         tokio::select! {
@@ -515,7 +517,7 @@ impl Signals {
     }
 }
 
-/// Returns when the terminal is gone, and never when nobody watches it.
+/// Returns when the terminal is gone; never returns if nothing watches it.
 async fn gone(is_gone: &mut Option<oneshot::Receiver<()>>) {
     let told = match is_gone {
         Some(receiver) => receiver.await,

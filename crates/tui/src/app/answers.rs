@@ -1,4 +1,4 @@
-//! What jobs came to.
+//! Handling of job results.
 
 use base64::Engine;
 use ratatui::text::Line;
@@ -17,14 +17,14 @@ use crate::theme::Tone;
 use crate::transcript::{RenderOptions, Transcript};
 
 impl App {
-    /// Takes what a job came to, unless it was about another session.
+    /// Applies the result of a job, unless it concerns another session.
     pub(crate) fn report(&mut self, report: Report) {
         if report.of.is_none_or(|of| of == self.session.info.id) {
             self.done(report.done);
         }
     }
 
-    /// Takes what a job came to.
+    /// Applies the result of a job.
     pub(crate) fn done(&mut self, done: Done) {
         self.redraw.is_dirty = true;
         match done {
@@ -45,7 +45,7 @@ impl App {
                 self.session.status.set(&overview);
                 self.session.queue.clone_from(&overview.queue);
             }
-            // Without an answer the line stays as it is.
+            // Without an answer the status line stays unchanged.
             Done::Overview(Err(_)) => {}
             Done::Why(waits) => self.session.waits = waits,
             Done::Opening(entries) => self.opened(entries),
@@ -54,7 +54,7 @@ impl App {
                 self.caches.files = Some(files);
                 self.written();
             }
-            // What was asked for before the last letter was typed is of no use any more.
+            // Results for an outdated query are useless.
             Done::Sessions(words, _) if words != self.caches.sought => {}
             Done::Sessions(_, found) => {
                 let (current, now) = (self.session.info.id.clone(), self.jobs.ports.clock.now());
@@ -90,26 +90,26 @@ impl App {
         }
     }
 
-    /// Listens again to a session that was left because nothing happened in it.
+    /// Resubscribes if the backend closed the idle session.
     fn hear_again(&mut self) {
         if self.session.subscription == Subscription::Left {
             self.listen();
         }
     }
 
-    /// An input that was not taken is written again, so that nothing is lost.
+    /// Restores a rejected message to the composer, so that nothing is lost.
     fn not_taken(&mut self, error: &ClientError, draft: Draft) {
         self.tell(Tone::Bad, &error.to_string());
         self.write_again(&draft.text, draft.images);
     }
 
-    /// Writes something again, before what is being written.
+    /// Puts a message back into the composer, before the current draft.
     fn write_again(&mut self, text: &str, images: Vec<Image>) {
         self.composer.write_again(text, images);
         self.written();
     }
 
-    /// What can be gone back to.
+    /// Shows the messages the user can go back to.
     fn messages(&mut self, found: Result<Vec<Entry>, ClientError>) {
         if let Ok(entries) = &found {
             let texts = user_messages(entries).into_iter();
@@ -127,7 +127,7 @@ impl App {
         if line.trim_end() == "/help" {
             text.push_str(&commands::help());
         }
-        // What is watched shows itself.
+        // A shell command appears as its own card.
         if !text.is_empty() && !line.starts_with("/shell ") {
             if commands::is_read(line) {
                 self.overlay = Some(Box::new(Pager::text(line, &text)));
@@ -135,13 +135,13 @@ impl App {
                 self.tell(Tone::Text, &text);
             }
         }
-        // One that is left is not listened to again.
+        // No need to resubscribe to a session that is being left.
         if !matches!(reply.follow, Follow::Session(_)) {
             self.hear_again();
         }
         match reply.follow {
             Follow::Nothing => {}
-            // Its events come with all others.
+            // Its events arrive with all the others.
             Follow::Watch(_) => {}
             Follow::Session(info) => self.go_to(*info),
             Follow::Leave => self.effect(Effect::Leave),
@@ -165,7 +165,7 @@ impl App {
         self.jobs.catalog(&self.session.info.id);
     }
 
-    /// After going back to before a message: that message is written again, to be changed.
+    /// After a rewind, puts the message that was rewound into the composer for editing.
     fn rewound(&mut self, line: &str) {
         let number = line
             .strip_prefix("/rewind ")
@@ -180,7 +180,7 @@ impl App {
     }
 
     fn completions(&mut self, line: &str, lines: Vec<String>) {
-        // What was asked for before the last letter was typed is of no use any more.
+        // Completions for an outdated text are useless.
         let is_current = self.composer.completion_query() == Some(CompletionQuery::Command(line.to_owned()));
         let is_closed = self.caches.closed_menu.as_deref() == Some(self.composer.text());
         if !is_current || is_closed {
@@ -194,7 +194,7 @@ impl App {
         self.menu = Menu::new(lines.into_iter().map(choice).collect());
     }
 
-    /// The end of a session that is gone on with; from there on it is listened to.
+    /// Shows the last entries of a resumed session, then subscribes to it.
     fn opened(&mut self, entries: Result<Vec<Entry>, ClientError>) {
         match entries {
             Ok(entries) => {
@@ -206,7 +206,8 @@ impl App {
                 for entry in &entries {
                     self.recall(entry);
                 }
-                // No session is left while something runs in it, and of a turn that was killed the record tells the end.
+                // A session is never left while a command of the user runs in it, and the log records the end
+                // of a killed turn.
                 let is_step = |entry: &&Entry| matches!(entry.event, Event::StepStart { .. });
                 let last = entries.iter().rev();
                 let last = last.take_while(|entry| !entry.event.is_terminal()).find(is_step);
@@ -216,21 +217,21 @@ impl App {
                     self.session.is_busy = false;
                 }
                 if !self.session.is_busy {
-                    // What was left open has ended with its process.
+                    // Open items ended with the process that ran them.
                     self.transcript.close();
                 }
             }
             Err(error) => self.tell(Tone::Bad, &error.to_string()),
         }
         self.listen();
-        // What waits is not in its entries alone.
+        // Queued messages are not found in the entries alone.
         self.jobs.overview(&self.session.info.id);
     }
 
     fn older(&mut self, before: u64, entries: Result<Vec<Entry>, ClientError>) {
         self.view.older = Older::Unread;
         match entries {
-            // What was let go meanwhile would be missing between these and the others.
+            // Items were dropped in the meantime: these entries would leave a gap.
             Ok(_) if self.transcript.first_seq() != Some(before) => {}
             Ok(entries) => self.transcript.put_before(told(&entries)),
             Err(error) => self.view.older = Older::Failed(one_line(&error.to_string())),
@@ -266,7 +267,7 @@ impl App {
             Ok(entries) => told(&entries).all_lines(options),
             Err(error) => vec![Line::raw(one_line(&error.to_string()))],
         };
-        // Its end is what one remembers.
+        // People recognise a session by its end.
         let room = usize::from(self.view.size.1) / 2;
         let skip = lines.len().saturating_sub(room.saturating_sub(3));
         lines.drain(..skip);
@@ -296,7 +297,7 @@ impl App {
     }
 }
 
-/// The images of a message.
+/// Decodes the images of a message.
 fn images(message: &Message) -> Vec<Image> {
     let image = |part: &Part| match part {
         Part::Binary(binary) => Some(Image {
@@ -312,7 +313,7 @@ fn images(message: &Message) -> Vec<Image> {
     message.parts.iter().filter_map(image).collect()
 }
 
-/// Entries as what they show.
+/// Builds a transcript from entries.
 fn told(entries: &[Entry]) -> Transcript {
     let mut transcript = Transcript::default();
     for entry in entries {
@@ -322,7 +323,7 @@ fn told(entries: &[Entry]) -> Transcript {
     transcript
 }
 
-/// All but the one that was begun just now: where nothing was said there is nothing to go on with.
+/// Lists all sessions except the current one while it is empty: there is nothing to resume.
 fn sessions(current: &SessionId, found: &[SessionInfo], now: Timestamp) -> Vec<Row> {
     let is_new = |info: &&SessionInfo| info.id == *current && info.totals.messages == 0;
     let row = |info: &SessionInfo| {
@@ -357,7 +358,7 @@ fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
     found.iter().rev().map(row).collect()
 }
 
-/// The messages of the user, the last one first.
+/// Lists the user's messages, newest first.
 fn messages(found: &[Entry]) -> Vec<Row> {
     let row = |(seq, message): (u64, &Message)| Row {
         key: seq.to_string(),

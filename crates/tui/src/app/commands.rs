@@ -1,4 +1,4 @@
-//! Commands that belong to the terminal, the screens they open, and the deeds of those screens.
+//! Commands of the terminal UI itself, the screens they open, and the actions of those screens.
 
 use ratatui::text::{Line, Span};
 use windlass_api::{Begin, CommandInfo, CommandSource, SessionId, command_line};
@@ -7,7 +7,7 @@ use super::{App, Effect};
 use crate::overlay::{OverlayAction, Pager, Picker, Row, Secret, Step, Subject};
 use crate::theme::{Palette, Tone};
 
-/// A command of the terminal itself: name, arguments, help.
+/// Commands of the terminal UI: name, arguments, help.
 #[rustfmt::skip]
 const LOCAL: &[(&str, &str, &str)] = &[
     ("copy",       "[code]",   "Copy the last answer as it was written, or its last code block"),
@@ -18,10 +18,10 @@ const LOCAL: &[(&str, &str, &str)] = &[
     ("vim",        "[on|off]", "Write with vim's keys, or without"),
 ];
 
-/// Commands whose text has a screen of its own.
+/// Commands whose output opens in a pager.
 const READ: &[&str] = &["context", "cost", "permissions", "tools", "help"];
 
-/// The commands of the terminal, as help and menus show them.
+/// Commands of the terminal UI, for help and menus.
 pub(super) fn local() -> impl Iterator<Item = CommandInfo> {
     LOCAL.iter().map(|(name, arguments, help)| CommandInfo {
         name: (*name).to_owned(),
@@ -32,7 +32,7 @@ pub(super) fn local() -> impl Iterator<Item = CommandInfo> {
     })
 }
 
-/// The same as lines of the help.
+/// Formats these commands for `/help`.
 pub(super) fn help() -> String {
     let line = |command: CommandInfo| {
         let name = format!("/{} {}", command.name, command.arguments);
@@ -42,13 +42,13 @@ pub(super) fn help() -> String {
     format!("\n\nIn this terminal{lines}")
 }
 
-/// Whether a command's text is read on a screen of its own.
+/// True if the output of a command opens in a pager.
 pub(super) fn is_read(line: &str) -> bool {
     command_line(line).is_some_and(|line| READ.contains(&line.name))
 }
 
 impl App {
-    /// Carries out a command line.
+    /// Runs a command line.
     pub(super) fn run_command(&mut self, line: &str) {
         let Some(parsed) = command_line(line) else { return };
         match (parsed.name, parsed.arguments) {
@@ -147,7 +147,7 @@ impl App {
         );
     }
 
-    /// Sets up a model: the list of providers, or the key of one.
+    /// Sets up a model: lists the providers, or asks for a provider's key.
     fn connect(&mut self, words: &str) {
         let name = words.split_whitespace().next().unwrap_or_default();
         let offers = self.jobs.ports.connections.offers();
@@ -207,7 +207,7 @@ impl App {
         self.jobs.messages(&self.session.info.id);
     }
 
-    /// What a screen wants.
+    /// Applies the outcome of a key press in an overlay.
     pub(super) fn step(&mut self, step: Step) {
         match step {
             Step::Stay => {}
@@ -220,7 +220,7 @@ impl App {
         }
     }
 
-    /// Looks for sessions with these words.
+    /// Starts a session search.
     fn seek(&mut self, words: &str) {
         words.clone_into(&mut self.caches.sought);
         self.jobs.sessions(words);
@@ -235,7 +235,7 @@ impl App {
                 self.tell(Tone::Dim, &format!("Testing the key for {provider}…"));
                 self.jobs.connect(provider, key.0);
             }
-            // Nobody would see what the turn does, or what it asks.
+            // After switching, the running turn and its permission requests would be invisible.
             OverlayAction::Choose(Subject::Sessions, _)
             | OverlayAction::ChooseOther(Subject::Sessions, _)
                 if self.session.is_busy =>
@@ -278,7 +278,7 @@ impl App {
         }
     }
 
-    /// Asks for the preview of a row.
+    /// Requests the preview of a row.
     pub(super) fn look_at(&mut self, subject: Subject, key: &str) {
         match subject {
             Subject::Sessions => self.jobs.session_preview(SessionId::from(key.to_owned())),
@@ -292,7 +292,7 @@ impl App {
     }
 }
 
-/// The last fenced block of a text.
+/// Returns the last fenced code block of a text.
 fn last_code(text: &str) -> Option<String> {
     let mut last = None;
     let mut open: Option<Vec<&str>> = None;

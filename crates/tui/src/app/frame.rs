@@ -1,4 +1,4 @@
-//! The picture: what goes into the scrollback, and what stays in sight.
+//! Composes frames: lines for the scrollback, and the live area below.
 
 use ratatui::text::{Line, Span};
 use windlass_api::Wait;
@@ -12,22 +12,22 @@ use crate::text::{ascii, cut, one_line, width};
 use crate::theme::{Theme, Tone};
 use crate::transcript::seconds;
 
-/// How many messages that wait are shown.
+/// Maximum number of queued messages shown.
 const QUEUE_ROWS: usize = 4;
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const PLAIN_SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
 
-/// One picture.
+/// One frame.
 pub(crate) struct Frame {
-    /// Lines for the scrollback, above all else.
+    /// Lines to print into the scrollback, above the live area.
     pub(crate) above: Vec<Line<'static>>,
     pub(crate) picture: Picture,
-    /// Whether the picture is the whole screen.
+    /// True if the picture fills the screen.
     pub(crate) is_full: bool,
 }
 
 impl Frame {
-    /// The same for a terminal that shows nothing but ASCII.
+    /// Replaces everything outside ASCII.
     pub(crate) fn in_ascii(&self) -> Self {
         let line = |line: &Line<'static>| {
             let spans = line.spans.iter();
@@ -46,7 +46,7 @@ impl Frame {
 }
 
 impl App {
-    /// Draws. What it hands out for the scrollback it will not hand out again.
+    /// Draws a frame. Lines returned for the scrollback are not returned again.
     pub(crate) fn frame(&mut self) -> Frame {
         self.redraw.is_dirty = false;
         let size = (
@@ -92,7 +92,7 @@ impl App {
         }
     }
 
-    /// The whole screen: as much of the conversation as there is room for.
+    /// Draws the full screen: as much of the conversation as fits, and the live area.
     fn full(&mut self, size: (usize, usize)) -> Frame {
         let (below, cursor) = self.below(size);
         let room = size.1.saturating_sub(below.len() + 1);
@@ -107,7 +107,7 @@ impl App {
         }
     }
 
-    /// The rows of the conversation that are looked at. The one at the top stays there, whatever comes below it.
+    /// Returns the visible rows of the conversation. The top row stays in place when rows are added below it.
     fn in_sight(&mut self, room: usize) -> Vec<Line<'static>> {
         if room == 0 {
             return Vec::new();
@@ -123,7 +123,7 @@ impl App {
         }
         let mut seen = self.transcript.lines_above(self.view.scroll, room, options, now);
         if seen.lines.len() < room {
-            // Beyond the begin there is nothing to scroll to.
+            // There is nothing to scroll to above the start.
             self.view.scroll = (seen.below + seen.lines.len()).saturating_sub(room);
             seen = self.transcript.lines_above(self.view.scroll, room, options, now);
             self.read_older();
@@ -132,12 +132,12 @@ impl App {
         seen.lines
     }
 
-    /// Reads what came before, when somebody looks that far back.
+    /// Reads older entries once the user scrolls up to them.
     fn read_older(&mut self) {
         if self.view.older != Older::Unread {
             return;
         }
-        // Without a number, what the session ended with is still being read.
+        // Without a sequence number, the end of the session is still being read.
         if let Some(first) = self.transcript.first_seq().filter(|first| *first > 1) {
             self.view.older = Older::BeingRead;
             self.jobs.older(&self.session.info.id, first);
@@ -155,7 +155,7 @@ impl App {
         Line::styled(cut(&text, columns), theme.style(Tone::Dim))
     }
 
-    /// What stands below the conversation, and where the cursor is in it.
+    /// Draws everything below the conversation, and returns the cursor position within it.
     fn below(&mut self, (columns, rows): (usize, usize)) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
         let theme = self.view.theme;
         let mut lines = Vec::new();
@@ -168,7 +168,8 @@ impl App {
         let is_asked = match self.requests.front_mut() {
             Some(request) => {
                 request.shown(now, self.input.presses.key_ms);
-                // Below it is the status line, above it a row of the conversation, and on small screens nothing else.
+                // Leaves room for the status line below and one row of the conversation above; on small
+                // screens nothing else.
                 let around = match rows > 12 {
                     true => 5,
                     false => 2 + usize::from(request.takes_text()),
@@ -209,7 +210,7 @@ impl App {
             .line(columns, self.view.theme, hint.as_deref())
     }
 
-    /// What is going on: for how long, and after a while what it waits for.
+    /// Draws the progress line: status, elapsed time, and after a while the reasons for waiting.
     fn working(&self, columns: usize) -> Vec<Line<'static>> {
         if !self.session.is_busy {
             return Vec::new();
@@ -230,7 +231,7 @@ impl App {
         };
         let key = |action| self.input.keys.key(action);
         let mut text = format!(" {doing} {for_ms} · {} stops", key(Action::Stop));
-        // Beside a question, the other keys are its answers.
+        // While a request is open, the other keys answer it.
         if self.requests.is_empty() {
             let (send, queue) = (key(Action::Send), key(Action::Queue));
             text.push_str(&format!(" · {send} steers · {queue} queues"));
@@ -247,7 +248,7 @@ impl App {
         lines
     }
 
-    /// What was said and waits to be heard.
+    /// Draws the messages that wait to be delivered.
     fn waiting(&self, columns: usize) -> Vec<Line<'static>> {
         let theme = self.view.theme;
         let row = |what: &str, text: &str| waiting_row(what, text, columns, theme);
@@ -282,7 +283,8 @@ impl App {
     }
 }
 
-/// What is waited for, in one row or in two: when that ends stays in sight, however long the rest is.
+/// Formats the reason for a wait in one or two rows. The end condition stays visible even if the description
+/// is cut.
 fn wait_rows(wait: &Wait, depth: usize, columns: usize) -> impl Iterator<Item = String> {
     let indent = "  ".repeat(depth + 1);
     let head = format!("{indent}waits for {}: ", wait.on.name());
@@ -321,7 +323,7 @@ fn stacked(
     }
 }
 
-/// The end of a picture that is taller than the terminal.
+/// Cuts a picture that is taller than the terminal to its last rows.
 fn clipped(mut picture: Picture, rows: usize) -> Picture {
     let skip = picture.rows.len().saturating_sub(rows);
     picture.rows.drain(..skip);

@@ -1,4 +1,4 @@
-//! Keys, pastes and what else comes from the terminal.
+//! Handling of keys, pastes and other terminal input.
 
 use crossterm::event::{Event as TermEvent, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use windlass_api::{OnBusy, Submission, command_line, typed_command};
@@ -12,17 +12,17 @@ use crate::overlay::Pager;
 use crate::request::{PendingRequest, Pressed};
 use crate::theme::Tone;
 
-/// Within what time a key counts as pressed twice.
+/// Time within which a second press counts as a double press.
 const TWICE_MS: u64 = 2_000;
-/// Said of a letter that is not taken for an answer.
+/// Hint shown when a letter is not accepted as an answer.
 const NOT_YET: &str = "not yet: look first";
-/// The modes that a key goes through. Those that are riskier are only to be had by name.
+/// Modes the mode key cycles through. Riskier modes must be chosen by name.
 const MODES: [&str; 3] = ["default", "accept-edits", "plan"];
-/// What image files are called.
+/// Extensions of image files.
 const IMAGES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
 impl App {
-    /// Takes what came from the terminal.
+    /// Handles terminal input.
     pub(crate) fn input(&mut self, input: TermEvent) {
         self.redraw.is_dirty = true;
         match input {
@@ -31,7 +31,7 @@ impl App {
             TermEvent::Resize(columns, rows) => self.view.size = (columns, rows),
             TermEvent::FocusGained => self.view.is_focused = true,
             TermEvent::FocusLost => self.view.is_focused = false,
-            // The mouse is the terminal's own, so that selecting works.
+            // Mouse events are left to the terminal, so that text selection works.
             TermEvent::Key(_) | TermEvent::Mouse(_) => {}
         }
     }
@@ -44,7 +44,7 @@ impl App {
             let step = overlay.handle(key, usize::from(self.view.size.1));
             return self.step(step);
         }
-        // Where a yes or no is asked for, nobody sees what is searched for.
+        // A permission request hides the composer, and with it a history search.
         if self.requests.front().is_some_and(|request| !request.takes_text()) {
             self.composer.end_search();
         }
@@ -55,7 +55,7 @@ impl App {
         if self.asked(&key, now, last_key_ms) || self.menu_key(&key) || self.scroll_key(&key) {
             return;
         }
-        // Some keys mean something else in the text first: a line break after a backslash, vim's modes and commands.
+        // Some keys have a meaning in the text first: a line break after a backslash, vim modes and commands.
         let is_enter = key.code == KeyCode::Enter && key.modifiers.is_empty();
         let is_escape = key.code == KeyCode::Esc && self.composer.vim_mode().is_some();
         let is_vims = is_escape || self.composer.is_normal();
@@ -64,7 +64,7 @@ impl App {
         }
         match self.input.keys.action(&key) {
             Some(action) => self.act(action),
-            // Where another key sends, this one is left for line breaks.
+            // If another key sends, enter inserts a line break.
             None if is_enter => drop(self.write(KeyEvent::new(KeyCode::Enter, KeyModifiers::SHIFT))),
             None if is_vims => {}
             None => drop(self.write(key)),
@@ -75,7 +75,7 @@ impl App {
         self.input.keys.action(key) == Some(action)
     }
 
-    /// Lets the composer have a key; whether it had a use for it.
+    /// Passes a key to the composer. Returns true if the composer used it.
     fn write(&mut self, key: KeyEvent) -> bool {
         match self.composer.handle(key) {
             Did::Nothing => return false,
@@ -85,7 +85,7 @@ impl App {
         true
     }
 
-    /// The question on the screen has the first look at a key; whether that was all.
+    /// Offers a key to the request on screen. Returns true if the key was handled.
     fn asked(&mut self, key: &KeyEvent, now: u64, last_key_ms: u64) -> bool {
         let is_empty = self.composer.is_empty();
         let is_send = self.is(key, Action::Send);
@@ -95,7 +95,7 @@ impl App {
         let is_startling = request.is_startling(now, last_key_ms);
         let is_in_a_word = letter(key).is_some_and(|letter| request.is_in_a_word(letter, now));
         if is_startling {
-            // It goes on where it was meant to go, but begins nothing and sends nothing.
+            // Typing continues in the draft, but starts no new text and sends nothing.
             let begins = letter(key).is_some() && (is_empty || !request.interrupts());
             let is_ignored = begins || is_send || self.is(key, Action::Queue);
             if is_ignored {
@@ -148,7 +148,8 @@ impl App {
         }
     }
 
-    /// What a key does beside a yes or no: nothing is sent, and nothing is written where nobody sees it.
+    /// Handles a key that does not answer the open permission request: nothing is sent, and nothing is typed
+    /// out of sight.
     fn beside_a_request(&mut self, key: &KeyEvent) {
         match self.input.keys.action(key) {
             Some(Action::Send | Action::Queue | Action::History) => {}
@@ -162,7 +163,7 @@ impl App {
         self.answered(call);
     }
 
-    /// The list below the text has the next look; whether that was all.
+    /// Offers a key to the completion menu. Returns true if the key was handled.
     fn menu_key(&mut self, key: &KeyEvent) -> bool {
         let Some(menu) = &mut self.menu else { return false };
         match key.code {
@@ -174,7 +175,7 @@ impl App {
             }
             KeyCode::Tab => self.accept(),
             KeyCode::Enter if key.modifiers.is_empty() => match self.composer.completion_query() {
-                // What follows a command's name is only offered: enter sends what is written.
+                // Argument completions are only suggestions: enter sends the text as written.
                 Some(CompletionQuery::Command(line))
                     if line.contains(char::is_whitespace) && !menu.is_moved() =>
                 {
@@ -193,7 +194,7 @@ impl App {
         true
     }
 
-    /// Takes the choice of the list.
+    /// Inserts the selected completion.
     fn accept(&mut self) {
         let Some(menu) = self.menu.take() else { return };
         if let Some(choice) = menu.selected() {
@@ -202,7 +203,7 @@ impl App {
         self.caches.closed_menu = Some(self.composer.text().to_owned());
     }
 
-    /// Whether the command that is written needs nothing more.
+    /// True if the command in the composer needs no further arguments.
     fn is_complete(&self) -> bool {
         let Some(line) = command_line(self.composer.text().trim_end()) else {
             return false;
@@ -227,7 +228,7 @@ impl App {
         match key.code {
             KeyCode::PageUp => self.scroll_up(page),
             KeyCode::PageDown => self.view.scroll = self.view.scroll.saturating_sub(page),
-            // The wheel comes as arrows.
+            // Terminals translate the mouse wheel to arrow keys.
             KeyCode::Up if is_looking => self.scroll_up(1),
             KeyCode::Down if is_looking => self.view.scroll = self.view.scroll.saturating_sub(1),
             _ => return false,
@@ -245,7 +246,7 @@ impl App {
     fn act(&mut self, action: Action) {
         match action {
             Action::Send => self.send(OnBusy::Steer),
-            // An answer is no message.
+            // An answer is not a message.
             Action::Queue if self.session.is_busy && !self.composer.has_aside() => self.send(OnBusy::Queue),
             Action::Queue => {
                 self.caches.closed_menu = None;
@@ -284,7 +285,7 @@ impl App {
         }
     }
 
-    /// The conversation on the whole screen with everything unfolded, or back to how it was.
+    /// Toggles the full-screen transcript with everything unfolded.
     fn toggle_transcript(&mut self) {
         self.view.unfolded = !self.view.unfolded;
         self.view.is_full = self.view.unfolded || self.view.stays_full;
@@ -292,7 +293,7 @@ impl App {
         self.transcript.forget_lines();
     }
 
-    /// The conversation on the whole screen, or in the terminal's own scrollback.
+    /// Switches between full screen and the terminal's own scrollback.
     pub(super) fn set_full(&mut self, is_full: bool) {
         self.view.stays_full = is_full;
         self.view.is_full = is_full;
@@ -301,7 +302,7 @@ impl App {
         self.transcript.forget_lines();
     }
 
-    /// Sends what is written.
+    /// Sends the draft.
     fn send(&mut self, on_busy: OnBusy) {
         if self.composer.is_empty() {
             return self.go_on();
@@ -317,18 +318,18 @@ impl App {
         self.menu = None;
         self.caches.closed_menu = None;
         self.view.scroll = 0;
-        // A key before it and one after it are not pressed twice.
+        // Two presses with a message sent in between are not a double press.
         self.input.presses.escape_ms = None;
         let draft = self.composer.take();
         let text = draft.text.trim();
         if text.is_empty() && draft.images.is_empty() {
             return;
         }
-        // A key that somebody typed behind a provider's name is nothing to keep.
+        // An API key typed after a provider's name must not end up in the history.
         if !(text.starts_with("/connect ") && text.split_whitespace().count() > 2) {
             self.jobs.ports.desktop.remember(&draft.remembered);
         }
-        // What was pasted as a whole, or begins with a space, is text.
+        // A text that was pasted as a whole, or starts with a space, is not a command.
         let is_command = typed_command(&draft.shown).is_some();
         if let Some(line) = typed_command(draft.text.trim_end()).filter(|_| is_command) {
             self.run_command(&line);
@@ -337,7 +338,7 @@ impl App {
         }
     }
 
-    /// Has what waits asked, when nothing runs.
+    /// Sends the queued messages if no turn is running.
     fn go_on(&mut self) {
         if !self.session.is_busy && self.last_queued().is_some() {
             self.jobs.go_on(&self.session.info.id);
@@ -353,7 +354,7 @@ impl App {
         self.jobs.submit(submission, draft);
     }
 
-    /// Esc: stops the turn; twice with nothing to stop: goes back to an earlier message.
+    /// Esc: stops the turn; pressed twice while idle: goes back to an earlier message.
     fn stop(&mut self) {
         let now = self.now();
         if self.session.is_busy {
@@ -373,7 +374,7 @@ impl App {
         }
     }
 
-    /// Ctrl+C: clears, then stops, then leaves.
+    /// Ctrl+C: clears the draft, then stops the turn, then quits.
     fn cancel(&mut self) {
         let now = self.now();
         if self.composer.clear() {
@@ -413,7 +414,7 @@ impl App {
         if self.requests.front_mut().is_some_and(is_answer) {
             self.put_draft_aside();
         }
-        // An answer is words: it has no place for an image.
+        // An answer is text only and cannot hold an image.
         match image_path(text).filter(|_| !self.composer.has_aside()) {
             Some(path) => {
                 self.input.dropped += 1;
@@ -426,7 +427,7 @@ impl App {
         }
     }
 
-    /// The text changed: what may be meant changes, too.
+    /// Updates the completion menu after the text changed.
     pub(super) fn written(&mut self) {
         self.redraw.is_dirty = true;
         self.menu = None;
@@ -436,7 +437,7 @@ impl App {
         }
     }
 
-    /// Lists what may be meant.
+    /// Shows completions for the current text.
     pub(super) fn offer(&mut self) {
         match self.composer.completion_query() {
             Some(CompletionQuery::Command(line)) => self.offer_commands(&line),
@@ -478,7 +479,7 @@ impl App {
         self.menu = Menu::new(found.iter().take(MOST).map(choice).collect());
     }
 
-    /// What the person's editor gave back; what was written stays when that is nothing.
+    /// Takes the text from the user's editor; on error, the draft stays unchanged.
     pub(crate) fn edited(&mut self, text: Result<String, String>) {
         match text {
             Ok(text) => self.set_text(text.trim_end_matches('\n')),
@@ -487,7 +488,7 @@ impl App {
     }
 }
 
-/// The letter that a key writes.
+/// Returns the character a key types.
 fn letter(key: &KeyEvent) -> Option<char> {
     let is_command = key
         .modifiers
@@ -498,7 +499,7 @@ fn letter(key: &KeyEvent) -> Option<char> {
     }
 }
 
-/// The path of an image file that was dropped on the terminal, or pasted.
+/// Returns the path of an image file that was dropped on the terminal or pasted.
 fn image_path(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() || text.lines().count() != 1 || text.len() > 4096 {
@@ -519,7 +520,7 @@ fn image_path(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// UI-2: an image that is dropped on the terminal arrives as its path, written in one of many ways.
+    /// UI-2: an image dropped on the terminal arrives as its path, in one of several notations.
     #[test]
     fn dropped_images_are_known() {
         let cases = [

@@ -1,4 +1,4 @@
-//! A list to choose from, on the whole screen, with a look at what the chosen row is.
+//! A full-screen list to choose from, with a preview of the selected row.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::Line;
@@ -9,18 +9,18 @@ use crate::paint::Picture;
 use crate::text::{cut, one_line, plain, width, wrap};
 use crate::theme::{Theme, Tone};
 
-/// What is chosen from.
+/// Subject of a picker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// Sessions, to go on with.
+    /// Sessions to resume.
     Sessions,
-    /// Checkpoints, to take files back to.
+    /// Checkpoints to restore files from.
     Checkpoints,
-    /// Messages, to go back to.
+    /// Messages to go back to.
     Messages,
-    /// Looks.
+    /// Colour themes.
     Themes,
-    /// Providers, to set up.
+    /// Providers to set up.
     Providers,
 }
 
@@ -44,12 +44,12 @@ impl Subject {
         }
     }
 
-    /// Whether rows have something to look at.
+    /// True if rows have a preview.
     fn has_preview(self) -> bool {
         matches!(self, Self::Sessions | Self::Checkpoints)
     }
 
-    /// Whether words are looked for elsewhere, too.
+    /// True if the backend searches, instead of filtering the rows here.
     fn searches(self) -> bool {
         self == Self::Sessions
     }
@@ -58,28 +58,28 @@ impl Subject {
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// What it is known by.
+    /// Identifier of the row.
     pub(crate) key: String,
-    /// What is shown first.
+    /// Main text.
     pub(crate) text: String,
-    /// What is shown after it.
+    /// Additional text at the right.
     pub(crate) detail: String,
 }
 
-/// A list, what was typed to find something in it, and the row that is looked at.
+/// A list with a search text, a selection and a preview.
 pub(crate) struct Picker {
     subject: Subject,
     rows: Vec<Row>,
     words: String,
     selected: usize,
     preview: Option<(String, Vec<Line<'static>>)>,
-    /// The preview that was asked for last.
+    /// Key of the last requested preview.
     wanted: Option<String>,
     is_loading: bool,
 }
 
 impl Picker {
-    /// A list that is still to be filled.
+    /// Creates a picker whose rows are still loading.
     pub(crate) fn loading(subject: Subject) -> Self {
         Self {
             subject,
@@ -100,7 +100,7 @@ impl Picker {
         }
     }
 
-    /// The same, beginning at a row.
+    /// Selects a row.
     pub(crate) fn at(mut self, key: &str) -> Self {
         let found = self.rows.iter().position(|row| row.key == key);
         self.selected = found.unwrap_or_default();
@@ -121,7 +121,7 @@ impl Picker {
         self.found().get(self.selected).map(|row| row.key.clone())
     }
 
-    /// What is wanted after the selection moved.
+    /// Requests the preview after the selection moved.
     fn moved(&mut self) -> Step {
         let key = self.key();
         if !self.subject.has_preview() || key == self.wanted {
@@ -138,7 +138,7 @@ impl Picker {
         self.selected = 0;
         if self.subject.searches() {
             self.wanted = None;
-            // What is listed is not what is looked for any more.
+            // The listed rows belong to the previous query.
             self.is_loading = true;
             return Step::Want(OverlayAction::Find(self.subject, self.words.clone()));
         }

@@ -1,4 +1,4 @@
-//! A key to be typed. It is never shown, and kept nowhere but here.
+//! Prompt for an API key. The key is never shown and not stored anywhere else.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::Line;
@@ -8,7 +8,7 @@ use crate::paint::Picture;
 use crate::text::{cut, wrap};
 use crate::theme::{Theme, Tone};
 
-/// The place where a key is typed.
+/// A prompt with hidden input.
 pub(crate) struct Secret {
     provider: String,
     hint: String,
@@ -82,7 +82,7 @@ impl Overlay for Secret {
 
 impl Drop for Secret {
     fn drop(&mut self) {
-        // What was typed does not stay in memory that somebody else is handed later.
+        // Overwrites the key, so that it does not linger in reused memory.
         let length = self.typed.len();
         self.typed.clear();
         self.typed.extend(std::iter::repeat_n('\0', length));

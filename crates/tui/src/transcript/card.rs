@@ -1,4 +1,4 @@
-//! A call as people see it: what, how far, what came of it.
+//! A tool call on screen: its title, progress and result.
 
 use ratatui::text::{Line, Span};
 use serde_json::Value;
@@ -10,19 +10,19 @@ use crate::flow::without_tabs;
 use crate::text::{cut, one_line, plain, wrap};
 use crate::theme::Tone;
 
-/// How much of a running call's output is kept.
+/// Maximum size of running output kept, in bytes.
 const TAIL: usize = 8 * 1024;
-/// How much of a result is kept for showing it whole.
+/// Maximum size of a result kept, in bytes.
 const RESULT: usize = 16 * 1024;
-/// How many lines of a running call's output are shown.
+/// Maximum number of running output lines shown.
 const LIVE_ROWS: usize = 5;
-/// How many lines of a result are shown at either end.
+/// Number of result lines shown at either end.
 const ENDS: usize = 3;
-/// The same of a command that the user ran to see what it says.
+/// Same for commands run by the user.
 const OWN_ENDS: usize = 20;
-/// How many lines of a diff are shown.
+/// Maximum number of diff lines shown.
 const DIFF_ROWS: usize = 24;
-/// Tools whose results are for the model to read: people are told how much.
+/// Tools whose results are meant for the model: only the number of lines is shown.
 const QUIET: &[&str] = &[
     "read_file",
     "list_directory",
@@ -32,7 +32,7 @@ const QUIET: &[&str] = &[
     "recall",
 ];
 
-/// One call.
+/// A tool call.
 pub(crate) struct Card {
     call: CallId,
     name: String,
@@ -40,11 +40,11 @@ pub(crate) struct Card {
     state: State,
     since_ms: u64,
     duration_ms: u64,
-    /// The end of what it has written so far.
+    /// End of the output so far.
     tail: String,
     result: String,
     diff: Option<Diff>,
-    /// How many lines of these are not kept any more.
+    /// Number of lines that were dropped.
     left_out: usize,
     todo: Vec<(String, String)>,
 }
@@ -57,7 +57,7 @@ struct Diff {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing was heard of it yet.
+    /// Not started yet.
     Planned,
     Running,
     Done,
@@ -89,7 +89,7 @@ impl Card {
         matches!(self.state, State::Done | State::Failed)
     }
 
-    /// It runs, if it did not already.
+    /// Starts the call, unless it is already running.
     pub(crate) fn begin(&mut self, now_ms: u64) {
         if self.state == State::Planned {
             self.state = State::Running;
@@ -114,7 +114,7 @@ impl Card {
         }
     }
 
-    /// What came of it. How it ended is told by [`Self::complete`].
+    /// Sets the result. [`Self::complete`] sets the final state.
     pub(crate) fn result(&mut self, content: &str, details: Option<&Value>) {
         self.result = head(content, RESULT);
         let Some(details) = details else { return };
@@ -141,14 +141,14 @@ impl Card {
         self.tail = String::new();
     }
 
-    /// The turn ended, and with it this.
+    /// Marks an unfinished call as failed, at the end of the turn.
     pub(crate) fn abandon(&mut self) {
         if !self.is_finished() {
             self.state = State::Failed;
         }
     }
 
-    /// Leaves out most of what came of it; how much that was is still told.
+    /// Drops most of the result, but keeps the number of lines.
     pub(crate) fn shorten(&mut self) {
         if let Some(diff) = &mut self.diff {
             self.left_out += diff.text.lines().count();
@@ -191,7 +191,7 @@ impl Card {
         lines
     }
 
-    /// What is called, in one row.
+    /// Renders the title row.
     pub(crate) fn head(&self, options: RenderOptions, now_ms: u64) -> Line<'static> {
         let theme = options.theme;
         let (sign, tone) = match self.state {
@@ -267,7 +267,7 @@ impl Card {
     }
 }
 
-/// A line below a card's head, cut to the width.
+/// A line below the title row, cut to the width.
 pub(super) fn folded(text: &str, options: RenderOptions) -> Line<'static> {
     let line = format!("  {}", without_tabs(text.trim_end()));
     Line::styled(cut(&line, options.columns), options.theme.style(Tone::Dim))
@@ -299,7 +299,7 @@ fn todo((what, status): &(String, String), options: RenderOptions) -> Line<'stat
     )
 }
 
-/// The diff that a tool tells people: of one file, or of several.
+/// Returns the diff in a tool's details: of one file, or of several.
 fn diff_of(details: &Value) -> Option<String> {
     let text = |value: &Value| value.get("diff").and_then(Value::as_str).map(str::to_owned);
     if let Some(diff) = text(details) {
@@ -310,7 +310,7 @@ fn diff_of(details: &Value) -> Option<String> {
     (!diffs.is_empty()).then(|| diffs.concat())
 }
 
-/// A diff of one file without its name, which the title tells.
+/// Removes the file header from a diff of a single file, whose name is in the title.
 fn without_name(diff: &str) -> &str {
     let names = diff.lines().filter(|line| line.starts_with("--- ")).count();
     let begin = diff.find("\n@@ ").map(|at| at + 1);
@@ -320,7 +320,7 @@ fn without_name(diff: &str) -> &str {
     }
 }
 
-/// The beginning of a text.
+/// Returns the start of a text.
 fn head(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -332,7 +332,7 @@ fn head(text: &str, most: usize) -> String {
     format!("{}\n…", text.get(..end).unwrap_or_default())
 }
 
-/// How long, in whole seconds: for what runs.
+/// Formats a running duration in whole seconds.
 pub(crate) fn seconds(ms: u64) -> String {
     match ms {
         0..=59_999 => format!("{} s", ms / 1000),
@@ -340,7 +340,7 @@ pub(crate) fn seconds(ms: u64) -> String {
     }
 }
 
-/// How long, for people.
+/// Formats a duration.
 pub(crate) fn duration(ms: u64) -> String {
     #[allow(clippy::cast_precision_loss)]
     match ms {

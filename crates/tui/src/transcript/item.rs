@@ -1,4 +1,4 @@
-//! One thing of a conversation, and its lines.
+//! Items of a conversation and their lines.
 
 use std::borrow::Cow;
 
@@ -9,30 +9,30 @@ use crate::markdown::{self, StreamingMarkdown};
 use crate::text::{cut, one_line, plain, wrap};
 use crate::theme::{Theme, Tone};
 
-/// How much of a line is kept where little is.
+/// Maximum length of a line in a shortened item.
 pub(super) const SHORT_COLUMNS: usize = 400;
 
-/// How many rows of what the user said are shown.
+/// Maximum number of rows shown of a user message.
 const USER_ROWS: usize = 40;
-/// How many rows are shown at either end of what is longer.
+/// Number of rows shown at either end of a longer message.
 const USER_ENDS: usize = 10;
 
-/// How things are drawn.
+/// Options for rendering items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RenderOptions {
     pub(crate) columns: usize,
     pub(crate) theme: Theme,
-    /// Whether long things are shown whole.
+    /// True to show long items in full.
     pub(crate) unfolded: bool,
-    /// Whether ctrl+o shows them whole.
+    /// True if ctrl+o shows them in full.
     pub(crate) is_unfoldable: bool,
 }
 
-/// An item and its place in the record.
+/// An item and its sequence number in the log.
 pub(super) struct Placed {
     pub(super) seq: u64,
     pub(super) item: Item,
-    /// Its lines as they were drawn last, while somebody looks back.
+    /// Cached lines, while the user scrolls back.
     drawn: Option<(RenderOptions, Vec<Line<'static>>)>,
 }
 
@@ -45,7 +45,7 @@ impl Placed {
         }
     }
 
-    /// All of its lines. `now_ms` is for what runs.
+    /// Returns all lines. `now_ms` is needed for running calls.
     pub(super) fn lines(&mut self, options: RenderOptions, now_ms: u64) -> Cow<'_, [Line<'static>]> {
         if !self.item.is_finished() {
             return Cow::Owned(self.item.lines(options, now_ms));
@@ -57,7 +57,7 @@ impl Placed {
         Cow::Borrowed(&self.drawn.insert((options, drawn)).1)
     }
 
-    /// Leaves out what is long of it, if it will not change any more.
+    /// Drops long content of a finished item.
     pub(super) fn shorten(&mut self) {
         if self.item.is_finished() {
             self.item.shorten();
@@ -65,34 +65,34 @@ impl Placed {
         }
     }
 
-    /// Forgets how it was drawn.
+    /// Drops the cached lines.
     pub(super) fn forget_lines(&mut self) {
         self.drawn = None;
     }
 }
 
-/// One thing of a conversation.
+/// An item of a conversation.
 pub(crate) enum Item {
-    /// What the user said.
+    /// Message of the user.
     User { text: String, images: Vec<String> },
-    /// What the model said. `rest` is what has not been printed of it.
+    /// Answer of the model. `rest` is the part that was not printed yet.
     Answer {
         text: String,
         rest: Option<Box<StreamingMarkdown>>,
         begun: bool,
     },
-    /// What the model thought.
+    /// Reasoning of the model.
     Thought { text: String, for_ms: Option<u64> },
-    /// A call.
+    /// Tool call.
     Call(Box<Card>),
-    /// A line about the turn.
+    /// Message about the turn.
     Note { tone: Tone, text: String },
-    /// What a command said.
+    /// Output of a command.
     Told { text: String },
 }
 
 impl Item {
-    /// Whether it will not change any more.
+    /// True if the item does not change any more.
     pub(crate) fn is_finished(&self) -> bool {
         match self {
             Self::Call(card) => card.is_finished(),
@@ -100,7 +100,7 @@ impl Item {
         }
     }
 
-    /// Its lines that were not printed yet. After that all of it was.
+    /// Returns the lines that were not printed yet, and marks all as printed.
     pub(crate) fn rest(&mut self, options: RenderOptions) -> Vec<Line<'static>> {
         match self {
             Self::Answer { rest, .. } => match rest.take() {
@@ -111,7 +111,7 @@ impl Item {
         }
     }
 
-    /// Leaves out what the folded form does not need. What was said stays: nothing else tells it.
+    /// Drops what the folded form does not need. Messages stay: they have no other form.
     fn shorten(&mut self) {
         match self {
             Self::Call(card) => card.shorten(),
@@ -120,7 +120,7 @@ impl Item {
         }
     }
 
-    /// What was printed of it is gone from the screen: all of it is printed when its time comes.
+    /// Marks the item as not printed, after the screen was cleared.
     pub(crate) fn start_over(&mut self) {
         if let Self::Answer { text, rest, begun } = self
             && std::mem::take(begun)
@@ -129,7 +129,7 @@ impl Item {
         }
     }
 
-    /// All of its lines. `now_ms` is for what runs.
+    /// Returns all lines. `now_ms` is needed for running calls.
     pub(crate) fn lines(&self, options: RenderOptions, now_ms: u64) -> Vec<Line<'static>> {
         let RenderOptions { columns, theme, .. } = options;
         match self {
@@ -150,7 +150,7 @@ impl Item {
     }
 }
 
-/// The first line that says something, as much of it as any screen shows.
+/// Returns the first line that is not blank, shortened.
 pub(super) fn first_line(text: &str) -> String {
     let text = plain(text);
     let first = text.lines().find(|line| !line.trim().is_empty());
@@ -185,7 +185,7 @@ fn user(text: &str, images: &[String], options: RenderOptions) -> Vec<Line<'stat
     lines
 }
 
-/// Lines behind a mark, the others as deep as the first.
+/// Formats lines after a mark, indented like the first.
 fn block(mark: &str, text: &str, style: ratatui::style::Style, columns: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -199,7 +199,7 @@ fn block(mark: &str, text: &str, style: ratatui::style::Style, columns: usize) -
     lines
 }
 
-/// A text whose line breaks and columns mean something.
+/// Wraps text whose line breaks and columns are significant.
 fn preformatted(text: &str, columns: usize) -> Vec<Line<'static>> {
     let lines = text.lines().map(|line| Line::raw(line.to_owned()));
     lines.flat_map(|line| wrap(&line, columns, "    ")).collect()

@@ -1,4 +1,4 @@
-//! The conversation as lines: for the scrollback, for the live area, and for looking back.
+//! The conversation as lines: for the scrollback, for the live area, and for scrolling back.
 
 use ratatui::text::Line;
 
@@ -6,13 +6,13 @@ use super::card::folded;
 use super::item::{Item, Placed, RenderOptions};
 use super::{BESIDE, KEPT, Transcript};
 
-/// How many rows a call may take for the next one to stand right below it.
+/// Maximum number of rows of a call that is not followed by a blank line.
 const CLOSE_ROWS: usize = 2;
-/// How many calls that are still to be told are shown.
+/// Maximum number of planned calls shown.
 const PLANNED_ROWS: usize = 8;
 
 impl Transcript {
-    /// The lines that are finished and not in the scrollback yet.
+    /// Returns finished lines that are not in the scrollback yet.
     pub(crate) fn settle(&mut self, options: RenderOptions) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         while self.open.front().is_some_and(|placed| placed.item.is_finished()) {
@@ -48,7 +48,7 @@ impl Transcript {
         self.forget_older();
     }
 
-    /// Forgets what was read to look back at, and is not looked at any more.
+    /// Drops items that were read for scrolling back.
     pub(crate) fn forget_older(&mut self) {
         let excess = self.past.len().saturating_sub(KEPT);
         if excess == 0 {
@@ -60,7 +60,7 @@ impl Transcript {
         self.begins = kept.find(|seq| *seq != BESIDE).or(self.begins);
     }
 
-    /// The lines that are not finished, for the live area.
+    /// Returns unfinished lines, for the live area.
     pub(crate) fn live(&mut self, options: RenderOptions, now_ms: u64) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let mut last_was_call = self.last_was_call;
@@ -92,7 +92,7 @@ impl Transcript {
         lines
     }
 
-    /// The calls that are still to be told, a row each.
+    /// Renders the planned calls, one row each.
     fn planned(&self, options: RenderOptions, now_ms: u64) -> Vec<Line<'static>> {
         let mut lines: Vec<_> = self
             .planned
@@ -107,7 +107,7 @@ impl Transcript {
         lines
     }
 
-    /// Lines of all that is kept, for looking back: so many of them or all, up from `below` rows above the end.
+    /// Returns up to `count` lines for scrolling back, ending `below` rows above the end.
     pub(crate) fn lines_above(
         &mut self,
         below: usize,
@@ -120,7 +120,7 @@ impl Transcript {
         last.lines()
     }
 
-    /// How many rows there are from a place on.
+    /// Number of rows from a place to the end.
     pub(crate) fn rows_from(&mut self, place: Place, options: RenderOptions, now_ms: u64) -> usize {
         let mut rows = 0;
         self.blocks(options, now_ms, |number, block| {
@@ -135,8 +135,8 @@ impl Transcript {
         rows
     }
 
-    /// Goes through all that is kept, block by block from the end, as long as more is wanted. What a block is numbered
-    /// with stays the same, whatever comes before or after it.
+    /// Visits all blocks from the end while `is_more_wanted` returns true. The number of a block stays the
+    /// same, whatever is added before or after it.
     fn blocks(
         &mut self,
         options: RenderOptions,
@@ -145,7 +145,7 @@ impl Transcript {
     ) {
         let mut number = self.pushed;
         let planned = self.planned(options, now_ms);
-        // After what is being received, which has up to two numbers.
+        // Planned calls come after the streaming reply, which uses up to two numbers.
         if !planned.is_empty() && !is_more_wanted(number + 2, [&planned, &[]]) {
             return;
         }
@@ -168,7 +168,7 @@ impl Transcript {
         }
     }
 
-    /// The last lines that were printed, so many of them or all, to be printed again: they are gone from the screen.
+    /// Returns up to `count` of the last printed lines, to print them again after the screen was cleared.
     pub(crate) fn printed(&mut self, count: usize, options: RenderOptions) -> Vec<Line<'static>> {
         for placed in &mut self.open {
             placed.item.start_over();
@@ -187,12 +187,12 @@ impl Transcript {
         last.lines().lines
     }
 
-    /// All lines of all that is kept.
+    /// Returns all lines.
     pub(crate) fn all_lines(&mut self, options: RenderOptions) -> Vec<Line<'static>> {
         self.lines_above(0, usize::MAX, options, 0).lines
     }
 
-    /// Forgets how lines were drawn: the look has changed.
+    /// Drops all cached lines after the options changed.
     pub(crate) fn forget_lines(&mut self) {
         for placed in self.past.iter_mut().chain(&mut self.open) {
             placed.forget_lines();
@@ -203,31 +203,31 @@ impl Transcript {
     }
 }
 
-/// A row of the conversation: the same one, whatever comes before or after it.
+/// A row of the conversation, independent of what is added before or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Place {
-    /// The number of its block.
+    /// Number of the block.
     block: i64,
-    /// Where it is in that, from the top.
+    /// Row within the block, from the top.
     row: usize,
 }
 
-/// Lines of a conversation.
+/// A range of lines of a conversation.
 pub(crate) struct Lines {
     pub(crate) lines: Vec<Line<'static>>,
-    /// Where the first of them is.
+    /// Place of the first line.
     pub(crate) top: Place,
-    /// How many rows are below them.
+    /// Number of rows below the last line.
     pub(crate) below: usize,
 }
 
-/// The last lines of a conversation, gathered from the end, with space above every block.
+/// Collects the last lines of a conversation from the end, with a blank line above every block.
 struct Last {
-    /// How many lines are still to be left out.
+    /// Number of lines still to skip.
     skip: usize,
-    /// How many more lines are wanted.
+    /// Number of lines still wanted.
     room: usize,
-    /// The lines, the last one first.
+    /// Collected lines, the last one first.
     lines: Vec<Line<'static>>,
     top: Place,
     below: usize,
@@ -244,7 +244,7 @@ impl Last {
         }
     }
 
-    /// Puts a block above all others; whether there is room for another. What is left out is only counted.
+    /// Adds a block above all others. Returns true if there is room for more. Skipped lines are only counted.
     fn put_above(&mut self, number: i64, block: [&[Line<'static>]; 2]) -> bool {
         let rows = rows_of(block);
         let skipped = self.skip.min(rows);
@@ -273,7 +273,7 @@ impl Last {
     }
 }
 
-/// How many rows a block takes, with the space above it.
+/// Number of rows of a block, with the blank line above it.
 fn rows_of([above, end]: [&[Line<'static>]; 2]) -> usize {
     1 + above.len() + end.len()
 }
