@@ -279,7 +279,7 @@ impl App {
             event if event.is_terminal() => {
                 if matches!(event, Event::Canceled { .. }) && !self.session.queue.is_empty() {
                     // A hint set by the key itself takes precedence.
-                    let stopped = || "stopped; what is queued waits for your next message".to_owned();
+                    let stopped = || "stopped; queued messages wait for your next message".to_owned();
                     self.view.hint.get_or_insert_with(stopped);
                 }
                 self.turn_ended();

@@ -73,11 +73,11 @@ async fn what_waits_after_a_stop_is_told() {
     stage.hear(Event::Canceled { message }).await;
     let screen = stage.screen();
     assert!(
-        screen.contains("stopped; what is queued waits for your next message"),
+        screen.contains("stopped; queued messages wait for your next message"),
         "{screen}"
     );
     assert!(
-        screen.contains("queued  then rest") && screen.contains("enter asks now"),
+        screen.contains("queued  then rest") && screen.contains("enter sends now"),
         "{screen}"
     );
     stage.calls();
@@ -92,7 +92,7 @@ async fn compacting_can_be_stopped() {
     let text = windlass_core::compact::COMPACTING.to_owned();
     stage.hear(Event::Status { text }).await;
     assert!(
-        stage.screen().contains("Compacting context… 0"),
+        stage.screen().contains("Compacting context… · 0"),
         "{}",
         stage.screen()
     );
@@ -123,7 +123,7 @@ async fn esc_stops_and_ctrl_c_leaves() {
         .await;
     stage.keys("<C-c>").await;
     assert!(
-        stage.screen().contains("ctrl+c again to leave"),
+        stage.screen().contains("press ctrl+c again to quit"),
         "{}",
         stage.screen()
     );
@@ -143,7 +143,7 @@ async fn esc_twice_goes_back() {
     stage.keys("<Esc><Esc>").await;
     let screen = stage.screen();
     assert!(
-        screen.contains("Go back to before a message") && screen.contains("› first thing"),
+        screen.contains("Go back to an earlier message") && screen.contains("› first thing"),
         "{screen}"
     );
     assert!(!screen.contains("left behind"), "{screen}");
@@ -264,7 +264,7 @@ async fn when_a_wait_ends_is_not_cut() {
     stage.tick().await;
     let screen = stage.screen();
     let rows =
-        "\n  waits for provider: a model with a ve…, for 11 s\n    ends when it answers, or in 4 min 49 s\n";
+        "\n  waiting for provider: a model with a ver… · 11 s\n    ends when it answers, or in 4 min 49 s\n";
     assert!(screen.contains(rows), "{screen}");
     stage.check_fits();
 }
@@ -282,16 +282,16 @@ async fn after_ten_seconds_the_reason_is_shown() {
     }]);
     stage.pass(9_000);
     stage.tick().await;
-    assert!(!stage.screen().contains("waits for"), "{}", stage.screen());
+    assert!(!stage.screen().contains("waiting for"), "{}", stage.screen());
     stage.pass(2_000);
     stage.tick().await;
     let screen = stage.screen();
     assert!(
-        screen.contains("waits for provider: anthropic/claude, for 11 s; ends when it answers"),
+        screen.contains("waiting for provider: anthropic/claude · 11 s · ends when it answers"),
         "{screen}"
     );
     stage.hear(delta("hello")).await;
-    assert!(!stage.screen().contains("waits for"));
+    assert!(!stage.screen().contains("waiting for"));
 }
 
 /// UI-2: nothing is animated while nothing runs, so an idle terminal is never redrawn.
@@ -434,7 +434,7 @@ async fn a_model_is_set_up() {
     stage.keys("<Enter>sk-secret").await;
     let screen = stage.screen();
     assert!(
-        screen.contains("A key for anthropic") && screen.contains("*********"),
+        screen.contains("API key for anthropic") && screen.contains("*********"),
         "{screen}"
     );
     assert!(!screen.contains("sk-secret"));
@@ -507,7 +507,7 @@ async fn a_session_that_is_gone_on_with_shows_its_end() {
 async fn a_turn_that_still_runs_is_gone_on_with() {
     let mut stage = Stage::waiting(80, 20).await;
     assert!(stage.screen().contains("asks to run"), "{}", stage.screen());
-    let waits = "waits for your answer";
+    let waits = "waiting for your approval";
     assert!(stage.screen().contains(waits), "{}", stage.screen());
     assert!(!stage.screen().contains("steers"), "{}", stage.screen());
     stage.pass(2_000);
@@ -561,7 +561,7 @@ async fn a_key_behind_a_name_is_not_shown() {
     let mut stage = Stage::new(80, 20).await;
     stage.keys("/connect nobody sk-secret<Esc><Enter>").await;
     assert!(
-        stage.printed().contains("there is no provider nobody"),
+        stage.printed().contains("unknown provider nobody"),
         "{}",
         stage.printed()
     );

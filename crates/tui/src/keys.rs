@@ -47,33 +47,33 @@ struct Named {
 
 #[rustfmt::skip]
 const ACTIONS: &[Named] = &[
-    Named { action: Action::Send,       name: "send",        default: "enter",     help: "send; while a turn runs, it hears it between two steps" },
-    Named { action: Action::Queue,      name: "queue",       default: "tab",       help: "while a turn runs: send when it has ended" },
-    Named { action: Action::Stop,       name: "stop",        default: "esc",       help: "stop the turn; twice with nothing written: go back to an earlier message" },
-    Named { action: Action::Cancel,     name: "cancel",      default: "ctrl+c",    help: "clear what was written, then stop the turn, then (twice) leave" },
-    Named { action: Action::Leave,      name: "leave",       default: "ctrl+d",    help: "leave, when nothing is written" },
-    Named { action: Action::Mode,       name: "mode",        default: "shift+tab", help: "the next mode: default, accept-edits, plan" },
-    Named { action: Action::History,    name: "history",     default: "ctrl+r",    help: "search what was sent before" },
-    Named { action: Action::Editor,     name: "editor",      default: "ctrl+g",    help: "write in your own editor ($VISUAL or $EDITOR)" },
-    Named { action: Action::PasteImage, name: "paste_image", default: "ctrl+v",    help: "attach the image of the clipboard" },
-    Named { action: Action::OpenPaste,  name: "open_paste",  default: "ctrl+x",    help: "open the pasted text at the cursor, to see and change it" },
-    Named { action: Action::TakeBack,   name: "take_back",   default: "alt+up",    help: "change the message that waits last" },
-    Named { action: Action::Transcript, name: "transcript",  default: "ctrl+o",    help: "the conversation on the whole screen, everything unfolded" },
-    Named { action: Action::Redraw,     name: "redraw",      default: "ctrl+l",    help: "draw everything again" },
-    Named { action: Action::Suspend,    name: "suspend",     default: "ctrl+z",    help: "back to the shell; fg comes back here" },
+    Named { action: Action::Send,       name: "send",        default: "enter",     help: "send; while a turn runs, the model gets it before its next step" },
+    Named { action: Action::Queue,      name: "queue",       default: "tab",       help: "while a turn runs: send when it ends" },
+    Named { action: Action::Stop,       name: "stop",        default: "esc",       help: "stop the turn; twice with no text: go back to an earlier message" },
+    Named { action: Action::Cancel,     name: "cancel",      default: "ctrl+c",    help: "clear the text, then stop the turn, then (twice) quit" },
+    Named { action: Action::Leave,      name: "leave",       default: "ctrl+d",    help: "quit, if there is no text" },
+    Named { action: Action::Mode,       name: "mode",        default: "shift+tab", help: "next mode: default, accept-edits, plan" },
+    Named { action: Action::History,    name: "history",     default: "ctrl+r",    help: "search earlier messages" },
+    Named { action: Action::Editor,     name: "editor",      default: "ctrl+g",    help: "edit in your own editor ($VISUAL or $EDITOR)" },
+    Named { action: Action::PasteImage, name: "paste_image", default: "ctrl+v",    help: "attach the image from the clipboard" },
+    Named { action: Action::OpenPaste,  name: "open_paste",  default: "ctrl+x",    help: "expand the pasted text at the cursor, to see and edit it" },
+    Named { action: Action::TakeBack,   name: "take_back",   default: "alt+up",    help: "edit the last queued message" },
+    Named { action: Action::Transcript, name: "transcript",  default: "ctrl+o",    help: "full-screen conversation, everything unfolded" },
+    Named { action: Action::Redraw,     name: "redraw",      default: "ctrl+l",    help: "redraw the screen" },
+    Named { action: Action::Suspend,    name: "suspend",     default: "ctrl+z",    help: "suspend to the shell; fg returns" },
     Named { action: Action::Keys,       name: "keys",        default: "f1",        help: "this list" },
 ];
 
 /// Keys that edit text and cannot be rebound.
 #[rustfmt::skip]
 const FIXED: &[(&str, &str)] = &[
-    ("shift+enter, alt+enter, ctrl+j", "a new line; \\ before enter does the same"),
-    ("/  @  !", "at the beginning: a command, a shell command; anywhere: a file"),
-    ("up, down", "what was sent before, at the first and the last line"),
-    ("ctrl+a ctrl+e alt+b alt+f", "begin, end, a word back, a word on"),
-    ("ctrl+w ctrl+u ctrl+k ctrl+y", "cut a word, to the begin, to the end; put it back"),
+    ("shift+enter, alt+enter, ctrl+j", "new line; \\ before enter does the same"),
+    ("/  @  !", "/ command and ! shell command at the start; @ file anywhere"),
+    ("up, down", "earlier messages, from the first and the last line"),
+    ("ctrl+a ctrl+e alt+b alt+f", "start, end, back a word, forward a word"),
+    ("ctrl+w ctrl+u ctrl+k ctrl+y", "cut a word, to the start, to the end; paste"),
     ("ctrl+/", "undo"),
-    ("y  s  a  n  t", "when asked: yes, in this session, always, no, tell it what to do instead"),
+    ("y  s  a  n  t", "answer a request: yes, for this session, always, no, tell it what to do instead"),
 ];
 
 /// A key with its modifiers.
@@ -87,13 +87,13 @@ pub struct Chord {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// Unknown action.
-    #[error("there is no action `{0}`; there are {1}")]
+    #[error("unknown action `{0}`; the actions are {1}")]
     Action(String, String),
     /// Unknown key.
-    #[error("`{0}` is no key: write it as `ctrl+o`, `alt+up`, `shift+tab`, `f2` or `esc`")]
+    #[error("`{0}` is not a key; write it as `ctrl+o`, `alt+up`, `shift+tab`, `f2` or `esc`")]
     Key(String),
     /// One key bound to two actions.
-    #[error("`{key}` is bound to `{one}` and to `{other}`")]
+    #[error("`{key}` is bound to both `{one}` and `{other}`")]
     Twice {
         /// Key in question.
         key: String,
@@ -300,12 +300,12 @@ mod tests {
             None
         );
         let cases = [
-            (("transcipt", "f2"), "there is no action `transcipt`"),
-            (("transcript", "hyper+x"), "`hyper+x` is no key"),
-            (("transcript", "x"), "`x` is no key"),
+            (("transcipt", "f2"), "unknown action `transcipt`"),
+            (("transcript", "hyper+x"), "`hyper+x` is not a key"),
+            (("transcript", "x"), "`x` is not a key"),
             (
                 ("transcript", "ctrl+r"),
-                "`ctrl+r` is bound to `history` and to `transcript`",
+                "`ctrl+r` is bound to both `history` and `transcript`",
             ),
         ];
         for (change, expected) in cases {
@@ -342,6 +342,9 @@ mod tests {
             assert_eq!(keys.action(&key), Some(Action::Mode));
         }
         let error = Keys::with([("mode", "ctrl+shift+r")]).unwrap_err().to_string();
-        assert!(error.starts_with("`ctrl+r` is bound to `history`"), "{error}");
+        assert!(
+            error.starts_with("`ctrl+r` is bound to both `history`"),
+            "{error}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Terminal front end: the conversation in the terminal's own scrollback, a live area below it.
 //!
-//! It sees a [`windlass_api::Backend`] and nothing behind it. One loop ([`run`]) handles one kind of event at
+//! It sees a [`windlass_api::Backend`] and nothing behind it. One loop ([`run()`]) handles one kind of event at
 //! a time; the app turns keys and events into frames and knows no terminal; a painter writes only the
 //! differences.
 //!

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use windlass_api::{Answer, CallId, Category, Reply, Waiting};
 
 use crate::diff;
-use crate::text::{cut, one_line, plain, revealed, revealed_line, wrap};
+use crate::text::{count, cut, one_line, plain, revealed, revealed_line, wrap};
 use crate::theme::{Theme, Tone};
 
 /// Minimum time a permission request must be visible before a key answers it.
@@ -24,11 +24,11 @@ const KEEPING_ROWS: usize = 3;
 
 /// Answers to a permission request.
 const YES_OR_NO: &str =
-    "  y yes, once · s yes, in this session · a always in this folder · n no · t tell it what to do instead";
+    "  y yes, once · s yes, for this session · a always in this folder · n no · t tell it what to do instead";
 /// Short form for small screens.
 const BRIEF: &str = "  y once · s session · a always · n no · t tell it";
 /// Answers while part of the request is cut off.
-const UNSEEN: &str = "  v see all of it, to say yes · n no · t tell it";
+const UNSEEN: &str = "  v show everything (needed before yes) · n no · t tell it";
 
 /// A permission request or question waiting for an answer.
 pub(crate) struct PendingRequest {
@@ -133,6 +133,10 @@ impl PendingRequest {
 
     pub(crate) fn call(&self) -> &CallId {
         &self.call
+    }
+
+    pub(crate) fn is_permission(&self) -> bool {
+        matches!(self.kind, Kind::Permission { .. })
     }
 
     /// True if the text being typed answers this request.
@@ -293,7 +297,10 @@ impl PendingRequest {
             let below = why_kept + (kept - why_kept) / 2;
             let left_out = kept - below..lines.len() - below;
             let hint = if self.takes_text() { "" } else { ": v shows all" };
-            let text = format!("  … {} more lines{hint}", left_out.len());
+            let text = format!(
+                "  … {}{hint}",
+                count(left_out.len() as u64, "more line", "more lines")
+            );
             let line = Line::styled(cut(&text, columns), theme.style(Tone::Warn));
             lines.splice(left_out, [line]);
         }
@@ -362,7 +369,7 @@ impl PendingRequest {
             Kind::Permission { tool, subjects, .. } if self.is_keeping => {
                 let subjects = subjects.join(" · ");
                 Some(format!(
-                    "  a again allows this for good in this folder, esc goes back: {tool} {subjects}"
+                    "  press a again to always allow this in this folder, esc to go back: {tool} {subjects}"
                 ))
             }
             _ => None,
@@ -372,11 +379,11 @@ impl PendingRequest {
     fn answers(&self) -> &'static str {
         match &self.kind {
             Kind::Permission { .. } if self.is_noting => {
-                "  Say what to do instead; enter sends it, esc goes back."
+                "  Tell it what to do instead; enter sends it, esc goes back."
             }
             Kind::Permission { .. } => YES_OR_NO,
-            Kind::Question { options, .. } if options.is_empty() => "  Write your answer; enter sends it.",
-            Kind::Question { .. } => "  Press a number, or write your answer; enter sends it.",
+            Kind::Question { options, .. } if options.is_empty() => "  Type your answer; enter sends it.",
+            Kind::Question { .. } => "  Press a number, or type your answer; enter sends it.",
         }
     }
 }

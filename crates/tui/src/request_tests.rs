@@ -47,7 +47,7 @@ fn a_request_says_what_would_happen() {
             "  rm -r build && git push",
             "  that is: rm -r build · git push",
             "  it reaches outside",
-            "  y yes, once · s yes, in this session · a always in this folder · n no · t tell it what to do instead",
+            "  y yes, once · s yes, for this session · a always in this folder · n no · t tell it what to do instead",
         ]
     );
 }
@@ -81,7 +81,7 @@ fn letters_answer_a_request() {
 #[test]
 fn always_is_confirmed() {
     const KEPT: &str =
-        "  a again allows this for good in this folder, esc goes back: bash rm -r build · git push";
+        "  press a again to always allow this in this folder, esc to go back: bash rm -r build · git push";
     let mut request = seen(None);
     let last = |request: &mut PendingRequest| texts(&request.render(120, 20, Theme::default())).pop();
     assert_eq!(press(&mut request, 'a'), Pressed::Taken);
@@ -97,7 +97,7 @@ fn always_is_confirmed() {
         let lines = texts(&request.render(40, rows, Theme::default()));
         assert!(lines.len() <= rows, "{rows}: {lines:?}");
         assert!(
-            lines.iter().any(|line| line.starts_with("  a again allows")),
+            lines.iter().any(|line| line.starts_with("  press a again")),
             "{lines:?}"
         );
         assert_eq!(lines.concat().ends_with('…'), rows < 4, "{lines:?}");
@@ -174,7 +174,7 @@ fn a_long_request_fits_the_screen() {
             "  echo 199",
             "  that is: rm -r build · git push",
             "  it reaches outside",
-            "  v see all of it, to say yes · n no · t tell it",
+            "  v show everything (needed before yes) · n no · t tell it",
         ]
     );
     assert_eq!(press(&mut request, 'v'), Pressed::View);

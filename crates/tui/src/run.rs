@@ -105,7 +105,7 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
     let (done, answers) = mpsc::unbounded_channel();
     let size = tty.size();
     let mut composer = Composer::new(start.history, start.look.vim);
-    composer.set_placeholder("Say what to do.  / commands  @ files  ! shell  F1 keys");
+    composer.set_placeholder("What should I do?  ·  / commands  @ files  ! shell  F1 keys");
     let mut app = App::new(
         Jobs::new(ports.clone(), done),
         start.session,

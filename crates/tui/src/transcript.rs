@@ -183,11 +183,15 @@ impl Transcript {
     fn whole(&mut self, seq: u64, event: &SessionEvent) {
         match event {
             SessionEvent::Compaction { before, after, .. } => {
-                let text = format!("The context was made smaller: {before} → {after} tokens.");
+                let text = format!("Context compacted: {before} → {after} tokens.");
                 self.note(seq, Tone::Dim, &text);
             }
             SessionEvent::Rewind { .. } => {
-                self.note(seq, Tone::Dim, "The conversation goes on from an earlier point.");
+                self.note(
+                    seq,
+                    Tone::Dim,
+                    "The conversation continues from an earlier point.",
+                );
             }
             // The answer that reaches the goal arrives after this event, and is shown before the message.
             SessionEvent::GoalCompleted {

@@ -377,8 +377,8 @@ fn every_kind_of_event_is_shown() {
     let expected = [
         "▲ careful",
         "✗ it broke",
-        "· The context was made smaller: 9000 → 1000 tokens.",
-        "· The conversation goes on from an earlier point.",
+        "· Context compacted: 9000 → 1000 tokens.",
+        "· The conversation continues from an earlier point.",
         "· Goal reached: ship it",
         "∴ thought: I think",
         "▲ Canceled by the user.",

@@ -35,7 +35,7 @@ pub(crate) enum TtyError {
     Raw(#[source] std::io::Error),
     #[error("the thread that writes to the terminal cannot be started")]
     Thread(#[source] std::io::Error),
-    #[error("the program cannot be stopped")]
+    #[error("the program cannot be suspended")]
     Suspend(#[source] std::io::Error),
 }
 

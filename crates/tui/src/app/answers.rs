@@ -12,7 +12,7 @@ use crate::composer::{CompletionQuery, Draft};
 use crate::desktop::Image;
 use crate::menu::{Choice, Menu};
 use crate::overlay::{Pager, Row, Subject};
-use crate::text::{one_line, plain};
+use crate::text::{count, one_line, plain};
 use crate::theme::Tone;
 use crate::transcript::{RenderOptions, Transcript};
 
@@ -67,8 +67,10 @@ impl App {
             Done::Began(Ok(info)) => self.go_to(info),
             Done::Began(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
             Done::TakenBack(Some(message)) => self.write_again(&message.said(), images(&message)),
-            Done::GoesOn(false) => self.view.hint = Some("the session is not open any more".to_owned()),
-            Done::TakenBack(None) => self.view.hint = Some("it is being worked on already".to_owned()),
+            Done::GoesOn(false) => self.view.hint = Some("the session is no longer open".to_owned()),
+            Done::TakenBack(None) => {
+                self.view.hint = Some("that message is already being processed".to_owned());
+            }
             Done::Connected(Ok(text)) => {
                 self.tell(Tone::Good, &text);
                 self.jobs.overview(&self.session.info.id);
@@ -200,7 +202,8 @@ impl App {
             Ok(entries) => {
                 let first = entries.first().map_or(0, |entry| entry.seq);
                 if first > 1 {
-                    let text = format!("… {} earlier entries: ctrl+o and page up show them", first - 1);
+                    let earlier = count(first - 1, "earlier entry", "earlier entries");
+                    let text = format!("… {earlier}: press ctrl+o, then page up");
                     self.transcript.tell(Tone::Dim, &text);
                 }
                 for entry in &entries {
@@ -333,8 +336,8 @@ fn sessions(current: &SessionId, found: &[SessionInfo], now: Timestamp) -> Vec<R
             key: info.id.as_str().to_owned(),
             text: format!("{}{title}", name.unwrap_or_default()),
             detail: format!(
-                "{} messages  {}  {}  {}",
-                info.totals.messages,
+                "{}  {}  {}  {}",
+                count(info.totals.messages, "message", "messages"),
                 dollars(info.totals.cost_usd),
                 info.place.rsplit('/').next().unwrap_or_default(),
                 info.updated_at.ago(now)
@@ -349,8 +352,8 @@ fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
         key: checkpoint.number.to_string(),
         text: format!("{:>3}  {}", checkpoint.number, one_line(&checkpoint.prompt)),
         detail: format!(
-            "{} files  {}{}",
-            checkpoint.files,
+            "{}  {}{}",
+            count(checkpoint.files as u64, "file", "files"),
             checkpoint.tools.join(", "),
             if checkpoint.undone { "  undone" } else { "" }
         ),

@@ -5,17 +5,18 @@ use windlass_api::{Begin, CommandInfo, CommandSource, SessionId, command_line};
 
 use super::{App, Effect};
 use crate::overlay::{OverlayAction, Pager, Picker, Row, Secret, Step, Subject};
+use crate::text::count;
 use crate::theme::{Palette, Tone};
 
 /// Commands of the terminal UI: name, arguments, help.
 #[rustfmt::skip]
 const LOCAL: &[(&str, &str, &str)] = &[
-    ("copy",       "[code]",   "Copy the last answer as it was written, or its last code block"),
-    ("full",       "",         "The conversation on the whole screen, or back"),
-    ("keys",       "",         "What every key does"),
-    ("resume",     "[S]",      "Choose a session to go on with"),
+    ("copy",       "[code]",   "Copy the last answer as Markdown, or its last code block"),
+    ("full",       "",         "Toggle full screen"),
+    ("keys",       "",         "List the key bindings"),
+    ("resume",     "[S]",      "Choose a session to resume"),
     ("theme",      "[NAME]",   "Choose the colours: terminal, dark, light, none"),
-    ("vim",        "[on|off]", "Write with vim's keys, or without"),
+    ("vim",        "[on|off]", "Turn vim keys on or off"),
 ];
 
 /// Commands whose output opens in a pager.
@@ -80,15 +81,15 @@ impl App {
             "" => Some(answer.to_owned()),
             "code" => last_code(answer),
             _ => {
-                self.tell(Tone::Warn, "write it as /copy or /copy code");
+                self.tell(Tone::Warn, "usage: /copy or /copy code");
                 return;
             }
         };
         match text.filter(|text| !text.is_empty()) {
             Some(text) => {
-                let count = text.chars().count();
+                let copied = count(text.chars().count() as u64, "character", "characters");
                 self.effect(Effect::Copy(text));
-                self.tell(Tone::Dim, &format!("{count} characters copied."));
+                self.tell(Tone::Dim, &format!("{copied} copied."));
             }
             None => self.tell(Tone::Warn, "There is nothing to copy yet."),
         }
@@ -120,7 +121,7 @@ impl App {
             }
             None => self.tell(
                 Tone::Warn,
-                &format!("there is no theme {name}: terminal, dark, light, none"),
+                &format!("unknown theme {name}; choose terminal, dark, light or none"),
             ),
         }
     }
@@ -130,7 +131,7 @@ impl App {
             "on" => true,
             "off" => false,
             "" => self.composer.vim_mode().is_none(),
-            _ => return self.tell(Tone::Warn, "write it as /vim, /vim on or /vim off"),
+            _ => return self.tell(Tone::Warn, "usage: /vim, /vim on or /vim off"),
         };
         self.composer.set_vim(on);
         self.jobs
@@ -140,9 +141,9 @@ impl App {
         self.tell(
             Tone::Dim,
             if on {
-                "vim's keys are on."
+                "vim keys are on."
             } else {
-                "vim's keys are off."
+                "vim keys are off."
             },
         );
     }
@@ -180,7 +181,7 @@ impl App {
             Some(offer) => self.jobs.connect(offer.name.clone(), String::new()),
             None => self.tell(
                 Tone::Warn,
-                &format!("there is no provider {name}: /connect lists all"),
+                &format!("unknown provider {name}; /connect lists them all"),
             ),
         }
     }
@@ -196,7 +197,7 @@ impl App {
         let mut lines: Vec<_> = self.input.keys.list().into_iter().map(line).collect();
         lines.push(Line::default());
         lines.push(Line::styled(
-            "Bind them anew with `tui.keys.<name> = \"ctrl+x\"` in the settings.",
+            "Change them with `tui.keys.<name> = \"ctrl+x\"` in the settings.",
             theme.style(Tone::Dim),
         ));
         self.overlay = Some(Box::new(Pager::new("Keys", lines)));
@@ -241,7 +242,7 @@ impl App {
                 if self.session.is_busy =>
             {
                 let key = self.input.keys.key(crate::keys::Action::Stop);
-                let text = format!("a turn runs here: {key} stops it first, then choose again");
+                let text = format!("a turn is running: stop it with {key}, then choose again");
                 self.tell(Tone::Warn, &text);
             }
             OverlayAction::Choose(Subject::Sessions, key) => {
@@ -263,7 +264,7 @@ impl App {
                     .command(&session, &format!("/checkpoint rewind {key} --conversation"));
             }
             OverlayAction::Choose(Subject::Messages, key) => {
-                self.jobs.command(&session, &format!("/rewind {key}"))
+                self.jobs.command(&session, &format!("/rewind {key}"));
             }
             OverlayAction::ChooseOther(Subject::Messages, key) => {
                 self.jobs

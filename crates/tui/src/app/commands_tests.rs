@@ -34,7 +34,7 @@ async fn commands_open_screens() {
     assert!(stage.screen().contains("stop the turn"), "{}", stage.screen());
     stage.keys("q/rewind <Enter>").await;
     let screen = stage.screen();
-    assert!(screen.contains("Go back to before a message"), "{screen}");
+    assert!(screen.contains("Go back to an earlier message"), "{screen}");
     stage.keys("<Esc>").await;
     stage.calls();
     stage.keys("/resume s-9<Enter>").await;
@@ -56,7 +56,7 @@ async fn a_running_turn_is_not_left() {
         assert_eq!(stage.calls(), Vec::<String>::new());
         let printed = stage.printed() + &stage.screen();
         assert!(
-            printed.contains("a turn runs here: esc stops it first"),
+            printed.contains("a turn is running: stop it with esc"),
             "{printed}"
         );
     }
@@ -94,7 +94,7 @@ async fn vims_keys_are_switched() {
         assert_eq!(screen.contains("  insert"), is_on, "{line}\n{screen}");
     }
     stage.keys("/vim maybe<Enter>").await;
-    assert!(stage.printed().contains("write it as /vim, /vim on"));
+    assert!(stage.printed().contains("usage: /vim, /vim on"));
     assert!(!stage.screen().contains("  insert"), "{}", stage.screen());
 }
 
@@ -114,7 +114,7 @@ async fn a_provider_that_is_ready_needs_no_key() {
     assert!(calls.contains(&"connect ollama ".to_owned()), "{calls:?}");
     stage.keys("/connect anthropic<Enter>").await;
     assert!(
-        stage.screen().contains("A key for anthropic"),
+        stage.screen().contains("API key for anthropic"),
         "{}",
         stage.screen()
     );

@@ -8,7 +8,7 @@ use crate::keys::Action;
 use crate::menu;
 use crate::paint::Picture;
 use crate::request::PendingRequest;
-use crate::text::{ascii, cut, one_line, width};
+use crate::text::{ascii, count, cut, one_line, width};
 use crate::theme::{Theme, Tone};
 use crate::transcript::seconds;
 
@@ -57,7 +57,7 @@ impl App {
             let mut picture = overlay.render(size, self.view.theme);
             let is_unseen = self.requests.front().is_some_and(PendingRequest::is_unseen);
             if let Some(last) = picture.rows.last_mut().filter(|_| is_unseen) {
-                let text = cut("something waits for your answer: esc shows it", size.0);
+                let text = cut("a request is waiting for your answer · esc shows it", size.0);
                 *last = Line::styled(text, self.view.theme.style(Tone::Warn));
             }
             return Frame {
@@ -148,9 +148,12 @@ impl App {
         let theme = self.view.theme;
         let sign = theme.sign("─", "-");
         let text = match (&self.view.older, self.view.scroll) {
-            (Older::Failed(why), _) => format!("{sign}{sign} what came before cannot be read: {why}"),
+            (Older::Failed(why), _) => format!("{sign}{sign} cannot read earlier entries: {why}"),
             (_, 0) => sign.repeat(columns),
-            (_, rows) => format!("{sign}{sign} {rows} rows below {sign}{sign}"),
+            (_, rows) => {
+                let below = count(rows as u64, "row", "rows");
+                format!("{sign}{sign} {below} below {sign}{sign}")
+            }
         };
         Line::styled(cut(&text, columns), theme.style(Tone::Dim))
     }
@@ -224,18 +227,20 @@ impl App {
         };
         let for_ms = self.now().saturating_sub(self.session.since_ms);
         let for_ms = seconds(for_ms);
-        let doing = match self.session.doing.as_str() {
-            _ if !self.requests.is_empty() => "waits for your answer",
-            "" => "working",
-            doing => doing,
-        };
         let key = |action| self.input.keys.key(action);
-        let mut text = format!(" {doing} {for_ms} · {} stops", key(Action::Stop));
-        // While a request is open, the other keys answer it.
-        if self.requests.is_empty() {
-            let (send, queue) = (key(Action::Send), key(Action::Queue));
-            text.push_str(&format!(" · {send} steers · {queue} queues"));
-        }
+        let stop = key(Action::Stop);
+        let text = match (self.requests.front(), self.session.doing.as_str()) {
+            // While a request is open, the other keys answer it.
+            (Some(request), _) if request.is_permission() => {
+                format!(" waiting for your approval · {for_ms} · {stop} to cancel")
+            }
+            (Some(_), _) => format!(" waiting for your answer · {for_ms} · {stop} to cancel"),
+            (None, doing) => {
+                let doing = if doing.is_empty() { "working" } else { doing };
+                let (send, queue) = (key(Action::Send), key(Action::Queue));
+                format!(" {doing} · {for_ms} · {stop} stops · {send} steers · {queue} queues")
+            }
+        };
         let line = Line::from(vec![
             Span::styled(sign, theme.style(Tone::Accent)),
             Span::styled(cut(&text, columns.saturating_sub(1)), theme.style(Tone::Dim)),
@@ -273,11 +278,11 @@ impl App {
             let when = match self.session.is_busy {
                 true => String::new(),
                 false => format!(
-                    "asked before what you send next · {} asks now · ",
+                    "sent before your next message · {} sends now · ",
                     self.input.keys.key(Action::Send)
                 ),
             };
-            lines.push(row("", &format!("{when}{key} changes the last one")));
+            lines.push(row("", &format!("{when}{key} edits the last")));
         }
         lines
     }
@@ -287,10 +292,10 @@ impl App {
 /// is cut.
 fn wait_rows(wait: &Wait, depth: usize, columns: usize) -> impl Iterator<Item = String> {
     let indent = "  ".repeat(depth + 1);
-    let head = format!("{indent}waits for {}: ", wait.on.name());
+    let head = format!("{indent}waiting for {}: ", wait.on.name());
     let (what, ends) = (one_line(&wait.what), one_line(&wait.ends));
-    let since = format!(", for {}", seconds(wait.for_ms));
-    let whole = format!("{head}{what}{since}; ends {ends}");
+    let since = format!(" · {}", seconds(wait.for_ms));
+    let whole = format!("{head}{what}{since} · ends {ends}");
     if width(&whole) <= columns {
         return [Some(whole), None].into_iter().flatten();
     }

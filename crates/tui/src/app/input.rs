@@ -15,7 +15,7 @@ use crate::theme::Tone;
 /// Time within which a second press counts as a double press.
 const TWICE_MS: u64 = 2_000;
 /// Hint shown when a letter is not accepted as an answer.
-const NOT_YET: &str = "not yet: look first";
+const NOT_YET: &str = "ignored: read the request first";
 /// Modes the mode key cycles through. Riskier modes must be chosen by name.
 const MODES: [&str; 3] = ["default", "accept-edits", "plan"];
 /// Extensions of image files.
@@ -142,7 +142,7 @@ impl App {
             Pressed::View => {
                 let columns = usize::from(self.view.size.0);
                 let lines = request.whole(columns, self.view.theme);
-                self.overlay = Some(Box::new(Pager::new("What would happen", lines)));
+                self.overlay = Some(Box::new(Pager::new("Full request", lines)));
                 true
             }
         }
@@ -270,7 +270,7 @@ impl App {
                 if self.composer.open_chip() {
                     self.written();
                 } else {
-                    self.view.hint = Some("there is no pasted text at the cursor".to_owned());
+                    self.view.hint = Some("no pasted text at the cursor".to_owned());
                 }
             }
             Action::TakeBack => {
@@ -308,11 +308,11 @@ impl App {
             return self.go_on();
         }
         if self.composer.text().trim_end() == "!" {
-            self.view.hint = Some("! runs a command: !ls".to_owned());
+            self.view.hint = Some("! runs a shell command, as in !ls".to_owned());
             return;
         }
         if self.input.dropped > 0 {
-            self.view.hint = Some("an image is being read".to_owned());
+            self.view.hint = Some("still reading an image".to_owned());
             return;
         }
         self.menu = None;
@@ -370,7 +370,7 @@ impl App {
             self.show_messages();
         } else {
             let key = self.input.keys.key(Action::Stop);
-            self.view.hint = Some(format!("{key} again to go back to an earlier message"));
+            self.view.hint = Some(format!("press {key} again to go back to an earlier message"));
         }
     }
 
@@ -389,7 +389,7 @@ impl App {
             self.effect(Effect::Leave);
         } else {
             let key = self.input.keys.key(Action::Cancel);
-            self.view.hint = Some(format!("{key} again to leave"));
+            self.view.hint = Some(format!("press {key} again to quit"));
         }
     }
 

@@ -53,7 +53,7 @@ async fn a_failed_read_is_tried_again() {
     stage.set_unreadable(true);
     let screen = look_back(&mut stage).await;
     assert!(
-        screen.contains("what came before cannot be read: the disk is gone"),
+        screen.contains("cannot read earlier entries: the disk is gone"),
         "{screen}"
     );
     assert!(!stage.is_dirty(), "nothing is tried without being asked for");
@@ -127,10 +127,10 @@ async fn hints_go_away() {
         stage.keys("<C-c>").await;
         stage.pass(100);
         stage.tick().await;
-        assert!(stage.screen().contains("again to leave"), "{}", stage.screen());
+        assert!(stage.screen().contains("again to quit"), "{}", stage.screen());
         stage.pass(2_000);
         stage.tick().await;
-        assert!(!stage.screen().contains("again to leave"), "{}", stage.screen());
+        assert!(!stage.screen().contains("again to quit"), "{}", stage.screen());
     }
 }
 

@@ -41,7 +41,7 @@ async fn a_request_ends_a_search() {
 /// says so; a single key after reading does.
 #[tokio::test]
 async fn words_answer_no_request() {
-    const NOT_YET: &str = "not yet: look first";
+    const NOT_YET: &str = "ignored: read the request first";
     for (before, after_ms) in [("", 100), ("", 650), ("a draft", 650), ("", 5_000)] {
         let mut stage = written(before).await;
         stage.pass(5_000);
@@ -58,7 +58,7 @@ async fn words_answer_no_request() {
         stage.keys("a").await;
         assert_eq!(stage.calls(), Vec::<String>::new());
         let screen = stage.look();
-        let kept = "a again allows this for good in this folder";
+        let kept = "press a again to always allow this in this folder";
         assert!(screen.contains(kept) && !screen.contains(NOT_YET), "{screen}");
         stage.keys("a").await;
         assert_eq!(stage.calls(), ["reply 1 Permission(Always)"]);
@@ -269,7 +269,7 @@ async fn an_exclamation_mark_says_what_it_is_for() {
     stage.keys("! <Enter>").await;
     assert_eq!(stage.calls(), Vec::<String>::new());
     let screen = stage.screen();
-    assert!(screen.contains("! runs a command: !ls"), "{screen}");
+    assert!(screen.contains("! runs a shell command, as in !ls"), "{screen}");
     stage.keys("ls<Enter>").await;
     assert_eq!(
         stage.calls().first().map(String::as_str),
@@ -298,7 +298,7 @@ async fn bound_keys_come_before_the_text() {
 /// UI-2: a request that arrives while an overlay is open is announced there.
 #[tokio::test]
 async fn a_request_behind_a_screen_is_announced() {
-    const WAITS: &str = "something waits for your answer: esc shows it";
+    const WAITS: &str = "a request is waiting for your answer · esc shows it";
     let mut stage = written("<F1>").await;
     assert!(!stage.screen().contains(WAITS), "{}", stage.screen());
     stage.hear(request("1", "rm -r build")).await;
@@ -309,7 +309,7 @@ async fn a_request_behind_a_screen_is_announced() {
     stage.keys("v").await;
     let screen = stage.screen();
     assert!(
-        screen.contains("What would happen") && !screen.contains(WAITS),
+        screen.contains("Full request") && !screen.contains(WAITS),
         "{screen}"
     );
 }

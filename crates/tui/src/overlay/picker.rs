@@ -28,8 +28,8 @@ impl Subject {
     fn title(self) -> &'static str {
         match self {
             Self::Sessions => "Sessions",
-            Self::Checkpoints => "Checkpoints: what each turn did to files",
-            Self::Messages => "Go back to before a message",
+            Self::Checkpoints => "Checkpoints: file changes by turn",
+            Self::Messages => "Go back to an earlier message",
             Self::Themes => "Theme",
             Self::Providers => "Set up a model",
         }
@@ -37,9 +37,11 @@ impl Subject {
 
     fn keys(self) -> &'static str {
         match self {
-            Self::Sessions => "enter go on · ctrl+f fork · type to search · esc back",
-            Self::Checkpoints => "enter files back to before it · ctrl+f the conversation, too · esc leave",
-            Self::Messages => "enter conversation and files · ctrl+f the conversation only · esc leave",
+            Self::Sessions => "enter resume · ctrl+f fork · type to search · esc back",
+            Self::Checkpoints => {
+                "enter restore files to before it · ctrl+f files and conversation · esc back"
+            }
+            Self::Messages => "enter conversation and files · ctrl+f conversation only · esc back",
             Self::Themes | Self::Providers => "enter choose · type to search · esc back",
         }
     }
@@ -148,7 +150,7 @@ impl Picker {
     fn list(&self, columns: usize, rows: usize, theme: Theme) -> Vec<Line<'static>> {
         let found = self.found();
         if found.is_empty() {
-            let text = if self.is_loading { "  …" } else { "  nothing" };
+            let text = if self.is_loading { "  …" } else { "  no matches" };
             return vec![Line::styled(cut(text, columns), theme.style(Tone::Dim))];
         }
         let first = self.selected.saturating_sub(rows.saturating_sub(1));

@@ -55,7 +55,7 @@ impl Overlay for Secret {
         let count = self.typed.chars().count();
         let stars = "*".repeat(count.min(columns.saturating_sub(8)));
         let mut lines = vec![Line::styled(
-            cut(&format!("A key for {}", self.provider), columns),
+            cut(&format!("API key for {}", self.provider), columns),
             theme.style(Tone::Heading),
         )];
         lines.push(Line::default());
@@ -68,7 +68,8 @@ impl Overlay for Secret {
         let cursor = (4 + stars.len(), lines.len());
         lines.push(Line::raw(cut(&format!("key {stars}"), columns)));
         lines.push(Line::default());
-        let text = "It is tested, then kept where only you can read it. Enter goes on, esc goes back.";
+        let text =
+            "The key is tested, then stored where only you can read it. Enter continues, esc goes back.";
         lines.extend(wrap(&Line::styled(text, theme.style(Tone::Dim)), columns, ""));
         lines.truncate(rows);
         let cell = |value: usize| u16::try_from(value).unwrap_or(u16::MAX);

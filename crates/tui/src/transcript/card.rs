@@ -7,7 +7,7 @@ use windlass_api::{CallId, StepStatus, is_own_call};
 use super::item::{RenderOptions, SHORT_COLUMNS};
 use crate::diff;
 use crate::flow::without_tabs;
-use crate::text::{cut, one_line, plain, wrap};
+use crate::text::{count, cut, one_line, plain, wrap};
 use crate::theme::Tone;
 
 /// Maximum size of running output kept, in bytes.
@@ -240,11 +240,8 @@ impl Card {
         let text = plain(&self.result);
         let all: Vec<&str> = text.lines().collect();
         if QUIET.contains(&self.name.as_str()) && self.state == State::Done && !options.unfolded {
-            let count = match all.len() + self.left_out {
-                1 => "1 line".to_owned(),
-                count => format!("{count} lines"),
-            };
-            return vec![folded(&count, options)];
+            let lines = count((all.len() + self.left_out) as u64, "line", "lines");
+            return vec![folded(&lines, options)];
         }
         let row = |row: &&str| folded(row, options);
         if self.left_out > 0 {
@@ -273,8 +270,11 @@ pub(super) fn folded(text: &str, options: RenderOptions) -> Line<'static> {
     Line::styled(cut(&line, options.columns), options.theme.style(Tone::Dim))
 }
 
-fn more_lines(count: usize, options: RenderOptions) -> Line<'static> {
-    folded(&format!("… {count} more lines"), options)
+fn more_lines(lines: usize, options: RenderOptions) -> Line<'static> {
+    folded(
+        &format!("… {}", count(lines as u64, "more line", "more lines")),
+        options,
+    )
 }
 
 fn dim(text: &str, options: RenderOptions) -> Line<'static> {
