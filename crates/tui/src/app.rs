@@ -1,7 +1,7 @@
-//! What the terminal shows and does, without the terminal: keys and events in, pictures and effects out.
+//! Application state without a terminal: takes keys and events, produces frames and effects.
 //!
-//! Nothing here waits. What takes time runs as a job ([`jobs`]) and comes back as [`Done`]; what only the terminal can do is
-//! an [`Effect`].
+//! Nothing here blocks. Slow work runs as a job ([`jobs`]) and reports back as [`Done`]; anything only the
+//! terminal can do is returned as an [`Effect`].
 
 mod answers;
 mod commands;
@@ -27,23 +27,23 @@ use windlass_core::compact::COMPACTING;
 
 pub(crate) use self::frame::Frame;
 pub(crate) use self::jobs::{Done, Jobs, Report};
-use crate::asking::Asking;
 use crate::composer::Composer;
 use crate::desktop::Desktop;
 use crate::keys::{Action, Keys};
 use crate::menu::Menu;
 use crate::overlay::Overlay;
+use crate::request::PendingRequest;
 use crate::status::Status;
 use crate::theme::{Theme, Tone};
-use crate::transcript::{Look, Place, Transcript};
+use crate::transcript::{Place, RenderOptions, Transcript};
 
-/// After how long without news the reason is told.
+/// Time without events after which the UI asks why the turn is waiting.
 const QUIET_MS: u64 = 10_000;
 
-/// How long a word about a key stays after the last one.
+/// Time a hint stays visible after the last key press.
 const HINT_MS: u64 = 2_000;
 
-/// Whoever the app talks to.
+/// Ports the app depends on.
 #[derive(Clone)]
 pub(crate) struct Ports {
     pub(crate) backend: Arc<dyn Backend>,
@@ -52,86 +52,87 @@ pub(crate) struct Ports {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// What only the terminal, or the loop around the app, can do.
+/// Side effects that only the terminal or the event loop can perform.
 pub(crate) enum Effect {
-    /// Listens to this session from this number on, and to no other.
+    /// Subscribes to this session after the given sequence number and drops any other subscription.
     Listen { session: SessionId, after: u64 },
-    /// Goes to the shell for a while.
+    /// Suspends the program and returns to the shell.
     Suspend,
-    /// Lets the person's editor have the terminal, for what is written.
+    /// Opens the draft in the user's editor, which takes over the terminal.
     Edit(String),
-    /// Puts a text into the clipboard.
+    /// Copies text to the clipboard.
     Copy(String),
-    /// Draws everything again.
+    /// Redraws the whole screen.
     Redraw,
-    /// Calls the person's attention.
+    /// Rings the terminal bell.
     Bell,
-    /// Ends.
+    /// Quits.
     Leave,
 }
 
-/// The session that is worked in.
-pub(crate) struct Talk {
+/// The session on screen, as far as the UI knows it.
+pub(crate) struct SessionView {
     pub(crate) info: SessionInfo,
-    /// The number of the last entry that was heard.
+    /// Sequence number of the last entry received.
     pub(crate) seq: u64,
     pub(crate) is_busy: bool,
-    hearing: Hearing,
-    /// Since when a turn runs.
+    subscription: Subscription,
+    /// Time the current turn started.
     since_ms: u64,
-    /// When something was heard last.
+    /// Time of the last event.
     heard_ms: u64,
-    /// What is going on, in the turn's own words.
+    /// Status text reported by the turn.
     doing: String,
-    /// What the turn waits for, once it has been waiting for long.
+    /// Reasons the turn is waiting; filled in after a long wait.
     waits: Vec<Wait>,
     asked_why_ms: u64,
     queue: Vec<Arc<Message>>,
-    /// Said to the running turn, and not yet heard by it.
+    /// Messages sent to the running turn that the model has not received yet.
     steers: Vec<Arc<Message>>,
+    status: Status,
 }
 
-/// Whether the events of a session come.
+/// State of the session's event subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hearing {
-    /// Not yet: what it ended with is read first.
+enum Subscription {
+    /// Not subscribed yet: the last entries of the session are read first.
     Opening,
     Listening,
-    /// Not any more, because nothing happened for a while.
+    /// The backend closed the idle session.
     Left,
 }
 
-/// How it is shown.
-pub(crate) struct View {
+/// Display state: size, theme, scrolling and hints.
+pub(crate) struct Viewport {
     pub(crate) size: (u16, u16),
     pub(crate) theme: Theme,
-    /// Whether the conversation has the whole screen.
+    /// True if the conversation uses the full screen.
     pub(crate) is_full: bool,
-    /// Whether that is how it is shown when nothing is looked up.
+    /// True if full screen is the normal mode, not only a temporary transcript view.
     stays_full: bool,
-    /// How many rows the end of the conversation is below the screen.
+    /// Number of rows of the conversation below the visible area.
     scroll: usize,
-    /// The row at the top while somebody looks back, and how many rows were below the screen when it was drawn.
+    /// Top row while the user scrolls back, and the number of rows below the screen when it was drawn.
     top: Option<(Place, usize)>,
     unfolded: bool,
     is_focused: bool,
-    /// A word for whoever presses something twice.
+    /// Short-lived message in the status line, such as "press again to quit".
     hint: Option<String>,
     older: Older,
 }
 
-/// What becomes of the entries before those that are kept.
+/// State of the entries that precede the ones in memory.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Older {
-    /// They are read when somebody looks that far back.
+    /// Read once the user scrolls back that far.
     #[default]
     Unread,
     BeingRead,
-    /// They could not be read, and why; they are read again when somebody asks for them again.
+    /// Reading failed with this error; retried when the user scrolls up again.
     Failed(String),
 }
 
-/// When keys were pressed that mean something when pressed twice.
+/// Times of key presses that have a meaning when repeated.
 #[derive(Default)]
 struct Presses {
     key_ms: u64,
@@ -139,90 +140,87 @@ struct Presses {
     cancel_ms: Option<u64>,
 }
 
-/// The app.
+/// State of the terminal UI.
 pub(crate) struct App {
-    pub(crate) talk: Talk,
-    pub(crate) view: View,
-    ports: Ports,
+    pub(crate) session: SessionView,
+    pub(crate) view: Viewport,
     jobs: Jobs,
     transcript: Transcript,
     composer: Composer,
     menu: Option<Menu>,
     overlay: Option<Box<dyn Overlay>>,
-    asks: VecDeque<Asking>,
-    status: Status,
-    known: Known,
-    rest: Rest,
+    requests: VecDeque<PendingRequest>,
+    caches: Caches,
+    input: Input,
+    redraw: Redraw,
+    effects: Vec<Effect>,
 }
 
-/// What was found out once and is used again.
+/// Data fetched once and reused.
 #[derive(Default)]
-struct Known {
+struct Caches {
     commands: Vec<CommandInfo>,
     files: Option<Vec<String>>,
     is_reading_files: bool,
-    /// The words that sessions were last looked for with.
+    /// Query of the most recent session search.
     sought: String,
-    /// The text for which no list is wanted.
+    /// Draft for which the user dismissed the completion menu.
     closed_menu: Option<String>,
-    /// What was said, by its number, as it was listed last.
+    /// Texts of the user's messages by sequence number, from the most recent list.
     said: HashMap<u64, String>,
 }
 
-/// The little things.
-struct Rest {
+/// Key bindings, and input that is not complete yet.
+struct Input {
     keys: Keys,
     presses: Presses,
-    /// How many images are being read that were dropped.
+    /// Number of dropped images that are still being read.
     dropped: usize,
-    effects: Vec<Effect>,
+}
+
+/// Changes since the last frame.
+struct Redraw {
     is_dirty: bool,
-    /// Whether the screen was emptied.
+    /// True if the screen was cleared.
     is_emptied: bool,
+    /// Number of animation ticks so far.
     spins: usize,
 }
 
 impl App {
-    /// An app for a session.
-    pub(crate) fn new(
-        ports: Ports,
-        jobs: Jobs,
-        info: SessionInfo,
-        view: View,
-        keys: Keys,
-        composer: Composer,
-    ) -> Self {
-        let now = millis(&ports);
+    /// Creates the app for a session.
+    pub(crate) fn new(jobs: Jobs, info: SessionInfo, view: Viewport, keys: Keys, composer: Composer) -> Self {
+        let now = millis(&jobs.ports);
         Self {
-            talk: Talk::new(info, now),
+            session: SessionView::new(info, now),
             view,
-            ports,
             jobs,
             transcript: Transcript::default(),
             composer,
             menu: None,
             overlay: None,
-            asks: VecDeque::new(),
-            status: Status::default(),
-            known: Known::default(),
-            rest: Rest {
+            requests: VecDeque::new(),
+            caches: Caches::default(),
+            input: Input {
                 keys,
                 presses: Presses::default(),
                 dropped: 0,
-                effects: Vec::new(),
+            },
+            redraw: Redraw {
                 is_dirty: true,
                 is_emptied: false,
                 spins: 0,
             },
+            effects: Vec::new(),
         }
     }
 
-    /// Asks for all that the first screens need, and listens.
+    /// Requests the data for the first frame and subscribes to the session.
     pub(crate) fn begin(&mut self, notices: &[String]) {
         for notice in notices {
             self.transcript.tell(Tone::Dim, notice);
         }
-        let info = self.talk.info.clone();
+        let info = self.session.info.clone();
         self.jobs.catalog(&info.id);
         if info.last_seq > 0 {
             self.jobs.opening(&info.id);
@@ -232,147 +230,150 @@ impl App {
     }
 
     fn listen(&mut self) {
-        self.talk.hearing = Hearing::Listening;
-        let after = self.talk.seq;
-        let session = self.talk.info.id.clone();
+        self.session.subscription = Subscription::Listening;
+        let after = self.session.seq;
+        let session = self.session.info.id.clone();
         self.effect(Effect::Listen { session, after });
     }
 
-    /// Goes on in another session.
+    /// Switches to another session.
     fn go_to(&mut self, info: SessionInfo) {
         let title = info
             .label
             .title
             .clone()
             .unwrap_or_else(|| "a new session".to_owned());
-        self.asks.clear();
+        self.requests.clear();
         self.take_up_draft();
-        self.talk = Talk::new(info, self.now());
-        self.status = Status::default();
+        self.session = SessionView::new(info, self.now());
         self.transcript = Transcript::default();
         self.view.older = Older::default();
         self.view.scroll = 0;
         self.view.top = None;
         self.forget_files();
-        self.known.said.clear();
+        self.caches.said.clear();
         self.transcript.tell(Tone::Dim, &format!("── {title} ──"));
-        self.jobs.overview(&self.talk.info.id);
+        self.jobs.overview(&self.session.info.id);
         self.begin(&[]);
     }
 
-    /// Takes an event of the session.
+    /// Applies an event of the session.
     pub(crate) fn hear(&mut self, envelope: &Envelope) {
-        if envelope.session != self.talk.info.id {
+        if envelope.session != self.session.info.id {
             return;
         }
         let now = self.now();
         let event = &envelope.event;
-        self.talk.hear(envelope, now);
-        self.status.hear(event, now);
+        self.session.hear(envelope, now);
+        self.session.status.hear(event, now);
         self.transcript.hear(envelope.seq, event, now);
         match event {
             Event::Waiting(Waiting::PermissionAnswer { call_id, .. }) => self.answered(call_id),
             Event::Waiting(waiting) => {
-                if let Some(asking) = Asking::of(waiting) {
-                    self.asks.push_back(asking);
+                if let Some(request) = PendingRequest::of(waiting) {
+                    self.requests.push_back(request);
                     self.attention();
                 }
             }
             Event::ToolResult { call_id, .. } => self.answered(call_id),
             event if event.is_terminal() => {
-                if matches!(event, Event::Canceled { .. }) && !self.talk.queue.is_empty() {
-                    // What a key says about itself comes first.
-                    let stopped = || "stopped; what is queued waits for your next message".to_owned();
+                if matches!(event, Event::Canceled { .. }) && !self.session.queue.is_empty() {
+                    // A hint set by the key itself takes precedence.
+                    let stopped = || "stopped; queued messages wait for your next message".to_owned();
                     self.view.hint.get_or_insert_with(stopped);
                 }
                 self.turn_ended();
             }
             _ => {}
         }
-        self.rest.is_dirty = true;
+        self.redraw.is_dirty = true;
     }
 
-    /// Takes an entry of a session that is gone on with: what it still waits for counts, what it cost is counted already.
+    /// Applies an entry of a resumed session. Open requests still count; costs are already included in the
+    /// totals.
     fn recall(&mut self, entry: &Entry) {
         let now = self.now();
         let envelope = Envelope {
             v: windlass_api::EVENT_VERSION,
-            session: self.talk.info.id.clone(),
+            session: self.session.info.id.clone(),
             seq: entry.seq,
             event: entry.event.clone(),
         };
-        self.talk.hear(&envelope, now);
+        self.session.hear(&envelope, now);
         self.transcript.hear(entry.seq, &entry.event, entry.time.0);
         match &entry.event {
             Event::Waiting(Waiting::PermissionAnswer { call_id, .. }) | Event::ToolResult { call_id, .. } => {
                 self.answered(call_id);
             }
-            Event::Waiting(waiting) => self.asks.extend(Asking::of(waiting)),
-            event if event.is_terminal() => self.asks.clear(),
+            Event::Waiting(waiting) => self.requests.extend(PendingRequest::of(waiting)),
+            event if event.is_terminal() => self.requests.clear(),
             _ => {}
         }
     }
 
     fn turn_ended(&mut self) {
-        self.asks.clear();
+        self.requests.clear();
         self.take_up_draft();
         self.forget_files();
         self.attention();
-        self.jobs.overview(&self.talk.info.id);
+        self.jobs.overview(&self.session.info.id);
     }
 
     fn answered(&mut self, call: &windlass_api::CallId) {
-        let is_front = self.asks.front().is_some_and(|asking| asking.call() == call);
-        self.asks.retain(|asking| asking.call() != call);
+        let is_front = self
+            .requests
+            .front()
+            .is_some_and(|request| request.call() == call);
+        self.requests.retain(|request| request.call() != call);
         if is_front {
             self.take_up_draft();
         }
     }
 
-    /// Puts what is written aside, because what is written next is an answer.
+    /// Sets the draft aside, because the text typed next is an answer.
     fn put_draft_aside(&mut self) {
         if self.composer.put_aside() {
             self.written();
         }
     }
 
-    /// Takes up again what was put aside.
+    /// Restores the draft that was set aside.
     fn take_up_draft(&mut self) {
         if self.composer.take_up() {
             self.written();
         }
     }
 
-    /// Replaces what is written.
+    /// Replaces the draft.
     fn set_text(&mut self, text: &str) {
         self.composer.set(text);
         self.written();
     }
 
-    /// The files of the folder may be others now.
+    /// Drops the cached file list, which may be out of date.
     fn forget_files(&mut self) {
-        self.known.files = None;
-        self.known.is_reading_files = false;
+        self.caches.files = None;
+        self.caches.is_reading_files = false;
     }
 
-    /// Calls a person who looks elsewhere.
+    /// Rings the bell if the terminal is not focused.
     fn attention(&mut self) {
         if !self.view.is_focused {
             self.effect(Effect::Bell);
         }
     }
 
-    /// The session was left, because nothing happened for a while. The next input opens it again.
+    /// Handles the end of the event stream of an idle session. The next input resumes it.
     pub(crate) fn silence(&mut self) {
-        self.talk.is_busy = false;
-        self.talk.hearing = Hearing::Left;
-        self.asks.clear();
+        self.session.is_busy = false;
+        self.session.subscription = Subscription::Left;
+        self.requests.clear();
         self.take_up_draft();
         self.transcript.close();
-        self.rest.is_dirty = true;
+        self.redraw.is_dirty = true;
     }
 
-    /// Shows the conversation in the terminal's own scrollback, whatever was on the screen.
+    /// Returns to the terminal's own scrollback from any screen.
     pub(crate) fn leave_full(&mut self) {
         self.overlay = None;
         self.set_full(false);
@@ -380,81 +381,81 @@ impl App {
     }
 
     fn effect(&mut self, effect: Effect) {
-        self.rest.effects.push(effect);
+        self.effects.push(effect);
     }
 
-    /// What is to be done outside.
+    /// Takes the pending effects.
     pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.rest.effects)
+        std::mem::take(&mut self.effects)
     }
 
-    /// Whether the screen has to be drawn.
+    /// True if the screen must be redrawn.
     pub(crate) fn is_dirty(&self) -> bool {
-        self.rest.is_dirty
+        self.redraw.is_dirty
     }
 
-    /// Something was done outside that can be seen.
+    /// Requests a redraw after a visible change outside the app.
     pub(crate) fn touch(&mut self) {
-        self.rest.is_dirty = true;
+        self.redraw.is_dirty = true;
     }
 
-    /// The screen is empty: as much of the conversation as fits is printed again.
+    /// Prints as much of the conversation as fits, after the screen was cleared.
     pub(crate) fn print_again(&mut self) {
-        self.rest.is_emptied = !self.view.is_full;
-        self.rest.is_dirty = true;
+        self.redraw.is_emptied = !self.view.is_full;
+        self.redraw.is_dirty = true;
     }
 
-    /// Says something beside the conversation.
+    /// Prints a message that is not part of the conversation.
     pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
         self.transcript.tell(tone, text);
-        self.rest.is_dirty = true;
+        self.redraw.is_dirty = true;
     }
 
-    /// After how many milliseconds something changes by itself; `None` when nothing moves.
+    /// Milliseconds until the next animation frame or timeout; `None` if nothing changes on its own.
     pub(crate) fn next_tick(&self) -> Option<u64> {
-        let is_moving = self.talk.is_busy || self.transcript.is_running();
+        let is_moving = self.session.is_busy || self.transcript.is_running();
         if is_moving {
-            // Whoever looks elsewhere needs no animation.
+            // An unfocused terminal needs no animation.
             return Some(if self.view.is_focused { 120 } else { 1_000 });
         }
         self.view.hint.as_ref().map(|_| HINT_MS)
     }
 
-    /// Time went on.
+    /// Advances the animation and expires hints.
     pub(crate) fn tick(&mut self) {
         let now = self.now();
-        self.rest.spins = self.rest.spins.wrapping_add(1);
-        self.rest.is_dirty = true;
-        if now.saturating_sub(self.rest.presses.key_ms) >= HINT_MS {
+        self.redraw.spins = self.redraw.spins.wrapping_add(1);
+        self.redraw.is_dirty = true;
+        if now.saturating_sub(self.input.presses.key_ms) >= HINT_MS {
             self.view.hint = None;
         }
-        if !self.talk.is_busy {
+        if !self.session.is_busy {
             return;
         }
-        // OBS-3: after a while without news, the reason; asked again now and then.
-        let is_quiet = now.saturating_sub(self.talk.heard_ms) >= QUIET_MS;
-        if is_quiet && now.saturating_sub(self.talk.asked_why_ms) >= 1_000 {
-            self.talk.asked_why_ms = now;
-            self.jobs.why(&self.talk.info.id);
+        // OBS-3: after a while without events, asks for the reason, and repeats the question at intervals.
+        let is_quiet = now.saturating_sub(self.session.heard_ms) >= QUIET_MS;
+        if is_quiet && now.saturating_sub(self.session.asked_why_ms) >= 1_000 {
+            self.session.asked_why_ms = now;
+            self.jobs.why(&self.session.info.id);
         }
     }
 
     fn now(&self) -> u64 {
-        millis(&self.ports)
+        millis(&self.jobs.ports)
     }
 
-    fn look(&self) -> Look {
-        Look {
+    fn render_options(&self) -> RenderOptions {
+        RenderOptions {
             columns: usize::from(self.view.size.0).max(1),
             theme: self.view.theme,
             unfolded: self.view.unfolded,
-            is_unfoldable: self.rest.keys.key(Action::Transcript) == "ctrl+o",
+            is_unfoldable: self.input.keys.key(Action::Transcript) == "ctrl+o",
         }
     }
 
-    /// The message that waits last.
+    /// Id of the last queued message.
     fn last_queued(&self) -> Option<MessageId> {
-        self.talk.queue.last().map(|message| message.id.clone())
+        self.session.queue.last().map(|message| message.id.clone())
     }
 }
 
@@ -462,13 +463,13 @@ fn millis(ports: &Ports) -> u64 {
     u64::try_from(ports.clock.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Talk {
+impl SessionView {
     fn new(info: SessionInfo, now: u64) -> Self {
         Self {
             seq: info.last_seq,
             info,
             is_busy: false,
-            hearing: Hearing::Opening,
+            subscription: Subscription::Opening,
             since_ms: now,
             heard_ms: now,
             doing: String::new(),
@@ -476,6 +477,7 @@ impl Talk {
             asked_why_ms: 0,
             queue: Vec::new(),
             steers: Vec::new(),
+            status: Status::default(),
         }
     }
 
@@ -493,7 +495,7 @@ impl Talk {
                 self.doing.clear();
             }
             Event::Status { text } => {
-                // On demand it is no turn, and begins with nothing else.
+                // A compaction on demand is not a turn and announces itself only with this status.
                 if text == COMPACTING {
                     self.begin_turn(now);
                 }
@@ -520,8 +522,8 @@ impl Talk {
     }
 }
 
-impl View {
-    /// A view of a terminal.
+impl Viewport {
+    /// Creates a viewport for a terminal of the given size.
     pub(crate) fn new(size: (u16, u16), theme: Theme, is_full: bool) -> Self {
         Self {
             size,

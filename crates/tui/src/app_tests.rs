@@ -6,7 +6,7 @@ use windlass_api::{Event, StepStatus, Wait, WaitOn, Waiting};
 use super::Done;
 use super::stage::{Stage, call, delta, entry, final_answer, question, queue, request, user};
 
-/// UI-2: what is written is sent with enter, and shown when it is taken.
+/// UI-2: enter sends the text, and it is shown once accepted.
 #[tokio::test]
 async fn enter_sends() {
     let mut stage = Stage::new(60, 12).await;
@@ -22,7 +22,8 @@ async fn enter_sends() {
     );
 }
 
-/// UI-2, SES-3: while a turn runs, enter steers it and tab queues for later; both are in sight until they are heard.
+/// UI-2, SES-3: while a turn runs, enter steers it and tab queues for later; both stay visible until
+/// delivered.
 #[tokio::test]
 async fn enter_steers_and_tab_queues() {
     let mut stage = Stage::new(70, 20).await;
@@ -52,14 +53,14 @@ async fn enter_steers_and_tab_queues() {
     assert!(screen.contains("1 queued"), "{screen}");
     stage.hear(faster).await;
     assert!(!stage.screen().contains("next    faster"));
-    // SES-3: what waits can be changed.
+    // SES-3: a queued message can be edited.
     stage.keys("<A-Up>").await;
     assert_eq!(stage.calls(), [format!("take_back {id}")]);
     assert!(stage.screen().contains("› taken back"), "{}", stage.screen());
 }
 
-/// UI-2, SES-3: what is queued when a turn is stopped waits, which is told; enter with nothing written has it asked, and does
-/// nothing else while a turn runs.
+/// UI-2, SES-3: messages queued when a turn is stopped are held, and the screen says so; enter with an empty
+/// composer sends them, and does nothing while a turn runs.
 #[tokio::test]
 async fn what_waits_after_a_stop_is_told() {
     let mut stage = Stage::new(100, 20).await;
@@ -72,11 +73,11 @@ async fn what_waits_after_a_stop_is_told() {
     stage.hear(Event::Canceled { message }).await;
     let screen = stage.screen();
     assert!(
-        screen.contains("stopped; what is queued waits for your next message"),
+        screen.contains("stopped; queued messages wait for your next message"),
         "{screen}"
     );
     assert!(
-        screen.contains("queued  then rest") && screen.contains("enter asks now"),
+        screen.contains("queued  then rest") && screen.contains("enter sends now"),
         "{screen}"
     );
     stage.calls();
@@ -84,14 +85,14 @@ async fn what_waits_after_a_stop_is_told() {
     assert_eq!(stage.calls(), ["go_on"]);
 }
 
-/// UI-2, SES-7: a conversation that is being made smaller on demand is seen to be, and esc stops that.
+/// UI-2, SES-7: a compaction on demand is visible, and esc stops it.
 #[tokio::test]
 async fn compacting_can_be_stopped() {
     let mut stage = Stage::new(100, 20).await;
     let text = windlass_core::compact::COMPACTING.to_owned();
     stage.hear(Event::Status { text }).await;
     assert!(
-        stage.screen().contains("Compacting context… 0"),
+        stage.screen().contains("Compacting context… · 0"),
         "{}",
         stage.screen()
     );
@@ -105,7 +106,7 @@ async fn compacting_can_be_stopped() {
     );
 }
 
-/// UI-2: esc stops the turn; ctrl+c clears, then stops, and leaves when pressed twice.
+/// UI-2: esc stops the turn; ctrl+c clears, then stops, and quits when pressed twice.
 #[tokio::test]
 async fn esc_stops_and_ctrl_c_leaves() {
     let mut stage = Stage::new(70, 12).await;
@@ -122,7 +123,7 @@ async fn esc_stops_and_ctrl_c_leaves() {
         .await;
     stage.keys("<C-c>").await;
     assert!(
-        stage.screen().contains("ctrl+c again to leave"),
+        stage.screen().contains("press ctrl+c again to quit"),
         "{}",
         stage.screen()
     );
@@ -131,7 +132,8 @@ async fn esc_stops_and_ctrl_c_leaves() {
     assert!(stage.has_left());
 }
 
-/// UI-2, SES-11: esc twice lists what was said and was not left behind, and going back to a message writes it again.
+/// UI-2, SES-11: esc twice lists the messages of the current branch, and going back to one puts it into the
+/// composer.
 #[tokio::test]
 async fn esc_twice_goes_back() {
     let mut stage = Stage::new(70, 20).await;
@@ -141,7 +143,7 @@ async fn esc_twice_goes_back() {
     stage.keys("<Esc><Esc>").await;
     let screen = stage.screen();
     assert!(
-        screen.contains("Go back to before a message") && screen.contains("› first thing"),
+        screen.contains("Go back to an earlier message") && screen.contains("› first thing"),
         "{screen}"
     );
     assert!(!screen.contains("left behind"), "{screen}");
@@ -150,8 +152,8 @@ async fn esc_twice_goes_back() {
     assert!(stage.screen().contains("› first thing"), "{}", stage.screen());
 }
 
-/// UI-2: shift+tab goes through the modes. While a turn runs the next one is chosen at once, so that it holds for what is
-/// queued, too, and the line tells both until the turn has ended.
+/// UI-2: shift+tab cycles through the modes. While a turn runs, the new mode is set at once, so that it
+/// applies to queued messages, and the status line shows both modes until the turn ends.
 #[tokio::test]
 async fn shift_tab_changes_the_mode() {
     let mut stage = Stage::new(70, 12).await;
@@ -175,7 +177,7 @@ async fn shift_tab_changes_the_mode() {
     assert_eq!(stage.calls(), ["overview"], "nothing is left to be set");
 }
 
-/// UI-2: a request stands above the place where one writes, and y answers it.
+/// UI-2: a request appears above the composer, and y answers it.
 #[tokio::test]
 async fn a_request_is_answered() {
     let mut stage = Stage::new(100, 20).await;
@@ -202,7 +204,8 @@ async fn a_request_is_answered() {
     );
 }
 
-/// CMD-1, CMD-2: a slash lists the commands with their help; the chosen one goes to the backend, not to a model.
+/// CMD-1, CMD-2: a slash lists the commands with their help; the selected one goes to the backend, not to a
+/// model.
 #[tokio::test]
 async fn a_slash_lists_commands() {
     let mut stage = Stage::new(90, 20).await;
@@ -224,7 +227,7 @@ async fn a_slash_lists_commands() {
     assert!(!stage.calls().iter().any(|call| call.starts_with("submit")));
 }
 
-/// UI-2: `!` runs a shell command as the command of that name does everywhere.
+/// UI-2: `!` runs a shell command, like `/shell`.
 #[tokio::test]
 async fn an_exclamation_mark_runs_a_shell_command() {
     let mut stage = Stage::new(90, 20).await;
@@ -232,7 +235,7 @@ async fn an_exclamation_mark_runs_a_shell_command() {
     assert!(stage.calls().contains(&"command /shell ls -la".to_owned()));
 }
 
-/// UI-2: `@` finds files by a few letters and puts the path into the text.
+/// UI-2: `@` finds files by a few letters and inserts the path.
 #[tokio::test]
 async fn an_at_sign_finds_files() {
     let mut stage = Stage::new(90, 20).await;
@@ -246,7 +249,7 @@ async fn an_at_sign_finds_files() {
     );
 }
 
-/// OBS-3: when a wait ends is in sight on a narrow screen, too, however long what is waited for is.
+/// OBS-3: the end condition of a wait is visible even on a narrow screen and with a long description.
 #[tokio::test]
 async fn when_a_wait_ends_is_not_cut() {
     let mut stage = Stage::new(50, 20).await;
@@ -261,12 +264,12 @@ async fn when_a_wait_ends_is_not_cut() {
     stage.tick().await;
     let screen = stage.screen();
     let rows =
-        "\n  waits for provider: a model with a ve…, for 11 s\n    ends when it answers, or in 4 min 49 s\n";
+        "\n  waiting for provider: a model with a ver… · 11 s\n    ends when it answers, or in 4 min 49 s\n";
     assert!(screen.contains(rows), "{screen}");
     stage.check_fits();
 }
 
-/// OBS-3: after ten seconds without news the reason is in sight, and gone with the next event.
+/// OBS-3: after ten seconds without events the reason is shown; the next event removes it.
 #[tokio::test]
 async fn after_ten_seconds_the_reason_is_shown() {
     let mut stage = Stage::new(100, 20).await;
@@ -279,19 +282,19 @@ async fn after_ten_seconds_the_reason_is_shown() {
     }]);
     stage.pass(9_000);
     stage.tick().await;
-    assert!(!stage.screen().contains("waits for"), "{}", stage.screen());
+    assert!(!stage.screen().contains("waiting for"), "{}", stage.screen());
     stage.pass(2_000);
     stage.tick().await;
     let screen = stage.screen();
     assert!(
-        screen.contains("waits for provider: anthropic/claude, for 11 s; ends when it answers"),
+        screen.contains("waiting for provider: anthropic/claude · 11 s · ends when it answers"),
         "{screen}"
     );
     stage.hear(delta("hello")).await;
-    assert!(!stage.screen().contains("waits for"));
+    assert!(!stage.screen().contains("waiting for"));
 }
 
-/// UI-2: nothing moves when nothing runs, so an idle terminal is never drawn again.
+/// UI-2: nothing is animated while nothing runs, so an idle terminal is never redrawn.
 #[tokio::test]
 async fn nothing_moves_when_nothing_runs() {
     let mut stage = Stage::new(80, 12).await;
@@ -306,7 +309,7 @@ async fn nothing_moves_when_nothing_runs() {
     assert!(!stage.is_dirty());
 }
 
-/// UI-2: the conversation on the whole screen shows everything unfolded, and what is older is read when it is wanted.
+/// UI-2: the full-screen transcript shows everything unfolded, and reads older entries on demand.
 #[tokio::test]
 async fn the_whole_screen_shows_everything() {
     let mut stage = Stage::new(80, 16).await;
@@ -338,7 +341,7 @@ async fn the_whole_screen_shows_everything() {
     assert!(!stage.screen().contains("line 39"));
 }
 
-/// UI-2: an input that was not taken is written again: nothing is lost.
+/// UI-2: a rejected message is restored to the composer: nothing is lost.
 #[tokio::test]
 async fn what_was_not_taken_is_written_again() {
     let mut stage = Stage::new(80, 12).await;
@@ -352,7 +355,7 @@ async fn what_was_not_taken_is_written_again() {
     );
 }
 
-/// UI-2: a picture fits any terminal, however small, whatever is on it.
+/// UI-2: every frame fits its terminal, however small.
 #[tokio::test]
 async fn every_picture_fits_its_terminal() {
     let mut stage = Stage::new(80, 24).await;
@@ -391,7 +394,7 @@ async fn every_picture_fits_its_terminal() {
     }
 }
 
-/// UI-2: sessions can be searched, looked at, gone on with and forked.
+/// UI-2: sessions can be searched, previewed, resumed and forked.
 #[tokio::test]
 async fn sessions_are_chosen_from_a_list() {
     let mut stage = Stage::new(80, 24).await;
@@ -408,7 +411,7 @@ async fn sessions_are_chosen_from_a_list() {
     assert!(stage.printed().contains("write the docs"), "{}", stage.printed());
 }
 
-/// UI-2: checkpoints are a timeline with what each turn changed; one of them is taken back to.
+/// UI-2: checkpoints are a timeline with the changes of each turn, and can be restored.
 #[tokio::test]
 async fn checkpoints_are_chosen_from_a_list() {
     let mut stage = Stage::new(80, 24).await;
@@ -422,7 +425,7 @@ async fn checkpoints_are_chosen_from_a_list() {
     assert!(stage.calls().contains(&"command /checkpoint rewind 1".to_owned()));
 }
 
-/// UI-2: a model is set up from a list; the key is typed unseen and goes nowhere but to the port for it.
+/// UI-2: a model is set up from a list; the key is typed hidden and goes only to the port for it.
 #[tokio::test]
 async fn a_model_is_set_up() {
     let mut stage = Stage::new(80, 24).await;
@@ -431,7 +434,7 @@ async fn a_model_is_set_up() {
     stage.keys("<Enter>sk-secret").await;
     let screen = stage.screen();
     assert!(
-        screen.contains("A key for anthropic") && screen.contains("*********"),
+        screen.contains("API key for anthropic") && screen.contains("*********"),
         "{screen}"
     );
     assert!(!screen.contains("sk-secret"));
@@ -445,7 +448,7 @@ async fn a_model_is_set_up() {
     assert!(!stage.printed().contains("sk-secret"));
 }
 
-/// UI-2: what the editor gave back is written; without an editor nothing is lost.
+/// UI-2: text from the editor replaces the draft; without an editor nothing is lost.
 #[tokio::test]
 async fn the_editor_changes_what_is_written() {
     let mut stage = Stage::new(80, 24).await;
@@ -458,7 +461,7 @@ async fn the_editor_changes_what_is_written() {
     assert!(stage.printed().contains("no editor"));
 }
 
-/// UI-2: the last answer is copied as it was written, not as it is drawn.
+/// UI-2: the last answer is copied as written, not as drawn.
 #[tokio::test]
 async fn answers_are_copied_as_they_were_written() {
     let mut stage = Stage::new(40, 12).await;
@@ -467,7 +470,7 @@ async fn answers_are_copied_as_they_were_written() {
     assert_eq!(stage.copied(), Some("**Bold** and `code`.".to_owned()));
 }
 
-/// UI-2: an image that is pasted goes with the message.
+/// UI-2: a pasted image is sent with the message.
 #[tokio::test]
 async fn images_go_with_the_message() {
     let mut stage = Stage::new(60, 12).await;
@@ -488,7 +491,7 @@ async fn images_go_with_the_message() {
     );
 }
 
-/// UI-2: a session that is gone on with shows its end, and says how much there is before that.
+/// UI-2: a resumed session shows its last entries, and how many come before them.
 #[tokio::test]
 async fn a_session_that_is_gone_on_with_shows_its_end() {
     let mut stage = Stage::resumed(60, 20).await;
@@ -498,12 +501,13 @@ async fn a_session_that_is_gone_on_with_shows_its_end() {
     assert_eq!(stage.listens(), [40]);
 }
 
-/// UI-2: a session whose turn still runs is gone on with as it stands: what it asks is asked, and it can be stopped.
+/// UI-2: a session whose turn is still running is resumed as it is: its requests are shown, and it can be
+/// stopped.
 #[tokio::test]
 async fn a_turn_that_still_runs_is_gone_on_with() {
     let mut stage = Stage::waiting(80, 20).await;
     assert!(stage.screen().contains("asks to run"), "{}", stage.screen());
-    let waits = "waits for your answer";
+    let waits = "waiting for your approval";
     assert!(stage.screen().contains(waits), "{}", stage.screen());
     assert!(!stage.screen().contains("steers"), "{}", stage.screen());
     stage.pass(2_000);
@@ -513,7 +517,7 @@ async fn a_turn_that_still_runs_is_gone_on_with() {
     assert_eq!(stage.calls(), ["cancel"]);
 }
 
-/// UI-2: what comes late about another session changes nothing in this one: neither what is shown nor what is waited for.
+/// UI-2: late results for another session change nothing in this one.
 #[tokio::test]
 async fn late_answers_are_of_no_use() {
     let mut stage = Stage::new(80, 20).await;
@@ -534,7 +538,7 @@ async fn late_answers_are_of_no_use() {
     assert!(!stage.printed().contains("elsewhere"), "{}", stage.printed());
 }
 
-/// UI-2: what was being written when a question came is no answer to it, and is there again afterwards.
+/// UI-2: a draft in progress when a question arrives is not an answer to it, and is restored afterwards.
 #[tokio::test]
 async fn a_draft_is_no_answer() {
     let mut stage = Stage::new(80, 20).await;
@@ -542,7 +546,7 @@ async fn a_draft_is_no_answer() {
     stage.keys("half a thou").await;
     stage.hear(question("3")).await;
     stage.screen();
-    // Somebody types on, and even sends: nothing is answered.
+    // Typing continues, enter included: nothing is answered.
     stage.keys("ght<Enter>").await;
     assert_eq!(stage.calls(), Vec::<String>::new());
     stage.pass(2_000);
@@ -551,20 +555,20 @@ async fn a_draft_is_no_answer() {
     assert!(stage.screen().contains("› half a thought"), "{}", stage.screen());
 }
 
-/// UI-2: a key that somebody typed behind the name of a provider is neither shown nor taken for a name.
+/// UI-2: an API key typed after a provider's name is neither shown nor taken for a name.
 #[tokio::test]
 async fn a_key_behind_a_name_is_not_shown() {
     let mut stage = Stage::new(80, 20).await;
     stage.keys("/connect nobody sk-secret<Esc><Enter>").await;
     assert!(
-        stage.printed().contains("there is no provider nobody"),
+        stage.printed().contains("unknown provider nobody"),
         "{}",
         stage.printed()
     );
     assert!(!stage.printed().contains("sk-secret"));
 }
 
-/// UI-2: a mode that was asked for in one session is not set in another.
+/// UI-2: a mode requested in one session is not set in another.
 #[tokio::test]
 async fn a_mode_stays_with_its_session() {
     let mut stage = Stage::new(80, 24).await;

@@ -1,12 +1,13 @@
-//! Where a person writes: keys and pastes go in, lines come out.
+//! The composer, where the user types: takes keys and pastes, produces lines.
 //!
-//! An editor of its own, because a long paste and an image stand in the text as one unit, and rows are broken by columns
-//! with such units in them; the editors there are know neither. It does no input or output and has no clock.
+//! It is its own editor because a long paste or an image is a single unit in the text, and rows are wrapped
+//! with such units in them; existing editor widgets support neither. It does no input or output and has no
+//! clock.
 
-mod asking;
 mod buffer;
 mod chips;
 mod cluster;
+mod completion;
 mod draw;
 mod history;
 mod keys;
@@ -19,9 +20,9 @@ mod vim;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use ratatui::text::Line;
 
-pub(crate) use self::asking::Asking;
 use self::buffer::{Buffer, Kind};
 use self::chips::{Chips, Content};
+pub(crate) use self::completion::CompletionQuery;
 use self::draw::View;
 use self::history::{History, Search};
 use self::vim::Vim;
@@ -32,47 +33,47 @@ use crate::text;
 const PASTE_LINES: usize = 3;
 /// A paste of more characters than this becomes a chip.
 const PASTE_CHARACTERS: usize = 400;
-/// Up to this size, in bytes, the history keeps pasted text in full.
+/// Maximum size, in bytes, of pasted text the history stores in full.
 const REMEMBERED: usize = 10 * 1024;
 
-/// What a key did.
+/// Effect of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Did {
-    /// It is not the composer's: the app may use it.
+    /// Not a composer key: the app may use it.
     Nothing,
-    /// The text is the same.
+    /// The cursor moved; the text is unchanged.
     Moved,
-    /// The text is another.
+    /// The text changed.
     Changed,
 }
 
-/// What was written, ready to be sent.
+/// A message ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Draft {
-    /// With pasted text in full, and images as labels.
+    /// Text with pastes in full and images as labels.
     pub(crate) text: String,
-    /// As it stood in the composer, all chips as labels.
+    /// Text as shown in the composer, with all chips as labels.
     pub(crate) shown: String,
-    /// What the history keeps of it.
+    /// Text stored in the history.
     pub(crate) remembered: String,
-    /// The images that it mentions, by their numbers.
+    /// Images the text mentions, ordered by number.
     pub(crate) images: Vec<Image>,
 }
 
-/// The composer as lines.
+/// The rendered composer.
 #[derive(Debug)]
 pub(crate) struct Drawn {
-    /// Its lines.
+    /// Rendered lines.
     pub(crate) lines: Vec<Line<'static>>,
-    /// Where the terminal's cursor belongs in them, as (column, line).
+    /// Position of the terminal cursor in the lines, as (column, line).
     pub(crate) cursor: (usize, usize),
 }
 
-/// The composer.
+/// Text editor for the next message.
 #[derive(Debug)]
 pub(crate) struct Composer {
     buffer: Buffer,
-    /// What was being written when something else had to be.
+    /// Draft set aside while an answer is typed.
     aside: Option<Buffer>,
     chips: Chips,
     kill: Kill,
@@ -83,18 +84,18 @@ pub(crate) struct Composer {
     placeholder: String,
 }
 
-/// What was erased or yanked last, to be put somewhere else.
+/// Text that was last cut or yanked.
 #[derive(Debug, Default)]
 struct Kill {
     text: String,
-    /// Whether it is whole lines; only vim's commands tell the difference.
+    /// True for whole lines; only vim commands make a difference.
     is_lines: bool,
-    /// Whether the last key killed too, so that the next kill adds to it.
+    /// True if the last key also cut, so that the next cut appends.
     chains: bool,
 }
 
 impl Composer {
-    /// An empty one. The history is given oldest first.
+    /// Creates an empty composer. The history is ordered oldest first.
     pub(crate) fn new(history: Vec<String>, vim: bool) -> Self {
         let history = history.iter().map(|text| chips::harmless(text)).collect();
         Self {
@@ -110,7 +111,7 @@ impl Composer {
         }
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub(crate) fn handle(&mut self, key: KeyEvent) -> Did {
         if key.kind == KeyEventKind::Release {
             return Did::Nothing;
@@ -126,7 +127,7 @@ impl Composer {
         }
     }
 
-    /// Takes what the terminal says was pasted. A long text becomes a chip.
+    /// Inserts pasted text. A long text becomes a chip.
     pub(crate) fn paste(&mut self, pasted: &str) {
         let pasted = chips::harmless(pasted);
         if let Some(search) = &mut self.search {
@@ -138,27 +139,27 @@ impl Composer {
         if is_short {
             return self.put(&pasted);
         }
-        // Without a mark that is free, the text stands for itself.
+        // If no mark is free, the text itself is inserted.
         match self.chips.add(Content::Text(pasted.clone()), self.buffer.text()) {
             Some(mark) => self.put(mark.encode_utf8(&mut [0; 4])),
             None => self.put(&pasted),
         }
     }
 
-    /// Puts a chip for the image at the cursor.
+    /// Inserts a chip for an image at the cursor.
     pub(crate) fn attach(&mut self, image: Image) {
         if let Some(mark) = self.chips.add(Content::Image(image), self.buffer.text()) {
             self.put(mark.encode_utf8(&mut [0; 4]));
         }
     }
 
-    /// Puts text at the cursor as it is, however long.
+    /// Inserts text at the cursor as it is, however long.
     #[cfg(test)]
     pub(crate) fn insert(&mut self, text: &str) {
         self.put(&chips::harmless(text));
     }
 
-    /// Replaces all that is written. Labels of the chips that were there are chips again, so that a text can go through
+    /// Replaces the whole text. Labels of existing chips become chips again, so that a text can pass through
     /// an external editor as [`Self::shown`].
     pub(crate) fn set(&mut self, text: &str) {
         self.search = None;
@@ -168,8 +169,8 @@ impl Composer {
         self.settle();
     }
 
-    /// Puts what is written aside, chips and all, because what is written next is something else. Whether that was to be
-    /// done: what is aside already stays.
+    /// Sets the draft aside with its chips, because the text typed next is something else. Returns false if a
+    /// draft was already set aside, which then stays.
     pub(crate) fn put_aside(&mut self) -> bool {
         let is_first = self.aside.is_none();
         if is_first {
@@ -180,12 +181,12 @@ impl Composer {
         is_first
     }
 
-    /// Whether something was put aside, if only an empty text.
+    /// True if a draft was set aside, even an empty one.
     pub(crate) fn has_aside(&self) -> bool {
         self.aside.is_some()
     }
 
-    /// Takes up what was put aside, if something was. What was written since then is in the history.
+    /// Restores the draft that was set aside, if any. Text typed since then goes to the history.
     pub(crate) fn take_up(&mut self) -> bool {
         let Some(aside) = self.aside.take() else {
             return false;
@@ -198,12 +199,12 @@ impl Composer {
         true
     }
 
-    /// Writes a message again, before the one that is being written: its images are chips where their labels stand, and
-    /// behind it those without one.
+    /// Puts a message before the current draft. Its images become chips where their labels are; images
+    /// without a label follow the text.
     pub(crate) fn write_again(&mut self, said: &str, images: Vec<Image>) {
         self.search = None;
         self.history.stay();
-        // An answer that is being written is no message.
+        // An answer in progress is not a message.
         let buffer = self.aside.as_mut().unwrap_or(&mut self.buffer);
         let mut again = chips::harmless(said);
         for image in images {
@@ -225,7 +226,7 @@ impl Composer {
         self.settle();
     }
 
-    /// Empties the composer, and remembers what was written.
+    /// Empties the composer and adds the text to the history.
     pub(crate) fn take(&mut self) -> Draft {
         self.search = None;
         let marked = self.buffer.text();
@@ -256,8 +257,8 @@ impl Composer {
         }
     }
 
-    /// Empties the composer without sending. Whether there was something; it is the newest of the history then, chips
-    /// included.
+    /// Empties the composer without sending. Returns true if there was text, which is then the newest history
+    /// entry, chips included.
     pub(crate) fn clear(&mut self) -> bool {
         if self.search.take().is_some() {
             return true;
@@ -275,60 +276,60 @@ impl Composer {
         true
     }
 
-    /// Whether nothing is written.
+    /// True if the composer is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.buffer.text().is_empty()
     }
 
-    /// What is written, with one private-use character for each chip.
+    /// Text with one private-use character for each chip.
     pub(crate) fn text(&self) -> &str {
         self.buffer.text()
     }
 
-    /// What is written, chips as labels.
+    /// Text with chips as labels.
     pub(crate) fn shown(&self) -> String {
         self.chips.show(self.buffer.text()).into_owned()
     }
 
-    /// Where the cursor is, in bytes of [`Self::text`].
+    /// Cursor position, in bytes of [`Self::text`].
     #[cfg(test)]
     pub(crate) fn cursor(&self) -> usize {
         self.buffer.cursor()
     }
 
-    /// What is seen, dimly, where nothing is written.
+    /// Sets the dimmed text shown in an empty composer.
     pub(crate) fn set_placeholder(&mut self, placeholder: &str) {
         self.placeholder = text::one_line(placeholder);
     }
 
-    /// The word being written that asks for a completion: `@…` where a word begins, and else a line that begins with
-    /// `/` at the very beginning.
-    pub(crate) fn asks(&self) -> Option<Asking> {
+    /// Returns the completion query at the cursor: `@…` at the start of a word, otherwise a text that starts
+    /// with `/`.
+    pub(crate) fn completion_query(&self) -> Option<CompletionQuery> {
         if self.search.is_some() || self.is_normal() {
             return None;
         }
-        asking::asking(self.buffer.text(), self.buffer.cursor()).map(|(asking, _)| asking)
+        completion::query(self.buffer.text(), self.buffer.cursor()).map(|(query, _)| query)
     }
 
-    /// Replaces what asks: a command line by another one, a file by the mention of the path.
+    /// Replaces the completion query: a command line by another one, a file by a mention of its path.
     pub(crate) fn complete(&mut self, with: &str) {
         let text = self.buffer.text();
-        let Some((asking, mut range)) = asking::asking(text, self.buffer.cursor()) else {
+        let Some((query, mut range)) = completion::query(text, self.buffer.cursor()) else {
             return;
         };
-        let with = match asking {
-            Asking::Command(_) => chips::harmless(with),
-            Asking::File(_) => asking::mention(&chips::harmless(with)),
+        let with = match query {
+            CompletionQuery::Command(_) => chips::harmless(with),
+            CompletionQuery::File(_) => completion::mention(&chips::harmless(with)),
         };
-        // The space that a completion ends with may be there already.
+        // The space that ends a completion may exist already.
         if with.ends_with(' ') && cluster::at(text, range.end) == " " {
             range.end += 1;
         }
         self.buffer.replace(range, &with, Kind::Whole);
     }
 
-    /// Makes the pasted text of a chip at the cursor, or directly before it, a text that can be edited. Whether there
-    /// is one.
+    /// Expands the chip at or directly before the cursor into editable text. Returns false if there is no
+    /// pasted text.
     pub(crate) fn open_chip(&mut self) -> bool {
         let (text, cursor) = (self.buffer.text(), self.buffer.cursor());
         let after = cluster::slice(text, cursor..text.len()).chars().next();
@@ -345,7 +346,7 @@ impl Composer {
         true
     }
 
-    /// Puts text that is harmless, or has marks on purpose, at the cursor.
+    /// Inserts text at the cursor that is sanitised, or contains marks on purpose.
     fn put(&mut self, text: &str) {
         let cursor = self.buffer.cursor();
         self.search = None;

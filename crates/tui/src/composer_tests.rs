@@ -39,7 +39,7 @@ fn check(notation: &str, expected: &str) {
     assert_eq!(state(&composer), expected, "{notation}");
 }
 
-/// UI-2: the keys that shells have edit the text.
+/// UI-2: common shell keys edit the text.
 #[test]
 fn keys_edit_as_in_a_shell() {
     let cases = [
@@ -80,7 +80,7 @@ fn keys_edit_as_in_a_shell() {
     }
 }
 
-/// UI-2: what the composer has no use for is left to the app.
+/// UI-2: keys the composer does not use are left to the app.
 #[test]
 fn other_keys_are_left_to_the_app() {
     let untouched = [
@@ -130,7 +130,7 @@ fn undo_goes_by_words() {
     }
 }
 
-/// UI-2: what is erased word by word comes back as one, up to the next other thing that is done.
+/// UI-2: words cut one after another are pasted together, until another edit intervenes.
 #[test]
 fn kills_add_up() {
     let mut composer = composer();
@@ -144,7 +144,7 @@ fn kills_add_up() {
     assert_eq!(state(&composer), "one two x|");
 }
 
-/// UI-2: rows are broken by columns between words, and the cursor has one place for every position.
+/// UI-2: rows are wrapped between words, and every position has one cursor cell.
 #[test]
 fn text_is_drawn_in_rows() {
     let cases: [(&str, usize, &[&str]); 11] = [
@@ -188,7 +188,7 @@ fn long_texts_scroll() {
     assert_eq!(screen(&mut composer, 20, 9).len(), 5);
 }
 
-/// UI-2: movements up and down keep to the column, through rows that are shorter.
+/// UI-2: vertical movements keep the column across shorter rows.
 #[test]
 fn rows_keep_the_column() {
     let cases = [
@@ -206,7 +206,7 @@ fn rows_keep_the_column() {
     }
 }
 
-/// UI-2: at the first and the last row, the arrows go through the history, and the draft comes back.
+/// UI-2: at the first and the last row, the arrows step through the history, and the draft is restored.
 #[test]
 fn arrows_walk_through_the_history() {
     let cases = [
@@ -233,7 +233,7 @@ fn arrows_walk_through_the_history() {
     assert_eq!(long.text(), "500");
 }
 
-/// UI-2: what was sent and what was cleared can be brought back.
+/// UI-2: sent and cleared texts can be recalled.
 #[test]
 fn what_was_written_is_remembered() {
     let mut composer = composer();
@@ -291,7 +291,7 @@ fn long_pastes_are_chips() {
     assert_eq!(composer.text(), "[pasted 5,000 lines]");
 }
 
-/// UI-2: the text of a chip can be opened and edited.
+/// UI-2: the text of a chip can be expanded and edited.
 #[test]
 fn chips_can_be_opened() {
     let mut composer = composer();
@@ -309,7 +309,7 @@ fn chips_can_be_opened() {
     assert!(!composer.open_chip());
 }
 
-/// UI-2: images stand in the text with a number, and go along with what is sent.
+/// UI-2: images have a numbered label in the text, and are sent with it.
 #[test]
 fn images_go_along() {
     let mut composer = composer();
@@ -326,7 +326,7 @@ fn images_go_along() {
     assert_eq!(composer.shown(), "[image 1: c.png]");
 }
 
-/// UI-2: a text that comes back from another editor has its chips again, and nobody can write one by hand.
+/// UI-2: a text from an external editor has its chips restored, and chips cannot be typed by hand.
 #[test]
 fn chips_survive_another_editor() {
     let mut composer = composer();
@@ -342,11 +342,11 @@ fn chips_survive_another_editor() {
     assert_eq!(composer.take().text, "[pasted 9 lines]");
 }
 
-/// UI-2: a command at the very beginning and a file at the beginning of a word ask for a completion.
+/// UI-2: a command at the start of the text and a file at the start of a word offer completions.
 #[test]
 fn words_ask_for_completions() {
-    let command = |text: &str| Some(Asking::Command(text.to_owned()));
-    let file = |text: &str| Some(Asking::File(text.to_owned()));
+    let command = |text: &str| Some(CompletionQuery::Command(text.to_owned()));
+    let file = |text: &str| Some(CompletionQuery::File(text.to_owned()));
     let cases = [
         ("/", command("/")),
         ("/mod", command("/mod")),
@@ -368,11 +368,11 @@ fn words_ask_for_completions() {
     for (notation, expected) in cases {
         let mut composer = composer();
         type_keys(&mut composer, notation);
-        assert_eq!(composer.asks(), expected, "{notation}");
+        assert_eq!(composer.completion_query(), expected, "{notation}");
     }
 }
 
-/// UI-2: a completion replaces the word that asked for it.
+/// UI-2: a completion replaces the word at the cursor.
 #[test]
 fn completions_replace_the_word() {
     let cases = [
@@ -393,7 +393,7 @@ fn completions_replace_the_word() {
     }
 }
 
-/// UI-2: the history is searched from the newest, and the draft stays until something is taken.
+/// UI-2: the history is searched from the newest, and the draft stays until a match is accepted.
 #[test]
 fn the_history_is_searched() {
     let cases = [
@@ -432,7 +432,7 @@ fn the_history_is_searched() {
     assert!(composer.clear() && !composer.is_searching() && !composer.clear());
 }
 
-/// UI-2: a key takes no longer than the text is long.
+/// UI-2: the time per key is linear in the length of the text.
 #[test]
 fn long_texts_stay_usable() {
     let mut composer = composer();
@@ -444,7 +444,7 @@ fn long_texts_stay_usable() {
     assert!(composer.text().len() > 200_000);
 }
 
-/// One of the things that can happen to a composer.
+/// An input to a composer.
 #[derive(Debug, Clone)]
 enum Event {
     Keys(&'static str),
@@ -513,7 +513,8 @@ fn happen(composer: &mut Composer, event: &Event) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// UI-2: whatever happens, the cursor is between two letters, and what is drawn fits, with the cursor in it.
+    /// UI-2: after any input, the cursor is at a grapheme boundary, and the rendering fits, with the cursor
+    /// in it.
     #[test]
     fn every_state_can_be_drawn(events in events(), vim in any::<bool>(), columns in 1..30_usize, rows in 1..6_usize) {
         let mut composer = Composer::new(vec!["one (two) \"three\"".to_owned(), "日本\n語".to_owned()], vim);
@@ -528,13 +529,13 @@ proptest! {
                 prop_assert!(text::width(&line.to_string()) <= columns, "{:?}", line);
             }
             prop_assert!(drawn.cursor.0 < columns && drawn.cursor.1 < drawn.lines.len(), "{:?}", drawn);
-            composer.asks();
+            composer.completion_query();
         }
         let draft = composer.take();
         prop_assert!(!draft.text.contains(chips::is_mark) && !draft.shown.contains(chips::is_mark));
     }
 
-    /// UI-2: all that was done can be undone.
+    /// UI-2: every edit can be undone.
     #[test]
     fn everything_can_be_undone(events in events(), vim in any::<bool>()) {
         let mut composer = Composer::new(vec!["earlier".to_owned()], vim);

@@ -1,43 +1,43 @@
-//! What the machine in front of the person has to offer. A front end that only sees the backend asks for it here.
+//! Port to the user's machine, for a front end that otherwise sees only the backend.
 
 use async_trait::async_trait;
 
-/// Files, clipboard, editor and memory of the person's machine.
+/// Files, clipboard, editor and persistent choices on the user's machine.
 #[async_trait]
 pub trait Desktop: Send + Sync {
-    /// The files of a folder that are worth mentioning, as paths from there. Ignored ones are left out; a long list ends
-    /// somewhere.
+    /// Lists the files below a folder as relative paths. Ignored files are left out; the list is limited in
+    /// length.
     async fn files(&self, place: &str) -> Vec<String>;
 
-    /// The image at a path; `None` when there is none.
+    /// Reads the image at a path; `None` if there is none.
     async fn image(&self, path: &str) -> Option<Image>;
 
-    /// The image in the clipboard.
+    /// Reads the image from the clipboard.
     ///
     /// # Errors
-    /// Says, for people, why there is none.
+    /// Returns a message for the user if there is none.
     async fn clipboard_image(&self) -> Result<Image, String>;
 
-    /// Has the person change a text in their own editor. The terminal is the editor's meanwhile.
+    /// Opens a text in the user's editor and returns the result. The editor owns the terminal meanwhile.
     ///
     /// # Errors
-    /// Says, for people, why that did not work.
+    /// Returns a message for the user if that failed.
     async fn edit(&self, text: &str) -> Result<String, String>;
 
-    /// Keeps what was sent, for the history of later sessions. Must not wait for the disk.
+    /// Adds a sent text to the history of later sessions. Must not wait for the disk.
     fn remember(&self, said: &str);
 
-    /// Keeps a choice, such as the theme, for later starts. Must not wait for the disk.
+    /// Stores a choice, such as the theme, for later starts. Must not wait for the disk.
     fn choose(&self, name: &str, value: &str);
 }
 
-/// A picture to go with a message.
+/// An image attached to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// What it is called.
+    /// File name.
     pub name: String,
-    /// As in `image/png`.
+    /// Media type, such as `image/png`.
     pub media_type: String,
-    /// The file.
+    /// File contents.
     pub data: std::sync::Arc<[u8]>,
 }

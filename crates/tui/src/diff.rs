@@ -1,4 +1,4 @@
-//! Changes in colour.
+//! Coloured diffs.
 
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
@@ -7,24 +7,24 @@ use crate::flow::{chop, without_tabs};
 use crate::text::plain;
 use crate::theme::{Theme, Tone};
 
-/// On a narrower screen a line goes on below its sign.
+/// Minimum width for a separate sign column; on narrower screens, lines continue below their sign.
 const MIN_COLUMNS: usize = 4;
 
-/// A unified diff as lines of at most so many columns. Every line keeps its sign.
+/// Renders a unified diff. Every line keeps its sign.
 pub(crate) fn render(diff: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
     let columns = columns.max(1);
     let set = |(part, line): (Part, &str)| set(part, line, columns, theme);
     parts(diff).into_iter().flat_map(set).collect()
 }
 
-/// How many lines a unified diff adds and how many it removes.
+/// Counts the lines a unified diff adds and removes.
 pub(crate) fn counts(diff: &str) -> (usize, usize) {
     let parts = parts(diff);
     let count = |wanted: Part| parts.iter().filter(|(part, _)| *part == wanted).count();
     (count(Part::Added), count(Part::Removed))
 }
 
-/// What a line of a diff is.
+/// Kind of a line in a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     File,
@@ -32,7 +32,7 @@ enum Part {
     Added,
     Removed,
     Kept,
-    /// What is said about the change and not part of it.
+    /// A remark about the change, not part of it.
     Note,
 }
 
@@ -47,12 +47,12 @@ fn parts(diff: &str) -> Vec<(Part, &str)> {
     parts
 }
 
-/// Where in a diff one is. A removed line can look like the head of a file, so the lines of a hunk are counted.
+/// Position in a diff. A removed line can look like a file header, so the lines of a hunk are counted.
 #[derive(Default)]
 struct Reading {
     old_left: usize,
     new_left: usize,
-    /// Whether the lines are part of a hunk that does not say how long it is.
+    /// True inside a hunk of unknown length.
     is_uncounted: bool,
     is_after_old_name: bool,
 }
@@ -75,7 +75,7 @@ impl Reading {
             return Part::File;
         }
         if is_after_old_name && line.starts_with("+++ ") {
-            // Some diffs have no heads of hunks at all.
+            // Some diffs have no hunk headers at all.
             self.is_uncounted = true;
             return Part::File;
         }
@@ -101,7 +101,7 @@ impl Reading {
             Some('-') => (1, 0, Part::Removed),
             Some('\\') => (0, 0, Part::Note),
             Some(' ') | None => (1, 1, Part::Kept),
-            // Such a line is in no hunk: the diff was cut off here.
+            // A line outside any hunk: the diff was cut off here.
             Some(_) => (self.old_left, self.new_left, Part::Note),
         };
         self.old_left = self.old_left.saturating_sub(old);
@@ -110,7 +110,7 @@ impl Reading {
     }
 }
 
-/// How many lines of the old and of the new text a hunk shows, from its head: `@@ -1,3 +1,4 @@`.
+/// Parses the old and new line counts from a hunk header: `@@ -1,3 +1,4 @@`.
 fn sizes(head: &str) -> Option<(usize, usize)> {
     let mut words = head.split_whitespace().skip(1);
     let mut size = |sign: char| {
@@ -137,7 +137,7 @@ fn set(part: Part, line: &str, columns: usize, theme: Theme) -> Vec<Line<'static
         Part::Added | Part::Removed | Part::Kept => letters.next(),
         Part::File | Part::Hunk | Part::Note => None,
     };
-    // The sign is not part of the text, so tabs are counted from behind it.
+    // The sign is not part of the text, so tab stops are counted from behind it.
     let text = without_tabs(letters.as_str());
     let Some(sign) = sign else {
         return chop(&[Span::styled(text, style)], columns);
@@ -147,7 +147,7 @@ fn set(part: Part, line: &str, columns: usize, theme: Theme) -> Vec<Line<'static
     }
     let mut lines = chop(&[Span::styled(text, style)], columns - 1);
     for (index, line) in lines.iter_mut().enumerate() {
-        // What is below a sign must not look like one.
+        // Continuation rows must not look like they have a sign.
         let sign = if index == 0 { sign } else { ' ' };
         line.spans.insert(0, Span::styled(sign.to_string(), style));
     }

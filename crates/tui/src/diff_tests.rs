@@ -23,7 +23,7 @@ fn texts(lines: &[Line<'_>]) -> Vec<String> {
     lines.iter().map(ToString::to_string).collect()
 }
 
-/// UI-2: a diff is shown line by line with its signs, and its parts differ by style.
+/// UI-2: a diff is shown line by line with its signs, in distinct styles.
 #[test]
 fn parts_are_told_apart() {
     let lines = render(DIFF, 40, theme());
@@ -49,7 +49,7 @@ fn parts_are_told_apart() {
     assert_eq!(style(7), theme().style(Tone::Added));
 }
 
-/// UI-2: lines are counted by the heads of hunks, so that a removed line that looks like the head of a file counts.
+/// UI-2: lines are counted by hunk headers, so that a removed line that looks like a file header counts.
 #[test]
 fn lines_are_counted() {
     let cases = [
@@ -68,7 +68,7 @@ fn lines_are_counted() {
     }
 }
 
-/// UI-2: a line that is too long goes on below itself, and not where the signs are.
+/// UI-2: a line that is too long is wrapped, but not into the sign column.
 #[test]
 fn long_lines_go_on_below() {
     assert_eq!(
@@ -82,7 +82,7 @@ fn long_lines_go_on_below() {
     }
 }
 
-/// SAFE-7: control characters in a changed file do not reach the terminal, in whatever palette.
+/// SAFE-7: control characters in a changed file do not reach the terminal, in any palette.
 #[test]
 fn control_characters_are_removed() {
     for palette in Palette::ALL {

@@ -1,7 +1,7 @@
-//! Styled text set into lines of so many columns.
+//! Wraps styled text into lines.
 //!
-//! Words and letters are found in the joined text and not span by span, so that a change of style within a word, or
-//! within what people see as one letter, is no place to break and does not change how wide the text is.
+//! Words and graphemes are found in the joined text instead of span by span, so that a change of style within
+//! a word or a grapheme is not a place to break and does not change the width of the text.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -9,28 +9,27 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text::width;
 
-/// Stands for a letter that is wider than the whole line.
+/// Replacement for a grapheme that is wider than the whole line.
 const TOO_WIDE: &str = "?";
 
-/// Lines broken between words where that is possible. A line break in the text is kept; white space at the end of a line is
-/// not.
+/// Wraps text between words where possible. Line breaks in the text are kept; trailing white space is not.
 pub(crate) fn fill(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
     set(spans, columns, Breaks::BetweenWords, "")
 }
 
-/// The same, with something before every line but the first that goes on.
+/// Like [`fill`], with an indent before every continuation line.
 pub(crate) fn hang(spans: &[Span<'_>], columns: usize, indent: &str) -> Vec<Line<'static>> {
-    // The widest letter must fit behind it.
+    // The widest grapheme must fit behind it.
     let indent = if width(indent) + 2 <= columns { indent } else { "" };
     set(spans, columns, Breaks::BetweenWords, indent)
 }
 
-/// Lines broken exactly at the width, with all their white space: for code.
+/// Breaks lines exactly at the width and keeps all white space: for code.
 pub(crate) fn chop(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
     set(spans, columns, Breaks::Anywhere, "")
 }
 
-/// How many columns the text takes when it is broken nowhere, and how many its widest word takes.
+/// Returns the width of the text without wrapping, and the width of its widest word.
 pub(crate) fn measure(spans: &[Span<'_>]) -> (usize, usize) {
     let text = joined(spans);
     let whole = text.lines().map(width).max().unwrap_or(0);
@@ -38,10 +37,10 @@ pub(crate) fn measure(spans: &[Span<'_>]) -> (usize, usize) {
     (whole, word)
 }
 
-/// A tab reaches to the next multiple of this many columns.
+/// A tab reaches to the next multiple of this number of columns.
 const TAB: usize = 4;
 
-/// The text with spaces for its tabs.
+/// Returns the text with tabs expanded to spaces.
 pub(crate) fn without_tabs(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut column = 0;
@@ -86,7 +85,7 @@ fn joined(spans: &[Span<'_>]) -> String {
     spans.iter().map(|span| span.content.as_ref()).collect()
 }
 
-/// What people see as one letter.
+/// A grapheme cluster.
 #[derive(Clone, Copy)]
 struct Letter<'a> {
     text: &'a str,
@@ -101,7 +100,7 @@ impl Letter<'_> {
         self.text.chars().all(is_space)
     }
 
-    /// Letters of scripts that are written without spaces, and pictures: a line may be broken beside them.
+    /// True for scripts without spaces between words, and for emoji: a line may be broken next to them.
     fn stands_alone(&self) -> bool {
         self.columns > 1
     }
@@ -144,19 +143,19 @@ fn letters<'a>(text: &'a str, spans: &'a [Span<'_>]) -> impl Iterator<Item = Let
 struct Setter<'a> {
     columns: usize,
     breaks: Breaks,
-    /// What stands before every line that goes on.
+    /// Text before every continuation line.
     indent: &'a str,
     done: Vec<Line<'static>>,
     line: Vec<Letter<'a>>,
     used: usize,
-    /// The last place in the line where it may be broken.
+    /// Last position in the line where it may be broken.
     may_break: Option<usize>,
-    /// Whether the line begins because the one before was full.
+    /// True if the previous line was wrapped.
     is_wrapped: bool,
 }
 
 impl<'a> Setter<'a> {
-    /// Puts a letter, or what can be shown of one that is wider than a line.
+    /// Adds a grapheme, or a replacement if it is wider than a line.
     fn put_fitting(&mut self, letter: Letter<'a>) {
         if letter.text == "\n" {
             self.end_line();
@@ -168,7 +167,7 @@ impl<'a> Setter<'a> {
         let mut is_shown = false;
         for part in letter.text.split_inclusive(|_: char| true) {
             let columns = width(part);
-            // What has no width of its own may widen what is before it.
+            // A zero-width character may widen the one before it.
             if (1..=self.columns).contains(&columns) {
                 is_shown = true;
                 self.put(Letter {

@@ -30,7 +30,7 @@ fn text_is_broken_between_words() {
     }
 }
 
-/// UI-2: code keeps all its space and is broken at the width.
+/// UI-2: code keeps all its white space and is broken at the width.
 #[test]
 fn code_is_broken_at_the_width() {
     let spans = ["  if x ".into(), "{ y }".bold()];

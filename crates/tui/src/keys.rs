@@ -1,43 +1,43 @@
-//! Which key does what. Every action has a name for the settings and a line for the help.
+//! Key bindings. Every action has a name for the settings and a line in the help.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What a key can do outside the text that is being written.
+/// Actions a key can be bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Sends what was written; while a turn runs it hears it between two steps.
+    /// Sends the message; a running turn receives it between two steps.
     Send,
-    /// Sends it when the running turn has ended.
+    /// Queues the message until the running turn ends.
     Queue,
-    /// Stops the turn; twice with nothing written: goes back to an earlier message.
+    /// Stops the turn; pressed twice with an empty composer, goes back to an earlier message.
     Stop,
-    /// Clears what was written, stops the turn, or leaves.
+    /// Clears the draft, stops the turn, or quits.
     Cancel,
-    /// Leaves, when nothing is written.
+    /// Quits if the composer is empty.
     Leave,
-    /// The next mode.
+    /// Switches to the next mode.
     Mode,
-    /// Searches what was sent before.
+    /// Searches the history.
     History,
-    /// Writes in the person's own editor.
+    /// Opens the draft in the user's editor.
     Editor,
-    /// Takes the image of the clipboard.
+    /// Attaches the image from the clipboard.
     PasteImage,
-    /// Opens what was pasted.
+    /// Expands pasted text.
     OpenPaste,
-    /// Changes the message that waits last.
+    /// Takes the last queued message back for editing.
     TakeBack,
-    /// The conversation on the whole screen.
+    /// Shows the full-screen transcript.
     Transcript,
-    /// Draws everything again.
+    /// Redraws the screen.
     Redraw,
-    /// Goes back to the shell for a while.
+    /// Suspends to the shell.
     Suspend,
-    /// This list.
+    /// Lists the keys.
     Keys,
 }
 
-/// An action with what people call it.
+/// An action with its name and help.
 struct Named {
     action: Action,
     name: &'static str,
@@ -47,64 +47,64 @@ struct Named {
 
 #[rustfmt::skip]
 const ACTIONS: &[Named] = &[
-    Named { action: Action::Send,       name: "send",        default: "enter",     help: "send; while a turn runs, it hears it between two steps" },
-    Named { action: Action::Queue,      name: "queue",       default: "tab",       help: "while a turn runs: send when it has ended" },
-    Named { action: Action::Stop,       name: "stop",        default: "esc",       help: "stop the turn; twice with nothing written: go back to an earlier message" },
-    Named { action: Action::Cancel,     name: "cancel",      default: "ctrl+c",    help: "clear what was written, then stop the turn, then (twice) leave" },
-    Named { action: Action::Leave,      name: "leave",       default: "ctrl+d",    help: "leave, when nothing is written" },
-    Named { action: Action::Mode,       name: "mode",        default: "shift+tab", help: "the next mode: default, accept-edits, plan" },
-    Named { action: Action::History,    name: "history",     default: "ctrl+r",    help: "search what was sent before" },
-    Named { action: Action::Editor,     name: "editor",      default: "ctrl+g",    help: "write in your own editor ($VISUAL or $EDITOR)" },
-    Named { action: Action::PasteImage, name: "paste_image", default: "ctrl+v",    help: "attach the image of the clipboard" },
-    Named { action: Action::OpenPaste,  name: "open_paste",  default: "ctrl+x",    help: "open the pasted text at the cursor, to see and change it" },
-    Named { action: Action::TakeBack,   name: "take_back",   default: "alt+up",    help: "change the message that waits last" },
-    Named { action: Action::Transcript, name: "transcript",  default: "ctrl+o",    help: "the conversation on the whole screen, everything unfolded" },
-    Named { action: Action::Redraw,     name: "redraw",      default: "ctrl+l",    help: "draw everything again" },
-    Named { action: Action::Suspend,    name: "suspend",     default: "ctrl+z",    help: "back to the shell; fg comes back here" },
+    Named { action: Action::Send,       name: "send",        default: "enter",     help: "send; while a turn runs, the model gets it before its next step" },
+    Named { action: Action::Queue,      name: "queue",       default: "tab",       help: "while a turn runs: send when it ends" },
+    Named { action: Action::Stop,       name: "stop",        default: "esc",       help: "stop the turn; twice with no text: go back to an earlier message" },
+    Named { action: Action::Cancel,     name: "cancel",      default: "ctrl+c",    help: "clear the text, then stop the turn, then (twice) quit" },
+    Named { action: Action::Leave,      name: "leave",       default: "ctrl+d",    help: "quit, if there is no text" },
+    Named { action: Action::Mode,       name: "mode",        default: "shift+tab", help: "next mode: default, accept-edits, plan" },
+    Named { action: Action::History,    name: "history",     default: "ctrl+r",    help: "search earlier messages" },
+    Named { action: Action::Editor,     name: "editor",      default: "ctrl+g",    help: "edit in your own editor ($VISUAL or $EDITOR)" },
+    Named { action: Action::PasteImage, name: "paste_image", default: "ctrl+v",    help: "attach the image from the clipboard" },
+    Named { action: Action::OpenPaste,  name: "open_paste",  default: "ctrl+x",    help: "expand the pasted text at the cursor, to see and edit it" },
+    Named { action: Action::TakeBack,   name: "take_back",   default: "alt+up",    help: "edit the last queued message" },
+    Named { action: Action::Transcript, name: "transcript",  default: "ctrl+o",    help: "full-screen conversation, everything unfolded" },
+    Named { action: Action::Redraw,     name: "redraw",      default: "ctrl+l",    help: "redraw the screen" },
+    Named { action: Action::Suspend,    name: "suspend",     default: "ctrl+z",    help: "suspend to the shell; fg returns" },
     Named { action: Action::Keys,       name: "keys",        default: "f1",        help: "this list" },
 ];
 
-/// Keys that are not bound: they write.
+/// Keys that edit text and cannot be rebound.
 #[rustfmt::skip]
 const FIXED: &[(&str, &str)] = &[
-    ("shift+enter, alt+enter, ctrl+j", "a new line; \\ before enter does the same"),
-    ("/  @  !", "at the beginning: a command, a shell command; anywhere: a file"),
-    ("up, down", "what was sent before, at the first and the last line"),
-    ("ctrl+a ctrl+e alt+b alt+f", "begin, end, a word back, a word on"),
-    ("ctrl+w ctrl+u ctrl+k ctrl+y", "cut a word, to the begin, to the end; put it back"),
+    ("shift+enter, alt+enter, ctrl+j", "new line; \\ before enter does the same"),
+    ("/  @  !", "/ command and ! shell command at the start; @ file anywhere"),
+    ("up, down", "earlier messages, from the first and the last line"),
+    ("ctrl+a ctrl+e alt+b alt+f", "start, end, back a word, forward a word"),
+    ("ctrl+w ctrl+u ctrl+k ctrl+y", "cut a word, to the start, to the end; paste"),
     ("ctrl+/", "undo"),
-    ("y  s  a  n  t", "when asked: yes, in this session, always, no, tell it what to do instead"),
+    ("y  s  a  n  t", "answer a request: yes, for this session, always, no, tell it what to do instead"),
 ];
 
-/// One key with what is held down.
+/// A key with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Chord {
     code: KeyCode,
     modifiers: KeyModifiers,
 }
 
-/// A key binding that cannot be used.
+/// Invalid key binding.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// There is no such action.
-    #[error("there is no action `{0}`; there are {1}")]
+    /// Unknown action.
+    #[error("unknown action `{0}`; the actions are {1}")]
     Action(String, String),
-    /// There is no such key.
-    #[error("`{0}` is no key: write it as `ctrl+o`, `alt+up`, `shift+tab`, `f2` or `esc`")]
+    /// Unknown key.
+    #[error("`{0}` is not a key; write it as `ctrl+o`, `alt+up`, `shift+tab`, `f2` or `esc`")]
     Key(String),
-    /// One key for two things.
-    #[error("`{key}` is bound to `{one}` and to `{other}`")]
+    /// One key bound to two actions.
+    #[error("`{key}` is bound to both `{one}` and `{other}`")]
     Twice {
-        /// The key.
+        /// Key in question.
         key: String,
-        /// One of them.
+        /// First action.
         one: String,
-        /// The other.
+        /// Second action.
         other: String,
     },
 }
 
-/// What every key does.
+/// The key bindings.
 #[derive(Debug, Clone)]
 pub struct Keys(Vec<(Chord, Action)>);
 
@@ -118,10 +118,10 @@ impl Default for Keys {
 }
 
 impl Keys {
-    /// The defaults with changes: an action's name and its key.
+    /// Returns the defaults with changes, each an action's name and its key.
     ///
     /// # Errors
-    /// When an action or a key is not known, or one key would do two things.
+    /// If an action or a key is unknown, or a key is bound to two actions.
     pub fn with<'a>(changes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, KeyError> {
         let mut keys = Self::default();
         for (name, key) in changes {
@@ -146,20 +146,20 @@ impl Keys {
         Ok(keys)
     }
 
-    /// What a key does.
+    /// Returns the action of a key.
     pub(crate) fn action(&self, key: &KeyEvent) -> Option<Action> {
         let chord = Chord::of(key);
         let found = self.0.iter().find(|(bound, _)| *bound == chord);
         found.map(|(_, action)| *action)
     }
 
-    /// The key of an action, as people write it.
+    /// Returns the key of an action, as written in the settings.
     pub(crate) fn key(&self, action: Action) -> String {
         let found = self.0.iter().find(|(_, bound)| *bound == action);
         found.map(|(chord, _)| written(*chord)).unwrap_or_default()
     }
 
-    /// All of them, for people: key and what it does.
+    /// Lists all keys with their help.
     pub(crate) fn list(&self) -> Vec<(String, String)> {
         let bound = ACTIONS
             .iter()
@@ -177,7 +177,8 @@ fn name_of(action: Action) -> &'static str {
 }
 
 impl Chord {
-    /// What was pressed. Terminals differ in how they tell a shifted tab, and whether they tell a shifted letter.
+    /// Normalises a key event. Terminals differ in how they report shift+tab, and in whether they report
+    /// shift with a letter.
     fn of(key: &KeyEvent) -> Self {
         let mut modifiers = key.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
         let code = match key.code {
@@ -195,7 +196,7 @@ impl Chord {
     }
 }
 
-/// A key from how people write it.
+/// Parses a key.
 fn chord(text: &str) -> Option<Chord> {
     let lower = text.trim().to_ascii_lowercase();
     let mut parts: Vec<&str> = lower.split('+').collect();
@@ -246,7 +247,7 @@ fn named_key(name: &str) -> Option<KeyCode> {
     })
 }
 
-/// A key as people write it.
+/// Formats a key.
 fn written(chord: Chord) -> String {
     let mut text = String::new();
     for (modifier, name) in [
@@ -276,7 +277,7 @@ mod tests {
         KeyEvent::new(code, modifiers)
     }
 
-    /// UI-2: every default key is one that can be written in the settings, and no key does two things.
+    /// UI-2: every default key can be written in the settings, and no key has two actions.
     #[test]
     fn defaults_can_be_written() {
         let keys = Keys::with([]).unwrap();
@@ -286,7 +287,7 @@ mod tests {
         }
     }
 
-    /// UI-2: keys can be bound anew; what cannot be is refused with what would be right.
+    /// UI-2: keys can be rebound; an invalid binding is rejected with a hint.
     #[test]
     fn keys_can_be_bound_anew() {
         let keys = Keys::with([("transcript", "f2"), ("mode", "ctrl+t")]).unwrap();
@@ -299,12 +300,12 @@ mod tests {
             None
         );
         let cases = [
-            (("transcipt", "f2"), "there is no action `transcipt`"),
-            (("transcript", "hyper+x"), "`hyper+x` is no key"),
-            (("transcript", "x"), "`x` is no key"),
+            (("transcipt", "f2"), "unknown action `transcipt`"),
+            (("transcript", "hyper+x"), "`hyper+x` is not a key"),
+            (("transcript", "x"), "`x` is not a key"),
             (
                 ("transcript", "ctrl+r"),
-                "`ctrl+r` is bound to `history` and to `transcript`",
+                "`ctrl+r` is bound to both `history` and `transcript`",
             ),
         ];
         for (change, expected) in cases {
@@ -313,7 +314,7 @@ mod tests {
         }
     }
 
-    /// UI-2: a shifted tab is one, however the terminal tells it.
+    /// UI-2: shift+tab is recognised however the terminal reports it.
     #[test]
     fn shifted_tabs_are_known() {
         let keys = Keys::default();
@@ -330,7 +331,7 @@ mod tests {
         );
     }
 
-    /// UI-2: a letter is the same key with shift, which not every terminal tells: what is bound that way works.
+    /// UI-2: a letter is the same key with shift, which not every terminal reports: such bindings work.
     #[test]
     fn shifted_letters_are_known() {
         let keys = Keys::with([("mode", "ctrl+shift+t")]).unwrap();
@@ -341,6 +342,9 @@ mod tests {
             assert_eq!(keys.action(&key), Some(Action::Mode));
         }
         let error = Keys::with([("mode", "ctrl+shift+r")]).unwrap_err().to_string();
-        assert!(error.starts_with("`ctrl+r` is bound to `history`"), "{error}");
+        assert!(
+            error.starts_with("`ctrl+r` is bound to both `history`"),
+            "{error}"
+        );
     }
 }

@@ -1,15 +1,15 @@
-//! The terminal front end: the conversation in the terminal's own scrollback, a live area below it.
+//! Terminal front end: the conversation in the terminal's own scrollback, a live area below it.
 //!
-//! It sees a [`windlass_api::Backend`] and nothing behind it. One loop ([`run`]) takes one kind of event at a time; the app turns
-//! keys and events into pictures and knows no terminal; a painter writes only what changed.
+//! It sees a [`windlass_api::Backend`] and nothing behind it. One loop ([`run()`]) handles one kind of event at
+//! a time; the app turns keys and events into frames and knows no terminal; a painter writes only the
+//! differences.
 //!
 //! The types to know: [`Start`], [`Looks`], [`Desktop`], [`Ended`].
 //!
-//! Deliberately absent: files, processes, the environment and the clock. What the person's machine has to offer comes
+//! Deliberately absent: files, processes, the environment and the clock. Access to the user's machine goes
 //! through the [`Desktop`] port.
 
 mod app;
-mod asking;
 mod composer;
 mod desktop;
 mod diff;
@@ -19,6 +19,7 @@ mod markdown;
 mod menu;
 mod overlay;
 mod paint;
+mod request;
 mod run;
 mod status;
 pub mod text;

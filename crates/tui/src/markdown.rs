@@ -1,7 +1,7 @@
 //! Markdown and code on a terminal.
 //!
-//! A text is cut into blocks (`split`), and each block is set into lines by itself (`block`, `table`, `code`, all on
-//! `flow`). A text that is still being received goes the same way as one that is complete, so both look the same.
+//! A text is split into blocks (`split`), and each block is laid out on its own (`block`, `table`, `code`,
+//! all based on `flow`). A streaming text takes the same path as a complete one, so both look the same.
 
 mod block;
 mod code;
@@ -15,44 +15,45 @@ use self::split::{Piece, Splitter};
 use crate::text::plain;
 use crate::theme::Theme;
 
-/// How much of a long open block is drawn while it grows: more than a screen is seen of it by nobody, and it is drawn
-/// again with every piece.
+/// Maximum size of an open block that is drawn while it grows: no more than a screen of it is visible, and it
+/// is redrawn with every delta.
 const TAIL: usize = 8 * 1024;
 
-/// Markdown as lines of at most so many columns.
+/// Renders markdown as lines of at most the given width.
 pub(crate) fn render(source: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
-    Growing::of(source).finish(columns, theme)
+    StreamingMarkdown::of(source).finish(columns, theme)
 }
 
-/// A markdown text that is still being received. What a piece costs depends on the open block, not on the whole text.
+/// A markdown text that is still streaming. The cost of a delta depends on the open block, not on the whole
+/// text.
 #[derive(Default)]
-pub(crate) struct Growing {
+pub(crate) struct StreamingMarkdown {
     source: String,
-    /// Where in the source the line begins that is not complete.
+    /// Start of the incomplete line in the source.
     partial: usize,
     splitter: Splitter,
-    /// What is finished and was not handed out.
+    /// Finished pieces that were not returned yet.
     pieces: Vec<Piece>,
     setter: Setter,
     shown: Option<Shown>,
 }
 
-/// The lines of the open block, and what they were made for.
+/// Lines of the open block, and the input they were made for.
 struct Shown {
     columns: usize,
     theme: Theme,
     lines: Vec<Line<'static>>,
 }
 
-impl Growing {
-    /// A text of which this much has been received.
+impl StreamingMarkdown {
+    /// Creates a stream that has received this much.
     pub(crate) fn of(source: &str) -> Self {
         let mut text = Self::default();
         text.push(source);
         text
     }
 
-    /// Takes the next piece of the text.
+    /// Appends a delta.
     pub(crate) fn push(&mut self, piece: &str) {
         if piece.is_empty() {
             return;
@@ -70,7 +71,7 @@ impl Growing {
         self.source.push_str(rest);
     }
 
-    /// The lines of what is finished and was not handed out yet. They will never change.
+    /// Returns the finished lines that were not returned before. They never change.
     pub(crate) fn settle(&mut self, columns: usize, theme: Theme) -> Vec<Line<'static>> {
         if self.pieces.is_empty() {
             return Vec::new();
@@ -83,7 +84,8 @@ impl Growing {
         lines
     }
 
-    /// The lines of the block that is still open. What is finished is not among them, so [`Growing::settle`] comes first.
+    /// Returns the lines of the open block. Finished lines are not among them, so call
+    /// [`StreamingMarkdown::settle`] first.
     pub(crate) fn open(&mut self, columns: usize, theme: Theme) -> &[Line<'static>] {
         let is_current = |shown: &Shown| shown.columns == columns && shown.theme == theme;
         let shown = match self.shown.take().filter(is_current) {
@@ -97,7 +99,7 @@ impl Growing {
         &self.shown.insert(shown).lines
     }
 
-    /// The text is complete: the lines of everything that was not handed out.
+    /// Completes the text and returns all remaining lines.
     pub(crate) fn finish(mut self, columns: usize, theme: Theme) -> Vec<Line<'static>> {
         let line = self.source.get(self.partial..).unwrap_or_default();
         if !line.is_empty() {
@@ -132,7 +134,7 @@ impl Growing {
     }
 }
 
-/// The end of a text, from a letter on.
+/// Returns the end of a text, at a character boundary.
 fn end(text: &str) -> &str {
     let mut begin = text.len().saturating_sub(TAIL);
     while !text.is_char_boundary(begin) {
@@ -141,7 +143,7 @@ fn end(text: &str) -> &str {
     text.get(begin..).unwrap_or_default()
 }
 
-/// The end of a block, from a line on. Of a table the head stays, so that it is still one.
+/// Returns the end of a block, from a line start. A table keeps its header, so that it remains a table.
 fn tail(text: &str) -> String {
     let last = end(text);
     if last.len() == text.len() {
@@ -157,12 +159,12 @@ fn tail(text: &str) -> String {
     }
 }
 
-/// Sets pieces into lines, one after the other.
+/// Lays out pieces one after another.
 #[derive(Default)]
 struct Setter {
-    /// Whether there is something above.
+    /// True if there are lines above.
     has_lines: bool,
-    /// Whether the next line has space above it.
+    /// True if the next line needs a blank line above it.
     is_apart: bool,
     code: Option<code::Block>,
 }

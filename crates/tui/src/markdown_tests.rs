@@ -22,7 +22,7 @@ fn check(source: &str, columns: usize, expected: &[&str]) {
     );
 }
 
-/// The style of the piece that begins with this text.
+/// Style of the span that starts with this text.
 fn style_of(source: &str, text: &str) -> Style {
     let lines = render(source, 80, theme());
     let mut spans = lines.iter().flat_map(|line| &line.spans);
@@ -32,7 +32,7 @@ fn style_of(source: &str, text: &str) -> Style {
         .style
 }
 
-/// UI-2: paragraphs are filled, lines end where they are written to end, and blocks stand apart.
+/// UI-2: paragraphs are filled, line breaks are kept, and blank lines separate blocks.
 #[test]
 fn paragraphs() {
     check(
@@ -47,7 +47,7 @@ fn paragraphs() {
     check("\n\n", 10, &[]);
 }
 
-/// UI-2: headings, emphasis, code and links differ by style, and no marks are left of them.
+/// UI-2: headings, emphasis, code and links are styled, and their markup is removed.
 #[test]
 fn styles() {
     check("# One\n## Two\nThree\n===", 20, &["One", "", "Two", "", "Three"]);
@@ -64,7 +64,7 @@ fn styles() {
     assert_eq!(style_of("[l](u)", " (u)"), theme().style(Tone::Dim));
 }
 
-/// UI-2: a link says where it leads, once.
+/// UI-2: a link shows its target once.
 #[test]
 fn links() {
     check("[docs](https://x.y) here", 40, &["docs (https://x.y) here"]);
@@ -87,7 +87,7 @@ fn links() {
     check("see[^1]\n\n[^1]: note", 40, &["see[^1]", "", "[^1]: note"]);
 }
 
-/// UI-2: lists have hanging indents at every level, and space only where the text has it.
+/// UI-2: lists have hanging indents at every level, and blank lines only where the text has them.
 #[test]
 fn lists() {
     check(
@@ -111,7 +111,7 @@ fn lists() {
     check("- a\n  ```x\n  b\n  ```", 20, &["• a", "    x", "    b"]);
 }
 
-/// UI-2: quotes have a bar at every line, rules are as wide as the text.
+/// UI-2: quotes have a bar on every line, rules are as wide as the text.
 #[test]
 fn quotes_and_rules() {
     check(
@@ -124,7 +124,7 @@ fn quotes_and_rules() {
     check("a\n\n---\nb", 5, &["a", "", "─────", "", "b"]);
 }
 
-/// UI-2: code is indented, says its language, and is broken only at the width.
+/// UI-2: code is indented, shows its language, and is broken only at the width.
 #[test]
 fn code_blocks() {
     check(
@@ -142,7 +142,7 @@ fn code_blocks() {
     assert_eq!(style_of("```rust\nx\n```", "rust"), theme().style(Tone::Dim));
 }
 
-/// UI-2: tables keep their columns, by alignment and by the columns letters take.
+/// UI-2: tables keep their columns, with alignment and wide characters.
 #[test]
 fn tables() {
     let table = "|Name|Qty|日|\n|:-|-:|:-:|\n|apple|3|a|\n|梨|12|👍|\n|*x*|||";
@@ -165,7 +165,7 @@ fn tables() {
     );
 }
 
-/// UI-2: a table that is too wide is wrapped in its columns, and one for which there is no room becomes a list.
+/// UI-2: a table that is too wide is wrapped within its columns, and becomes a list if there is no room.
 #[test]
 fn wide_tables() {
     let table = "|id|what it does|\n|-|-|\n|alpha|one two three four|\n|b|five|";
@@ -198,7 +198,7 @@ fn wide_tables() {
     );
 }
 
-/// UI-2: where the terminal draws ASCII only, so does this.
+/// UI-2: ASCII terminals get only ASCII.
 #[test]
 fn ascii_alone() {
     let source = "- a\n  - b\n\n> c\n\n---\n\n|a|b|\n|-|-|\n|1|2|";
@@ -232,10 +232,10 @@ fn deep_nesting() {
     assert_eq!(lines, ["▌ ▌ ▌ ▌ ▌ x"]);
 }
 
-/// UI-2: what is finished is handed out while the text grows, and the open block is shown meanwhile.
+/// UI-2: finished blocks are returned while the text grows, and the open block is shown meanwhile.
 #[test]
 fn growing_texts_settle() {
-    let mut text = Growing::default();
+    let mut text = StreamingMarkdown::default();
     text.push("# A\nb *c*");
     assert_eq!(texts(&text.settle(20, theme())), ["A"]);
     assert_eq!(texts(text.open(20, theme())), ["", "b c"]);
@@ -259,7 +259,7 @@ fn growing_texts_settle() {
     assert_eq!(texts(&text.finish(20, theme())), ["", "• e"]);
 }
 
-/// A random text from what markdown is made of.
+/// A random text made of markdown elements.
 fn markdown() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => one_of(&[
@@ -292,7 +292,7 @@ fn themes() -> impl Strategy<Value = Theme> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// UI-2: no line is wider than the screen, however narrow that is.
+    /// UI-2: no line is wider than the screen, however narrow.
     #[test]
     fn every_line_fits(source in markdown(), columns in 1_usize..30, theme in themes()) {
         for line in render(&source, columns, theme) {
@@ -300,7 +300,7 @@ proptest! {
         }
     }
 
-    /// SAFE-7: no control character of a markdown text reaches the terminal, in whatever way it is written.
+    /// SAFE-7: no control character in a markdown text reaches the terminal, however it is written.
     #[test]
     fn no_control_character_is_shown(source in markdown(), columns in 1_usize..60, theme in themes()) {
         for line in render(&source, columns, theme) {
@@ -309,10 +309,10 @@ proptest! {
         }
     }
 
-    /// UI-2: a text looks the same however it arrived, and no line that was handed out changes.
+    /// UI-2: a text looks the same however it arrived, and no returned line changes.
     #[test]
     fn growing_is_the_same(source in markdown(), cuts in prop::collection::vec(1_usize..9, 1..30), theme in themes()) {
-        let mut growing = Growing::default();
+        let mut growing = StreamingMarkdown::default();
         let mut lines = Vec::new();
         let mut letters = source.chars().peekable();
         let mut sizes = cuts.iter().cycle();
@@ -333,7 +333,7 @@ proptest! {
     }
 }
 
-/// UI-2: of a long block that is still received only the end is drawn, whatever it is; once it is complete all of it is.
+/// UI-2: of a long block that is still streaming, only the end is drawn; once complete, all of it.
 #[test]
 fn a_long_open_block_is_drawn_from_its_end() {
     let list: String = (0..2_000).map(|number| format!("- item {number}\n")).collect();
@@ -343,7 +343,7 @@ fn a_long_open_block_is_drawn_from_its_end() {
     let table = format!("| name | value |\n|---|---|\n{rows}");
     let prose = "some words 日本語 ".repeat(4_000);
     for source in [list.as_str(), &table, &prose] {
-        let mut growing = Growing::default();
+        let mut growing = StreamingMarkdown::default();
         growing.push(source);
         let open = growing.open(60, Theme::default()).to_vec();
         assert!(open.len() < 700, "{}", open.len());
@@ -356,7 +356,7 @@ fn a_long_open_block_is_drawn_from_its_end() {
             assert_eq!(last.map(|line| words(line.to_string())), end.map(words));
         }
     }
-    let mut growing = Growing::default();
+    let mut growing = StreamingMarkdown::default();
     growing.push(&table);
     assert!(
         growing.open(60, Theme::default())[0]

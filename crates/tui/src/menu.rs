@@ -1,4 +1,4 @@
-//! What may be meant: the list below the place where one writes, for commands and files.
+//! Completion menu below the composer, for commands and files.
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
@@ -7,33 +7,33 @@ use ratatui::text::{Line, Span};
 use crate::text::{cut, one_line, width, wrap};
 use crate::theme::{Theme, Tone};
 
-/// How many choices are shown at a time.
+/// Maximum number of visible choices.
 pub(crate) const ROWS: usize = 8;
-/// How many are offered of all that may be meant.
+/// Maximum number of choices offered.
 pub(crate) const MOST: usize = 50;
 
 /// One choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// What takes the place of what was written.
+    /// Text that replaces the query.
     pub(crate) insert: String,
-    /// How it is shown.
+    /// Text shown in the menu.
     pub(crate) label: String,
-    /// What it is, in a line.
+    /// One-line description.
     pub(crate) detail: String,
 }
 
-/// A list of which one is chosen.
+/// A list with a selection.
 #[derive(Debug, Default)]
 pub(crate) struct Menu {
     choices: Vec<Choice>,
     selected: usize,
-    /// Whether somebody went to another choice than the first.
+    /// True if the user moved the selection.
     is_moved: bool,
 }
 
 impl Menu {
-    /// A list; `None` when there is nothing to choose.
+    /// Creates a menu; `None` if there are no choices.
     pub(crate) fn new(choices: Vec<Choice>) -> Option<Self> {
         (!choices.is_empty()).then_some(Self {
             choices,
@@ -52,7 +52,7 @@ impl Menu {
         self.selected = (self.selected + 1) % self.choices.len();
     }
 
-    /// Whether a choice was made, and not only offered.
+    /// True if the user made a selection.
     pub(crate) fn is_moved(&self) -> bool {
         self.is_moved
     }
@@ -78,7 +78,7 @@ impl Menu {
     }
 }
 
-/// One row of a list, with a mark if it is the chosen one; `gap` is between the text and what is said about it.
+/// Renders a row with a mark if it is selected; `gap` is the space between text and detail.
 pub(crate) fn row(
     is_selected: bool,
     text: String,
@@ -102,7 +102,7 @@ pub(crate) fn row(
     wrap(&Line::from(spans), columns, "").swap_remove(0)
 }
 
-/// The texts that fit a few letters best, the best first. All of them, in their order, without letters.
+/// Returns the items that match the letters, best first; without letters, all items in their order.
 pub(crate) fn best<'a, T>(letters: &str, all: &'a [T], text: impl Fn(&T) -> &str) -> Vec<&'a T> {
     if letters.is_empty() {
         return all.iter().collect();
@@ -115,7 +115,7 @@ pub(crate) fn best<'a, T>(letters: &str, all: &'a [T], text: impl Fn(&T) -> &str
         let score = pattern.score(Utf32Str::new(text(item), &mut buffer), &mut matcher);
         scored.extend(score.map(|score| (score, index, item)));
     }
-    // Of those that fit as well, the shorter one is meant; then the order counts.
+    // On equal scores, the shorter text wins; then the original order.
     scored.sort_by_key(|(score, index, item)| (std::cmp::Reverse(*score), text(item).len(), *index));
     scored.into_iter().map(|(_, _, item)| item).collect()
 }
@@ -124,7 +124,7 @@ pub(crate) fn best<'a, T>(letters: &str, all: &'a [T], text: impl Fn(&T) -> &str
 mod tests {
     use super::*;
 
-    /// UI-2: a few letters find a file, the one that fits best first.
+    /// UI-2: a few letters find a file, best match first.
     #[test]
     fn letters_find_files() {
         let files = [
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(found(""), files);
     }
 
-    /// UI-2: names take no more than half of the columns, and what they are gets the rest of them.
+    /// UI-2: names take at most half of the columns, and descriptions get the rest.
     #[test]
     fn long_names_leave_room_for_what_they_are() {
         let choice = |label: &str| Choice {
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(lines, ["› a-name-that…  abcdefg…", "  short         abcdefg…"]);
     }
 
-    /// UI-2: the chosen one is always in sight, and the list goes round.
+    /// UI-2: the selected choice is always visible, and the selection wraps around.
     #[test]
     fn the_chosen_one_is_in_sight() {
         let choice = |number: usize| Choice {

@@ -1,4 +1,4 @@
-//! Screens that take the whole terminal for a while: lists to choose from, texts to read, a key to type.
+//! Full-screen overlays: pickers, a pager, a prompt for a key.
 
 mod pager;
 mod picker;
@@ -13,60 +13,61 @@ pub(crate) use self::secret::Secret;
 use crate::paint::Picture;
 use crate::theme::Theme;
 
-/// A screen.
+/// A full-screen overlay.
 pub(crate) trait Overlay: Send {
-    /// Takes a key. `rows` is how tall the terminal is.
+    /// Handles a key. `rows` is the height of the terminal.
     fn handle(&mut self, key: KeyEvent, rows: usize) -> Step;
 
-    /// Takes what was pasted.
+    /// Handles pasted text.
     fn paste(&mut self, _text: &str) -> Step {
         Step::Stay
     }
 
-    /// Takes rows that it asked for.
+    /// Receives the rows it requested.
     fn rows(&mut self, _of: Subject, _rows: Vec<Row>) {}
 
-    /// Takes the preview of a row.
+    /// Receives the preview of a row.
     fn preview(&mut self, _key: &str, _lines: Vec<Line<'static>>) {}
 
-    /// Draws it.
+    /// Renders the overlay.
     fn render(&mut self, size: (usize, usize), theme: Theme) -> Picture;
 }
 
-/// What a key came to.
+/// Outcome of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing more.
+    /// The overlay stays open.
     Stay,
-    /// It is over.
+    /// The overlay closes.
     Close,
-    /// It is over, and this is to be done.
-    Do(Deed),
-    /// It stays, and wants this.
-    Want(Deed),
+    /// The overlay closes and requests an action.
+    Do(OverlayAction),
+    /// The overlay stays open and requests an action.
+    Want(OverlayAction),
 }
 
-/// What a screen has done.
+/// Action requested by an overlay.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Deed {
-    /// The row of this key was chosen.
+pub(crate) enum OverlayAction {
+    /// The row with this key was chosen.
     Choose(Subject, String),
-    /// The row of this key was chosen, the other way: a session is forked, a rewind takes the conversation as well.
+    /// The row with this key was chosen with the alternative key: a session is forked, a checkpoint also
+    /// rewinds the conversation, a message keeps the files.
     ChooseOther(Subject, String),
-    /// The row of this key is looked at.
+    /// The preview of the row with this key is needed.
     Preview(Subject, String),
-    /// Rows for these words.
+    /// Rows matching these words are needed.
     Find(Subject, String),
-    /// A key for a provider.
+    /// A key was entered for a provider.
     Connect {
-        /// The provider.
+        /// Name of the provider.
         provider: String,
-        /// Its key.
+        /// API key.
         key: Typed,
     },
 }
 
-/// What was typed unseen, and stays so.
+/// Text that was typed hidden and is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Typed(pub(crate) String);
 

@@ -1,63 +1,64 @@
-//! From pictures to bytes: what is shown is known, and only what changed is written.
+//! Turns pictures into bytes: tracks what the terminal shows and writes only the differences.
 //!
-//! Inline, finished conversation is printed into the terminal's own scrollback and a live area below it is redrawn; all
-//! moves are relative, because where on the screen that area lies is not known. Full screen, every place is known.
+//! Inline, the finished conversation is printed into the terminal's own scrollback and a live area below it
+//! is redrawn; all cursor movements are relative, because the position of that area on the screen is unknown.
+//! In full screen, every position is known.
 //!
-//! Nothing is read from the terminal and nothing is written to it here: a frame is a vector of bytes.
+//! Nothing is read from or written to the terminal here: a frame is a vector of bytes.
 
 mod cells;
-mod look;
 mod pen;
+mod style;
 
 use ratatui::text::Line;
 
 use self::cells::{cells, row_after_reflow, width};
 use self::pen::{Moves, Pen, Place};
 
-/// A terminal that knows it shows a frame at once; others ignore it.
+/// Starts a synchronised update; terminals without support ignore it.
 const BEGIN: &str = "\u{1b}[?2026h";
 const END: &str = "\u{1b}[?2026l";
 const HIDE_CURSOR: &str = "\u{1b}[?25l";
 const SHOW_CURSOR: &str = "\u{1b}[?25h";
-/// The other screen, with keyboard flags of its own: terminals keep them per screen.
+/// Enters the alternate screen, with its own keyboard flags: terminals keep them per screen.
 const ENTER_FULL: &str = "\u{1b}[?1049h\u{1b}[>1u";
 const LEAVE_FULL: &str = "\u{1b}[<1u\u{1b}[?1049l";
 
-/// One picture.
+/// Content of a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Picture {
-    /// From the top, each as wide as the terminal at most.
+    /// Rows from the top, each at most as wide as the terminal.
     pub(crate) rows: Vec<Line<'static>>,
-    /// The column and the row, within `rows`. Without one the cursor is hidden.
+    /// Column and row within `rows`. `None` hides the cursor.
     pub(crate) cursor: Option<(u16, u16)>,
 }
 
-/// Knows what a terminal shows, and writes what makes it show something else.
+/// Tracks what a terminal shows, and computes the bytes for the next frame.
 #[derive(Debug)]
 pub(crate) struct Painter {
     columns: usize,
     rows: usize,
-    /// Whether the terminal breaks rows anew when its width changes.
+    /// True if the terminal rewraps lines when its width changes.
     reflows: bool,
-    /// `None` where nobody knows.
+    /// `None` if unknown.
     cursor_shown: Option<bool>,
     live: Shown,
     full: Shown,
 }
 
-/// What is shown on one of the two screens.
+/// Content of one of the two screens.
 #[derive(Debug, Default)]
 struct Shown {
     rows: Vec<Line<'static>>,
-    /// The width it was drawn for.
+    /// Width it was drawn for.
     columns: usize,
-    /// Where the cursor was left, in rows from the first.
+    /// Last cursor position, in rows from the first.
     place: Place,
-    /// Whether the rows are on the screen as they are here.
+    /// False if the screen may differ from these rows.
     is_sure: bool,
 }
 
-/// The part of a picture that fits.
+/// Part of a picture that fits the terminal.
 struct View<'a> {
     rows: &'a [Line<'static>],
     /// Column and row.
@@ -65,8 +66,8 @@ struct View<'a> {
 }
 
 impl Painter {
-    /// A painter for a terminal of so many columns and rows, with nothing shown. `reflows` says that the terminal breaks
-    /// rows anew when its width changes.
+    /// Creates a painter for an empty terminal. `reflows` is true if the terminal rewraps lines when its
+    /// width changes.
     pub(crate) fn new((columns, rows): (u16, u16), reflows: bool) -> Self {
         Self {
             columns: usize::from(columns.max(1)),
@@ -78,8 +79,7 @@ impl Painter {
         }
     }
 
-    /// Prints `above` into the scrollback above the live area and brings the live area to `live`. Empty when nothing
-    /// changed.
+    /// Prints `above` into the scrollback and updates the live area to `live`. Empty if nothing changed.
     pub(crate) fn inline(&mut self, above: &[Line<'static>], live: &Picture) -> Vec<u8> {
         let view = self.view(live);
         let mut pen = Pen::new(self.columns, Moves::Relative, self.live.place);
@@ -112,12 +112,12 @@ impl Painter {
         self.frame(&pen.finish(), is_painted, view.cursor.is_some())
     }
 
-    /// Brings the whole screen to `screen`. Empty when nothing changed.
+    /// Updates the full screen to `screen`. Empty if nothing changed.
     pub(crate) fn full(&mut self, screen: &Picture) -> Vec<u8> {
         let view = self.view(screen);
         let mut pen = Pen::new(self.columns, Moves::Absolute, self.full.place);
         if !self.full.is_sure {
-            // The place is not known, and this says it.
+            // The position is unknown; this sequence sets it.
             pen = Pen::new(self.columns, Moves::Absolute, Place { row: 1, column: None });
             pen.reset();
             pen.go(0, 0);
@@ -142,39 +142,40 @@ impl Painter {
         self.frame(&pen.finish(), is_painted, view.cursor.is_some())
     }
 
-    /// Goes to the other screen. What is shown inline stays as it is and is there again afterwards.
+    /// Enters the alternate screen. The inline content stays and is back afterwards.
     pub(crate) fn enter_full(&mut self) -> Vec<u8> {
         self.full = Shown::default();
         ENTER_FULL.into()
     }
 
-    /// Comes back from the other screen.
+    /// Leaves the alternate screen.
     pub(crate) fn leave_full(&mut self) -> Vec<u8> {
         self.full = Shown::default();
         LEAVE_FULL.into()
     }
 
-    /// The terminal has another size; the next frame repairs what that did.
+    /// Sets a new terminal size; the next frame repairs the damage.
     pub(crate) fn resize(&mut self, (columns, rows): (u16, u16)) {
         let size = (usize::from(columns.max(1)), usize::from(rows.max(1)));
         if size == (self.columns, self.rows) {
             return;
         }
         (self.columns, self.rows) = size;
-        // A lower terminal may have dropped rows below the cursor or pushed rows above it into the scrollback.
+        // A shorter terminal may have dropped rows below the cursor or pushed rows above it into the
+        // scrollback.
         self.live.is_sure = false;
         self.full.is_sure = false;
     }
 
-    /// Others have written to the terminal: the next frame draws everything, from where the live area began if it was not
-    /// erased before.
+    /// Forgets the screen after other programs wrote to the terminal: the next frame draws everything, from
+    /// the start of the live area unless it was erased.
     pub(crate) fn forget(&mut self) {
         self.cursor_shown = None;
         self.live.is_sure = false;
         self.full.is_sure = false;
     }
 
-    /// Removes the live area and leaves a shown cursor in its first column, for what comes after.
+    /// Erases the live area and leaves a visible cursor in its first column for later output.
     pub(crate) fn erase(&mut self) -> Vec<u8> {
         let mut pen = Pen::new(self.columns, Moves::Relative, self.live.place);
         pen.go_to_top(self.rows_above_cursor());
@@ -191,7 +192,7 @@ impl Painter {
         self.frame(&pen.finish(), false, true)
     }
 
-    /// The part of a picture that fits: the rows that end at the bottom, or those from the cursor on.
+    /// Returns the part of a picture that fits: the last rows, or those from the cursor on.
     fn view<'a>(&self, picture: &'a Picture) -> View<'a> {
         let cursor = picture.cursor.map(|(column, row)| {
             let last = picture.rows.len().saturating_sub(1);
@@ -211,7 +212,7 @@ impl Painter {
         }
     }
 
-    /// Rewrites what differs, row by row, and appends what is new.
+    /// Rewrites changed rows and appends new ones.
     fn change_rows(&self, pen: &mut Pen, view: &View<'_>) {
         let old = &self.live.rows;
         for (row, new) in view.rows.iter().enumerate() {
@@ -232,14 +233,14 @@ impl Painter {
         let last = (above.len() + view.rows.len()).saturating_sub(1);
         for (row, line) in above.iter().chain(view.rows).enumerate() {
             pen.row(&cells(line, self.columns), row < self.live.rows.len());
-            // Without a live area the cursor waits below what was printed.
+            // Without a live area, the cursor stays below the printed lines.
             if row < last || view.rows.is_empty() {
                 pen.next_row();
             }
         }
     }
 
-    /// How many rows the cursor is below the first row of the live area, on the terminal as it is now.
+    /// Number of rows from the first row of the live area to the cursor, on the terminal as it is now.
     fn rows_above_cursor(&self) -> usize {
         let Place { row, column } = self.live.place;
         if !self.reflows || self.live.columns == self.columns {
@@ -258,7 +259,7 @@ impl Painter {
         before + own
     }
 
-    /// The frame around what was drawn: shown at once, and without a cursor that jumps about.
+    /// Wraps drawn content in a synchronised update with a hidden cursor.
     fn frame(&mut self, body: &str, is_painted: bool, wants_cursor: bool) -> Vec<u8> {
         let mut shown = self.cursor_shown;
         let mut frame = String::from(BEGIN);
@@ -280,7 +281,7 @@ impl Painter {
 }
 
 impl Shown {
-    /// These rows are on the screen now. Rows that were there already are not copied again.
+    /// Records the rows now on screen, without copying unchanged rows.
     fn take(&mut self, rows: &[Line<'static>], columns: usize) {
         self.rows.truncate(rows.len());
         for (old, new) in self.rows.iter_mut().zip(rows) {

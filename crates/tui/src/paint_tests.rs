@@ -8,7 +8,7 @@ use vt100::Parser;
 
 use super::*;
 
-/// A terminal with a long memory.
+/// A terminal with a long scrollback.
 struct Terminal(Parser);
 
 impl Terminal {
@@ -20,7 +20,7 @@ impl Terminal {
         self.0.process(frame);
     }
 
-    /// Everything that was printed, from the first row on, without blank rows at the end.
+    /// Returns everything printed, without blank rows at the end.
     fn everything(&self) -> Vec<String> {
         let mut screen = self.0.screen().clone();
         let columns = screen.size().1.get();
@@ -37,13 +37,13 @@ impl Terminal {
         rows
     }
 
-    /// The visible rows, all of them.
+    /// Returns all visible rows.
     fn visible(&self) -> Vec<String> {
         let screen = self.0.screen();
         screen.rows(0, screen.size().1.get()).collect()
     }
 
-    /// The look of the cells of a visible row, blanks at its end left out.
+    /// Returns the styles of a visible row, without trailing blanks.
     fn looks(&self, row: u16) -> Vec<String> {
         let screen = self.0.screen();
         let mut looks: Vec<String> = (0..screen.size().1.get())
@@ -85,7 +85,7 @@ fn picture(rows: &[&str], cursor: Option<(u16, u16)>) -> Picture {
     }
 }
 
-/// A row as the terminal gives it back.
+/// Returns a row as the terminal reports it.
 fn text(line: &Line<'_>, columns: u16) -> String {
     cells(line, usize::from(columns))
         .iter()
@@ -99,7 +99,7 @@ fn trimmed(rows: Vec<String>) -> Vec<String> {
     rows.iter().map(|row| row.trim_end().to_owned()).collect()
 }
 
-/// What [`Terminal::looks`] must say of a row, told from its styles.
+/// Expected result of [`Terminal::looks`], from the styles of a row.
 fn looks_of(line: &Line<'static>, columns: u16) -> Vec<String> {
     let mut looks = Vec::new();
     let mut left = usize::from(columns);
@@ -145,7 +145,7 @@ fn a_style() -> impl Strategy<Value = Style> {
         1 => Just(Some(Color::Indexed(99))),
         1 => Just(Some(Color::Rgb(1, 2, 3))),
     ];
-    // Bold and dim at once are one to this terminal.
+    // This terminal merges bold and dim.
     let modifier = prop_oneof![
         4 => Just(Modifier::empty()),
         1 => Just(Modifier::BOLD),
@@ -180,7 +180,7 @@ fn a_picture() -> impl Strategy<Value = Picture> {
     (vec(a_line(), 0..8), cursor).prop_map(|(rows, cursor)| Picture { rows, cursor })
 }
 
-/// Asserts that the live area and the cursor are where they belong, the area's first row being `first` on the screen.
+/// Asserts that the live area and the cursor are in place, with the area's first row at `first`.
 fn assert_shown(terminal: &Terminal, view: &View<'_>, first: usize, columns: u16) {
     let screen = terminal.0.screen();
     for (index, line) in view.rows.iter().enumerate() {
@@ -200,8 +200,8 @@ fn assert_shown(terminal: &Terminal, view: &View<'_>, first: usize, columns: u16
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// UI-2: after any sequence of frames the terminal shows the last picture, and its scrollback has every line that
-    /// was printed once and in order, with nothing of the live area left in it.
+    /// UI-2: after any sequence of frames the terminal shows the last picture, and its scrollback has every
+    /// printed line once and in order, with no remains of the live area.
     #[test]
     fn frames_add_up_inline(
         columns in 1_u16..24,
@@ -231,7 +231,7 @@ proptest! {
         prop_assert!(!terminal.0.screen().hide_cursor());
     }
 
-    /// UI-2: the same on the whole screen, over changes of size too.
+    /// UI-2: the same in full screen, across size changes.
     #[test]
     fn frames_add_up_on_the_whole_screen(
         frames in vec((a_picture(), 1_u16..24, 1_u16..7, 0_u8..4), 1..9),
@@ -255,7 +255,7 @@ proptest! {
         }
     }
 
-    /// UI-2: a change of size costs nothing that was printed, and the live area is whole afterwards.
+    /// UI-2: a size change loses nothing that was printed, and the live area is intact afterwards.
     #[test]
     fn a_change_of_size_is_repaired(
         frames in vec((0_usize..3, a_picture(), 8_u16..24, 1_u16..7), 1..9),
@@ -282,7 +282,7 @@ proptest! {
     }
 }
 
-/// UI-2: one more letter is a few dozen bytes, the same picture none, and a cursor that moves hardly any.
+/// UI-2: one more letter is a few dozen bytes, the same picture none, and a cursor movement hardly any.
 #[test]
 fn a_small_change_is_a_small_frame() {
     let mut painter = Painter::new((100, 30), true);
@@ -309,7 +309,7 @@ fn a_small_change_is_a_small_frame() {
     assert!(frame.len() <= 24, "{}", String::from_utf8_lossy(&frame));
 }
 
-/// SAFE-7: no control character of a text reaches the terminal, whichever way it is drawn.
+/// SAFE-7: no control character in a text reaches the terminal, whichever way it is drawn.
 #[test]
 fn control_characters_are_not_drawn() {
     let foul = "a\u{1b}[2Jb\u{7}\u{8}\r\n\tc\u{9b}31md\u{202e}e";
@@ -334,7 +334,7 @@ fn control_characters_are_not_drawn() {
     assert_eq!(terminal.everything(), [clean, clean]);
 }
 
-/// UI-2: what follows a letter that terminals disagree on stands where it belongs, and nothing wraps.
+/// UI-2: text after a grapheme of uncertain width stays in place, and nothing wraps.
 #[test]
 fn letters_of_uncertain_width_do_not_shift_a_row() {
     for emoji in [
@@ -364,7 +364,7 @@ fn letters_of_uncertain_width_do_not_shift_a_row() {
     assert!(!frame.contains("👧\u{1b}[?7h\u{1b}[K"), "{frame:?}");
 }
 
-/// UI-2: where a terminal has broken shown rows anew, the live area is drawn again from where it now begins.
+/// UI-2: after a terminal rewrapped the shown rows, the live area is redrawn from its new start.
 #[test]
 fn a_reflow_is_found_again() {
     // Rows, cursor, new width, rows to go up.
@@ -391,7 +391,7 @@ fn a_reflow_is_found_again() {
     }
 }
 
-/// UI-2: a picture that is taller than the terminal shows its end, or its cursor where that is further up.
+/// UI-2: a picture taller than the terminal shows its end, or its cursor if that is further up.
 #[test]
 fn a_tall_picture_keeps_its_cursor_visible() {
     let rows = ["0", "1", "2", "3", "4", "5"];
@@ -409,7 +409,7 @@ fn a_tall_picture_keeps_its_cursor_visible() {
     }
 }
 
-/// UI-2: after others have written to the terminal everything is drawn again, below what they wrote.
+/// UI-2: after other programs wrote to the terminal, everything is redrawn below their output.
 #[test]
 fn what_is_forgotten_is_drawn_again() {
     let mut terminal = Terminal::new(20, 8);
@@ -429,7 +429,7 @@ fn what_is_forgotten_is_drawn_again() {
     assert!(!terminal.0.screen().hide_cursor());
 }
 
-/// UI-2: the whole screen comes and goes, and what was shown inline is there again.
+/// UI-2: after full screen, the inline content is back.
 #[test]
 fn the_whole_screen_comes_and_goes() {
     let mut terminal = Terminal::new(20, 4);
@@ -446,8 +446,8 @@ fn the_whole_screen_comes_and_goes() {
     assert_eq!(terminal.everything(), ["said", "more", "one", "two"]);
 }
 
-/// UI-2: no background leaks into rows that scroll in or are cleared, and a full row keeps its last letter, on terminals
-/// stricter than the one above.
+/// UI-2: no background leaks into rows that scroll in or are cleared, and a full row keeps its last
+/// character, even on stricter terminals than the one above.
 #[test]
 fn a_full_row_with_a_background_stays_by_itself() {
     let full = Line::styled("abcde", Style::new().bg(Color::Blue));

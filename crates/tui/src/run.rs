@@ -1,10 +1,10 @@
-//! The loop: one kind of event at a time, and a picture when something changed.
+//! The event loop: handles one event at a time, and draws a frame after changes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
-use crossterm::event::{Event as Input, EventStream as Inputs};
+use crossterm::event::{Event as TermEvent, EventStream as Inputs};
 use futures_util::StreamExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -12,7 +12,7 @@ use tokio::task::{JoinError, JoinHandle};
 use windlass_api::{Backend, Begin, ClientError, Connections, Envelope, EventStream, SessionId, SessionInfo};
 use windlass_core::clock::Clock;
 
-use crate::app::{App, Done, Effect, Frame, Jobs, Ports, Report, View};
+use crate::app::{App, Done, Effect, Frame, Jobs, Ports, Report, Viewport};
 use crate::composer::Composer;
 use crate::desktop::Desktop;
 use crate::keys::Keys;
@@ -20,67 +20,67 @@ use crate::paint::Painter;
 use crate::theme::{Theme, Tone};
 use crate::tty::{self, Tty};
 
-/// The least time between two pictures: sixty a second.
+/// Minimum time between two frames: sixty per second.
 const FRAME: Duration = Duration::from_millis(16);
-/// How many events of a session are taken before the next look at the keyboard.
+/// Maximum number of session events handled before the keyboard is polled again.
 const GULP: usize = 256;
 
-/// What the front end works with.
+/// Configuration and ports of the front end.
 pub struct Start {
     /// Runs the sessions.
     pub backend: Arc<dyn Backend>,
     /// Sets up models.
     pub connections: Arc<dyn Connections>,
-    /// The person's machine.
+    /// Access to the user's machine.
     pub desktop: Arc<dyn Desktop>,
-    /// The time.
+    /// Source of time.
     pub clock: Arc<dyn Clock>,
-    /// The session to begin with. It must have been begun.
+    /// Session to open first. It must have been started.
     pub session: SessionInfo,
-    /// What the person should know, a line each.
+    /// Notices for the user, one per line.
     pub notices: Vec<String>,
-    /// What was sent before, the oldest first.
+    /// Message history, oldest first.
     pub history: Vec<String>,
-    /// How it looks.
+    /// Appearance.
     pub look: Looks,
 }
 
-/// How the front end looks and feels.
+/// Appearance and key bindings.
 #[derive(Debug, Clone, Default)]
 pub struct Looks {
-    /// The colours.
+    /// Colour theme.
     pub theme: Theme,
-    /// Whether it begins on the whole screen.
+    /// True to start in full screen.
     pub full_screen: bool,
-    /// Whether text is written with vim's keys.
+    /// True to edit with vim keys.
     pub vim: bool,
-    /// What every key does.
+    /// Key bindings.
     pub keys: Keys,
-    /// Whether the terminal breaks lines anew when its width changes.
+    /// True if the terminal rewraps lines when its width changes.
     pub reflows: bool,
 }
 
-/// How it ended.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// The session that was worked in last.
+    /// Last session on screen.
     pub session: SessionId,
-    /// Why.
+    /// Reason for the end.
     pub why: Why,
 }
 
-/// Why it ended.
+/// Reason the front end ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// The person left.
+    /// The user quit.
     Left,
-    /// A signal asked for it.
+    /// A signal requested the end.
     Signal,
     /// The terminal is gone.
     Gone,
 }
 
-/// Why there is no terminal front end.
+/// Error that prevents the front end from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum TuiError {
     /// The terminal cannot be used.
@@ -88,10 +88,10 @@ pub enum TuiError {
     Terminal(String),
 }
 
-/// Runs until the person leaves. The terminal is as it was found afterwards, whatever happened.
+/// Runs until the user quits. The terminal is always restored to its previous state.
 ///
 /// # Errors
-/// When there is no terminal, or it cannot be used.
+/// If there is no terminal, or it cannot be used.
 pub async fn run(start: Start) -> Result<Ended, TuiError> {
     let failed = |error: tty::TtyError| TuiError::Terminal(error.to_string());
     tty::guard_panics();
@@ -105,21 +105,20 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
     let (done, answers) = mpsc::unbounded_channel();
     let size = tty.size();
     let mut composer = Composer::new(start.history, start.look.vim);
-    composer.set_placeholder("Say what to do.  / commands  @ files  ! shell  F1 keys");
+    composer.set_placeholder("What should I do?  ·  / commands  @ files  ! shell  F1 keys");
     let mut app = App::new(
-        ports.clone(),
         Jobs::new(ports.clone(), done),
         start.session,
-        View::new(size, start.look.theme, start.look.full_screen),
+        Viewport::new(size, start.look.theme, start.look.full_screen),
         start.look.keys,
         composer,
     );
-    // The first picture is the right one.
-    let overview = ports.backend.overview(&app.talk.info.id).await;
+    // The first frame already shows the model and the mode.
+    let overview = ports.backend.overview(&app.session.info.id).await;
     app.done(Done::Overview(overview.map(Box::new)));
     app.begin(&start.notices);
     let signals = Signals::new(tty.watch());
-    let mut front = Front {
+    let mut front = EventLoop {
         screen: Screen {
             painter: Painter::new(size, start.look.reflows),
             tty,
@@ -135,46 +134,46 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
         subscribing: None,
         signals,
     };
-    let why = front.talk().await;
+    let why = front.run().await;
     front.leave();
     Ok(Ended {
-        session: front.app.talk.info.id.clone(),
+        session: front.app.session.info.id.clone(),
         why,
     })
 }
 
-/// What can happen.
-enum Happened {
-    Input(Input),
+/// Events of the loop.
+enum LoopEvent {
+    Input(TermEvent),
     Event(Envelope),
     Done(Box<Report>),
-    /// A session can be listened to, or cannot.
+    /// A subscription succeeded or failed.
     Subscribed(Result<Result<EventStream, ClientError>, JoinError>),
-    /// The session is not live any more.
+    /// The event stream of the session ended.
     Silence,
     /// The writer is free again.
     Written,
-    /// It is time for a picture, or for something that moves.
+    /// A frame or an animation tick is due.
     Time,
     Signal(Why),
-    /// The program goes on after it was stopped from outside.
+    /// The program was continued after being stopped from outside.
     Continued,
 }
 
-struct Front {
+struct EventLoop {
     app: App,
     ports: Ports,
     screen: Screen,
     inputs: Inputs,
     answers: mpsc::UnboundedReceiver<Report>,
     events: Option<EventStream>,
-    /// A session that is about to be listened to.
+    /// Subscription in progress.
     subscribing: Option<JoinHandle<Result<EventStream, ClientError>>>,
     signals: Signals,
 }
 
-impl Front {
-    async fn talk(&mut self) -> Why {
+impl EventLoop {
+    async fn run(&mut self) -> Why {
         let mut next_frame = Duration::ZERO;
         let mut next_tick = None;
         loop {
@@ -198,25 +197,25 @@ impl Front {
             let due = frame_due.into_iter().chain(next_tick).min();
             let wait = due.map(|due| due.saturating_sub(now));
             match self.next(wait, waits_for_writer).await {
-                Happened::Input(input) => self.input(input),
-                Happened::Event(envelope) => self.hear(&envelope),
-                Happened::Done(report) => self.app.report(*report),
-                Happened::Subscribed(heard) => self.subscribed(heard),
-                Happened::Silence => {
+                LoopEvent::Input(input) => self.input(input),
+                LoopEvent::Event(envelope) => self.hear(&envelope),
+                LoopEvent::Done(report) => self.app.report(*report),
+                LoopEvent::Subscribed(heard) => self.subscribed(heard),
+                LoopEvent::Silence => {
                     self.events = None;
                     self.app.silence();
                 }
-                Happened::Written => {}
-                Happened::Time => {
+                LoopEvent::Written => {}
+                LoopEvent::Time => {
                     let now = self.ports.clock.elapsed();
                     if next_tick.is_some_and(|tick| now >= tick) {
                         next_tick = None;
                         self.app.tick();
                     }
                 }
-                Happened::Signal(why) => return why,
-                Happened::Continued => {
-                    // Whoever was in front meanwhile may have changed everything.
+                LoopEvent::Signal(why) => return why,
+                LoopEvent::Continued => {
+                    // Another program may have changed everything in the meantime.
                     if self.screen.tty.take().is_err() {
                         return Why::Gone;
                     }
@@ -226,7 +225,7 @@ impl Front {
         }
     }
 
-    async fn next(&mut self, wait: Option<Duration>, waits_for_writer: bool) -> Happened {
+    async fn next(&mut self, wait: Option<Duration>, waits_for_writer: bool) -> LoopEvent {
         let subscribed = async {
             match &mut self.subscribing {
                 Some(subscribing) => subscribing.await,
@@ -249,43 +248,44 @@ impl Front {
             biased;
             happened = self.signals.next() => happened,
             input = self.inputs.next() => match input {
-                Some(Ok(input)) => Happened::Input(input),
+                Some(Ok(input)) => LoopEvent::Input(input),
                 // The terminal is gone, or cannot be read any more.
-                Some(Err(_)) | None => Happened::Signal(Why::Gone),
+                Some(Err(_)) | None => LoopEvent::Signal(Why::Gone),
             },
             done = self.answers.recv() => match done {
-                Some(report) => Happened::Done(Box::new(report)),
+                Some(report) => LoopEvent::Done(Box::new(report)),
                 None => std::future::pending().await,
             },
-            subscribed = subscribed => Happened::Subscribed(subscribed),
-            () = self.screen.tty.written(), if waits_for_writer => Happened::Written,
-            event = events => event.map_or(Happened::Silence, Happened::Event),
-            () = time => Happened::Time,
+            subscribed = subscribed => LoopEvent::Subscribed(subscribed),
+            () = self.screen.tty.written(), if waits_for_writer => LoopEvent::Written,
+            event = events => event.map_or(LoopEvent::Silence, LoopEvent::Event),
+            () = time => LoopEvent::Time,
         }
     }
 
-    fn input(&mut self, input: Input) {
+    fn input(&mut self, input: TermEvent) {
         match input {
-            // The size that was told may be an old one already.
-            Input::Resize(..) => self.resize(),
+            // The reported size may be outdated.
+            TermEvent::Resize(..) => self.resize(),
             input => self.app.input(input),
         }
     }
 
-    /// Takes the terminal to be as large as it is.
+    /// Applies the current terminal size.
     fn resize(&mut self) {
         let (columns, rows) = self.screen.tty.size();
         self.screen.painter.resize((columns, rows));
-        self.app.input(Input::Resize(columns, rows));
+        self.app.input(TermEvent::Resize(columns, rows));
     }
 
-    /// The terminal was somebody else's. What is on it is not known, and nobody tells its size to whoever is not in front.
+    /// Recovers after another program used the terminal. Its content is unknown, and size changes are not
+    /// reported to background processes.
     fn came_back(&mut self) {
         self.screen.painter.forget();
         self.resize();
     }
 
-    /// Takes an event, and those that are there already.
+    /// Handles an event and all further events that are ready.
     fn hear(&mut self, envelope: &Envelope) {
         use futures_util::FutureExt;
         self.app.hear(envelope);
@@ -302,7 +302,7 @@ impl Front {
         }
     }
 
-    /// Does what only the loop can do. Whether it ends.
+    /// Performs effects. Returns a reason if the loop must end.
     async fn effects(&mut self) -> Option<Why> {
         for effect in self.app.take_effects() {
             match effect {
@@ -336,7 +336,7 @@ impl Front {
         None
     }
 
-    /// Listens to a session, and to no other. One that was left meanwhile is taken up again.
+    /// Subscribes to a session, replacing any other subscription. A closed session is resumed.
     fn listen(&mut self, session: SessionId, after: u64) {
         self.events = None;
         if let Some(other) = self.subscribing.take() {
@@ -366,14 +366,14 @@ impl Front {
     async fn suspend(&mut self) -> Result<(), tty::TtyError> {
         self.screen.withdraw();
         let suspended = self.screen.tty.suspend().await;
-        // That it goes on is known.
+        // The continue signal is expected here.
         self.signals.forget();
         self.came_back();
         suspended
     }
 
-    /// Lets the person's editor have the terminal. What is read meanwhile is the editor's, and so is Ctrl+C; only what ends
-    /// everything ends this.
+    /// Hands the terminal to the user's editor. Input and Ctrl+C belong to the editor meanwhile; only a
+    /// terminating signal or a hangup interrupts it.
     async fn edit(&mut self, text: &str) -> Option<Why> {
         self.screen.withdraw();
         self.inputs = Inputs::new();
@@ -396,7 +396,7 @@ impl Front {
         None
     }
 
-    /// Leaves the conversation on the screen and nothing else.
+    /// Leaves only the conversation on the screen.
     fn leave(&mut self) {
         if self.screen.tty.is_gone() {
             return;
@@ -409,19 +409,19 @@ impl Front {
     }
 }
 
-/// The terminal and what is known to be on it.
+/// The terminal and its known content.
 struct Screen {
     tty: Tty,
     painter: Painter,
     is_full: bool,
-    /// Whether the terminal shows nothing but ASCII.
+    /// True if the terminal supports only ASCII.
     is_ascii: bool,
-    /// Bytes that go with the next picture.
+    /// Bytes to send with the next frame.
     extra: Vec<u8>,
 }
 
 impl Screen {
-    /// Shows a picture. The writer must be free.
+    /// Shows a frame. The writer must be free.
     fn show(&mut self, frame: &Frame) {
         let plain;
         let frame = if self.is_ascii {
@@ -452,7 +452,7 @@ impl Screen {
         }
     }
 
-    /// Takes the live area off the terminal.
+    /// Removes the live area from the terminal.
     fn withdraw(&mut self) {
         self.tty.drain();
         let mut bytes = Vec::new();
@@ -467,11 +467,11 @@ impl Screen {
     }
 }
 
-/// The signals that mean something to us, and the end of the terminal, which not always comes with one.
+/// Relevant signals, and the loss of the terminal, which does not always come with a signal.
 struct Signals {
-    /// Those that end everything.
+    /// Terminating signals.
     signals: [Option<Signal>; 2],
-    /// Ctrl+C from outside, and that the program goes on.
+    /// Interrupt and continue.
     passing: [Option<Signal>; 2],
     is_gone: Option<oneshot::Receiver<()>>,
 }
@@ -487,13 +487,14 @@ impl Signals {
         signals
     }
 
-    /// Forgets what came while the terminal was somebody else's: what was meant for them, and that we go on.
+    /// Drops signals that arrived while another program owned the terminal: an interrupt meant for it, and
+    /// our own continue.
     fn forget(&mut self) {
         let go_on = SignalKind::from_raw(rustix::process::Signal::CONT.as_raw());
         self.passing = [SignalKind::interrupt(), go_on].map(|kind| signal(kind).ok());
     }
 
-    /// Returns when the program is to end.
+    /// Returns when the program must end.
     async fn ended(&mut self) -> Why {
         let [terminate, hangup] = &mut self.signals;
         tokio::select! {
@@ -503,20 +504,20 @@ impl Signals {
         }
     }
 
-    async fn next(&mut self) -> Happened {
+    async fn next(&mut self) -> LoopEvent {
         let [terminate, hangup] = &mut self.signals;
         let [interrupt, go_on] = &mut self.passing;
         tokio::select! {
-            () = heard(terminate) => Happened::Signal(Why::Signal),
-            () = heard(hangup) => Happened::Signal(Why::Gone),
-            () = heard(interrupt) => Happened::Signal(Why::Signal),
-            () = heard(go_on) => Happened::Continued,
-            () = gone(&mut self.is_gone) => Happened::Signal(Why::Gone),
+            () = heard(terminate) => LoopEvent::Signal(Why::Signal),
+            () = heard(hangup) => LoopEvent::Signal(Why::Gone),
+            () = heard(interrupt) => LoopEvent::Signal(Why::Signal),
+            () = heard(go_on) => LoopEvent::Continued,
+            () = gone(&mut self.is_gone) => LoopEvent::Signal(Why::Gone),
         }
     }
 }
 
-/// Returns when the terminal is gone, and never when nobody watches it.
+/// Returns when the terminal is gone; never returns if nothing watches it.
 async fn gone(is_gone: &mut Option<oneshot::Receiver<()>>) {
     let told = match is_gone {
         Some(receiver) => receiver.await,

@@ -1,4 +1,4 @@
-//! The line at the bottom: who answers, how far the agent may go, how full the context is, what it cost, what waits.
+//! Status line: model, mode, context usage, cost, queue.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -7,27 +7,27 @@ use windlass_api::{Event, Overview, SessionEvent, Waiting, dollars};
 use crate::text::{cut, one_line, width};
 use crate::theme::{Theme, Tone};
 
-/// How many columns the bar of the gauge takes.
+/// Width of the gauge's bar, in columns.
 const BAR: u64 = 6;
 
-/// What the line tells.
+/// Contents of the status line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Status {
     pub(crate) provider: String,
     pub(crate) model: String,
     pub(crate) mode: String,
-    /// The mode that the running turn began with, when another one was chosen since.
+    /// Mode of the running turn, if another one was chosen since it started.
     turn_mode: Option<String>,
-    /// How many tokens the model reads at most; 0 when that is not known.
+    /// Context window of the model in tokens; 0 if unknown.
     pub(crate) window: u64,
-    /// How many the last request held.
+    /// Tokens in the last request.
     pub(crate) used: u64,
     pub(crate) cost_usd: f64,
     pub(crate) queued: usize,
     pub(crate) goal: Option<String>,
     pub(crate) subgoal: Option<String>,
     compaction: Option<Compaction>,
-    /// When the last event came, for how long a compaction took.
+    /// Time of the last event, for measuring compactions.
     last_ms: u64,
 }
 
@@ -39,7 +39,7 @@ struct Compaction {
 }
 
 impl Status {
-    /// Takes over how a session stands.
+    /// Takes the state of a session.
     pub(crate) fn set(&mut self, overview: &Overview) {
         self.provider = one_line(&overview.provider);
         self.model = one_line(&overview.model);
@@ -52,7 +52,7 @@ impl Status {
         self.subgoal = overview.subgoal.as_deref().map(one_line);
     }
 
-    /// Another mode was chosen. What runs, runs as it began.
+    /// Sets the mode. A running turn keeps its own.
     pub(crate) fn set_mode(&mut self, mode: String, is_busy: bool) {
         let before = std::mem::replace(&mut self.mode, mode);
         if is_busy && !before.is_empty() && before != self.mode {
@@ -60,7 +60,7 @@ impl Status {
         }
     }
 
-    /// Takes an event.
+    /// Applies an event.
     pub(crate) fn hear(&mut self, event: &Event, now_ms: u64) {
         let since = std::mem::replace(&mut self.last_ms, now_ms);
         match event {
@@ -94,7 +94,7 @@ impl Status {
         }
     }
 
-    /// How full the context is; `None` when the window is not known.
+    /// Renders the context usage; `None` if the window is unknown.
     pub(crate) fn context_gauge(&self, theme: Theme) -> Option<Span<'static>> {
         if self.window == 0 {
             return None;
@@ -115,7 +115,7 @@ impl Status {
         Some(Span::styled(format!("{bar} {percent}%"), theme.style(tone)))
     }
 
-    /// What the last compaction came to; `None` before the first.
+    /// Describes the last compaction; `None` before the first.
     pub(crate) fn compaction_badge(&self, theme: Theme) -> Option<String> {
         let Compaction {
             before,
@@ -134,7 +134,7 @@ impl Status {
         ))
     }
 
-    /// The line. What does not fit is left out, the least important first.
+    /// Renders the line. If it does not fit, the least important parts are left out.
     pub(crate) fn line(&self, columns: usize, theme: Theme, extra: Option<&str>) -> Line<'static> {
         let dim = theme.style(Tone::Dim);
         let mut pieces: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
@@ -192,7 +192,7 @@ impl Status {
     }
 }
 
-/// Puts pieces into a line; those of the highest rank go first when there is no room.
+/// Joins pieces into a line; those with the highest rank are dropped first.
 fn joined(
     mut pieces: Vec<(u8, Vec<Span<'static>>)>,
     columns: usize,
@@ -237,7 +237,7 @@ mod tests {
         Some((span.content.to_string(), span.style.fg))
     }
 
-    /// UI-2: the gauge is green below 70 %, yellow to 90 %, red above, and hidden when the window is not known.
+    /// UI-2: the gauge is green below 70 %, yellow to 90 %, red above, and hidden if the window is unknown.
     #[test]
     fn the_gauge_tells_how_full_the_context_is() {
         let cases = [
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(gauge(5, 0), None);
     }
 
-    /// UI-2: the badge is hidden until the first compaction, and then says what it saved and how long it took.
+    /// UI-2: the badge is hidden until the first compaction, and then shows the savings and the duration.
     #[test]
     fn the_badge_tells_what_a_compaction_saved() {
         let mut status = Status::default();
@@ -273,7 +273,7 @@ mod tests {
         );
     }
 
-    /// GOAL-1, UI-2: the goal is known as soon as it is told, and gone when it was reached or taken away.
+    /// GOAL-1, UI-2: the goal appears with its event, and disappears when it is reached or cleared.
     #[test]
     fn the_goal_is_heard() {
         let mut status = Status::default();
@@ -295,7 +295,7 @@ mod tests {
         }
     }
 
-    /// UI-2: on a narrow terminal the least important goes first; nothing is wider than the terminal.
+    /// UI-2: a narrow terminal drops the least important parts first; nothing is wider than the terminal.
     #[test]
     fn the_line_fits() {
         let status = Status {

@@ -1,4 +1,4 @@
-//! Text on a terminal: foreign text made harmless, and text measured and broken by the columns it takes.
+//! Text on a terminal: sanitising external text, measuring and wrapping by columns.
 
 use std::borrow::Cow;
 
@@ -8,9 +8,9 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::flow;
 
-/// The text without control characters and escape sequences; line breaks and tabs stay.
+/// Removes control characters and escape sequences; line breaks and tabs stay.
 pub fn plain(text: &str) -> String {
-    // Most text has none, and then this is one pass and one copy.
+    // Most text has none: then this is one pass and one copy.
     if !text.chars().any(is_unwanted) {
         return text.to_owned();
     }
@@ -31,13 +31,13 @@ fn is_unwanted(letter: char) -> bool {
     has_effect(letter) && !matches!(letter, '\n' | '\t')
 }
 
-/// Whether a character does something, to a terminal or to the order in which text is read.
+/// True if a character affects a terminal or the reading order of text.
 pub(crate) fn has_effect(letter: char) -> bool {
     // Bidirectional overrides can make a command read as another one.
     letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Skips what follows an escape character: a control sequence, a string up to its end, or one letter.
+/// Skips the rest of an escape sequence: a control sequence, a string up to its end, or one character.
 fn skip_escape(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match letters.next() {
         Some('[') => {
@@ -59,8 +59,8 @@ fn skip_escape(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     }
 }
 
-/// Foreign text that somebody judges: nothing in it has an effect and nothing is left out, so that what is seen is what
-/// would run. Whatever could not be seen, or is a blank other than a space, has a sign in its place.
+/// Makes external text safe to judge: nothing in it has an effect and nothing is left out, so that the user
+/// sees exactly what would run. Invisible characters, and blanks other than a space, are replaced by a sign.
 pub fn revealed(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -86,30 +86,30 @@ pub fn revealed(text: &str) -> String {
     out
 }
 
-/// The same on one line, with a sign for every line break within.
+/// Like [`revealed`] on one line, with a sign for every line break.
 pub fn revealed_line(text: &str) -> String {
     revealed(text.trim()).replace('\n', "\u{240a}")
 }
 
-/// Stands for what cannot be seen.
+/// Sign for an invisible character.
 const UNSEEN: char = '\u{fffd}';
-/// Asks for the coloured form of the letter before it.
+/// Variation selector that requests the emoji form of the preceding character.
 const EMOJI_STYLE: char = '\u{fe0f}';
-/// Makes one picture of the two beside it.
+/// Zero-width joiner, which merges the two emoji around it.
 const JOINER: char = '\u{200d}';
 
-/// Whether a letter is a picture, to which the two signs above belong: nothing else is ever joined to one.
+/// True for emoji, the only characters the two signs above may join.
 fn is_pictograph(letter: char) -> bool {
     format!("{letter}{JOINER}\u{1f680}").graphemes(true).count() == 1
 }
 
-/// Whether a character gives the picture before it a colour of skin.
+/// True for skin tone modifiers.
 fn is_skin(letter: char) -> bool {
     matches!(letter, '\u{1f3fb}'..='\u{1f3ff}')
 }
 
-/// Whether nothing is drawn for a character, or a blank that is no space: what Unicode calls format characters, ignorable
-/// by default, and separators.
+/// True if a character is invisible, or a blank other than a space: what Unicode calls format characters,
+/// default ignorables, and separators.
 #[rustfmt::skip]
 fn is_invisible(letter: char) -> bool {
     let is_blank = letter != ' ' && (letter.is_whitespace() || letter == '\u{2800}');
@@ -122,17 +122,23 @@ fn is_invisible(letter: char) -> bool {
     )
 }
 
-/// Foreign text for one line of a screen: made harmless, without line breaks and tabs.
+/// Sanitises external text for one line of a screen, without line breaks and tabs.
 pub fn one_line(text: &str) -> String {
     plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// How many columns a text takes. It must be [`plain`] and have no line break.
+/// Width of a text in columns. It must be [`plain`] and have no line break.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text cut to so many columns, with a sign where something is missing.
+/// Formats a number with its noun in singular or plural.
+pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
+    let noun = if number == 1 { one } else { many };
+    format!("{number} {noun}")
+}
+
+/// Cuts a text to a width, with a sign where something is missing.
 pub fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -152,7 +158,8 @@ pub fn cut(text: &str, columns: usize) -> String {
     out
 }
 
-/// A text for a terminal that shows nothing but ASCII, as wide as before: what has no stand-in is a question mark.
+/// Replaces everything outside ASCII, keeping the width: characters without a replacement become question
+/// marks.
 pub(crate) fn ascii(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
@@ -176,8 +183,7 @@ pub(crate) fn ascii(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Breaks a styled line into lines of at most so many columns, between words where it can. `indent` begins every line but
-/// the first.
+/// Wraps a styled line, between words where possible. `indent` precedes every line but the first.
 pub(crate) fn wrap(line: &Line<'_>, columns: usize, indent: &str) -> Vec<Line<'static>> {
     let style = line.style;
     let with_tabs = line.spans.iter().any(|span| span.content.contains('\t'));

@@ -5,7 +5,7 @@ use regex::Regex;
 
 use super::*;
 
-/// SAFE-7: foreign text is stripped of control sequences before it reaches a terminal.
+/// SAFE-7: control sequences are removed from external text before it reaches a terminal.
 #[test]
 fn control_sequences_are_removed() {
     let cases = [
@@ -31,7 +31,8 @@ fn texts(lines: &[Line<'_>]) -> Vec<String> {
     lines.iter().map(ToString::to_string).collect()
 }
 
-/// UI-2: text is broken by columns: wide letters take two, joined emoji stay whole, long words are broken.
+/// UI-2: text is wrapped by columns: wide characters take two, joined emoji stay whole, long words are
+/// broken.
 #[test]
 fn lines_are_broken_by_columns() {
     let cases = [
@@ -49,7 +50,7 @@ fn lines_are_broken_by_columns() {
     }
 }
 
-/// SAFE-7: what somebody judges is shown whole: a sequence that never ends cannot hide what follows it.
+/// SAFE-7: text to be judged is shown in full: an unterminated sequence cannot hide what follows it.
 #[test]
 fn nothing_is_hidden_from_who_judges() {
     assert_eq!(
@@ -62,7 +63,7 @@ fn nothing_is_hidden_from_who_judges() {
     );
 }
 
-/// UI-2: a terminal that shows nothing but ASCII gets nothing else, and every column stays where it was.
+/// UI-2: an ASCII terminal gets only ASCII, and every column stays in place.
 #[test]
 fn everything_has_a_stand_in() {
     for text in ["plain", "a → b · c…", "日本語", "“quoted”", "👩‍👩‍👧", "e\u{301}"] {
@@ -73,7 +74,7 @@ fn everything_has_a_stand_in() {
     assert_eq!(ascii("a → “b”…"), "a > \"b\".");
 }
 
-/// UI-2: what does not fit is cut by columns, and that is seen.
+/// UI-2: text that does not fit is cut by columns, visibly.
 #[test]
 fn texts_are_cut_by_columns() {
     assert_eq!(cut("abc", 3), "abc");
@@ -82,7 +83,7 @@ fn texts_are_cut_by_columns() {
     assert_eq!(cut("abc", 0), "");
 }
 
-/// What is not plain to see, as Unicode has it, except signs that only look as if they were: those are drawn.
+/// Characters that are invisible according to Unicode, except those that are drawn in practice.
 fn unseen() -> &'static Regex {
     static UNSEEN: LazyLock<Regex> = LazyLock::new(|| {
         let drawn = r"\u{600}-\u{605}\u{6dd}\u{70f}\u{890}\u{891}\u{8e2}\u{110bd}\u{110cd}";
@@ -94,7 +95,7 @@ fn unseen() -> &'static Regex {
     &UNSEEN
 }
 
-/// SAFE-7: whatever Unicode has that nobody would see has a sign in its place, and nothing else has.
+/// SAFE-7: every invisible character in Unicode is replaced by a sign, and no other character is.
 #[test]
 fn every_letter_can_be_seen() {
     let unseen = unseen();
@@ -106,7 +107,7 @@ fn every_letter_can_be_seen() {
     }
 }
 
-/// SAFE-7: pictures stay whole: what joins them is part of them, and is a sign anywhere else.
+/// SAFE-7: emoji stay whole: a joiner is part of them, and a sign anywhere else.
 #[test]
 fn pictures_are_shown_as_such() {
     for picture in [
@@ -131,7 +132,7 @@ fn pictures_are_shown_as_such() {
 }
 
 proptest! {
-    /// SAFE-7: of any command, every letter that is not plain to see is shown as a sign, and nothing else is changed.
+    /// SAFE-7: in any command, every invisible character is shown as a sign, and nothing else is changed.
     #[test]
     fn a_command_is_shown_as_it_is(command in r"([a-z$; \n\t]|\p{Cf}|\p{Cc}|\p{Z}|[👩❤🚀]|[\u{200d}\u{fe0f}\u{e0041}]|.){0,40}") {
         let unseen = unseen();
@@ -146,5 +147,14 @@ proptest! {
             prop_assert!(is_right, "{:?} is {:?}", letter, sign);
             before = Some(sign);
         }
+    }
+}
+
+/// UI-2: a count of one takes the singular.
+#[test]
+fn counts_have_the_right_noun() {
+    let cases = [(0, "0 files"), (1, "1 file"), (2, "2 files")];
+    for (number, expected) in cases {
+        assert_eq!(count(number, "file", "files"), expected);
     }
 }

@@ -1,12 +1,12 @@
-//! What things look like. Colours are the terminal's own sixteen wherever that is enough, so that a screen follows the
-//! terminal's theme by itself.
+//! Styles. Colours are the terminal's own sixteen wherever possible, so that the screen follows the
+//! terminal's theme.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// Which set of colours.
+/// A set of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Palette {
-    /// The terminal's own colours, on whatever background it has.
+    /// The terminal's own colours, on any background.
     #[default]
     Terminal,
     /// For a dark background.
@@ -18,10 +18,10 @@ pub enum Palette {
 }
 
 impl Palette {
-    /// All of them, in the order of the menu.
+    /// All palettes, in the order of the menu.
     pub const ALL: [Self; 4] = [Self::Terminal, Self::Dark, Self::Light, Self::None];
 
-    /// The word for it.
+    /// Name of the palette.
     pub fn name(self) -> &'static str {
         match self {
             Self::Terminal => "terminal",
@@ -31,21 +31,21 @@ impl Palette {
         }
     }
 
-    /// The palette of this name.
+    /// Returns the palette with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|palette| palette.name() == name)
     }
 }
 
-/// What a piece of text is.
+/// Role of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Text,
-    /// Beside the point: durations, hints, folded things.
+    /// Secondary text: durations, hints, folded output.
     Dim,
-    /// What draws the eye: the prompt mark, a selection's mark.
+    /// Text that draws the eye: the prompt mark, the selection mark.
     Accent,
-    /// What the user said.
+    /// Text of the user.
     User,
     /// Code within a line.
     Code,
@@ -56,23 +56,23 @@ pub(crate) enum Tone {
     Bad,
     /// A line that a diff adds.
     Added,
-    /// A line that a diff takes away.
+    /// A line that a diff removes.
     Removed,
-    /// The chosen row of a list.
+    /// The selected row of a list.
     Selected,
 }
 
-/// The look of everything. Cheap to copy.
+/// Appearance of all text. Cheap to copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Theme {
     /// The colours.
     pub palette: Palette,
-    /// Whether only ASCII is drawn, where the terminal's encoding is not UTF-8.
+    /// True to draw only ASCII, for terminals whose encoding is not UTF-8.
     pub ascii: bool,
 }
 
 impl Theme {
-    /// How a piece of text is drawn.
+    /// Returns the style of a tone.
     pub(crate) fn style(self, tone: Tone) -> Style {
         let plain = Style::new();
         if self.palette == Palette::None {
@@ -102,13 +102,13 @@ impl Theme {
         }
     }
 
-    /// A sign, or its ASCII stand-in.
+    /// Returns a sign or its ASCII replacement.
     pub(crate) fn sign(self, sign: &'static str, ascii: &'static str) -> &'static str {
         if self.ascii { ascii } else { sign }
     }
 }
 
-/// The colours of a palette, all of the terminal's sixteen.
+/// Colours of a palette, all from the terminal's sixteen.
 struct Colours {
     accent: Color,
     /// Code and warnings.
@@ -121,7 +121,7 @@ struct Colours {
 impl Colours {
     fn of(palette: Palette) -> Self {
         match palette {
-            // The dark ones, blue above all, are hard to read on black in many terminals.
+            // The dark variants, blue above all, are hard to read on black in many terminals.
             Palette::Dark => Self {
                 accent: Color::LightCyan,
                 warm: Color::LightYellow,
@@ -152,7 +152,7 @@ impl Colours {
 mod tests {
     use super::*;
 
-    /// UI-2: each palette looks different from the others, and the one without colour has none.
+    /// UI-2: each palette looks different, and the one without colour has none.
     #[test]
     fn palettes_differ() {
         let tones = [Tone::Accent, Tone::Code, Tone::Heading, Tone::Link, Tone::Bad];

@@ -1,7 +1,8 @@
-//! The conversation as it is shown: what is finished goes into the terminal's scrollback, what is not stays in the live
+//! The conversation on screen: finished items go into the terminal's scrollback, the others stay in the live
 //! area.
 //!
-//! Events come in the order in which they happened, live or read from the record; the same events make the same screen.
+//! Events arrive in the order they happened, live or read from the log; the same events always produce the
+//! same screen.
 
 mod card;
 mod item;
@@ -20,61 +21,61 @@ use windlass_core::tool::raw_arguments;
 
 use self::card::Card;
 pub(crate) use self::card::seconds;
-pub(crate) use self::item::Look;
+pub(crate) use self::item::RenderOptions;
 use self::item::{Item, Placed};
 pub(crate) use self::lines::Place;
 use self::reply::Reply;
 use self::thinking::Thinking;
-use crate::markdown::Growing;
+use crate::markdown::StreamingMarkdown;
 use crate::text::{cut, one_line, plain};
 use crate::theme::Tone;
 
-/// The number of what is not part of the record.
+/// Sequence number of items that are not part of the log.
 const BESIDE: u64 = 0;
-/// The number of the first entry of a record.
+/// Sequence number of the first entry in a log.
 const FIRST: u64 = 1;
-/// How many items are kept for looking back; older ones are read from the record again.
+/// Maximum number of items kept in memory for scrolling back; older ones are read from the log again.
 const KEPT: usize = 300;
-/// How many items wait for the scrollback with all that belongs to them; those before them are shortened.
+/// Maximum number of complete items waiting for the scrollback; earlier ones are shortened.
 const WAITING: usize = 2_000;
-/// How far back the call of a message about it can be.
+/// Maximum distance between a user command's call and the message about it.
 const OWN_CALLS: usize = 3;
-/// How much of a goal is shown when it was reached.
+/// Maximum width of a goal in the message that it was reached.
 const GOAL_COLUMNS: usize = 100;
 
-/// What is shown of a session.
+/// Displayed conversation of a session.
 #[derive(Default)]
 pub(crate) struct Transcript {
-    /// In the scrollback already. A bounded piece of the end.
+    /// Items already in the scrollback, up to a limit.
     past: VecDeque<Placed>,
-    /// Not there yet, in order: some are finished and wait for others before them.
+    /// Items not in the scrollback yet, in order: some are finished and wait for earlier ones.
     open: VecDeque<Placed>,
-    /// The calls of the last reply whose turn to be told has not come: they are told one after the other, but may run
-    /// at the same time.
+    /// Calls of the last reply that were not announced yet: they are announced one by one, but may run
+    /// concurrently.
     planned: Vec<Card>,
-    /// How many calls among the open items have not ended.
+    /// Number of open calls that are not finished.
     running: usize,
-    /// The answer that is being received, after everything else.
+    /// The answer being streamed, after everything else.
     reply: Option<Reply>,
     thinking: Option<Thinking>,
-    /// Whether the last thought is what was heard of it live: all of it is told when the reply is complete.
+    /// True if the last thought is only its streamed part: the complete text arrives with the complete reply.
     is_thought_partial: bool,
-    /// The last thing the model said, as it said it.
+    /// Last answer of the model, as source text.
     last_answer: String,
-    /// Whether the last thing in the scrollback was a call: calls stand close together.
+    /// True if the last item in the scrollback was a short call: no blank line separates calls.
     last_was_call: bool,
-    /// The goal that the answer reaches which comes next.
+    /// Goal reached by the next answer.
     reached: Option<String>,
-    /// The number from which on the record is told here.
+    /// First sequence number of the log in this transcript.
     begins: Option<u64>,
-    /// How many items were put at the end: what they are numbered by, and those before them from there downwards.
+    /// Number of items ever appended. Items are numbered backwards from it.
     pushed: i64,
 }
 
 impl Transcript {
-    /// Takes an event. `now_ms` is a time that never runs backwards.
+    /// Applies an event. `now_ms` is monotonic.
     pub(crate) fn hear(&mut self, seq: u64, event: &Event, now_ms: u64) {
-        // What is only told live has the number of what was recorded before it.
+        // A live-only event carries the number of the entry recorded before it.
         if seq != BESIDE && !event.is_live() {
             self.begins.get_or_insert(seq);
         }
@@ -126,7 +127,7 @@ impl Transcript {
         }
     }
 
-    /// What bears on the turn as a whole.
+    /// Handles events about the turn as a whole.
     fn turning(&mut self, seq: u64, event: &Event) {
         match event {
             Event::Retry {
@@ -182,13 +183,17 @@ impl Transcript {
     fn whole(&mut self, seq: u64, event: &SessionEvent) {
         match event {
             SessionEvent::Compaction { before, after, .. } => {
-                let text = format!("The context was made smaller: {before} → {after} tokens.");
+                let text = format!("Context compacted: {before} → {after} tokens.");
                 self.note(seq, Tone::Dim, &text);
             }
             SessionEvent::Rewind { .. } => {
-                self.note(seq, Tone::Dim, "The conversation goes on from an earlier point.");
+                self.note(
+                    seq,
+                    Tone::Dim,
+                    "The conversation continues from an earlier point.",
+                );
             }
-            // The answer that says so is told after this, and shown before it.
+            // The answer that reaches the goal arrives after this event, and is shown before the message.
             SessionEvent::GoalCompleted {
                 text,
                 how: GoalCompletion::Phrase,
@@ -208,7 +213,7 @@ impl Transcript {
 
     fn message(&mut self, seq: u64, message: &Message, now_ms: u64) {
         match message.role {
-            // What the user ran is shown as a call; this is the same for the model.
+            // A user command is already shown as a call; this message is its form for the model.
             Role::User if self.has_own_call(message) => {}
             Role::User => {
                 let mut images = Vec::new();
@@ -227,7 +232,7 @@ impl Transcript {
                     self.push(seq, Item::User { text, images });
                 }
             }
-            // What a reply says comes with its own events, unless it was cut off.
+            // The text of a reply comes with its own events, unless it was cut off.
             Role::Assistant => {
                 let is_cut = matches!(
                     message.finish(),
@@ -243,7 +248,7 @@ impl Transcript {
         }
     }
 
-    /// The reply calls these.
+    /// Adds the calls of a reply as planned.
     fn plan(&mut self, message: &Message, now_ms: u64) {
         let card = |call: &ToolCall| {
             let title = title(&call.name, &raw_arguments(&call.input));
@@ -252,7 +257,7 @@ impl Transcript {
         self.planned = message.calls().map(card).collect();
     }
 
-    /// Whether a message tells the model of a command that the user ran.
+    /// True if a message reports a user command to the model.
     fn has_own_call(&self, message: &Message) -> bool {
         let call = own_call(&message.id);
         let mut last = self
@@ -278,7 +283,7 @@ impl Transcript {
         }
     }
 
-    /// The model said this. Most of it, or all, has been shown piece by piece.
+    /// Completes the answer. Most or all of it has been streamed.
     fn said(&mut self, seq: u64, text: &str) {
         self.forget_thinking();
         let mut reply = self.reply.take();
@@ -288,7 +293,7 @@ impl Transcript {
         }
         let begun = reply.as_ref().is_some_and(|reply| reply.is_begun);
         let rest = match reply.map(|reply| reply.text) {
-            // The end of a turn tells the text without what is white at its end.
+            // The final event omits trailing white space.
             Some(mut growing) => match text.strip_prefix(growing.source().trim_end()) {
                 Some(missing) => {
                     let missing = missing.trim_end();
@@ -297,12 +302,12 @@ impl Transcript {
                     }
                     growing
                 }
-                // What is in the scrollback stays; the whole is shown again.
-                None if !text.is_empty() => Growing::of(text),
+                // Text in the scrollback cannot be changed; the whole answer is shown again.
+                None if !text.is_empty() => StreamingMarkdown::of(text),
                 None => growing,
             },
             None if self.last_answer.trim_end() == text.trim_end() && self.is_shown(text) => return,
-            None => Growing::of(text),
+            None => StreamingMarkdown::of(text),
         };
         self.last_answer = if text.is_empty() {
             rest.source().to_owned()
@@ -320,7 +325,7 @@ impl Transcript {
         }
     }
 
-    /// Whether the last thing shown is this answer: it comes with the reply and again with the end of the turn.
+    /// True if this answer is the last item: it arrives with the reply and again at the end of the turn.
     fn is_shown(&self, text: &str) -> bool {
         let mut placed = self.open.iter().rev().chain(self.past.iter().rev());
         let last = placed.find(|placed| !matches!(placed.item, Item::Thought { .. }));
@@ -333,7 +338,7 @@ impl Transcript {
         }
     }
 
-    /// A call without an end has none any more.
+    /// Marks unfinished calls as failed.
     fn end_calls(&mut self) {
         self.planned.clear();
         if std::mem::take(&mut self.running) == 0 {
@@ -346,7 +351,7 @@ impl Transcript {
         }
     }
 
-    /// Something that is not part of the record: what a command said, what the front end has to say.
+    /// Adds a message that is not part of the log: command output, or a notice of the front end.
     pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
         let text = plain(text);
         let item = if tone == Tone::Text {
@@ -368,7 +373,7 @@ impl Transcript {
         }
         self.open.push_back(Placed::new(seq, item));
         self.pushed += 1;
-        // While nothing is printed, as on the whole screen, this would grow without end.
+        // In full screen nothing is printed, and this would grow without limit.
         let crowded = self.open.len().checked_sub(WAITING + 1);
         if let Some(placed) = crowded.and_then(|index| self.open.get_mut(index)) {
             placed.shorten();
@@ -397,7 +402,7 @@ impl Transcript {
         }
     }
 
-    /// Nothing more comes: whatever is open has ended.
+    /// Closes all open items, because no more events follow.
     pub(crate) fn close(&mut self) {
         let seq = self.last_seq();
         self.end_answer(seq);
@@ -405,7 +410,7 @@ impl Transcript {
         self.end_calls();
     }
 
-    /// What the user said at a number.
+    /// Returns the user's message with this sequence number.
     pub(crate) fn said_at(&self, seq: u64) -> Option<String> {
         let mut all = self.past.iter().chain(self.open.iter());
         all.find_map(|placed| match &placed.item {
@@ -414,16 +419,16 @@ impl Transcript {
         })
     }
 
-    /// Puts older items before all others.
+    /// Inserts older items before all others.
     pub(crate) fn put_before(&mut self, older: Transcript) {
-        // Before what nothing comes before, the record begins.
+        // An empty page means that the log starts here.
         self.begins = older.begins.or(Some(FIRST));
         for placed in older.past.into_iter().chain(older.open).rev() {
             self.past.push_front(placed);
         }
     }
 
-    /// The number from which on the record is told here; `None` while nothing of it is.
+    /// First sequence number of the log in this transcript; `None` if it has none yet.
     pub(crate) fn first_seq(&self) -> Option<u64> {
         self.begins
     }
@@ -434,12 +439,12 @@ impl Transcript {
         numbers.find(|seq| *seq != BESIDE).unwrap_or(BESIDE)
     }
 
-    /// The last thing the model said, as it said it.
+    /// Last answer of the model, as source text.
     pub(crate) fn last_answer(&self) -> &str {
         &self.last_answer
     }
 
-    /// Whether something moves that has to be drawn again and again.
+    /// True if an animation is running.
     pub(crate) fn is_running(&self) -> bool {
         self.running > 0
     }

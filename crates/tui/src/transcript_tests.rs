@@ -7,7 +7,7 @@ use windlass_core::message::Text;
 use super::*;
 use crate::theme::Theme;
 
-const LOOK: Look = Look {
+const OPTIONS: RenderOptions = RenderOptions {
     columns: 70,
     theme: Theme {
         palette: crate::theme::Palette::None,
@@ -90,11 +90,12 @@ fn shown(events: &[Event]) -> (String, String) {
     for (seq, event) in (1..).zip(events) {
         transcript.hear(seq, event, 0);
     }
-    let settled = transcript.settle(LOOK);
-    (text(&settled), text(&transcript.live(LOOK, 4_000)))
+    let settled = transcript.settle(OPTIONS);
+    (text(&settled), text(&transcript.live(OPTIONS, 4_000)))
 }
 
-/// UI-2: what is finished goes into the scrollback, what is not stays in sight; a call that runs holds back what follows.
+/// UI-2: finished items go into the scrollback, others stay visible; a running call holds back the items
+/// after it.
 #[test]
 fn a_running_call_holds_back_what_follows() {
     let output = Event::ToolOutput {
@@ -118,7 +119,7 @@ fn a_running_call_holds_back_what_follows() {
     assert_eq!(live, "");
 }
 
-/// A reply that calls a shell so many times.
+/// A reply with this many shell calls.
 fn calls(count: u32) -> Event {
     let mut message = Message::user(&SessionId::generate(), "", Timestamp(0));
     message.role = Role::Assistant;
@@ -137,8 +138,8 @@ fn calls(count: u32) -> Event {
     }
 }
 
-/// UI-2: of calls that run at the same time each has a row, in their order; what a later one writes meanwhile is there
-/// when its turn comes, and what never ran is gone with the turn.
+/// UI-2: concurrent calls have one row each, in order; early output of a later call appears when it is
+/// announced, and calls that never ran disappear with the turn.
 #[test]
 fn calls_at_the_same_time_are_all_shown() {
     let output = Event::ToolOutput {
@@ -167,13 +168,13 @@ fn calls_at_the_same_time_are_all_shown() {
     assert!(live.ends_with("· bash make 9\n  and 3 more"), "{live}");
     let mut transcript = Transcript::default();
     transcript.hear(1, &calls(2), 0);
-    let all = text(&transcript.all_lines(LOOK));
+    let all = text(&transcript.all_lines(OPTIONS));
     assert_eq!(all, "· bash make 1\n· bash make 2", "on the whole screen, too");
     transcript.hear(2, &answer("Done."), 0);
-    assert_eq!(text(&transcript.all_lines(LOOK)), "Done.");
+    assert_eq!(text(&transcript.all_lines(OPTIONS)), "Done.");
 }
 
-/// UI-2: of a command that the user ran, more is in sight than of a call of the model.
+/// UI-2: a command run by the user shows more output than a call of the model.
 #[test]
 fn the_output_of_an_own_command_is_shown() {
     let rows = |call_id: CallId, count: u32| {
@@ -208,7 +209,7 @@ fn the_output_of_an_own_command_is_shown() {
     );
 }
 
-/// UI-2: a long text that was sent is folded to its ends, and whoever looks back sees all of it.
+/// UI-2: a long user message is folded to its ends, and shown in full when scrolling back.
 #[test]
 fn a_long_text_of_the_user_is_folded() {
     let lines = |count: u32| (1..=count).map(|line| format!("line {line}")).collect::<Vec<_>>();
@@ -226,7 +227,7 @@ fn a_long_text_of_the_user_is_folded() {
     assert_eq!(unfolded.lines().count(), 3_000);
 }
 
-/// UI-2: a change of files is shown as its diff, with the counts; a long one is folded.
+/// UI-2: a file change is shown as a diff with its counts; a long one is folded.
 #[test]
 fn changes_are_shown_as_diffs() {
     let diff = "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-old\n+new\n";
@@ -253,7 +254,7 @@ fn changes_are_shown_as_diffs() {
     assert!(settled.lines().count() < 30);
 }
 
-/// UI-2: an answer is shown once: piece by piece, and not again when it comes as a whole.
+/// UI-2: an answer is shown once: as it streams, and not again when it is complete.
 #[test]
 fn an_answer_is_shown_once() {
     let whole = "First *paragraph*.\n\nSecond.";
@@ -265,12 +266,12 @@ fn an_answer_is_shown_once() {
     ];
     assert_eq!(shown(&streamed).0, "First paragraph.\n\nSecond.");
     assert_eq!(shown(&[answer(whole)]).0, "First paragraph.\n\nSecond.");
-    // Pieces at the end were missed.
+    // Deltas at the end were missed.
     assert_eq!(
         shown(&[delta("First *para"), answer(whole)]).0,
         "First paragraph.\n\nSecond."
     );
-    // The end of a turn tells it without the line break at its end.
+    // The final event omits the trailing line break.
     assert_eq!(
         shown(&[delta(whole), delta("\n\n"), answer(whole)]).0,
         "First paragraph.\n\nSecond."
@@ -281,23 +282,23 @@ fn an_answer_is_shown_once() {
     assert_eq!(shown(&[said, answer(whole)]).0, "First paragraph.\n\nSecond.");
 }
 
-/// UI-2: what came before a paragraph's end is printed as soon as it cannot change, and once.
+/// UI-2: the text before the current paragraph is printed as soon as it cannot change, and once.
 #[test]
 fn paragraphs_settle_one_by_one() {
     let mut transcript = Transcript::default();
     let mut printed = String::new();
     for piece in ["One.\n\nTw", "o.\n\nThr", "ee."] {
         transcript.hear(1, &delta(piece), 0);
-        printed.push_str(&text(&transcript.settle(LOOK)));
+        printed.push_str(&text(&transcript.settle(OPTIONS)));
         printed.push('|');
     }
-    assert_eq!(text(&transcript.live(LOOK, 0)), "Three.");
+    assert_eq!(text(&transcript.live(OPTIONS, 0)), "Three.");
     transcript.hear(2, &answer("One.\n\nTwo.\n\nThree."), 0);
-    printed.push_str(&text(&transcript.settle(LOOK)));
+    printed.push_str(&text(&transcript.settle(OPTIONS)));
     assert_eq!(printed, "One.|Two.||Three.");
 }
 
-/// UI-2: a reply that starts over is said, and what was shown of it is not shown twice as one text.
+/// UI-2: a message says when a reply starts over, and its text is not shown twice.
 #[test]
 fn a_reply_that_starts_over_is_told() {
     let retry = Event::Retry {
@@ -320,7 +321,7 @@ fn a_reply_that_starts_over_is_told() {
     );
 }
 
-/// SAFE-7: whatever the model, a tool or a provider says, no control sequence is in a line.
+/// SAFE-7: no control sequence of the model, a tool or a provider gets into a line.
 #[test]
 fn foreign_text_is_harmless() {
     let bad = "\u{1b}[2J\u{1b}]0;title\u{7}x\u{9b}31m\u{202e}y";
@@ -376,8 +377,8 @@ fn every_kind_of_event_is_shown() {
     let expected = [
         "▲ careful",
         "✗ it broke",
-        "· The context was made smaller: 9000 → 1000 tokens.",
-        "· The conversation goes on from an earlier point.",
+        "· Context compacted: 9000 → 1000 tokens.",
+        "· The conversation continues from an earlier point.",
         "· Goal reached: ship it",
         "∴ thought: I think",
         "▲ Canceled by the user.",
@@ -385,7 +386,7 @@ fn every_kind_of_event_is_shown() {
     assert_eq!(settled, expected.join("\n\n"));
 }
 
-/// LOOP-13: what the loop reminds the model of is not shown as the user's words.
+/// LOOP-13: a reminder to the model is not shown as the user's words.
 #[test]
 fn a_reminder_is_not_the_users() {
     let reminder = vec![Part::Text(Text::reminder("Items are open:\n- docs"))];
@@ -396,7 +397,7 @@ fn a_reminder_is_not_the_users() {
     assert_eq!(shown(&[event]).0, "· Items are open:\n  - docs");
 }
 
-/// SES-7: a reply that was cut off by the end of the program is shown when the session is opened again.
+/// SES-7: a reply cut off by the end of the program is shown when the session is resumed.
 #[test]
 fn a_reply_that_was_cut_off_is_shown() {
     let session = SessionId::generate();
@@ -414,7 +415,8 @@ fn a_reply_that_was_cut_off_is_shown() {
     assert_eq!(shown(&[event]).0, "half a re");
 }
 
-/// GOAL-2, EVT-4: that a goal was reached stands below the answer that says so, in one line, however long the goal is.
+/// GOAL-2, EVT-4: the message that a goal was reached appears below the answer, on one line, however long the
+/// goal is.
 #[test]
 fn a_goal_is_reached_below_the_answer() {
     let reached = Event::Session(SessionEvent::GoalCompleted {
@@ -430,8 +432,8 @@ fn a_goal_is_reached_below_the_answer() {
     assert!(note.is_some_and(|rest| rest.ends_with('…')), "{settled}");
 }
 
-/// UI-2: what is told beside the record has no place in it: what came before can be read all the same, page by page,
-/// also when a page shows nothing.
+/// UI-2: notices are not part of the log: older entries can still be read page by page, even if a page shows
+/// nothing.
 #[test]
 fn notices_do_not_hide_what_came_before() {
     let mut transcript = Transcript::default();
@@ -439,7 +441,7 @@ fn notices_do_not_hide_what_came_before() {
     assert_eq!(transcript.first_seq(), None);
     transcript.hear(40, &user("hello"), 0);
     transcript.tell(Tone::Dim, "a notice");
-    transcript.settle(LOOK);
+    transcript.settle(OPTIONS);
     assert_eq!(transcript.first_seq(), Some(40));
     let mut older = Transcript::default();
     older.hear(30, &complete(1, StepStatus::Completed), 0);
@@ -448,38 +450,38 @@ fn notices_do_not_hide_what_came_before() {
     for seq in 41..41 + KEPT as u64 {
         transcript.hear(seq, &user("more"), 0);
     }
-    transcript.settle(LOOK);
-    // The two notices and the first message are dropped for these.
+    transcript.settle(OPTIONS);
+    // The two notices and the first message were dropped for these.
     assert_eq!(transcript.first_seq(), Some(41));
 }
 
-/// UI-2: when the screen was emptied while an answer is received, what was printed of it is printed again, as much as
-/// there is room for; what was never printed is printed however much it is, and nothing twice.
+/// UI-2: if the screen is cleared while an answer streams, its printed lines are printed again, as far as
+/// they fit; unprinted lines are all printed, and nothing twice.
 #[test]
 fn an_answer_is_printed_again_while_it_is_received() {
     let mut transcript = Transcript::default();
     transcript.hear(1, &user("count"), 0);
     transcript.hear(1, &delta("One.\n\nTwo.\n\nThr"), 0);
-    transcript.settle(LOOK);
+    transcript.settle(OPTIONS);
     let again = |transcript: &mut Transcript, room| {
-        let mut lines = transcript.printed(room, LOOK);
-        lines.extend(transcript.settle(LOOK));
+        let mut lines = transcript.printed(room, OPTIONS);
+        lines.extend(transcript.settle(OPTIONS));
         text(&lines)
     };
     assert_eq!(again(&mut transcript, 20), "› count\n\nOne.\n\nTwo.");
-    assert_eq!(text(&transcript.live(LOOK, 0)), "Thr");
+    assert_eq!(text(&transcript.live(OPTIONS, 0)), "Thr");
     assert_eq!(again(&mut transcript, 3), "One.\n\nTwo.");
     transcript.hear(1, &delta("ee.\n\nFour.\n\nFi"), 0);
     assert_eq!(again(&mut transcript, 1), "Three.\n\nFour.");
-    // It is complete, and its end was not printed when the screen was emptied.
+    // The answer is complete, and its end was not printed when the screen was cleared.
     let whole = "One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive.";
     transcript.hear(2, &answer(whole), 0);
     assert_eq!(again(&mut transcript, 20), format!("› count\n\n{whole}"));
     assert_eq!(again(&mut transcript, 3), "Four.\n\nFive.");
 }
 
-/// UI-2: what waits for the scrollback without end, as on the whole screen, keeps its short form only: every item is
-/// still printed, with how much there was.
+/// UI-2: items that wait for the scrollback for long, as in full screen, keep only their short form: every
+/// item is still printed, with its size.
 #[test]
 fn what_waits_for_long_is_kept_short() {
     let mut transcript = Transcript::default();
@@ -496,11 +498,11 @@ fn what_waits_for_long_is_kept_short() {
     }
     transcript.hear(1, &reasoning("a\nb"), 0);
     assert!(transcript.is_running());
-    // It ends when it is far back already.
+    // It ends when it is already far back.
     transcript.hear(1, &result(1, &long, None), 0);
     transcript.hear(1, &complete(1, StepStatus::Completed), 0);
     assert!(!transcript.is_running());
-    let settled = text(&transcript.settle(LOOK));
+    let settled = text(&transcript.settle(OPTIONS));
     let first = "+line 0\n  +line 1\n  +line 2\n  … 197 more lines";
     let begin = format!(
         "● bash slow 1.2 s\n  {first}\n\n● bash ls 1.2 s\n  {first}\n\n● edit_file a (+200 -0) 1.2 s\n  … 201 more lines"
@@ -508,18 +510,18 @@ fn what_waits_for_long_is_kept_short() {
     assert!(settled.starts_with(&begin), "{settled}");
     assert_eq!(settled.matches("● bash ls").count(), WAITING);
     assert_eq!(settled.matches("(+200 -0)").count(), WAITING);
-    // The newest are whole: the thought, and calls of both kinds in turn.
+    // The newest are complete: the thought, and calls of both kinds in turn.
     assert_eq!(settled.matches("+line 199").count(), WAITING / 2 - 1);
     assert!(settled.ends_with("more lines\n\n∴ thought: a"), "{settled}");
 }
 
-/// UI-2: something runs from the start of the first call to the end of the last, however a call ends, and once.
+/// UI-2: the animation runs from the start of the first call to the end of the last, however a call ends.
 #[test]
 fn running_calls_are_counted() {
     let mut transcript = Transcript::default();
     let mut running = |event: Event| {
         transcript.hear(1, &event, 0);
-        transcript.settle(LOOK);
+        transcript.settle(OPTIONS);
         let open = transcript.open.iter();
         let open = open.filter(|placed| !placed.item.is_finished()).count();
         assert_eq!(transcript.running, open);
@@ -536,23 +538,23 @@ fn running_calls_are_counted() {
     assert!(!running(complete(3, StepStatus::Completed)));
 }
 
-/// What is printed when every event is drawn at once, and what is seen afterwards with everything unfolded.
+/// Returns the printed text if every event is drawn at once, and the unfolded view afterwards.
 fn drawn(events: &[(u64, Event)]) -> (String, String) {
     let mut transcript = Transcript::default();
     let mut printed = Vec::new();
     for (seq, (now_ms, event)) in (1..).zip(events) {
         transcript.hear(seq, event, *now_ms);
-        printed.extend(transcript.settle(LOOK));
+        printed.extend(transcript.settle(OPTIONS));
     }
-    let unfolded = Look {
+    let unfolded = RenderOptions {
         unfolded: true,
-        ..LOOK
+        ..OPTIONS
     };
     (text(&printed), text(&transcript.all_lines(unfolded)))
 }
 
-/// UI-2: a thought stands above the answer, with how long it took, although all of it is told when the answer is
-/// printed in part; whoever looks back sees all of it.
+/// UI-2: a thought is shown above the answer with its duration, although its full text arrives when part of
+/// the answer is printed; scrolling back shows all of it.
 #[test]
 fn a_thought_stands_above_the_answer() {
     let (printed, unfolded) = drawn(&[
@@ -560,7 +562,7 @@ fn a_thought_stands_above_the_answer() {
         (1_000, thinking("\nFirst.\nSec")),
         (2_000, thinking("ond.\n")),
         (4_500, delta("One.\n\nTw")),
-        // It thinks again in the midst of it.
+        // The model thinks again in the middle of the answer.
         (5_000, thinking("Third.")),
         (6_000, delta("o.\n\nThree.")),
         (9_000, reasoning("First.\nSecond.\nThird.")),
@@ -572,14 +574,14 @@ fn a_thought_stands_above_the_answer() {
     assert_eq!(unfolded, format!("› why\n\n{all}\n\n{said}"));
 }
 
-/// UI-2: thinking that goes before a call is told once, with how long it took.
+/// UI-2: reasoning before a call is shown once, with its duration.
 #[test]
 fn a_thought_stands_above_a_call() {
     let input = Event::Delta {
         kind: DeltaKind::ToolInput,
         text: "{".to_owned(),
     };
-    // What the call is to get is written after it has thought, and takes its own time.
+    // The call's arguments stream after the reasoning, and take their own time.
     for (writes, told_ms) in [(vec![(3_000, input)], 8_000), (Vec::new(), 3_000)] {
         let mut events = vec![(1_000, thinking("First."))];
         events.extend(writes);
@@ -594,8 +596,8 @@ fn a_thought_stands_above_a_call() {
     }
 }
 
-/// UI-2: a thought of which nothing was heard before a piece of the answer was printed stands below the answer, not
-/// within it; the answer is still told once.
+/// UI-2: a thought that arrives after part of the answer was printed appears below the answer, not within it;
+/// the answer is still shown once.
 #[test]
 fn a_late_thought_stands_below_the_answer() {
     let said = "One.\n\nTwo.";
@@ -619,12 +621,12 @@ fn a_late_thought_stands_below_the_answer() {
         );
         assert_eq!(unfolded, "One.\n\nTwo.\n\n∴ thought\n  Hm.");
     }
-    // Nothing of the answer was printed.
+    // No part of the answer was printed.
     let (settled, _) = shown(&[delta("One.\n\nTw"), reasoning("Hm."), answer(said)]);
     assert_eq!(settled, "∴ thought: Hm.\n\nOne.\n\nTwo.");
 }
 
-/// UI-2: what a stopped reply has thought is not taken for the thoughts of the next one.
+/// UI-2: the reasoning of a stopped reply is not mistaken for that of the next one.
 #[test]
 fn thoughts_of_a_stopped_reply_stay_as_they_are() {
     let canceled = Event::Canceled {
@@ -643,7 +645,7 @@ fn thoughts_of_a_stopped_reply_stay_as_they_are() {
     );
 }
 
-/// UI-2: of thinking that is long the end is kept, and the first line for its short form.
+/// UI-2: long reasoning keeps its end, and its first line for the short form.
 #[test]
 fn long_thinking_keeps_its_first_line() {
     let mut events = vec![(0, thinking("The first line.\n"))];

@@ -1,4 +1,4 @@
-//! What jobs came to.
+//! Handling of job results.
 
 use base64::Engine;
 use ratatui::text::Line;
@@ -7,57 +7,57 @@ use windlass_api::{
     SessionId, SessionInfo, Timestamp, dollars, is_own_call, user_messages,
 };
 
-use super::{App, Done, Effect, Hearing, Older, Report, commands};
-use crate::composer::{Asking as Wanted, Draft};
+use super::{App, Done, Effect, Older, Report, Subscription, commands};
+use crate::composer::{CompletionQuery, Draft};
 use crate::desktop::Image;
 use crate::menu::{Choice, Menu};
 use crate::overlay::{Pager, Row, Subject};
-use crate::text::{one_line, plain};
+use crate::text::{count, one_line, plain};
 use crate::theme::Tone;
-use crate::transcript::{Look, Transcript};
+use crate::transcript::{RenderOptions, Transcript};
 
 impl App {
-    /// Takes what a job came to, unless it was about another session.
+    /// Applies the result of a job, unless it concerns another session.
     pub(crate) fn report(&mut self, report: Report) {
-        if report.of.is_none_or(|of| of == self.talk.info.id) {
+        if report.of.is_none_or(|of| of == self.session.info.id) {
             self.done(report.done);
         }
     }
 
-    /// Takes what a job came to.
+    /// Applies the result of a job.
     pub(crate) fn done(&mut self, done: Done) {
-        self.rest.is_dirty = true;
+        self.redraw.is_dirty = true;
         match done {
             Done::Submitted(Ok(()), _) | Done::GoesOn(true) => self.hear_again(),
             Done::Submitted(Err(error), draft) => self.not_taken(&error, *draft),
             Done::Command(line, reply) => self.commanded(&line, reply),
-            Done::QuietCommand(Ok(_)) => self.jobs.overview(&self.talk.info.id),
+            Done::QuietCommand(Ok(_)) => self.jobs.overview(&self.session.info.id),
             Done::QuietCommand(Err(error)) => {
                 self.tell(Tone::Warn, &error.to_string());
-                self.jobs.overview(&self.talk.info.id);
+                self.jobs.overview(&self.session.info.id);
             }
             Done::Catalog(mut commands) => {
                 commands.extend(commands::local());
-                self.known.commands = commands;
+                self.caches.commands = commands;
             }
             Done::Completions(line, lines) => self.completions(&line, lines),
             Done::Overview(Ok(overview)) => {
-                self.status.set(&overview);
-                self.talk.queue.clone_from(&overview.queue);
+                self.session.status.set(&overview);
+                self.session.queue.clone_from(&overview.queue);
             }
-            // Without an answer the line stays as it is.
+            // Without an answer the status line stays unchanged.
             Done::Overview(Err(_)) => {}
-            Done::Why(waits) => self.talk.waits = waits,
+            Done::Why(waits) => self.session.waits = waits,
             Done::Opening(entries) => self.opened(entries),
             Done::Older(before, entries) => self.older(before, entries),
             Done::Files(files) => {
-                self.known.files = Some(files);
+                self.caches.files = Some(files);
                 self.written();
             }
-            // What was asked for before the last letter was typed is of no use any more.
-            Done::Sessions(words, _) if words != self.known.sought => {}
+            // Results for an outdated query are useless.
+            Done::Sessions(words, _) if words != self.caches.sought => {}
             Done::Sessions(_, found) => {
-                let (current, now) = (self.talk.info.id.clone(), self.ports.clock.now());
+                let (current, now) = (self.session.info.id.clone(), self.jobs.ports.clock.now());
                 self.list(Subject::Sessions, found, |found| sessions(&current, &found, now));
             }
             Done::SessionPreview(session, entries) => self.session_preview(&session, entries),
@@ -67,11 +67,13 @@ impl App {
             Done::Began(Ok(info)) => self.go_to(info),
             Done::Began(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
             Done::TakenBack(Some(message)) => self.write_again(&message.said(), images(&message)),
-            Done::GoesOn(false) => self.view.hint = Some("the session is not open any more".to_owned()),
-            Done::TakenBack(None) => self.view.hint = Some("it is being worked on already".to_owned()),
+            Done::GoesOn(false) => self.view.hint = Some("the session is no longer open".to_owned()),
+            Done::TakenBack(None) => {
+                self.view.hint = Some("that message is already being processed".to_owned());
+            }
             Done::Connected(Ok(text)) => {
                 self.tell(Tone::Good, &text);
-                self.jobs.overview(&self.talk.info.id);
+                self.jobs.overview(&self.session.info.id);
             }
             Done::Connected(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
             Done::Image(Ok(image)) => {
@@ -80,7 +82,7 @@ impl App {
             }
             Done::Image(Err(why)) => self.tell(Tone::Warn, &why),
             Done::Dropped(text, image) => {
-                self.rest.dropped = self.rest.dropped.saturating_sub(1);
+                self.input.dropped = self.input.dropped.saturating_sub(1);
                 match image {
                     Some(image) => self.composer.attach(image),
                     None => self.composer.paste(&text),
@@ -90,30 +92,30 @@ impl App {
         }
     }
 
-    /// Listens again to a session that was left because nothing happened in it.
+    /// Resubscribes if the backend closed the idle session.
     fn hear_again(&mut self) {
-        if self.talk.hearing == Hearing::Left {
+        if self.session.subscription == Subscription::Left {
             self.listen();
         }
     }
 
-    /// An input that was not taken is written again, so that nothing is lost.
+    /// Restores a rejected message to the composer, so that nothing is lost.
     fn not_taken(&mut self, error: &ClientError, draft: Draft) {
         self.tell(Tone::Bad, &error.to_string());
         self.write_again(&draft.text, draft.images);
     }
 
-    /// Writes something again, before what is being written.
+    /// Puts a message back into the composer, before the current draft.
     fn write_again(&mut self, text: &str, images: Vec<Image>) {
         self.composer.write_again(text, images);
         self.written();
     }
 
-    /// What can be gone back to.
+    /// Shows the messages the user can go back to.
     fn messages(&mut self, found: Result<Vec<Entry>, ClientError>) {
         if let Ok(entries) = &found {
             let texts = user_messages(entries).into_iter();
-            self.known.said = texts.map(|(seq, message)| (seq, message.said())).collect();
+            self.caches.said = texts.map(|(seq, message)| (seq, message.said())).collect();
         }
         self.list(Subject::Messages, found, |found| messages(&found));
     }
@@ -127,7 +129,7 @@ impl App {
         if line.trim_end() == "/help" {
             text.push_str(&commands::help());
         }
-        // What is watched shows itself.
+        // A shell command appears as its own card.
         if !text.is_empty() && !line.starts_with("/shell ") {
             if commands::is_read(line) {
                 self.overlay = Some(Box::new(Pager::text(line, &text)));
@@ -135,13 +137,13 @@ impl App {
                 self.tell(Tone::Text, &text);
             }
         }
-        // One that is left is not listened to again.
+        // No need to resubscribe to a session that is being left.
         if !matches!(reply.follow, Follow::Session(_)) {
             self.hear_again();
         }
         match reply.follow {
             Follow::Nothing => {}
-            // Its events come with all others.
+            // Its events arrive with all the others.
             Follow::Watch(_) => {}
             Follow::Session(info) => self.go_to(*info),
             Follow::Leave => self.effect(Effect::Leave),
@@ -161,17 +163,17 @@ impl App {
             }
         }
         self.rewound(line);
-        self.jobs.overview(&self.talk.info.id);
-        self.jobs.catalog(&self.talk.info.id);
+        self.jobs.overview(&self.session.info.id);
+        self.jobs.catalog(&self.session.info.id);
     }
 
-    /// After going back to before a message: that message is written again, to be changed.
+    /// After a rewind, puts the message that was rewound into the composer for editing.
     fn rewound(&mut self, line: &str) {
         let number = line
             .strip_prefix("/rewind ")
             .and_then(|rest| rest.split(' ').next()?.parse().ok());
         let Some(number) = number else { return };
-        let listed = self.known.said.get(&number).cloned();
+        let listed = self.caches.said.get(&number).cloned();
         if let Some(text) = listed.or_else(|| self.transcript.said_at(number))
             && self.composer.is_empty()
         {
@@ -180,9 +182,9 @@ impl App {
     }
 
     fn completions(&mut self, line: &str, lines: Vec<String>) {
-        // What was asked for before the last letter was typed is of no use any more.
-        let is_current = self.composer.asks() == Some(Wanted::Command(line.to_owned()));
-        let is_closed = self.known.closed_menu.as_deref() == Some(self.composer.text());
+        // Completions for an outdated text are useless.
+        let is_current = self.composer.completion_query() == Some(CompletionQuery::Command(line.to_owned()));
+        let is_closed = self.caches.closed_menu.as_deref() == Some(self.composer.text());
         if !is_current || is_closed {
             return;
         }
@@ -194,43 +196,45 @@ impl App {
         self.menu = Menu::new(lines.into_iter().map(choice).collect());
     }
 
-    /// The end of a session that is gone on with; from there on it is listened to.
+    /// Shows the last entries of a resumed session, then subscribes to it.
     fn opened(&mut self, entries: Result<Vec<Entry>, ClientError>) {
         match entries {
             Ok(entries) => {
                 let first = entries.first().map_or(0, |entry| entry.seq);
                 if first > 1 {
-                    let text = format!("… {} earlier entries: ctrl+o and page up show them", first - 1);
+                    let earlier = count(first - 1, "earlier entry", "earlier entries");
+                    let text = format!("… {earlier}: press ctrl+o, then page up");
                     self.transcript.tell(Tone::Dim, &text);
                 }
                 for entry in &entries {
                     self.recall(entry);
                 }
-                // No session is left while something runs in it, and of a turn that was killed the record tells the end.
+                // A session is never left while a command of the user runs in it, and the log records the end
+                // of a killed turn.
                 let is_step = |entry: &&Entry| matches!(entry.event, Event::StepStart { .. });
                 let last = entries.iter().rev();
                 let last = last.take_while(|entry| !entry.event.is_terminal()).find(is_step);
                 if last.is_some_and(
                     |entry| matches!(&entry.event, Event::StepStart { call_id, .. } if is_own_call(call_id)),
                 ) {
-                    self.talk.is_busy = false;
+                    self.session.is_busy = false;
                 }
-                if !self.talk.is_busy {
-                    // What was left open has ended with its process.
+                if !self.session.is_busy {
+                    // Open items ended with the process that ran them.
                     self.transcript.close();
                 }
             }
             Err(error) => self.tell(Tone::Bad, &error.to_string()),
         }
         self.listen();
-        // What waits is not in its entries alone.
-        self.jobs.overview(&self.talk.info.id);
+        // Queued messages are not found in the entries alone.
+        self.jobs.overview(&self.session.info.id);
     }
 
     fn older(&mut self, before: u64, entries: Result<Vec<Entry>, ClientError>) {
         self.view.older = Older::Unread;
         match entries {
-            // What was let go meanwhile would be missing between these and the others.
+            // Items were dropped in the meantime: these entries would leave a gap.
             Ok(_) if self.transcript.first_seq() != Some(before) => {}
             Ok(entries) => self.transcript.put_before(told(&entries)),
             Err(error) => self.view.older = Older::Failed(one_line(&error.to_string())),
@@ -257,16 +261,16 @@ impl App {
     }
 
     fn session_preview(&mut self, session: &SessionId, entries: Result<Vec<Entry>, ClientError>) {
-        let look = Look {
+        let options = RenderOptions {
             unfolded: false,
             is_unfoldable: false,
-            ..self.look()
+            ..self.render_options()
         };
         let mut lines: Vec<Line<'static>> = match entries {
-            Ok(entries) => told(&entries).all_lines(look),
+            Ok(entries) => told(&entries).all_lines(options),
             Err(error) => vec![Line::raw(one_line(&error.to_string()))],
         };
-        // Its end is what one remembers.
+        // People recognise a session by its end.
         let room = usize::from(self.view.size.1) / 2;
         let skip = lines.len().saturating_sub(room.saturating_sub(3));
         lines.drain(..skip);
@@ -276,15 +280,15 @@ impl App {
     }
 
     fn changes(&mut self, number: u64, changes: Result<Vec<FileChange>, ClientError>) {
-        let look = self.look();
+        let options = self.render_options();
         let mut lines = Vec::new();
         match changes {
             Ok(changes) => {
                 for change in changes {
                     let text = format!("{}: {:?}", one_line(&change.path), change.what).to_lowercase();
-                    lines.push(Line::styled(text, look.theme.style(Tone::User)));
+                    lines.push(Line::styled(text, options.theme.style(Tone::User)));
                     if let Some(diff) = &change.diff {
-                        lines.extend(crate::diff::render(diff, look.columns, look.theme));
+                        lines.extend(crate::diff::render(diff, options.columns, options.theme));
                     }
                 }
             }
@@ -296,7 +300,7 @@ impl App {
     }
 }
 
-/// The images of a message.
+/// Decodes the images of a message.
 fn images(message: &Message) -> Vec<Image> {
     let image = |part: &Part| match part {
         Part::Binary(binary) => Some(Image {
@@ -312,7 +316,7 @@ fn images(message: &Message) -> Vec<Image> {
     message.parts.iter().filter_map(image).collect()
 }
 
-/// Entries as what they show.
+/// Builds a transcript from entries.
 fn told(entries: &[Entry]) -> Transcript {
     let mut transcript = Transcript::default();
     for entry in entries {
@@ -322,7 +326,7 @@ fn told(entries: &[Entry]) -> Transcript {
     transcript
 }
 
-/// All but the one that was begun just now: where nothing was said there is nothing to go on with.
+/// Lists all sessions except the current one while it is empty: there is nothing to resume.
 fn sessions(current: &SessionId, found: &[SessionInfo], now: Timestamp) -> Vec<Row> {
     let is_new = |info: &&SessionInfo| info.id == *current && info.totals.messages == 0;
     let row = |info: &SessionInfo| {
@@ -332,8 +336,8 @@ fn sessions(current: &SessionId, found: &[SessionInfo], now: Timestamp) -> Vec<R
             key: info.id.as_str().to_owned(),
             text: format!("{}{title}", name.unwrap_or_default()),
             detail: format!(
-                "{} messages  {}  {}  {}",
-                info.totals.messages,
+                "{}  {}  {}  {}",
+                count(info.totals.messages, "message", "messages"),
                 dollars(info.totals.cost_usd),
                 info.place.rsplit('/').next().unwrap_or_default(),
                 info.updated_at.ago(now)
@@ -348,8 +352,8 @@ fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
         key: checkpoint.number.to_string(),
         text: format!("{:>3}  {}", checkpoint.number, one_line(&checkpoint.prompt)),
         detail: format!(
-            "{} files  {}{}",
-            checkpoint.files,
+            "{}  {}{}",
+            count(checkpoint.files as u64, "file", "files"),
             checkpoint.tools.join(", "),
             if checkpoint.undone { "  undone" } else { "" }
         ),
@@ -357,7 +361,7 @@ fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
     found.iter().rev().map(row).collect()
 }
 
-/// The messages of the user, the last one first.
+/// Lists the user's messages, newest first.
 fn messages(found: &[Entry]) -> Vec<Row> {
     let row = |(seq, message): (u64, &Message)| Row {
         key: seq.to_string(),

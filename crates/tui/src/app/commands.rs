@@ -1,27 +1,28 @@
-//! Commands that belong to the terminal, the screens they open, and the deeds of those screens.
+//! Commands of the terminal UI itself, the screens they open, and the actions of those screens.
 
 use ratatui::text::{Line, Span};
 use windlass_api::{Begin, CommandInfo, CommandSource, SessionId, command_line};
 
 use super::{App, Effect};
-use crate::overlay::{Deed, Pager, Picker, Row, Secret, Step, Subject};
+use crate::overlay::{OverlayAction, Pager, Picker, Row, Secret, Step, Subject};
+use crate::text::count;
 use crate::theme::{Palette, Tone};
 
-/// A command of the terminal itself: name, arguments, help.
+/// Commands of the terminal UI: name, arguments, help.
 #[rustfmt::skip]
 const LOCAL: &[(&str, &str, &str)] = &[
-    ("copy",       "[code]",   "Copy the last answer as it was written, or its last code block"),
-    ("full",       "",         "The conversation on the whole screen, or back"),
-    ("keys",       "",         "What every key does"),
-    ("resume",     "[S]",      "Choose a session to go on with"),
+    ("copy",       "[code]",   "Copy the last answer as Markdown, or its last code block"),
+    ("full",       "",         "Toggle full screen"),
+    ("keys",       "",         "List the key bindings"),
+    ("resume",     "[S]",      "Choose a session to resume"),
     ("theme",      "[NAME]",   "Choose the colours: terminal, dark, light, none"),
-    ("vim",        "[on|off]", "Write with vim's keys, or without"),
+    ("vim",        "[on|off]", "Turn vim keys on or off"),
 ];
 
-/// Commands whose text has a screen of its own.
+/// Commands whose output opens in a pager.
 const READ: &[&str] = &["context", "cost", "permissions", "tools", "help"];
 
-/// The commands of the terminal, as help and menus show them.
+/// Commands of the terminal UI, for help and menus.
 pub(super) fn local() -> impl Iterator<Item = CommandInfo> {
     LOCAL.iter().map(|(name, arguments, help)| CommandInfo {
         name: (*name).to_owned(),
@@ -32,7 +33,7 @@ pub(super) fn local() -> impl Iterator<Item = CommandInfo> {
     })
 }
 
-/// The same as lines of the help.
+/// Formats these commands for `/help`.
 pub(super) fn help() -> String {
     let line = |command: CommandInfo| {
         let name = format!("/{} {}", command.name, command.arguments);
@@ -42,13 +43,13 @@ pub(super) fn help() -> String {
     format!("\n\nIn this terminal{lines}")
 }
 
-/// Whether a command's text is read on a screen of its own.
+/// True if the output of a command opens in a pager.
 pub(super) fn is_read(line: &str) -> bool {
     command_line(line).is_some_and(|line| READ.contains(&line.name))
 }
 
 impl App {
-    /// Carries out a command line.
+    /// Runs a command line.
     pub(super) fn run_command(&mut self, line: &str) {
         let Some(parsed) = command_line(line) else { return };
         match (parsed.name, parsed.arguments) {
@@ -61,16 +62,16 @@ impl App {
             }
             ("resume", session) => self
                 .jobs
-                .command(&self.talk.info.id, &format!("/session resume {session}")),
+                .command(&self.session.info.id, &format!("/session resume {session}")),
             ("checkpoint" | "checkpoints", "") => {
                 self.overlay = Some(Box::new(Picker::loading(Subject::Checkpoints)));
-                self.jobs.checkpoints(&self.talk.info.id);
+                self.jobs.checkpoints(&self.session.info.id);
             }
             ("rewind", "") => self.show_messages(),
             ("theme", name) => self.theme(name),
             ("vim", word) => self.vim(word),
             ("connect", name) => self.connect(name),
-            _ => self.jobs.command(&self.talk.info.id, line),
+            _ => self.jobs.command(&self.session.info.id, line),
         }
     }
 
@@ -80,15 +81,15 @@ impl App {
             "" => Some(answer.to_owned()),
             "code" => last_code(answer),
             _ => {
-                self.tell(Tone::Warn, "write it as /copy or /copy code");
+                self.tell(Tone::Warn, "usage: /copy or /copy code");
                 return;
             }
         };
         match text.filter(|text| !text.is_empty()) {
             Some(text) => {
-                let count = text.chars().count();
+                let copied = count(text.chars().count() as u64, "character", "characters");
                 self.effect(Effect::Copy(text));
-                self.tell(Tone::Dim, &format!("{count} characters copied."));
+                self.tell(Tone::Dim, &format!("{copied} copied."));
             }
             None => self.tell(Tone::Warn, "There is nothing to copy yet."),
         }
@@ -114,13 +115,13 @@ impl App {
         match Palette::named(name) {
             Some(palette) => {
                 self.view.theme.palette = palette;
-                self.ports.desktop.choose("theme", palette.name());
+                self.jobs.ports.desktop.choose("theme", palette.name());
                 self.transcript.forget_lines();
                 self.effect(Effect::Redraw);
             }
             None => self.tell(
                 Tone::Warn,
-                &format!("there is no theme {name}: terminal, dark, light, none"),
+                &format!("unknown theme {name}; choose terminal, dark, light or none"),
             ),
         }
     }
@@ -130,24 +131,27 @@ impl App {
             "on" => true,
             "off" => false,
             "" => self.composer.vim_mode().is_none(),
-            _ => return self.tell(Tone::Warn, "write it as /vim, /vim on or /vim off"),
+            _ => return self.tell(Tone::Warn, "usage: /vim, /vim on or /vim off"),
         };
         self.composer.set_vim(on);
-        self.ports.desktop.choose("vim", if on { "on" } else { "off" });
+        self.jobs
+            .ports
+            .desktop
+            .choose("vim", if on { "on" } else { "off" });
         self.tell(
             Tone::Dim,
             if on {
-                "vim's keys are on."
+                "vim keys are on."
             } else {
-                "vim's keys are off."
+                "vim keys are off."
             },
         );
     }
 
-    /// Sets up a model: the list of providers, or the key of one.
+    /// Sets up a model: lists the providers, or asks for a provider's key.
     fn connect(&mut self, words: &str) {
         let name = words.split_whitespace().next().unwrap_or_default();
-        let offers = self.ports.connections.offers();
+        let offers = self.jobs.ports.connections.offers();
         if name.is_empty() {
             let row = |offer: &windlass_api::Offer| Row {
                 key: offer.name.clone(),
@@ -172,12 +176,12 @@ impl App {
             }
             Some(offer) if offer.is_ready => {
                 self.jobs
-                    .command(&self.talk.info.id, &format!("/provider {}", offer.name));
+                    .command(&self.session.info.id, &format!("/provider {}", offer.name));
             }
             Some(offer) => self.jobs.connect(offer.name.clone(), String::new()),
             None => self.tell(
                 Tone::Warn,
-                &format!("there is no provider {name}: /connect lists all"),
+                &format!("unknown provider {name}; /connect lists them all"),
             ),
         }
     }
@@ -190,10 +194,10 @@ impl App {
                 Span::raw(help),
             ])
         };
-        let mut lines: Vec<_> = self.rest.keys.list().into_iter().map(line).collect();
+        let mut lines: Vec<_> = self.input.keys.list().into_iter().map(line).collect();
         lines.push(Line::default());
         lines.push(Line::styled(
-            "Bind them anew with `tui.keys.<name> = \"ctrl+x\"` in the settings.",
+            "Change them with `tui.keys.<name> = \"ctrl+x\"` in the settings.",
             theme.style(Tone::Dim),
         ));
         self.overlay = Some(Box::new(Pager::new("Keys", lines)));
@@ -201,49 +205,50 @@ impl App {
 
     pub(super) fn show_messages(&mut self) {
         self.overlay = Some(Box::new(Picker::loading(Subject::Messages)));
-        self.jobs.messages(&self.talk.info.id);
+        self.jobs.messages(&self.session.info.id);
     }
 
-    /// What a screen wants.
+    /// Applies the outcome of a key press in an overlay.
     pub(super) fn step(&mut self, step: Step) {
         match step {
             Step::Stay => {}
             Step::Close => self.overlay = None,
-            Step::Do(deed) => {
+            Step::Do(action) => {
                 self.overlay = None;
-                self.deed(deed);
+                self.perform(action);
             }
-            Step::Want(deed) => self.deed(deed),
+            Step::Want(action) => self.perform(action),
         }
     }
 
-    /// Looks for sessions with these words.
+    /// Starts a session search.
     fn seek(&mut self, words: &str) {
-        words.clone_into(&mut self.known.sought);
+        words.clone_into(&mut self.caches.sought);
         self.jobs.sessions(words);
     }
 
-    fn deed(&mut self, deed: Deed) {
-        let session = self.talk.info.id.clone();
-        match deed {
-            Deed::Find(_, words) => self.seek(&words),
-            Deed::Preview(subject, key) => self.look_at(subject, &key),
-            Deed::Connect { provider, key } => {
+    fn perform(&mut self, action: OverlayAction) {
+        let session = self.session.info.id.clone();
+        match action {
+            OverlayAction::Find(_, words) => self.seek(&words),
+            OverlayAction::Preview(subject, key) => self.look_at(subject, &key),
+            OverlayAction::Connect { provider, key } => {
                 self.tell(Tone::Dim, &format!("Testing the key for {provider}…"));
                 self.jobs.connect(provider, key.0);
             }
-            // Nobody would see what the turn does, or what it asks.
-            Deed::Choose(Subject::Sessions, _) | Deed::ChooseOther(Subject::Sessions, _)
-                if self.talk.is_busy =>
+            // After switching, the running turn and its permission requests would be invisible.
+            OverlayAction::Choose(Subject::Sessions, _)
+            | OverlayAction::ChooseOther(Subject::Sessions, _)
+                if self.session.is_busy =>
             {
-                let key = self.rest.keys.key(crate::keys::Action::Stop);
-                let text = format!("a turn runs here: {key} stops it first, then choose again");
+                let key = self.input.keys.key(crate::keys::Action::Stop);
+                let text = format!("a turn is running: stop it with {key}, then choose again");
                 self.tell(Tone::Warn, &text);
             }
-            Deed::Choose(Subject::Sessions, key) => {
+            OverlayAction::Choose(Subject::Sessions, key) => {
                 self.jobs.begin(&session, Begin::Resume(SessionId::from(key)));
             }
-            Deed::ChooseOther(Subject::Sessions, key) => {
+            OverlayAction::ChooseOther(Subject::Sessions, key) => {
                 let begin = Begin::Fork {
                     of: SessionId::from(key),
                     after: None,
@@ -251,32 +256,36 @@ impl App {
                 };
                 self.jobs.begin(&session, begin);
             }
-            Deed::Choose(Subject::Checkpoints, key) => {
+            OverlayAction::Choose(Subject::Checkpoints, key) => {
                 self.jobs.command(&session, &format!("/checkpoint rewind {key}"));
             }
-            Deed::ChooseOther(Subject::Checkpoints, key) => {
+            OverlayAction::ChooseOther(Subject::Checkpoints, key) => {
                 self.jobs
                     .command(&session, &format!("/checkpoint rewind {key} --conversation"));
             }
-            Deed::Choose(Subject::Messages, key) => self.jobs.command(&session, &format!("/rewind {key}")),
-            Deed::ChooseOther(Subject::Messages, key) => {
+            OverlayAction::Choose(Subject::Messages, key) => {
+                self.jobs.command(&session, &format!("/rewind {key}"));
+            }
+            OverlayAction::ChooseOther(Subject::Messages, key) => {
                 self.jobs
                     .command(&session, &format!("/rewind {key} --keep-files"));
             }
-            Deed::Choose(Subject::Themes, key) | Deed::ChooseOther(Subject::Themes, key) => self.theme(&key),
-            Deed::Choose(Subject::Providers, key) | Deed::ChooseOther(Subject::Providers, key) => {
+            OverlayAction::Choose(Subject::Themes, key)
+            | OverlayAction::ChooseOther(Subject::Themes, key) => self.theme(&key),
+            OverlayAction::Choose(Subject::Providers, key)
+            | OverlayAction::ChooseOther(Subject::Providers, key) => {
                 self.connect(&key);
             }
         }
     }
 
-    /// Asks for the preview of a row.
+    /// Requests the preview of a row.
     pub(super) fn look_at(&mut self, subject: Subject, key: &str) {
         match subject {
             Subject::Sessions => self.jobs.session_preview(SessionId::from(key.to_owned())),
             Subject::Checkpoints => {
                 if let Ok(number) = key.parse() {
-                    self.jobs.changes(&self.talk.info.id, number);
+                    self.jobs.changes(&self.session.info.id, number);
                 }
             }
             Subject::Messages | Subject::Themes | Subject::Providers => {}
@@ -284,7 +293,7 @@ impl App {
     }
 }
 
-/// The last fenced block of a text.
+/// Returns the last fenced code block of a text.
 fn last_code(text: &str) -> Option<String> {
     let mut last = None;
     let mut open: Option<Vec<&str>> = None;

@@ -1,9 +1,9 @@
-//! Commands of the terminal itself, as they are typed.
+//! Tests of the commands of the terminal UI, as they are typed.
 
 use super::Done;
 use super::stage::{Stage, request, user};
 
-/// CMD-1, UI-2: what is read has a screen of its own, and the help lists the terminal's commands with all others.
+/// CMD-1, UI-2: long output opens in a pager, and the help lists the terminal's commands with all others.
 #[tokio::test]
 async fn what_is_read_has_a_screen() {
     let mut stage = Stage::new(100, 24).await;
@@ -25,7 +25,8 @@ async fn what_is_read_has_a_screen() {
     assert!(!stage.printed().contains("told:"), "{}", stage.printed());
 }
 
-/// UI-2: `/keys` lists the keys, `/rewind` what can be gone back to, `/resume` with a name goes on with that session.
+/// UI-2: `/keys` lists the keys, `/rewind` the messages to go back to, and `/resume` with a name resumes that
+/// session.
 #[tokio::test]
 async fn commands_open_screens() {
     let mut stage = Stage::new(100, 24).await;
@@ -33,7 +34,7 @@ async fn commands_open_screens() {
     assert!(stage.screen().contains("stop the turn"), "{}", stage.screen());
     stage.keys("q/rewind <Enter>").await;
     let screen = stage.screen();
-    assert!(screen.contains("Go back to before a message"), "{screen}");
+    assert!(screen.contains("Go back to an earlier message"), "{screen}");
     stage.keys("<Esc>").await;
     stage.calls();
     stage.keys("/resume s-9<Enter>").await;
@@ -43,7 +44,7 @@ async fn commands_open_screens() {
     );
 }
 
-/// UI-2: a session in which a turn runs is not left from the list: that is told, and nothing is begun.
+/// UI-2: the session list does not switch away from a running turn; it shows a warning instead.
 #[tokio::test]
 async fn a_running_turn_is_not_left() {
     for choose in ["<Enter>", "<C-f>"] {
@@ -55,13 +56,13 @@ async fn a_running_turn_is_not_left() {
         assert_eq!(stage.calls(), Vec::<String>::new());
         let printed = stage.printed() + &stage.screen();
         assert!(
-            printed.contains("a turn runs here: esc stops it first"),
+            printed.contains("a turn is running: stop it with esc"),
             "{printed}"
         );
     }
 }
 
-/// UI-2: `/full` gives the conversation the whole screen, and gives it back.
+/// UI-2: `/full` toggles full screen.
 #[tokio::test]
 async fn the_whole_screen_is_had_by_name() {
     let mut stage = Stage::new(60, 12).await;
@@ -75,7 +76,7 @@ async fn the_whole_screen_is_had_by_name() {
     assert!(!stage.screen().contains("────"), "{}", stage.screen());
 }
 
-/// UI-2: vim's keys are switched on and off by name; the mode is in sight, and a word that means neither is told.
+/// UI-2: `/vim` switches vim keys on and off; the mode is visible, and an invalid argument is reported.
 #[tokio::test]
 async fn vims_keys_are_switched() {
     let mut stage = Stage::new(80, 12).await;
@@ -93,11 +94,12 @@ async fn vims_keys_are_switched() {
         assert_eq!(screen.contains("  insert"), is_on, "{line}\n{screen}");
     }
     stage.keys("/vim maybe<Enter>").await;
-    assert!(stage.printed().contains("write it as /vim, /vim on"));
+    assert!(stage.printed().contains("usage: /vim, /vim on"));
     assert!(!stage.screen().contains("  insert"), "{}", stage.screen());
 }
 
-/// UI-2: a provider that is ready is gone on with and needs no key; one without keys is tried at once.
+/// UI-2: a provider that is ready is selected without asking for a key; one that needs no key is tried at
+/// once.
 #[tokio::test]
 async fn a_provider_that_is_ready_needs_no_key() {
     let mut stage = Stage::new(80, 24).await;
@@ -112,13 +114,14 @@ async fn a_provider_that_is_ready_needs_no_key() {
     assert!(calls.contains(&"connect ollama ".to_owned()), "{calls:?}");
     stage.keys("/connect anthropic<Enter>").await;
     assert!(
-        stage.screen().contains("A key for anthropic"),
+        stage.screen().contains("API key for anthropic"),
         "{}",
         stage.screen()
     );
 }
 
-/// CMD-1, UI-2: what may follow a command's name is only offered: enter sends what is written, unless a choice was made.
+/// CMD-1, UI-2: argument completions are only suggestions: enter sends the text as written, unless the user
+/// selected one.
 #[tokio::test]
 async fn what_follows_a_name_is_only_offered() {
     for (keys, sent) in [
@@ -140,7 +143,7 @@ async fn what_follows_a_name_is_only_offered() {
     }
 }
 
-/// UI-2: what was offered for another text is of no use.
+/// UI-2: completions for an outdated text are dropped.
 #[tokio::test]
 async fn late_offers_are_of_no_use() {
     let mut stage = Stage::new(80, 20).await;
@@ -152,7 +155,7 @@ async fn late_offers_are_of_no_use() {
     assert!(!stage.screen().contains("/theme dark"), "{}", stage.screen());
 }
 
-/// UI-2, SAFE-6: a letter pressed with ctrl or alt is no answer to a request.
+/// UI-2, SAFE-6: a letter pressed with ctrl or alt does not answer a request.
 #[tokio::test]
 async fn a_letter_with_ctrl_is_no_answer() {
     let mut stage = Stage::new(100, 20).await;

@@ -1,4 +1,4 @@
-//! A backend that says what it was asked.
+//! A fake backend that records its calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,12 +24,12 @@ pub(super) struct Seen {
     pub(super) calls: Vec<String>,
     pub(super) waits: Vec<Wait>,
     pub(super) refuses: bool,
-    /// What is recorded of the session at hand; without it the answers are always the same.
+    /// Log of the current session; if empty, canned entries are returned.
     pub(super) record: Vec<Entry>,
     pub(super) is_unreadable: bool,
-    /// The next list of files comes when this does.
+    /// Delays the next file list until this fires.
     pub(super) files_after: Option<oneshot::Receiver<()>>,
-    /// What `/mode` set.
+    /// Mode set with `/mode`.
     pub(super) mode: Option<String>,
     pub(super) queue: Vec<Arc<Message>>,
     pub(super) now_ms: u64,
@@ -208,7 +208,7 @@ impl Records for Fake {
             return Ok(older);
         }
         Ok(match (session.as_str(), limit) {
-            // What can be gone back to.
+            // Messages to go back to.
             ("current", 2_000) => vec![
                 entry(1, user("first thing")),
                 entry(2, user("left behind")),

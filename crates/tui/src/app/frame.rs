@@ -1,33 +1,33 @@
-//! The picture: what goes into the scrollback, and what stays in sight.
+//! Composes frames: lines for the scrollback, and the live area below.
 
 use ratatui::text::{Line, Span};
 use windlass_api::Wait;
 
 use super::{App, Older};
-use crate::asking::Asking;
 use crate::keys::Action;
 use crate::menu;
 use crate::paint::Picture;
-use crate::text::{ascii, cut, one_line, width};
+use crate::request::PendingRequest;
+use crate::text::{ascii, count, cut, one_line, width};
 use crate::theme::{Theme, Tone};
 use crate::transcript::seconds;
 
-/// How many messages that wait are shown.
+/// Maximum number of queued messages shown.
 const QUEUE_ROWS: usize = 4;
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const PLAIN_SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
 
-/// One picture.
+/// One frame.
 pub(crate) struct Frame {
-    /// Lines for the scrollback, above all else.
+    /// Lines to print into the scrollback, above the live area.
     pub(crate) above: Vec<Line<'static>>,
     pub(crate) picture: Picture,
-    /// Whether the picture is the whole screen.
+    /// True if the picture fills the screen.
     pub(crate) is_full: bool,
 }
 
 impl Frame {
-    /// The same for a terminal that shows nothing but ASCII.
+    /// Replaces everything outside ASCII.
     pub(crate) fn in_ascii(&self) -> Self {
         let line = |line: &Line<'static>| {
             let spans = line.spans.iter();
@@ -46,18 +46,18 @@ impl Frame {
 }
 
 impl App {
-    /// Draws. What it hands out for the scrollback it will not hand out again.
+    /// Draws a frame. Lines returned for the scrollback are not returned again.
     pub(crate) fn frame(&mut self) -> Frame {
-        self.rest.is_dirty = false;
+        self.redraw.is_dirty = false;
         let size = (
             usize::from(self.view.size.0).max(1),
             usize::from(self.view.size.1).max(1),
         );
         if let Some(overlay) = &mut self.overlay {
             let mut picture = overlay.render(size, self.view.theme);
-            let is_unseen = self.asks.front().is_some_and(Asking::is_unseen);
+            let is_unseen = self.requests.front().is_some_and(PendingRequest::is_unseen);
             if let Some(last) = picture.rows.last_mut().filter(|_| is_unseen) {
-                let text = cut("something waits for your answer: esc shows it", size.0);
+                let text = cut("a request is waiting for your answer · esc shows it", size.0);
                 *last = Line::styled(text, self.view.theme.style(Tone::Warn));
             }
             return Frame {
@@ -74,12 +74,12 @@ impl App {
             self.transcript.forget_older();
         }
         let mut above = Vec::new();
-        if std::mem::take(&mut self.rest.is_emptied) {
+        if std::mem::take(&mut self.redraw.is_emptied) {
             let room = size.1.saturating_sub(below.len() + 2);
-            above = self.transcript.printed(room, self.look());
+            above = self.transcript.printed(room, self.render_options());
         }
-        above.extend(self.transcript.settle(self.look()));
-        let mut rows = self.transcript.live(self.look(), self.now());
+        above.extend(self.transcript.settle(self.render_options()));
+        let mut rows = self.transcript.live(self.render_options(), self.now());
         let room = size.1.saturating_sub(below.len() + 1);
         let skip = rows.len().saturating_sub(room);
         rows.drain(..skip);
@@ -92,7 +92,7 @@ impl App {
         }
     }
 
-    /// The whole screen: as much of the conversation as there is room for.
+    /// Draws the full screen: as much of the conversation as fits, and the live area.
     fn full(&mut self, size: (usize, usize)) -> Frame {
         let (below, cursor) = self.below(size);
         let room = size.1.saturating_sub(below.len() + 1);
@@ -107,40 +107,40 @@ impl App {
         }
     }
 
-    /// The rows of the conversation that are looked at. The one at the top stays there, whatever comes below it.
+    /// Returns the visible rows of the conversation. The top row stays in place when rows are added below it.
     fn in_sight(&mut self, room: usize) -> Vec<Line<'static>> {
         if room == 0 {
             return Vec::new();
         }
-        let (look, now) = (self.look(), self.now());
+        let (options, now) = (self.render_options(), self.now());
         match self.view.top.take() {
             Some((top, below)) if self.view.scroll > 0 => {
-                let now_below = self.transcript.rows_from(top, look, now).saturating_sub(room);
+                let now_below = self.transcript.rows_from(top, options, now).saturating_sub(room);
                 self.view.scroll = (self.view.scroll + now_below).saturating_sub(below);
             }
             Some(_) => self.transcript.forget_older(),
             None => {}
         }
-        let mut seen = self.transcript.lines_above(self.view.scroll, room, look, now);
+        let mut seen = self.transcript.lines_above(self.view.scroll, room, options, now);
         if seen.lines.len() < room {
-            // Beyond the begin there is nothing to scroll to.
+            // There is nothing to scroll to above the start.
             self.view.scroll = (seen.below + seen.lines.len()).saturating_sub(room);
-            seen = self.transcript.lines_above(self.view.scroll, room, look, now);
+            seen = self.transcript.lines_above(self.view.scroll, room, options, now);
             self.read_older();
         }
         self.view.top = (self.view.scroll > 0).then_some((seen.top, self.view.scroll));
         seen.lines
     }
 
-    /// Reads what came before, when somebody looks that far back.
+    /// Reads older entries once the user scrolls up to them.
     fn read_older(&mut self) {
         if self.view.older != Older::Unread {
             return;
         }
-        // Without a number, what the session ended with is still being read.
+        // Without a sequence number, the end of the session is still being read.
         if let Some(first) = self.transcript.first_seq().filter(|first| *first > 1) {
             self.view.older = Older::BeingRead;
-            self.jobs.older(&self.talk.info.id, first);
+            self.jobs.older(&self.session.info.id, first);
         }
     }
 
@@ -148,14 +148,17 @@ impl App {
         let theme = self.view.theme;
         let sign = theme.sign("─", "-");
         let text = match (&self.view.older, self.view.scroll) {
-            (Older::Failed(why), _) => format!("{sign}{sign} what came before cannot be read: {why}"),
+            (Older::Failed(why), _) => format!("{sign}{sign} cannot read earlier entries: {why}"),
             (_, 0) => sign.repeat(columns),
-            (_, rows) => format!("{sign}{sign} {rows} rows below {sign}{sign}"),
+            (_, rows) => {
+                let below = count(rows as u64, "row", "rows");
+                format!("{sign}{sign} {below} below {sign}{sign}")
+            }
         };
         Line::styled(cut(&text, columns), theme.style(Tone::Dim))
     }
 
-    /// What stands below the conversation, and where the cursor is in it.
+    /// Draws everything below the conversation, and returns the cursor position within it.
     fn below(&mut self, (columns, rows): (usize, usize)) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
         let theme = self.view.theme;
         let mut lines = Vec::new();
@@ -165,20 +168,21 @@ impl App {
         }
         let mut cursor = None;
         let now = self.now();
-        let is_asked = match self.asks.front_mut() {
-            Some(asking) => {
-                asking.shown(now, self.rest.presses.key_ms);
-                // Below it is the status line, above it a row of the conversation, and on small screens nothing else.
+        let is_asked = match self.requests.front_mut() {
+            Some(request) => {
+                request.shown(now, self.input.presses.key_ms);
+                // Leaves room for the status line below and one row of the conversation above; on small
+                // screens nothing else.
                 let around = match rows > 12 {
                     true => 5,
-                    false => 2 + usize::from(asking.takes_text()),
+                    false => 2 + usize::from(request.takes_text()),
                 };
                 let room = rows.saturating_sub(lines.len() + around).max(2);
                 if rows > 12 {
                     lines.push(Line::default());
                 }
-                lines.extend(asking.render(columns, room, theme));
-                !asking.takes_text()
+                lines.extend(request.render(columns, room, theme));
+                !request.takes_text()
             }
             None => false,
         };
@@ -204,58 +208,62 @@ impl App {
             (None, Some(mode)) => Some(mode.to_owned()),
             (None, None) => None,
         };
-        self.status.line(columns, self.view.theme, hint.as_deref())
+        self.session
+            .status
+            .line(columns, self.view.theme, hint.as_deref())
     }
 
-    /// What is going on: for how long, and after a while what it waits for.
+    /// Draws the progress line: status, elapsed time, and after a while the reasons for waiting.
     fn working(&self, columns: usize) -> Vec<Line<'static>> {
-        if !self.talk.is_busy {
+        if !self.session.is_busy {
             return Vec::new();
         }
         let theme = self.view.theme;
-        let spins = self.rest.spins;
+        let spins = self.redraw.spins;
         let sign = if theme.ascii {
             PLAIN_SPINNER[spins % PLAIN_SPINNER.len()]
         } else {
             SPINNER[spins % SPINNER.len()]
         };
-        let for_ms = self.now().saturating_sub(self.talk.since_ms);
+        let for_ms = self.now().saturating_sub(self.session.since_ms);
         let for_ms = seconds(for_ms);
-        let doing = match self.talk.doing.as_str() {
-            _ if !self.asks.is_empty() => "waits for your answer",
-            "" => "working",
-            doing => doing,
+        let key = |action| self.input.keys.key(action);
+        let stop = key(Action::Stop);
+        let text = match (self.requests.front(), self.session.doing.as_str()) {
+            // While a request is open, the other keys answer it.
+            (Some(request), _) if request.is_permission() => {
+                format!(" waiting for your approval · {for_ms} · {stop} to cancel")
+            }
+            (Some(_), _) => format!(" waiting for your answer · {for_ms} · {stop} to cancel"),
+            (None, doing) => {
+                let doing = if doing.is_empty() { "working" } else { doing };
+                let (send, queue) = (key(Action::Send), key(Action::Queue));
+                format!(" {doing} · {for_ms} · {stop} stops · {send} steers · {queue} queues")
+            }
         };
-        let key = |action| self.rest.keys.key(action);
-        let mut text = format!(" {doing} {for_ms} · {} stops", key(Action::Stop));
-        // Beside a question, the other keys are its answers.
-        if self.asks.is_empty() {
-            let (send, queue) = (key(Action::Send), key(Action::Queue));
-            text.push_str(&format!(" · {send} steers · {queue} queues"));
-        }
         let line = Line::from(vec![
             Span::styled(sign, theme.style(Tone::Accent)),
             Span::styled(cut(&text, columns.saturating_sub(1)), theme.style(Tone::Dim)),
         ]);
         let mut lines = vec![line];
-        for (depth, wait) in self.talk.waits.iter().enumerate() {
+        for (depth, wait) in self.session.waits.iter().enumerate() {
             let rows = wait_rows(wait, depth, columns);
             lines.extend(rows.map(|row| Line::styled(row, theme.style(Tone::Warn))));
         }
         lines
     }
 
-    /// What was said and waits to be heard.
+    /// Draws the messages that wait to be delivered.
     fn waiting(&self, columns: usize) -> Vec<Line<'static>> {
         let theme = self.view.theme;
         let row = |what: &str, text: &str| waiting_row(what, text, columns, theme);
         let steers = self
-            .talk
+            .session
             .steers
             .iter()
             .map(|message| row("next", &message.said()));
         let queue = self
-            .talk
+            .session
             .queue
             .iter()
             .map(|message| row("queued", &message.said()));
@@ -265,28 +273,29 @@ impl App {
         if more > 0 {
             lines.push(row("", &format!("and {more} more")));
         }
-        if !self.talk.queue.is_empty() {
-            let key = self.rest.keys.key(Action::TakeBack);
-            let when = match self.talk.is_busy {
+        if !self.session.queue.is_empty() {
+            let key = self.input.keys.key(Action::TakeBack);
+            let when = match self.session.is_busy {
                 true => String::new(),
                 false => format!(
-                    "asked before what you send next · {} asks now · ",
-                    self.rest.keys.key(Action::Send)
+                    "sent before your next message · {} sends now · ",
+                    self.input.keys.key(Action::Send)
                 ),
             };
-            lines.push(row("", &format!("{when}{key} changes the last one")));
+            lines.push(row("", &format!("{when}{key} edits the last")));
         }
         lines
     }
 }
 
-/// What is waited for, in one row or in two: when that ends stays in sight, however long the rest is.
+/// Formats the reason for a wait in one or two rows. The end condition stays visible even if the description
+/// is cut.
 fn wait_rows(wait: &Wait, depth: usize, columns: usize) -> impl Iterator<Item = String> {
     let indent = "  ".repeat(depth + 1);
-    let head = format!("{indent}waits for {}: ", wait.on.name());
+    let head = format!("{indent}waiting for {}: ", wait.on.name());
     let (what, ends) = (one_line(&wait.what), one_line(&wait.ends));
-    let since = format!(", for {}", seconds(wait.for_ms));
-    let whole = format!("{head}{what}{since}; ends {ends}");
+    let since = format!(" · {}", seconds(wait.for_ms));
+    let whole = format!("{head}{what}{since} · ends {ends}");
     if width(&whole) <= columns {
         return [Some(whole), None].into_iter().flatten();
     }
@@ -319,7 +328,7 @@ fn stacked(
     }
 }
 
-/// The end of a picture that is taller than the terminal.
+/// Cuts a picture that is taller than the terminal to its last rows.
 fn clipped(mut picture: Picture, rows: usize) -> Picture {
     let skip = picture.rows.len().saturating_sub(rows);
     picture.rows.drain(..skip);

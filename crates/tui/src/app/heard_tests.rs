@@ -1,4 +1,4 @@
-//! What is heard of a session, and what it changes on the screen.
+//! Tests of session events and their effect on the screen.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn start() -> Event {
     }
 }
 
-/// UI-2: a request that was answered elsewhere, or whose call has ended, is not asked any more; those of other calls are.
+/// UI-2: a request disappears when it is answered elsewhere or its call ends; requests of other calls stay.
 #[tokio::test]
 async fn what_was_answered_elsewhere_is_gone() {
     let result = call("1", "bash rm", "", StepStatus::Completed, None).remove(1);
@@ -38,7 +38,7 @@ async fn what_was_answered_elsewhere_is_gone() {
     }
 }
 
-/// UI-2: of a session that is gone on with, a request is asked unless it was answered or its turn has ended.
+/// UI-2: a resumed session shows a request unless it was answered or its turn has ended.
 #[tokio::test]
 async fn only_what_is_still_open_is_asked_again() {
     let result = call("7", "bash rm", "", StepStatus::Completed, None).remove(1);
@@ -61,7 +61,7 @@ async fn only_what_is_still_open_is_asked_again() {
     }
 }
 
-/// UI-2: whoever looks elsewhere is called when something is asked and when a turn ends; whoever looks is not.
+/// UI-2: an unfocused terminal rings the bell for a request and at the end of a turn; a focused one does not.
 #[tokio::test]
 async fn whoever_looks_elsewhere_is_called() {
     for (is_focused, is_called) in [(false, true), (true, false)] {
@@ -77,8 +77,8 @@ async fn whoever_looks_elsewhere_is_called() {
     }
 }
 
-/// UI-2: a session that nothing is heard of any more moves nothing and asks nothing; the next input is listened to from
-/// where it stopped.
+/// UI-2: a closed session shows no activity and no requests; the next input resubscribes where the stream
+/// ended.
 #[tokio::test]
 async fn a_session_that_was_left_is_heard_again() {
     let mut stage = Stage::new(80, 20).await;
@@ -99,7 +99,8 @@ async fn a_session_that_was_left_is_heard_again() {
     assert_eq!(stage.listens().last().copied(), Some(2));
 }
 
-/// UI-2: a turn that begins without a message runs like any other, and what it does is in sight until its next step.
+/// UI-2: a turn that starts without a message runs like any other, and its status is visible until its next
+/// step.
 #[tokio::test]
 async fn a_turn_may_begin_without_a_message() {
     let mut stage = Stage::new(80, 20).await;
@@ -113,7 +114,7 @@ async fn a_turn_may_begin_without_a_message() {
     assert!(!stage.screen().contains("compacting"), "{}", stage.screen());
 }
 
-/// UI-2: a call that still runs when its session is gone on with is shown as running.
+/// UI-2: a call that still runs when its session is resumed is shown as running.
 #[tokio::test]
 async fn a_call_that_still_runs_is_shown_as_running() {
     let mut stage = Stage::resumed(80, 20).await;
@@ -123,8 +124,8 @@ async fn a_call_that_still_runs_is_shown_as_running() {
     assert!(stage.screen().contains("◌ bash make"), "{}", stage.screen());
 }
 
-/// UI-2, SES-7: a command of the user's that was killed with the program does not run any more when its session is gone on
-/// with.
+/// UI-2, SES-7: a user command that was killed with the program is not shown as running when its session is
+/// resumed.
 #[tokio::test]
 async fn a_killed_command_does_not_run_any_more() {
     let mut stage = Stage::resumed(80, 20).await;
@@ -140,7 +141,8 @@ async fn a_killed_command_does_not_run_any_more() {
     assert!(!stage.screen().contains("◌ bash"), "{}", stage.screen());
 }
 
-/// UI-2: what is older than the end of a session is read as far as somebody scrolls, once, and no further than its begin.
+/// UI-2: older entries are read as far as the user scrolls, once, and no further than the start of the
+/// session.
 #[tokio::test]
 async fn what_is_older_is_read_when_it_is_wanted() {
     let mut stage = Stage::resumed(60, 8).await;
@@ -153,7 +155,7 @@ async fn what_is_older_is_read_when_it_is_wanted() {
     assert!(screen.contains("› said first of all"), "{screen}");
     assert!(screen.contains("rows below"), "{screen}");
     assert_eq!(stage.calls(), ["older than 40", "older than 20"]);
-    // Going beyond the begin is not kept: the way back is as long as the conversation.
+    // Scrolling past the start is not remembered: the way back is as long as the conversation.
     for _ in 0..4 {
         stage.keys("<PageUp>").await;
     }
@@ -165,13 +167,13 @@ async fn what_is_older_is_read_when_it_is_wanted() {
     assert_eq!(below(&stage.screen()), below(&screen), "{}", stage.screen());
 }
 
-/// UI-2: however often a screen with room to spare is drawn, what is older is asked for once.
+/// UI-2: redrawing a screen with room to spare requests older entries only once.
 #[tokio::test]
 async fn what_is_older_is_asked_for_once() {
     let mut stage = Stage::resumed(60, 30).await;
     stage.keys("<C-o>").await;
     for _ in 0..4 {
-        // It is drawn again before the answer is there.
+        // Redrawn before the answer arrives.
         stage.screen();
         stage.screen();
         stage.keys("<PageDown>").await;
@@ -181,7 +183,7 @@ async fn what_is_older_is_asked_for_once() {
     assert_eq!(stage.calls(), ["older than 40", "older than 20"]);
 }
 
-/// UI-2: what can be gone back to is what the person said, also long ago: neither answers nor commands of their own.
+/// UI-2: the rewind list has all messages of the user, even old ones, but neither answers nor shell commands.
 #[tokio::test]
 async fn what_was_said_long_ago_can_be_gone_back_to() {
     let mut stage = Stage::new(80, 20).await;
@@ -215,12 +217,12 @@ async fn what_was_said_long_ago_can_be_gone_back_to() {
     assert!(stage.screen().contains("› said long ago"), "{}", stage.screen());
 }
 
-/// UI-2: what is going on fits the terminal, however long it is, and its end is in sight.
+/// UI-2: a long live area fits the terminal, and its end is visible.
 #[tokio::test]
 async fn a_long_answer_leaves_room() {
     let mut stage = Stage::new(60, 12).await;
     stage.hear(user("count")).await;
-    // A list that is not closed yet stays where it can be drawn again.
+    // An unfinished list stays in the live area, where it can be redrawn.
     let lines: String = (0..60).map(|line| format!("- item {line}\n")).collect();
     stage.hear(delta(&lines)).await;
     let screen = stage.screen();
@@ -228,7 +230,7 @@ async fn a_long_answer_leaves_room() {
     assert!(screen.contains("item 59"), "{screen}");
 }
 
-/// UI-2: the cursor is where the next letter goes, below all that stands above; a long text takes a third of the screen.
+/// UI-2: the cursor is at the insertion point in the composer; a long text takes a third of the screen.
 #[tokio::test]
 async fn the_cursor_is_where_one_writes() {
     let mut stage = Stage::new(60, 30).await;
@@ -242,7 +244,7 @@ async fn the_cursor_is_where_one_writes() {
     assert!(screen.matches("more").count() <= 10, "{screen}");
 }
 
-/// UI-2: on a screen that was emptied the end of the conversation is printed again, as much of it as fits.
+/// UI-2: after the screen was cleared, as much of the conversation as fits is printed again.
 #[tokio::test]
 async fn an_emptied_screen_is_filled_again() {
     let mut stage = Stage::new(60, 12).await;

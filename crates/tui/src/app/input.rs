@@ -1,51 +1,51 @@
-//! Keys, pastes and what else comes from the terminal.
+//! Handling of keys, pastes and other terminal input.
 
-use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{Event as TermEvent, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use windlass_api::{OnBusy, Submission, command_line, typed_command};
 
 use super::jobs::parts;
 use super::{App, Effect, Older};
-use crate::asking::{Asking, Pressed};
-use crate::composer::{Asking as Wanted, Did, Draft};
+use crate::composer::{CompletionQuery, Did, Draft};
 use crate::keys::Action;
 use crate::menu::{Choice, MOST, Menu, best};
 use crate::overlay::Pager;
+use crate::request::{PendingRequest, Pressed};
 use crate::theme::Tone;
 
-/// Within what time a key counts as pressed twice.
+/// Time within which a second press counts as a double press.
 const TWICE_MS: u64 = 2_000;
-/// Said of a letter that is not taken for an answer.
-const NOT_YET: &str = "not yet: look first";
-/// The modes that a key goes through. Those that are riskier are only to be had by name.
+/// Hint shown when a letter is not accepted as an answer.
+const NOT_YET: &str = "ignored: read the request first";
+/// Modes the mode key cycles through. Riskier modes must be chosen by name.
 const MODES: [&str; 3] = ["default", "accept-edits", "plan"];
-/// What image files are called.
+/// Extensions of image files.
 const IMAGES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
 impl App {
-    /// Takes what came from the terminal.
-    pub(crate) fn input(&mut self, input: Input) {
-        self.rest.is_dirty = true;
+    /// Handles terminal input.
+    pub(crate) fn input(&mut self, input: TermEvent) {
+        self.redraw.is_dirty = true;
         match input {
-            Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
-            Input::Paste(text) => self.paste(&text),
-            Input::Resize(columns, rows) => self.view.size = (columns, rows),
-            Input::FocusGained => self.view.is_focused = true,
-            Input::FocusLost => self.view.is_focused = false,
-            // The mouse is the terminal's own, so that selecting works.
-            Input::Key(_) | Input::Mouse(_) => {}
+            TermEvent::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
+            TermEvent::Paste(text) => self.paste(&text),
+            TermEvent::Resize(columns, rows) => self.view.size = (columns, rows),
+            TermEvent::FocusGained => self.view.is_focused = true,
+            TermEvent::FocusLost => self.view.is_focused = false,
+            // Mouse events are left to the terminal, so that text selection works.
+            TermEvent::Key(_) | TermEvent::Mouse(_) => {}
         }
     }
 
     fn key(&mut self, key: KeyEvent) {
         let now = self.now();
-        let last_key_ms = std::mem::replace(&mut self.rest.presses.key_ms, now);
+        let last_key_ms = std::mem::replace(&mut self.input.presses.key_ms, now);
         self.view.hint = None;
         if let Some(overlay) = &mut self.overlay {
             let step = overlay.handle(key, usize::from(self.view.size.1));
             return self.step(step);
         }
-        // Where a yes or no is asked for, nobody sees what is searched for.
-        if self.asks.front().is_some_and(|asking| !asking.takes_text()) {
+        // A permission request hides the composer, and with it a history search.
+        if self.requests.front().is_some_and(|request| !request.takes_text()) {
             self.composer.end_search();
         }
         if self.composer.is_searching() && !self.is(&key, Action::Cancel) && !self.is(&key, Action::History) {
@@ -55,16 +55,16 @@ impl App {
         if self.asked(&key, now, last_key_ms) || self.menu_key(&key) || self.scroll_key(&key) {
             return;
         }
-        // Some keys mean something else in the text first: a line break after a backslash, vim's modes and commands.
+        // Some keys have a meaning in the text first: a line break after a backslash, vim modes and commands.
         let is_enter = key.code == KeyCode::Enter && key.modifiers.is_empty();
         let is_escape = key.code == KeyCode::Esc && self.composer.vim_mode().is_some();
         let is_vims = is_escape || self.composer.is_normal();
         if (is_enter || is_vims) && self.write(key) {
             return;
         }
-        match self.rest.keys.action(&key) {
+        match self.input.keys.action(&key) {
             Some(action) => self.act(action),
-            // Where another key sends, this one is left for line breaks.
+            // If another key sends, enter inserts a line break.
             None if is_enter => drop(self.write(KeyEvent::new(KeyCode::Enter, KeyModifiers::SHIFT))),
             None if is_vims => {}
             None => drop(self.write(key)),
@@ -72,10 +72,10 @@ impl App {
     }
 
     fn is(&self, key: &KeyEvent, action: Action) -> bool {
-        self.rest.keys.action(key) == Some(action)
+        self.input.keys.action(key) == Some(action)
     }
 
-    /// Lets the composer have a key; whether it had a use for it.
+    /// Passes a key to the composer. Returns true if the composer used it.
     fn write(&mut self, key: KeyEvent) -> bool {
         match self.composer.handle(key) {
             Did::Nothing => return false,
@@ -85,18 +85,18 @@ impl App {
         true
     }
 
-    /// The question on the screen has the first look at a key; whether that was all.
+    /// Offers a key to the request on screen. Returns true if the key was handled.
     fn asked(&mut self, key: &KeyEvent, now: u64, last_key_ms: u64) -> bool {
         let is_empty = self.composer.is_empty();
         let is_send = self.is(key, Action::Send);
-        let Some(asking) = self.asks.front_mut() else {
+        let Some(request) = self.requests.front_mut() else {
             return false;
         };
-        let is_startling = asking.is_startling(now, last_key_ms);
-        let is_in_a_word = letter(key).is_some_and(|letter| asking.is_in_a_word(letter, now));
+        let is_startling = request.is_startling(now, last_key_ms);
+        let is_in_a_word = letter(key).is_some_and(|letter| request.is_in_a_word(letter, now));
         if is_startling {
-            // It goes on where it was meant to go, but begins nothing and sends nothing.
-            let begins = letter(key).is_some() && (is_empty || !asking.interrupts());
+            // Typing continues in the draft, but starts no new text and sends nothing.
+            let begins = letter(key).is_some() && (is_empty || !request.interrupts());
             let is_ignored = begins || is_send || self.is(key, Action::Queue);
             if is_ignored {
                 self.view.hint = Some(NOT_YET.to_owned());
@@ -107,50 +107,51 @@ impl App {
             self.view.hint = Some(NOT_YET.to_owned());
             return true;
         }
-        if asking.takes_text() {
+        if request.takes_text() {
             self.put_draft_aside();
         }
         let is_empty = self.composer.is_empty();
-        let Some(asking) = self.asks.front_mut() else {
+        let Some(request) = self.requests.front_mut() else {
             return false;
         };
-        if is_send && asking.takes_text() {
+        if is_send && request.takes_text() {
             if !is_empty {
-                let reply = asking.answer(self.composer.take().text);
-                let call = asking.call().clone();
+                let reply = request.answer(self.composer.take().text);
+                let call = request.call().clone();
                 self.reply(&call, reply);
             }
             return true;
         }
-        match asking.handle(key, is_empty) {
-            Pressed::Nothing if asking.takes_text() => false,
+        match request.handle(key, is_empty) {
+            Pressed::Nothing if request.takes_text() => false,
             Pressed::Nothing => {
                 self.beside_a_request(key);
                 true
             }
             Pressed::Taken => {
-                if asking.takes_text() {
+                if request.takes_text() {
                     self.put_draft_aside();
                 }
                 true
             }
             Pressed::Reply(reply) => {
-                let call = asking.call().clone();
+                let call = request.call().clone();
                 self.reply(&call, reply);
                 true
             }
             Pressed::View => {
                 let columns = usize::from(self.view.size.0);
-                let lines = asking.whole(columns, self.view.theme);
-                self.overlay = Some(Box::new(Pager::new("What would happen", lines)));
+                let lines = request.whole(columns, self.view.theme);
+                self.overlay = Some(Box::new(Pager::new("Full request", lines)));
                 true
             }
         }
     }
 
-    /// What a key does beside a yes or no: nothing is sent, and nothing is written where nobody sees it.
+    /// Handles a key that does not answer the open permission request: nothing is sent, and nothing is typed
+    /// out of sight.
     fn beside_a_request(&mut self, key: &KeyEvent) {
-        match self.rest.keys.action(key) {
+        match self.input.keys.action(key) {
             Some(Action::Send | Action::Queue | Action::History) => {}
             Some(action) => self.act(action),
             None => drop(self.scroll_key(key)),
@@ -158,11 +159,11 @@ impl App {
     }
 
     fn reply(&mut self, call: &windlass_api::CallId, reply: windlass_api::Reply) {
-        self.jobs.reply(&self.talk.info.id, call, reply);
+        self.jobs.reply(&self.session.info.id, call, reply);
         self.answered(call);
     }
 
-    /// The list below the text has the next look; whether that was all.
+    /// Offers a key to the completion menu. Returns true if the key was handled.
     fn menu_key(&mut self, key: &KeyEvent) -> bool {
         let Some(menu) = &mut self.menu else { return false };
         match key.code {
@@ -170,15 +171,17 @@ impl App {
             KeyCode::Down => menu.down(),
             KeyCode::Esc => {
                 self.menu = None;
-                self.known.closed_menu = Some(self.composer.text().to_owned());
+                self.caches.closed_menu = Some(self.composer.text().to_owned());
             }
             KeyCode::Tab => self.accept(),
-            KeyCode::Enter if key.modifiers.is_empty() => match self.composer.asks() {
-                // What follows a command's name is only offered: enter sends what is written.
-                Some(Wanted::Command(line)) if line.contains(char::is_whitespace) && !menu.is_moved() => {
+            KeyCode::Enter if key.modifiers.is_empty() => match self.composer.completion_query() {
+                // Argument completions are only suggestions: enter sends the text as written.
+                Some(CompletionQuery::Command(line))
+                    if line.contains(char::is_whitespace) && !menu.is_moved() =>
+                {
                     self.act(Action::Send);
                 }
-                Some(Wanted::Command(_)) => {
+                Some(CompletionQuery::Command(_)) => {
                     self.accept();
                     if self.is_complete() {
                         self.act(Action::Send);
@@ -191,22 +194,22 @@ impl App {
         true
     }
 
-    /// Takes the choice of the list.
+    /// Inserts the selected completion.
     fn accept(&mut self) {
         let Some(menu) = self.menu.take() else { return };
         if let Some(choice) = menu.selected() {
             self.composer.complete(&choice.insert);
         }
-        self.known.closed_menu = Some(self.composer.text().to_owned());
+        self.caches.closed_menu = Some(self.composer.text().to_owned());
     }
 
-    /// Whether the command that is written needs nothing more.
+    /// True if the command in the composer needs no further arguments.
     fn is_complete(&self) -> bool {
         let Some(line) = command_line(self.composer.text().trim_end()) else {
             return false;
         };
         let found = self
-            .known
+            .caches
             .commands
             .iter()
             .find(|command| command.name == line.name);
@@ -225,7 +228,7 @@ impl App {
         match key.code {
             KeyCode::PageUp => self.scroll_up(page),
             KeyCode::PageDown => self.view.scroll = self.view.scroll.saturating_sub(page),
-            // The wheel comes as arrows.
+            // Terminals translate the mouse wheel to arrow keys.
             KeyCode::Up if is_looking => self.scroll_up(1),
             KeyCode::Down if is_looking => self.view.scroll = self.view.scroll.saturating_sub(1),
             _ => return false,
@@ -243,10 +246,10 @@ impl App {
     fn act(&mut self, action: Action) {
         match action {
             Action::Send => self.send(OnBusy::Steer),
-            // An answer is no message.
-            Action::Queue if self.talk.is_busy && !self.composer.has_aside() => self.send(OnBusy::Queue),
+            // An answer is not a message.
+            Action::Queue if self.session.is_busy && !self.composer.has_aside() => self.send(OnBusy::Queue),
             Action::Queue => {
-                self.known.closed_menu = None;
+                self.caches.closed_menu = None;
                 self.offer();
             }
             Action::Stop => self.stop(),
@@ -267,12 +270,12 @@ impl App {
                 if self.composer.open_chip() {
                     self.written();
                 } else {
-                    self.view.hint = Some("there is no pasted text at the cursor".to_owned());
+                    self.view.hint = Some("no pasted text at the cursor".to_owned());
                 }
             }
             Action::TakeBack => {
                 if let Some(message) = self.last_queued() {
-                    self.jobs.take_back(&self.talk.info.id, message);
+                    self.jobs.take_back(&self.session.info.id, message);
                 }
             }
             Action::Transcript => self.toggle_transcript(),
@@ -282,7 +285,7 @@ impl App {
         }
     }
 
-    /// The conversation on the whole screen with everything unfolded, or back to how it was.
+    /// Toggles the full-screen transcript with everything unfolded.
     fn toggle_transcript(&mut self) {
         self.view.unfolded = !self.view.unfolded;
         self.view.is_full = self.view.unfolded || self.view.stays_full;
@@ -290,7 +293,7 @@ impl App {
         self.transcript.forget_lines();
     }
 
-    /// The conversation on the whole screen, or in the terminal's own scrollback.
+    /// Switches between full screen and the terminal's own scrollback.
     pub(super) fn set_full(&mut self, is_full: bool) {
         self.view.stays_full = is_full;
         self.view.is_full = is_full;
@@ -299,34 +302,34 @@ impl App {
         self.transcript.forget_lines();
     }
 
-    /// Sends what is written.
+    /// Sends the draft.
     fn send(&mut self, on_busy: OnBusy) {
         if self.composer.is_empty() {
             return self.go_on();
         }
         if self.composer.text().trim_end() == "!" {
-            self.view.hint = Some("! runs a command: !ls".to_owned());
+            self.view.hint = Some("! runs a shell command, as in !ls".to_owned());
             return;
         }
-        if self.rest.dropped > 0 {
-            self.view.hint = Some("an image is being read".to_owned());
+        if self.input.dropped > 0 {
+            self.view.hint = Some("still reading an image".to_owned());
             return;
         }
         self.menu = None;
-        self.known.closed_menu = None;
+        self.caches.closed_menu = None;
         self.view.scroll = 0;
-        // A key before it and one after it are not pressed twice.
-        self.rest.presses.escape_ms = None;
+        // Two presses with a message sent in between are not a double press.
+        self.input.presses.escape_ms = None;
         let draft = self.composer.take();
         let text = draft.text.trim();
         if text.is_empty() && draft.images.is_empty() {
             return;
         }
-        // A key that somebody typed behind a provider's name is nothing to keep.
+        // An API key typed after a provider's name must not end up in the history.
         if !(text.starts_with("/connect ") && text.split_whitespace().count() > 2) {
-            self.ports.desktop.remember(&draft.remembered);
+            self.jobs.ports.desktop.remember(&draft.remembered);
         }
-        // What was pasted as a whole, or begins with a space, is text.
+        // A text that was pasted as a whole, or starts with a space, is not a command.
         let is_command = typed_command(&draft.shown).is_some();
         if let Some(line) = typed_command(draft.text.trim_end()).filter(|_| is_command) {
             self.run_command(&line);
@@ -335,67 +338,69 @@ impl App {
         }
     }
 
-    /// Has what waits asked, when nothing runs.
+    /// Sends the queued messages if no turn is running.
     fn go_on(&mut self) {
-        if !self.talk.is_busy && self.last_queued().is_some() {
-            self.jobs.go_on(&self.talk.info.id);
+        if !self.session.is_busy && self.last_queued().is_some() {
+            self.jobs.go_on(&self.session.info.id);
         }
     }
 
     pub(super) fn submit(&mut self, draft: Draft, on_busy: OnBusy) {
         let submission = Submission {
-            session: self.talk.info.id.clone(),
+            session: self.session.info.id.clone(),
             parts: parts(&draft),
             on_busy,
         };
         self.jobs.submit(submission, draft);
     }
 
-    /// Esc: stops the turn; twice with nothing to stop: goes back to an earlier message.
+    /// Esc: stops the turn; pressed twice while idle: goes back to an earlier message.
     fn stop(&mut self) {
         let now = self.now();
-        if self.talk.is_busy {
-            self.jobs.cancel(&self.talk.info.id);
+        if self.session.is_busy {
+            self.jobs.cancel(&self.session.info.id);
             return;
         }
         if !self.composer.is_empty() {
             return;
         }
-        let last = self.rest.presses.escape_ms.replace(now);
+        let last = self.input.presses.escape_ms.replace(now);
         if last.is_some_and(|last| now.saturating_sub(last) < TWICE_MS) {
-            self.rest.presses.escape_ms = None;
+            self.input.presses.escape_ms = None;
             self.show_messages();
         } else {
-            let key = self.rest.keys.key(Action::Stop);
-            self.view.hint = Some(format!("{key} again to go back to an earlier message"));
+            let key = self.input.keys.key(Action::Stop);
+            self.view.hint = Some(format!("press {key} again to go back to an earlier message"));
         }
     }
 
-    /// Ctrl+C: clears, then stops, then leaves.
+    /// Ctrl+C: clears the draft, then stops the turn, then quits.
     fn cancel(&mut self) {
         let now = self.now();
         if self.composer.clear() {
             self.menu = None;
             return;
         }
-        if self.talk.is_busy {
-            self.jobs.cancel(&self.talk.info.id);
+        if self.session.is_busy {
+            self.jobs.cancel(&self.session.info.id);
         }
-        let last = self.rest.presses.cancel_ms.replace(now);
+        let last = self.input.presses.cancel_ms.replace(now);
         if last.is_some_and(|last| now.saturating_sub(last) < TWICE_MS) {
             self.effect(Effect::Leave);
         } else {
-            let key = self.rest.keys.key(Action::Cancel);
-            self.view.hint = Some(format!("{key} again to leave"));
+            let key = self.input.keys.key(Action::Cancel);
+            self.view.hint = Some(format!("press {key} again to quit"));
         }
     }
 
     fn next_mode(&mut self) {
-        let index = MODES.iter().position(|mode| *mode == self.status.mode);
+        let index = MODES.iter().position(|mode| *mode == self.session.status.mode);
         let next = MODES[index.map_or(0, |index| (index + 1) % MODES.len())];
-        self.status.set_mode(next.to_owned(), self.talk.is_busy);
+        self.session
+            .status
+            .set_mode(next.to_owned(), self.session.is_busy);
         self.jobs
-            .quiet_command(&self.talk.info.id, &format!("/mode {next}"));
+            .quiet_command(&self.session.info.id, &format!("/mode {next}"));
     }
 
     fn paste(&mut self, text: &str) {
@@ -403,15 +408,16 @@ impl App {
             let step = overlay.paste(text);
             return self.step(step);
         }
-        let (now, last_key_ms) = (self.now(), self.rest.presses.key_ms);
-        let is_answer = |asking: &mut Asking| asking.takes_text() && !asking.is_startling(now, last_key_ms);
-        if self.asks.front_mut().is_some_and(is_answer) {
+        let (now, last_key_ms) = (self.now(), self.input.presses.key_ms);
+        let is_answer =
+            |request: &mut PendingRequest| request.takes_text() && !request.is_startling(now, last_key_ms);
+        if self.requests.front_mut().is_some_and(is_answer) {
             self.put_draft_aside();
         }
-        // An answer is words: it has no place for an image.
+        // An answer is text only and cannot hold an image.
         match image_path(text).filter(|_| !self.composer.has_aside()) {
             Some(path) => {
-                self.rest.dropped += 1;
+                self.input.dropped += 1;
                 self.jobs.dropped(text.to_owned(), path);
             }
             None => {
@@ -421,31 +427,31 @@ impl App {
         }
     }
 
-    /// The text changed: what may be meant changes, too.
+    /// Updates the completion menu after the text changed.
     pub(super) fn written(&mut self) {
-        self.rest.is_dirty = true;
+        self.redraw.is_dirty = true;
         self.menu = None;
-        if self.known.closed_menu.as_deref() != Some(self.composer.text()) {
-            self.known.closed_menu = None;
+        if self.caches.closed_menu.as_deref() != Some(self.composer.text()) {
+            self.caches.closed_menu = None;
             self.offer();
         }
     }
 
-    /// Lists what may be meant.
+    /// Shows completions for the current text.
     pub(super) fn offer(&mut self) {
-        match self.composer.asks() {
-            Some(Wanted::Command(line)) => self.offer_commands(&line),
-            Some(Wanted::File(letters)) => self.offer_files(&letters),
+        match self.composer.completion_query() {
+            Some(CompletionQuery::Command(line)) => self.offer_commands(&line),
+            Some(CompletionQuery::File(letters)) => self.offer_files(&letters),
             None => {}
         }
     }
 
     fn offer_commands(&mut self, line: &str) {
         if line.contains(char::is_whitespace) {
-            return self.jobs.complete(&self.talk.info.id, line);
+            return self.jobs.complete(&self.session.info.id, line);
         }
         let letters = line.trim_start_matches('/');
-        let found = best(letters, &self.known.commands, |command| &command.name);
+        let found = best(letters, &self.caches.commands, |command| &command.name);
         let choice = |command: &&windlass_api::CommandInfo| Choice {
             insert: format!("/{} ", command.name),
             label: format!("/{} {}", command.name, command.arguments)
@@ -457,10 +463,10 @@ impl App {
     }
 
     fn offer_files(&mut self, letters: &str) {
-        let Some(files) = &self.known.files else {
-            if !self.known.is_reading_files {
-                self.known.is_reading_files = true;
-                self.jobs.files(&self.talk.info);
+        let Some(files) = &self.caches.files else {
+            if !self.caches.is_reading_files {
+                self.caches.is_reading_files = true;
+                self.jobs.files(&self.session.info);
             }
             return;
         };
@@ -473,7 +479,7 @@ impl App {
         self.menu = Menu::new(found.iter().take(MOST).map(choice).collect());
     }
 
-    /// What the person's editor gave back; what was written stays when that is nothing.
+    /// Takes the text from the user's editor; on error, the draft stays unchanged.
     pub(crate) fn edited(&mut self, text: Result<String, String>) {
         match text {
             Ok(text) => self.set_text(text.trim_end_matches('\n')),
@@ -482,7 +488,7 @@ impl App {
     }
 }
 
-/// The letter that a key writes.
+/// Returns the character a key types.
 fn letter(key: &KeyEvent) -> Option<char> {
     let is_command = key
         .modifiers
@@ -493,7 +499,7 @@ fn letter(key: &KeyEvent) -> Option<char> {
     }
 }
 
-/// The path of an image file that was dropped on the terminal, or pasted.
+/// Returns the path of an image file that was dropped on the terminal or pasted.
 fn image_path(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() || text.lines().count() != 1 || text.len() > 4096 {
@@ -514,7 +520,7 @@ fn image_path(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// UI-2: an image that is dropped on the terminal arrives as its path, written in one of many ways.
+    /// UI-2: an image dropped on the terminal arrives as its path, in one of several notations.
     #[test]
     fn dropped_images_are_known() {
         let cases = [

@@ -1,4 +1,4 @@
-//! What takes time: asked here, answered as [`Done`].
+//! Background jobs: started here, reported as [`Done`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,32 +13,32 @@ use windlass_api::{
 use super::Ports;
 use crate::desktop::Image;
 
-/// How many entries are read when a session is gone on with.
+/// Number of entries read when a session is resumed.
 const OPENING: usize = 120;
-/// How many entries are read at a time when somebody looks back.
+/// Number of entries read per page when the user scrolls back.
 const PAGE: usize = 200;
-/// How many entries a preview reads.
+/// Number of entries read for a preview.
 const PREVIEW: usize = 40;
-/// How many entries are looked at for messages to go back to.
+/// Number of entries searched for messages to go back to.
 const MESSAGES: usize = 2_000;
-/// How many sessions are listed.
+/// Maximum number of sessions listed.
 const SESSIONS: usize = 100;
-/// How long an image may take to be read.
+/// Timeout for reading an image.
 const IMAGE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a job came to.
+/// Result of a job.
 pub(crate) enum Done {
-    /// An input was taken, or not: then this is what was written.
+    /// A message was submitted or rejected. The draft is restored if it was rejected.
     Submitted(Result<(), ClientError>, Box<crate::composer::Draft>),
     Command(String, Result<CommandReply, ClientError>),
-    /// One that nobody typed: only what goes wrong is told.
+    /// A command the user did not type: only errors are shown.
     QuietCommand(Result<CommandReply, ClientError>),
     Catalog(Vec<CommandInfo>),
     Completions(String, Vec<String>),
     Overview(Result<Box<Overview>, ClientError>),
     Why(Vec<Wait>),
     Opening(Result<Vec<Entry>, ClientError>),
-    /// The entries before a number.
+    /// Entries before the given sequence number.
     Older(u64, Result<Vec<Entry>, ClientError>),
     Files(Vec<String>),
     Sessions(String, Result<Vec<SessionInfo>, ClientError>),
@@ -48,25 +48,24 @@ pub(crate) enum Done {
     Messages(Result<Vec<Entry>, ClientError>),
     Began(Result<SessionInfo, ClientError>),
     TakenBack(Option<Arc<Message>>),
-    /// What waits is asked now, or not: then this is what waited last.
-    /// Whether what is queued is asked.
+    /// True if the session is open and its queued messages are being sent.
     GoesOn(bool),
     Connected(Result<String, ClientError>),
     Image(Result<Image, String>),
-    /// A path that was dropped or pasted, and the image there.
+    /// A dropped or pasted path, and the image read from it.
     Dropped(String, Option<Image>),
 }
 
-/// What a job came to, and the session it was about. Of another session than the one on the screen nobody wants to know.
+/// Result of a job and the session it concerns. Results for a session that is not on screen are dropped.
 pub(crate) struct Report {
     pub(crate) of: Option<SessionId>,
     pub(crate) done: Done,
 }
 
-/// Starts jobs. They all answer to one place.
+/// Starts jobs. All of them report to one channel.
 #[derive(Clone)]
 pub(crate) struct Jobs {
-    ports: Ports,
+    pub(super) ports: Ports,
     done: mpsc::UnboundedSender<Report>,
 }
 
@@ -82,7 +81,7 @@ impl Jobs {
     fn start_of(&self, of: Option<SessionId>, job: impl Future<Output = Done> + Send + 'static) {
         let reports = self.done.clone();
         tokio::spawn(job.map(move |done| {
-            // Nobody waits for it any more when the app is gone.
+            // Fails only after the app is gone.
             let _ = reports.send(Report { of, done });
         }));
     }
@@ -154,7 +153,7 @@ impl Jobs {
         self.start(async move { Done::TakenBack(backend.take_back(&session, &message).await) });
     }
 
-    /// Has what is queued asked.
+    /// Sends the queued messages.
     pub(crate) fn go_on(&self, session: &SessionId) {
         let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
         self.start(async move { Done::GoesOn(backend.go_on(&session).await) });
@@ -175,7 +174,7 @@ impl Jobs {
         );
     }
 
-    /// The end of a session that is gone on with.
+    /// Reads the last entries of a resumed session.
     pub(crate) fn opening(&self, session: &SessionId) {
         self.tail(Some(session.clone()), session, None, OPENING, Done::Opening);
     }
@@ -228,7 +227,7 @@ impl Jobs {
         });
     }
 
-    /// Begins another session, in which is gone on instead of in this one.
+    /// Starts a new session and switches to it.
     pub(crate) fn begin(&self, of: &SessionId, begin: Begin) {
         let backend = Arc::clone(&self.ports.backend);
         let begin = Begin::Instead {
@@ -258,7 +257,7 @@ impl Jobs {
     pub(crate) fn dropped(&self, text: String, path: String) {
         let (desktop, clock) = (Arc::clone(&self.ports.desktop), Arc::clone(&self.ports.clock));
         self.start(async move {
-            // A path can lead to where nothing ever answers, and nothing is sent before this.
+            // Some paths never answer, and the message is not sent until this ends.
             let image = tokio::select! {
                 biased;
                 image = desktop.image(&path) => image,
@@ -269,7 +268,7 @@ impl Jobs {
     }
 }
 
-/// What was written, as the parts of a message.
+/// Converts a draft to the parts of a message.
 pub(crate) fn parts(draft: &crate::composer::Draft) -> Vec<Part> {
     use base64::Engine;
     let mut parts = vec![Part::text(draft.text.clone())];

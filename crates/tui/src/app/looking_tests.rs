@@ -1,4 +1,4 @@
-//! Looking back: how far it goes, and that it stays where it is.
+//! Tests of scrolling back: how far it reaches, and that it stays in place.
 
 use windlass_api::{DeltaKind, Event, StepStatus};
 
@@ -15,7 +15,7 @@ fn draft(text: &str) -> Draft {
     }
 }
 
-/// Looks back as far as it goes.
+/// Scrolls back as far as possible.
 async fn look_back(stage: &mut Stage) -> String {
     for _ in 0..120 {
         stage.keys("<PageUp>").await;
@@ -25,7 +25,7 @@ async fn look_back(stage: &mut Stage) -> String {
     stage.screen()
 }
 
-/// UI-2: looking back goes to the first message, also after it was there before and much was said since.
+/// UI-2: scrolling back reaches the first message, even a second time and after many new messages.
 #[tokio::test]
 async fn looking_back_goes_to_the_first_message() {
     let mut stage = Stage::new(80, 16).await;
@@ -42,7 +42,7 @@ async fn looking_back_goes_to_the_first_message() {
     assert!(screen.contains("› m1\n"), "{screen}");
 }
 
-/// UI-2: when what came before cannot be read, that is said, and it is tried again when somebody looks back again.
+/// UI-2: if reading older entries fails, the error is shown, and scrolling up retries.
 #[tokio::test]
 async fn a_failed_read_is_tried_again() {
     let mut stage = Stage::new(80, 16).await;
@@ -53,7 +53,7 @@ async fn a_failed_read_is_tried_again() {
     stage.set_unreadable(true);
     let screen = look_back(&mut stage).await;
     assert!(
-        screen.contains("what came before cannot be read: the disk is gone"),
+        screen.contains("cannot read earlier entries: the disk is gone"),
         "{screen}"
     );
     assert!(!stage.is_dirty(), "nothing is tried without being asked for");
@@ -62,7 +62,7 @@ async fn a_failed_read_is_tried_again() {
     assert!(screen.contains("› m1\n"), "{screen}");
 }
 
-/// UI-2: a list of messages ends with the first of them, however many there are.
+/// UI-2: a list of messages ends with the first one, however many there are.
 #[tokio::test]
 async fn all_messages_are_listed() {
     let mut stage = Stage::new(80, 16).await;
@@ -75,7 +75,7 @@ async fn all_messages_are_listed() {
     assert!(screen.contains("› m1\n"), "{screen}");
 }
 
-/// UI-2: what was said in one session is not written again in another.
+/// UI-2: a message of one session is not restored into another.
 #[tokio::test]
 async fn what_was_said_stays_with_its_session() {
     let mut stage = Stage::new(80, 16).await;
@@ -90,7 +90,7 @@ async fn what_was_said_stays_with_its_session() {
     assert!(!stage.screen().contains("said before"), "{}", stage.screen());
 }
 
-/// UI-2: an input that is taken while the end of a session is still being read is told once: it is listened to from there on.
+/// UI-2: a message sent while the end of a session is still being read is shown once.
 #[tokio::test]
 async fn a_session_is_read_before_it_is_listened_to() {
     let mut stage = Stage::opening(80, 16);
@@ -100,7 +100,7 @@ async fn a_session_is_read_before_it_is_listened_to() {
     assert!(stage.printed().contains("said in current"), "{}", stage.printed());
 }
 
-/// UI-2: a list of files that comes late, after another session was gone on with, is of no use: its folder may be another.
+/// UI-2: a file list that arrives after switching sessions is dropped: its folder may be another one.
 #[tokio::test]
 async fn late_files_are_of_no_use() {
     let mut stage = Stage::new(80, 16).await;
@@ -116,7 +116,7 @@ async fn late_files_are_of_no_use() {
     );
 }
 
-/// UI-2: a word about a key is gone after a while, also while a turn runs.
+/// UI-2: a hint disappears after a while, even while a turn is running.
 #[tokio::test]
 async fn hints_go_away() {
     for is_busy in [false, true] {
@@ -127,14 +127,14 @@ async fn hints_go_away() {
         stage.keys("<C-c>").await;
         stage.pass(100);
         stage.tick().await;
-        assert!(stage.screen().contains("again to leave"), "{}", stage.screen());
+        assert!(stage.screen().contains("again to quit"), "{}", stage.screen());
         stage.pass(2_000);
         stage.tick().await;
-        assert!(!stage.screen().contains("again to leave"), "{}", stage.screen());
+        assert!(!stage.screen().contains("again to quit"), "{}", stage.screen());
     }
 }
 
-/// UI-2: the path of an image that nothing answers for is text after a while, and what is written can be sent.
+/// UI-2: the path of an image that cannot be read becomes text after a timeout, and the draft can be sent.
 #[tokio::test]
 async fn an_image_that_never_comes_holds_up_nothing() {
     let mut stage = Stage::new(80, 16).await;
@@ -143,7 +143,7 @@ async fn an_image_that_never_comes_holds_up_nothing() {
     assert_eq!(stage.calls(), ["submit Steer /hung/shot.png what is it?"]);
 }
 
-/// UI-2: ctrl+c leaves a text that is read, also while something is looked for in it, and no key with ctrl writes.
+/// UI-2: ctrl+c closes the pager even during a search, and no key with ctrl types a letter.
 #[tokio::test]
 async fn ctrl_c_leaves_a_search() {
     let mut stage = Stage::new(80, 16).await;
@@ -154,8 +154,8 @@ async fn ctrl_c_leaves_a_search() {
     assert!(stage.screen().contains("sim-1"), "{}", stage.screen());
 }
 
-/// UI-2: whoever looks back sees the same rows, whatever comes meanwhile: an answer piece by piece, thoughts, a call, the
-/// end of the turn.
+/// UI-2: while the user scrolls back, the visible rows stay in place whatever arrives: a streaming answer,
+/// thoughts, a call, the end of the turn.
 #[tokio::test]
 async fn nothing_moves_under_a_reader() {
     let mut stage = Stage::new(80, 24).await;
@@ -181,16 +181,16 @@ async fn nothing_moves_under_a_reader() {
         stage.hear(event).await;
         assert_eq!(top(&stage.screen()), before, "{told}");
     }
-    // A key goes on from there.
+    // A key scrolls from there.
     stage.keys("<Up>").await;
     assert_eq!(top(&stage.screen()).get(1..), before.get(..7));
-    // At the end it goes along again.
+    // At the end, the view follows the conversation again.
     stage.keys("<PageDown><PageDown><PageDown><PageDown>").await;
     stage.hear(user("the last")).await;
     assert!(stage.screen().contains("› the last"), "{}", stage.screen());
 }
 
-/// UI-2: what was read to look back at is let go afterwards, and read again when it is wanted again.
+/// UI-2: older entries that were read for scrolling back are dropped afterwards, and read again on demand.
 #[tokio::test]
 async fn what_was_looked_at_is_let_go() {
     let mut stage = Stage::new(80, 16).await;
@@ -198,7 +198,7 @@ async fn what_was_looked_at_is_let_go() {
         stage.record(user(&format!("m{number}"))).await;
     }
     stage.keys("<C-o>").await;
-    // Out of it and back again, and down to the end.
+    // Leaves the transcript, returns, and scrolls to the end.
     for (key, times) in [("<C-o>", 2), ("<PageDown>", 120)] {
         let screen = look_back(&mut stage).await;
         assert!(screen.contains("› m1\n"), "{screen}");

@@ -1,8 +1,8 @@
-//! An app with a backend that says what it was asked.
+//! Test harness: an app with a fake backend.
 
 use std::sync::Arc;
 
-use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{Event as TermEvent, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::Line;
 use tokio::sync::{mpsc, oneshot};
 use windlass_api::{
@@ -14,7 +14,7 @@ use super::fake::{Fake, info};
 use super::*;
 use crate::text::width;
 
-/// An app and everything around it.
+/// An app and its surroundings.
 pub(crate) struct Stage {
     app: App,
     fake: Fake,
@@ -33,36 +33,36 @@ impl Stage {
         Self::of(columns, rows, info("current", "a session", 40)).await
     }
 
-    /// A session whose turn still runs and asks something.
+    /// A session whose turn is running and waits for an answer.
     pub(crate) async fn waiting(columns: u16, rows: u16) -> Self {
         Self::of(columns, rows, info("waiting", "a session", 40)).await
     }
 
-    /// One whose keys are others.
+    /// Same with other key bindings.
     pub(crate) async fn bound(columns: u16, rows: u16, changes: &[(&str, &str)]) -> Self {
         let mut stage = Self::new(columns, rows).await;
-        stage.app.rest.keys = Keys::with(changes.iter().copied()).unwrap();
+        stage.app.input.keys = Keys::with(changes.iter().copied()).unwrap();
         stage
     }
 
-    /// What a job says.
+    /// Delivers a job result.
     pub(crate) fn done(&mut self, done: Done) {
         self.app.done(done);
     }
 
-    /// Nothing is heard of the session any more.
+    /// Ends the event stream of the session.
     pub(crate) fn silence(&mut self) {
         self.app.silence();
     }
 
-    /// Whoever looks has seen what is on the screen.
+    /// Returns the screen after the user had time to read it.
     pub(crate) fn look(&mut self) -> String {
         let screen = self.screen();
         self.pass(2_000);
         screen
     }
 
-    /// What a job says about another session.
+    /// Delivers a job result of another session.
     pub(crate) fn late(&mut self, done: Done) {
         self.app.report(Report {
             of: Some(SessionId::from("another")),
@@ -70,12 +70,12 @@ impl Stage {
         });
     }
 
-    /// A session of which nothing was read yet.
+    /// A session whose entries have not been read yet.
     pub(crate) fn opening(columns: u16, rows: u16) -> Self {
         Self::begun(columns, rows, info("current", "a session", 40))
     }
 
-    /// What a job says about this session.
+    /// Delivers a job result of this session.
     pub(crate) async fn reported(&mut self, done: Done) {
         self.app.done(done);
         self.settle().await;
@@ -104,10 +104,9 @@ impl Stage {
         };
         let mut stage = Self {
             app: App::new(
-                ports.clone(),
                 Jobs::new(ports, done),
                 info,
-                View::new((columns, rows), theme, false),
+                Viewport::new((columns, rows), theme, false),
                 Keys::default(),
                 Composer::new(Vec::new(), false),
             ),
@@ -117,12 +116,12 @@ impl Stage {
             effects: Vec::new(),
             seq: 0,
         };
-        stage.app.jobs.overview(&stage.app.talk.info.id);
+        stage.app.jobs.overview(&stage.app.session.info.id);
         stage.app.begin(&[]);
         stage
     }
 
-    /// Lets all jobs come to their end.
+    /// Waits for all jobs to finish.
     pub(crate) async fn settle(&mut self) {
         for _ in 0..50 {
             tokio::task::yield_now().await;
@@ -136,13 +135,13 @@ impl Stage {
     pub(crate) async fn keys(&mut self, keys: &str) {
         for key in parse(keys) {
             self.fake.seen().now_ms += 1;
-            self.app.input(Input::Key(key));
+            self.app.input(TermEvent::Key(key));
             self.settle().await;
         }
     }
 
     pub(crate) async fn paste(&mut self, text: &str) {
-        self.app.input(Input::Paste(text.to_owned()));
+        self.app.input(TermEvent::Paste(text.to_owned()));
         self.settle().await;
     }
 
@@ -153,7 +152,7 @@ impl Stage {
         self.seq += u64::from(!event.is_live());
         let envelope = Envelope {
             v: 1,
-            session: self.app.talk.info.id.clone(),
+            session: self.app.session.info.id.clone(),
             seq: self.seq,
             event,
         };
@@ -161,14 +160,14 @@ impl Stage {
         self.settle().await;
     }
 
-    /// Has something be said that is recorded, and lets it go into the scrollback.
+    /// Records an event and lets it scroll into the scrollback.
     pub(crate) async fn record(&mut self, event: Event) {
         self.fake.seen().record.push(entry(self.seq + 1, event.clone()));
         self.hear(event).await;
         self.screen();
     }
 
-    /// Lets the next list of files come only when this is used.
+    /// Holds back the next file list until the sender fires.
     pub(crate) fn hold_files(&mut self) -> oneshot::Sender<()> {
         let (release, released) = oneshot::channel();
         self.fake.seen().files_after = Some(released);
@@ -197,18 +196,18 @@ impl Stage {
     }
 
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
-        self.app.input(Input::Resize(columns, rows));
+        self.app.input(TermEvent::Resize(columns, rows));
     }
 
     pub(crate) fn focus(&mut self, is_focused: bool) {
         self.app.input(if is_focused {
-            Input::FocusGained
+            TermEvent::FocusGained
         } else {
-            Input::FocusLost
+            TermEvent::FocusLost
         });
     }
 
-    /// The screen was emptied.
+    /// Clears the screen.
     pub(crate) fn emptied(&mut self) {
         self.app.print_again();
         self.printed.clear();
@@ -231,7 +230,7 @@ impl Stage {
         self.app.next_tick()
     }
 
-    /// The picture as text.
+    /// Returns the frame as text.
     pub(crate) fn screen(&mut self) -> String {
         let frame = self.app.frame();
         self.printed.push_str(&text(&frame.above));
@@ -239,7 +238,7 @@ impl Stage {
         text(&frame.picture.rows)
     }
 
-    /// Everything that went into the scrollback.
+    /// Returns everything printed into the scrollback.
     pub(crate) fn printed(&mut self) -> String {
         self.screen();
         self.printed.clone()
@@ -250,7 +249,7 @@ impl Stage {
         let frame = self.app.frame();
         for line in frame.above.iter().chain(&frame.picture.rows) {
             let text = line.to_string();
-            // A letter of two columns is as wide as it is.
+            // A wide character takes two columns.
             let most = usize::from(columns).max(2);
             assert!(width(&text) <= most, "{columns}×{rows}: {text:?}");
         }
@@ -259,7 +258,7 @@ impl Stage {
         }
     }
 
-    /// What the backend was asked since the last look.
+    /// Returns the backend calls since the last check.
     pub(crate) fn calls(&mut self) -> Vec<String> {
         std::mem::take(&mut self.fake.seen().calls)
     }
@@ -275,13 +274,13 @@ impl Stage {
         })
     }
 
-    /// Whether the person was called since the last look.
+    /// Returns true if the bell rang since the last check.
     pub(crate) fn was_called(&mut self) -> bool {
         let effects = std::mem::take(&mut self.effects);
         effects.iter().any(|effect| matches!(effect, Effect::Bell))
     }
 
-    /// The row of the picture in which the cursor is, up to the cursor.
+    /// Returns the cursor's row up to the cursor.
     pub(crate) fn before_cursor(&mut self) -> Option<String> {
         let picture = self.app.frame().picture;
         let (x, y) = picture.cursor?;
@@ -289,7 +288,7 @@ impl Stage {
         Some(row.chars().take(usize::from(x)).collect())
     }
 
-    /// After which numbers it was listened to, one after the other.
+    /// Returns the sequence numbers of all subscriptions, in order.
     pub(crate) fn listens(&self) -> Vec<u64> {
         let after = |effect: &Effect| match effect {
             Effect::Listen { after, .. } => Some(*after),
@@ -307,7 +306,7 @@ fn text(lines: &[Line<'_>]) -> String {
     lines.join("\n")
 }
 
-/// `abc<C-r><S-Tab><Enter>` as keys.
+/// Parses `abc<C-r><S-Tab><Enter>` into keys.
 fn parse(keys: &str) -> Vec<KeyEvent> {
     let mut found = Vec::new();
     let mut rest = keys;

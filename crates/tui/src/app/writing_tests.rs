@@ -1,4 +1,4 @@
-//! Keystrokes in, screen out: what is written while something is asked, and what is meant by what is written.
+//! Keystrokes in, screen out: typing while a request is open, and how the text is interpreted.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use windlass_api::{Binary, Event, Message, Part, SessionId, StepStatus, Timestam
 use super::Done;
 use super::stage::{Stage, call, question, request, user};
 
-/// A turn that runs, with this much written before anything is asked.
+/// A running turn with this text typed before a request appears.
 async fn written(keys: &str) -> Stage {
     let mut stage = Stage::new(80, 24).await;
     stage.hear(user("work")).await;
@@ -20,7 +20,7 @@ fn settled(id: &str) -> Event {
     call(id, "bash make", "", StepStatus::Completed, None).remove(1)
 }
 
-/// UI-2: a request is answered although what was sent before is being searched: nobody would see that search.
+/// UI-2: a request closes a history search, which it would hide.
 #[tokio::test]
 async fn a_request_ends_a_search() {
     let mut stage = written("<C-r>wo").await;
@@ -37,11 +37,11 @@ async fn a_request_ends_a_search() {
     assert!(!stage.screen().contains("asks to run"), "{}", stage.screen());
 }
 
-/// UI-2, SAFE-6: words that are typed when a request has just appeared, or long after it, answer nothing and are said to be
-/// ignored; whoever looks and presses one key is understood.
+/// UI-2, SAFE-6: words typed when a request has just appeared, or long after, do not answer it, and the hint
+/// says so; a single key after reading does.
 #[tokio::test]
 async fn words_answer_no_request() {
-    const NOT_YET: &str = "not yet: look first";
+    const NOT_YET: &str = "ignored: read the request first";
     for (before, after_ms) in [("", 100), ("", 650), ("a draft", 650), ("", 5_000)] {
         let mut stage = written(before).await;
         stage.pass(5_000);
@@ -58,7 +58,7 @@ async fn words_answer_no_request() {
         stage.keys("a").await;
         assert_eq!(stage.calls(), Vec::<String>::new());
         let screen = stage.look();
-        let kept = "a again allows this for good in this folder";
+        let kept = "press a again to always allow this in this folder";
         assert!(screen.contains(kept) && !screen.contains(NOT_YET), "{screen}");
         stage.keys("a").await;
         assert_eq!(stage.calls(), ["reply 1 Permission(Always)"]);
@@ -70,7 +70,7 @@ async fn words_answer_no_request() {
     }
 }
 
-/// UI-2: esc before and esc after something that was sent are not esc twice.
+/// UI-2: two presses of esc with a message sent in between are not a double press.
 #[tokio::test]
 async fn what_is_sent_comes_between_two_keys() {
     for sent in ["/status <Enter>", "!ls<Enter>"] {
@@ -89,7 +89,7 @@ async fn what_is_sent_comes_between_two_keys() {
     }
 }
 
-/// UI-2: what was sent before can be searched for an answer, too.
+/// UI-2: the history can be searched for an answer.
 #[tokio::test]
 async fn an_answer_can_be_searched_for() {
     let mut stage = written("1 warm blue<Enter>draft").await;
@@ -102,7 +102,7 @@ async fn an_answer_can_be_searched_for() {
     assert!(stage.screen().contains("› draft"), "{}", stage.screen());
 }
 
-/// UI-2: enter runs the command that is written, whatever was listed for what was written before.
+/// UI-2: enter runs the command as written, whatever an outdated menu offered.
 #[tokio::test]
 async fn a_found_command_is_what_runs() {
     let mut stage = Stage::new(80, 24).await;
@@ -120,7 +120,7 @@ async fn a_found_command_is_what_runs() {
     assert!(stage.calls().contains(&"command /status".to_owned()));
 }
 
-/// UI-2: the same for a draft that comes back after an answer.
+/// UI-2: the same for a draft that is restored after an answer.
 #[tokio::test]
 async fn a_draft_that_comes_back_is_what_runs() {
     let mut stage = written("/sta").await;
@@ -133,7 +133,7 @@ async fn a_draft_that_comes_back_is_what_runs() {
     assert!(stage.calls().contains(&"command /status".to_owned()));
 }
 
-/// UI-2: a pasted text is an answer as a typed one is, and a path in it is a path.
+/// UI-2: an answer can be pasted, and a path in it stays text.
 #[tokio::test]
 async fn an_answer_can_be_pasted() {
     for (pasted, expected) in [("green", "green"), ("/tmp/a.png", "/tmp/a.png")] {
@@ -147,7 +147,7 @@ async fn an_answer_can_be_pasted() {
     }
 }
 
-/// UI-2: pasted text and images of a draft are still part of it when a question was answered meanwhile.
+/// UI-2: a draft keeps its pasted text and images while a question is answered.
 #[tokio::test]
 async fn a_draft_keeps_what_was_pasted() {
     let mut stage = written("<C-v>").await;
@@ -171,7 +171,7 @@ async fn a_draft_keeps_what_was_pasted() {
     );
 }
 
-/// UI-2: a note can be left and taken up again without the draft being lost.
+/// UI-2: leaving and reopening a note does not lose the draft.
 #[tokio::test]
 async fn a_note_does_not_replace_the_draft() {
     let mut stage = written("my draft").await;
@@ -185,7 +185,7 @@ async fn a_note_does_not_replace_the_draft() {
     assert!(stage.screen().contains("› my draft"), "{}", stage.screen());
 }
 
-/// UI-2: a draft is there again however a question ends, and a half answer is not lost.
+/// UI-2: the draft is restored however a question ends, and a partial answer is not lost.
 #[tokio::test]
 async fn a_draft_comes_back_however_a_question_ends() {
     let mut stage = written("my draft").await;
@@ -193,7 +193,7 @@ async fn a_draft_comes_back_however_a_question_ends() {
     stage.hear(request("2", "rm -r build")).await;
     stage.look();
     stage.keys("half").await;
-    // Another one is answered elsewhere: this one is still being answered.
+    // Another request is answered elsewhere: the answer in progress stays.
     stage.hear(settled("2")).await;
     assert!(stage.screen().contains("› half"), "{}", stage.screen());
     stage.hear(settled("1")).await;
@@ -209,7 +209,7 @@ async fn a_draft_comes_back_however_a_question_ends() {
     assert!(stage.screen().contains("› my draft"), "{}", stage.screen());
 }
 
-/// UI-2: nothing is sent and nothing is written where nobody sees it: while a yes or no is asked for.
+/// UI-2: while a permission request is open, nothing is sent and nothing is typed out of sight.
 #[tokio::test]
 async fn a_request_leaves_the_draft_alone() {
     let mut stage = Stage::bound(80, 24, &[("send", "alt+enter"), ("queue", "ctrl+q")]).await;
@@ -225,7 +225,7 @@ async fn a_request_leaves_the_draft_alone() {
     assert!(stage.screen().contains("› my draft"), "{}", stage.screen());
 }
 
-/// UI-2: tab does not make a message of an answer.
+/// UI-2: tab does not queue an answer as a message.
 #[tokio::test]
 async fn tab_queues_no_answer() {
     let mut stage = written("").await;
@@ -237,7 +237,7 @@ async fn tab_queues_no_answer() {
     assert_eq!(stage.calls(), ["reply 1 Text(\"blue\")"]);
 }
 
-/// CMD-2: what begins with a space, or was pasted as a whole, is text and runs nothing.
+/// CMD-2: a text that starts with a space, or was pasted as a whole, is not run as a command.
 #[tokio::test]
 async fn text_is_not_run() {
     let mut stage = Stage::new(80, 24).await;
@@ -252,7 +252,7 @@ async fn text_is_not_run() {
             "submit Steer ![logo](x)\n\na\nb\nc\n"
         ]
     );
-    // What follows a command may be pasted.
+    // The arguments of a command may be pasted.
     stage.keys("!").await;
     stage.paste("echo a\necho b\necho c\necho d").await;
     stage.keys("<Enter>").await;
@@ -262,14 +262,14 @@ async fn text_is_not_run() {
     );
 }
 
-/// UI-2: an exclamation mark alone is no command and no message: it says what it is for, and can be gone on with.
+/// UI-2: a lone exclamation mark is neither command nor message: a hint explains it, and typing can continue.
 #[tokio::test]
 async fn an_exclamation_mark_says_what_it_is_for() {
     let mut stage = Stage::new(80, 24).await;
     stage.keys("! <Enter>").await;
     assert_eq!(stage.calls(), Vec::<String>::new());
     let screen = stage.screen();
-    assert!(screen.contains("! runs a command: !ls"), "{screen}");
+    assert!(screen.contains("! runs a shell command, as in !ls"), "{screen}");
     stage.keys("ls<Enter>").await;
     assert_eq!(
         stage.calls().first().map(String::as_str),
@@ -277,7 +277,7 @@ async fn an_exclamation_mark_says_what_it_is_for() {
     );
 }
 
-/// UI-2: a key that is bound does what it is bound to, also one that would write; enter is left for line breaks then.
+/// UI-2: a bound key performs its action even if it would type a character; enter then inserts line breaks.
 #[tokio::test]
 async fn bound_keys_come_before_the_text() {
     let mut stage = Stage::bound(80, 24, &[("send", "alt+enter"), ("mode", "ctrl+t")]).await;
@@ -288,33 +288,33 @@ async fn bound_keys_come_before_the_text() {
     stage.keys("ab<C-t>").await;
     assert!(stage.calls().contains(&"command /mode accept-edits".to_owned()));
     assert!(stage.screen().contains("› ab\n"), "{}", stage.screen());
-    // In normal mode, vim's own keys are vim's.
+    // In normal mode, vim's own keys take precedence.
     stage.keys("<Esc>x<C-r>").await;
     assert!(stage.screen().contains("› a\n"), "{}", stage.screen());
     stage.keys("u<C-r>").await;
     assert!(stage.screen().contains("› a\n"), "{}", stage.screen());
 }
 
-/// UI-2: a request that comes while another screen is open is announced there.
+/// UI-2: a request that arrives while an overlay is open is announced there.
 #[tokio::test]
 async fn a_request_behind_a_screen_is_announced() {
-    const WAITS: &str = "something waits for your answer: esc shows it";
+    const WAITS: &str = "a request is waiting for your answer · esc shows it";
     let mut stage = written("<F1>").await;
     assert!(!stage.screen().contains(WAITS), "{}", stage.screen());
     stage.hear(request("1", "rm -r build")).await;
     assert!(stage.screen().ends_with(WAITS), "{}", stage.screen());
     stage.keys("<Esc>").await;
     assert!(stage.look().contains("asks to run"), "{}", stage.screen());
-    // Whoever looks at the request itself knows of it.
+    // No announcement while the request itself is being viewed.
     stage.keys("v").await;
     let screen = stage.screen();
     assert!(
-        screen.contains("What would happen") && !screen.contains(WAITS),
+        screen.contains("Full request") && !screen.contains(WAITS),
         "{screen}"
     );
 }
 
-/// UI-2: on a small screen a request is in sight; what is not is looked at before it is agreed to.
+/// UI-2: a small screen shows a request; cut parts must be viewed before it can be approved.
 #[tokio::test]
 async fn a_small_screen_shows_requests() {
     let mut stage = written("").await;
@@ -337,7 +337,7 @@ async fn a_small_screen_shows_requests() {
     assert_eq!(stage.calls(), ["reply 2 Permission(Once)"]);
 }
 
-/// UI-2, SES-3: a message that is taken back has its images where they were, however often it is taken back.
+/// UI-2, SES-3: a message that is taken back keeps its images in place, however often it is taken back.
 #[tokio::test]
 async fn images_are_taken_back_once() {
     let image = |name: &str| {
@@ -367,7 +367,7 @@ async fn images_are_taken_back_once() {
     }
 }
 
-/// UI-2: a list that comes late is not for what is written by then.
+/// UI-2: completions that arrive late do not apply to a changed text.
 #[tokio::test]
 async fn late_completions_are_of_no_use() {
     let mut stage = Stage::new(80, 24).await;
@@ -382,7 +382,7 @@ async fn late_completions_are_of_no_use() {
         lines(&["/model gemini"]),
     ));
     assert!(stage.screen().contains("› /model gemini"), "{}", stage.screen());
-    // Nor is one that was closed.
+    // Nor do they reopen a dismissed menu.
     stage.keys("<Esc>").await;
     stage.done(Done::Completions("/model g".to_owned(), lines(&["/model gpt"])));
     assert!(!stage.screen().contains("/model gpt"), "{}", stage.screen());

@@ -1,18 +1,18 @@
-//! The text, the cursor in it, and what was done to it.
+//! The text, the cursor, and the undo history.
 
 use std::ops::Range;
 
 use super::cluster;
 
-/// How many steps can be undone.
+/// Maximum number of undo steps.
 const STEPS: usize = 1_000;
 
-/// What kind of edit it is: edits of one kind that follow each other are undone together.
+/// Kind of an edit: consecutive edits of one kind are undone together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A letter was typed. Typing is undone by words.
+    /// A typed letter. Typing is undone by words.
     Type,
-    /// A letter was erased.
+    /// An erased letter.
     Erase,
     /// A step of its own.
     Whole,
@@ -32,18 +32,18 @@ struct Step {
     edits: Vec<Edit>,
 }
 
-/// Whether edits are being gathered into one step.
+/// State of grouping edits into one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Hold {
     #[default]
     Off,
-    /// The next edit begins the step.
+    /// The next edit starts the step.
     Begins,
     /// The next edit joins the step.
     Joins,
 }
 
-/// A text being edited. The cursor is always between two letters as people see them.
+/// A text being edited. The cursor is always at a grapheme boundary.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     text: String,
@@ -63,7 +63,7 @@ impl Buffer {
         self.cursor
     }
 
-    /// Grows with every change of the text.
+    /// Increases with every change of the text.
     pub(super) fn revision(&self) -> u64 {
         self.revision
     }
@@ -72,7 +72,7 @@ impl Buffer {
         self.cursor = cluster::snap(&self.text, position);
     }
 
-    /// Replaces a part of the text; the cursor is behind it then.
+    /// Replaces a part of the text and moves the cursor behind it.
     pub(super) fn replace(&mut self, range: Range<usize>, with: &str, kind: Kind) {
         let Some(removed) = self.text.get(range.clone()) else {
             return;
@@ -93,12 +93,12 @@ impl Buffer {
         self.move_to(range.start + with.len());
     }
 
-    /// Replaces all of the text; the cursor is at its end then.
+    /// Replaces the whole text and moves the cursor to its end.
     pub(super) fn replace_all(&mut self, with: &str) {
         self.replace(0..self.text.len(), with, Kind::Whole);
     }
 
-    /// Takes the text and what was done to it away.
+    /// Takes the text with its undo history.
     pub(super) fn take(&mut self) -> Self {
         let empty = Self {
             revision: self.revision + 1,
@@ -107,19 +107,19 @@ impl Buffer {
         std::mem::replace(self, empty)
     }
 
-    /// Whether this character is in the text, or would be after steps are undone or done again.
+    /// True if the text contains this character, or would after undo or redo.
     pub(super) fn mentions(&self, letter: char) -> bool {
         let mut edits = self.done.iter().chain(&self.undone).flat_map(|step| &step.edits);
         let has = |edit: &Edit| edit.removed.contains(letter) || edit.inserted.contains(letter);
         self.text.contains(letter) || edits.any(has)
     }
 
-    /// Gathers the edits from here on into one step, up to [`Self::release`].
+    /// Groups all edits into one step until [`Self::release`].
     pub(super) fn hold(&mut self) {
         self.hold = Hold::Begins;
     }
 
-    /// Ends what [`Self::hold`] began.
+    /// Ends the group started by [`Self::hold`].
     pub(super) fn release(&mut self) {
         self.hold = Hold::Off;
     }
@@ -139,7 +139,7 @@ impl Buffer {
         self.undone.push(step);
     }
 
-    /// Does the step again that was undone last, if there is one.
+    /// Redoes the last undone step, if there is one.
     pub(super) fn redo(&mut self) {
         self.release();
         let Some(step) = self.undone.pop() else {

@@ -1,5 +1,5 @@
-//! What stands in the text as one unit: a long paste, an image. In the text it is one character, its mark, so that
-//! movement, deletion and undo need not know of it.
+//! Chips: long pastes and images that are a single unit in the text. Each is one character, its mark, so that
+//! movement, deletion and undo need no special case.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use crate::desktop::Image;
 use crate::text;
 
-/// The end of the last private-use plane: icon fonts use the beginnings of these planes, and nobody the end.
+/// The end of the last private-use plane: icon fonts use the start of these planes, and nothing uses the end.
 const MARKS: std::ops::RangeInclusive<u32> = 0x10_E000..=0x10_FFFD;
 
-/// How many columns of a file name a label shows.
+/// Maximum columns of a file name in a label.
 const NAME_COLUMNS: usize = 40;
 
-/// What a mark stands for.
+/// Content of a chip.
 #[derive(Debug)]
 pub(super) enum Content {
     Text(String),
@@ -27,12 +27,12 @@ struct Chip {
     number: usize,
 }
 
-/// Whether the character stands for a chip. Text from outside must not have any: see [`harmless`].
+/// True if the character is a chip's mark. External text must not contain any: see [`harmless`].
 pub(super) fn is_mark(letter: char) -> bool {
     MARKS.contains(&u32::from(letter))
 }
 
-/// Foreign text as it may enter the composer: one kind of line break, no control characters, no marks.
+/// Sanitises external text for the composer: one kind of line break, no control characters, no marks.
 pub(super) fn harmless(foreign: &str) -> String {
     let mut harmless = text::plain(&foreign.replace("\r\n", "\n").replace('\r', "\n"));
     harmless.retain(|letter| !is_mark(letter));
@@ -46,7 +46,7 @@ pub(super) struct Chips {
 }
 
 impl Chips {
-    /// A new chip for a text that has these already; `None` when all marks are taken.
+    /// Adds a chip to a text with these marks; `None` if all marks are in use.
     pub(super) fn add(&mut self, content: Content, beside: &str) -> Option<char> {
         let mark = MARKS
             .filter_map(char::from_u32)
@@ -66,22 +66,22 @@ impl Chips {
         Some(mark)
     }
 
-    /// The pasted text that the mark stands for.
+    /// Returns the pasted text of a mark.
     pub(super) fn pasted(&self, mark: char) -> Option<&str> {
         self.by_mark.get(&mark).and_then(Chip::pasted)
     }
 
-    /// The text with labels instead of marks.
+    /// Returns the text with labels instead of marks.
     pub(super) fn show<'a>(&self, marked: &'a str) -> Cow<'a, str> {
         self.replace(marked, |chip| &chip.label)
     }
 
-    /// The text with pasted text in full, and images as labels.
+    /// Returns the text with pastes in full and images as labels.
     pub(super) fn open<'a>(&self, marked: &'a str) -> Cow<'a, str> {
         self.replace(marked, |chip| chip.pasted().unwrap_or(&chip.label))
     }
 
-    /// The images that a text mentions, by their numbers, each of them once.
+    /// Returns the images a text mentions, each once, ordered by number.
     pub(super) fn images(&self, marked: &str) -> Vec<Image> {
         let mut marks: Vec<_> = self.within(marked).collect();
         marks.sort_by_key(|(mark, chip)| (chip.number, *mark));
@@ -93,15 +93,15 @@ impl Chips {
         images.collect()
     }
 
-    /// Finds the labels of chips that were in a text again in a text without marks, such as one that went through an
-    /// external editor.
+    /// Turns labels of known chips back into marks, in a text without marks such as one from an external
+    /// editor.
     pub(super) fn recognise(&self, text: String, before: &str) -> String {
         self.within(before).fold(text, |text, (mark, chip)| {
             text.replacen(&chip.label, mark.encode_utf8(&mut [0; 4]), 1)
         })
     }
 
-    /// Forgets the chips that nothing mentions any more.
+    /// Drops the chips that are not mentioned any more.
     pub(super) fn retain(&mut self, is_mentioned: impl Fn(char) -> bool) {
         self.by_mark.retain(|mark, _| is_mentioned(*mark));
     }
@@ -140,7 +140,8 @@ impl Chip {
     }
 }
 
-/// The label that an image of this name has in a text without marks; of several, the one with the lowest number.
+/// Returns the label of an image with this name in a text without marks; of several, the one with the lowest
+/// number.
 pub(super) fn image_label(text: &str, name: &str) -> Option<String> {
     let numbers = text.split("[image ").skip(1);
     let numbers = numbers.filter_map(|rest| rest.split_once(':')?.0.parse().ok());
@@ -170,7 +171,7 @@ fn label(content: &Content, number: usize) -> String {
     }
 }
 
-/// The number with a comma between thousands.
+/// Formats a number with commas between thousands.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

@@ -1,4 +1,4 @@
-//! Steps through a text by what people see as one letter, and by words.
+//! Steps through a text by grapheme clusters and by words.
 
 use std::ops::Range;
 
@@ -6,13 +6,13 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use super::chips::is_mark;
 
-/// What a letter is to movements by words.
+/// Class of a grapheme in movements by words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Space,
     Word,
     Sign,
-    /// A chip is a word of its own, also beside another one.
+    /// A chip is a word of its own, even next to another chip.
     Chip,
 }
 
@@ -30,15 +30,15 @@ impl Class {
     }
 }
 
-/// The part of the text; nothing where the range does not fit.
+/// Slice of the text; empty if the range does not fit.
 pub(super) fn slice(text: &str, range: Range<usize>) -> &str {
     text.get(range).unwrap_or_default()
 }
 
-/// The letter that begins here; empty at the end.
+/// Grapheme at this position; empty at the end.
 pub(super) fn at(text: &str, position: usize) -> &str {
     let bytes = text.as_bytes();
-    // Nothing joins two ASCII characters where there are no carriage returns, and finding out is the slow part.
+    // Two ASCII characters never join without a carriage return, and the general check is slow.
     let is_alone = |position: usize| bytes.get(position).is_none_or(u8::is_ascii);
     if is_alone(position) && is_alone(position + 1) {
         return text.get(position..position + 1).unwrap_or_default();
@@ -47,23 +47,23 @@ pub(super) fn at(text: &str, position: usize) -> &str {
     rest.graphemes(true).next().unwrap_or_default()
 }
 
-/// Where the next letter begins.
+/// Start of the next grapheme.
 pub(super) fn next(text: &str, position: usize) -> usize {
     (position + at(text, position).len()).min(text.len())
 }
 
-/// Where the letter before begins.
+/// Start of the previous grapheme.
 pub(super) fn previous(text: &str, position: usize) -> usize {
     let mut cursor = GraphemeCursor::new(position, text.len(), true);
     cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0)
 }
 
-/// The letter that ends here; empty at the beginning.
+/// Grapheme before this position; empty at the start.
 pub(super) fn before(text: &str, position: usize) -> &str {
     slice(text, previous(text, position)..position)
 }
 
-/// The position itself if it is between two letters, else the next one that is.
+/// The position itself if it is a grapheme boundary, otherwise the next boundary.
 pub(super) fn snap(text: &str, position: usize) -> usize {
     let mut position = position.min(text.len());
     while !text.is_char_boundary(position) {
@@ -76,7 +76,7 @@ pub(super) fn snap(text: &str, position: usize) -> usize {
     }
 }
 
-/// The letters of a part of the text, with where they begin.
+/// Graphemes of a part of the text, with their positions.
 pub(super) fn all(text: &str, range: Range<usize>) -> impl Iterator<Item = (usize, &str)> {
     let mut position = range.start;
     std::iter::from_fn(move || {
@@ -89,12 +89,12 @@ pub(super) fn all(text: &str, range: Range<usize>) -> impl Iterator<Item = (usiz
     })
 }
 
-/// Where the line of the position begins.
+/// Start of the line at this position.
 pub(super) fn line_start(text: &str, position: usize) -> usize {
     slice(text, 0..position).rfind('\n').map_or(0, |at| at + 1)
 }
 
-/// Where the line of the position ends, before its line break.
+/// End of the line at this position, before its line break.
 pub(super) fn line_end(text: &str, position: usize) -> usize {
     let rest = slice(text, position..text.len());
     rest.find('\n').map_or(text.len(), |at| position + at)
@@ -116,12 +116,12 @@ pub(super) fn word_right(text: &str, position: usize) -> usize {
     position
 }
 
-/// The beginning of the word at or before the position.
+/// The start of the word at or before the position.
 pub(super) fn word_left(text: &str, position: usize) -> usize {
     left_over(text, position, |class| class == Class::Word)
 }
 
-/// The beginning of what white space ends, at or before the position.
+/// The start of the whitespace-delimited word at or before the position.
 pub(super) fn blank_left(text: &str, position: usize) -> usize {
     left_over(text, position, |class| class != Class::Space)
 }

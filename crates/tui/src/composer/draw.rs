@@ -1,4 +1,4 @@
-//! How the composer looks.
+//! Rendering of the composer.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -9,12 +9,12 @@ use super::{Composer, Drawn, cluster};
 use crate::text;
 use crate::theme::{Theme, Tone};
 
-/// Below so many columns there is no place for a prompt mark.
+/// Minimum columns for a prompt mark.
 const MARK_FROM: usize = 8;
 
 impl Composer {
-    /// Draws into at most so many lines of at most so many columns. Of a longer text, the part around the cursor is
-    /// seen.
+    /// Renders at most the given number of lines and columns. Of a longer text, the part around the cursor is
+    /// visible.
     pub(crate) fn render(&mut self, columns: usize, rows: usize, theme: Theme) -> Drawn {
         self.view.columns = columns;
         if columns == 0 || rows == 0 {
@@ -58,7 +58,7 @@ impl Composer {
         }
     }
 
-    /// The text that was found, and below it the query, where the cursor is.
+    /// Draws the match, and below it the query with the cursor.
     fn draw_search(&self, rows: usize, theme: Theme) -> Drawn {
         let room = self.view.room();
         let indent = self.view.indent();
@@ -73,7 +73,7 @@ impl Composer {
             true => theme.style(Tone::Selected),
             false => self.style(found, at, theme),
         };
-        // The place of the hit is seen, and as much after it as there is room for.
+        // The match is visible, with as much text after it as fits.
         let top = layout
             .place(hit.start)
             .1
@@ -105,14 +105,14 @@ impl Composer {
     }
 }
 
-/// What the composer is seen through.
+/// Viewport of the composer.
 #[derive(Debug)]
 pub(super) struct View {
-    /// As many as at the last drawing.
+    /// Columns of the last frame.
     columns: usize,
-    /// The first row that is seen.
+    /// First visible row.
     top: usize,
-    /// The column that movements up and down keep to, and the revision of the text that it is meant for.
+    /// Column that vertical movements keep to, and the text revision it applies to.
     goal: Option<(usize, u64)>,
 }
 
@@ -127,24 +127,24 @@ impl Default for View {
 }
 
 impl View {
-    /// How many columns of a row text can take: the last one is the cursor's.
+    /// Columns available for text in a row: the last one is reserved for the cursor.
     pub(super) fn room(&self) -> usize {
         self.columns.saturating_sub(self.indent() + 1).max(1)
     }
 
-    /// The column that movements up and down keep to.
+    /// Column that vertical movements keep to.
     pub(super) fn goal(&self, revision: u64) -> Option<usize> {
         self.goal
             .filter(|(_, of)| *of == revision)
             .map(|(column, _)| column)
     }
 
-    /// From here on, movements up and down keep to this column.
+    /// Sets the column that vertical movements keep to.
     pub(super) fn keep(&mut self, column: usize, revision: u64) {
         self.goal = Some((column, revision));
     }
 
-    /// The cursor went somewhere else.
+    /// Resets the column after a horizontal movement.
     pub(super) fn forget_column(&mut self) {
         self.goal = None;
     }
@@ -180,7 +180,7 @@ fn beginning(indent: usize, row: usize, theme: Theme) -> Span<'static> {
     }
 }
 
-/// The end of the text that fits into so many columns.
+/// Returns the end of the text that fits the columns.
 fn tail(text: &str, columns: usize) -> &str {
     let mut start = text.len();
     let mut used = 0;

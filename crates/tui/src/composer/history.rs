@@ -1,9 +1,9 @@
-//! What was written before: walked through, and searched.
+//! Message history: stepping through it, and searching it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// How many texts are kept.
+/// Maximum number of texts stored.
 const KEPT: usize = 1_000;
 
 /// Earlier texts, oldest first.
@@ -13,19 +13,19 @@ pub(super) struct History {
     walk: Option<Walk>,
 }
 
-/// A walk through the history.
+/// Position while stepping through the history.
 #[derive(Debug)]
 struct Walk {
     place: usize,
-    /// What was being written when the walk began.
+    /// Draft at the start.
     draft: String,
 }
 
-/// A search in the history, backwards.
+/// A backward search in the history.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     pub(super) query: String,
-    /// The text that was found, and where in the history it is.
+    /// Index of the match in the history.
     found: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ impl History {
         history
     }
 
-    /// Adds the newest text, unless it says nothing or nothing new, and ends a walk.
+    /// Adds the newest text, unless it is blank or a repetition, and stops stepping.
     pub(super) fn add(&mut self, text: String) {
         self.walk = None;
         if text.trim().is_empty() || self.texts.back() == Some(&text) {
@@ -48,18 +48,18 @@ impl History {
         self.texts.push_back(text);
     }
 
-    /// Ends a walk where it is.
+    /// Stops stepping at the current text.
     pub(super) fn stay(&mut self) {
         self.walk = None;
     }
 
-    /// The text that the walk is at.
+    /// Text the user has stepped to.
     pub(super) fn walking(&self) -> Option<&str> {
         let walk = self.walk.as_ref()?;
         self.texts.get(walk.place).map(String::as_str)
     }
 
-    /// The next older text. `current` is what the composer shows.
+    /// Returns the next older text. `current` is the text in the composer.
     pub(super) fn older(&mut self, current: &str) -> Option<String> {
         let newest = self.texts.len();
         let place = self.walk.as_ref().map_or(newest, |walk| walk.place);
@@ -72,7 +72,7 @@ impl History {
         Some(older)
     }
 
-    /// The next newer text; after the newest, what was being written.
+    /// Returns the next newer text; after the newest, the draft.
     pub(super) fn newer(&mut self) -> Option<String> {
         let mut walk = self.walk.take()?;
         walk.place += 1;
@@ -83,39 +83,39 @@ impl History {
         Some(newer)
     }
 
-    /// Whether a text of the history has this character.
+    /// True if a text of the history contains this character.
     pub(super) fn mentions(&self, letter: char) -> bool {
         self.texts.iter().any(|text| text.contains(letter))
     }
 }
 
 impl Search {
-    /// The text that was found.
+    /// Text of the match.
     pub(super) fn text<'a>(&self, history: &'a History) -> Option<&'a str> {
         self.found
             .and_then(|place| history.texts.get(place))
             .map(String::as_str)
     }
 
-    /// The text that was found, and where in it the query is.
+    /// Text of the match, and the position of the query in it.
     pub(super) fn hit<'a>(&self, history: &'a History) -> Option<(&'a str, Range<usize>)> {
         let text = self.text(history)?;
         Some((text, find(text, &self.query)?))
     }
 
-    /// Goes to the next older text that has the query and reads differently.
+    /// Moves to the next older match that reads differently.
     pub(super) fn older(&mut self, history: &History) {
         let before = self.found.unwrap_or(history.texts.len());
         self.pick(history, (0..before).rev());
     }
 
-    /// Goes to the next newer text that has the query and reads differently.
+    /// Moves to the next newer match that reads differently.
     pub(super) fn newer(&mut self, history: &History) {
         let after = self.found.map_or(history.texts.len(), |place| place + 1);
         self.pick(history, after..history.texts.len());
     }
 
-    /// The query became longer or shorter: the newest text that has it counts.
+    /// Restarts from the newest match after the query changed.
     pub(super) fn again(&mut self, history: &History) {
         self.found = None;
         if !self.query.is_empty() {
@@ -131,12 +131,12 @@ impl Search {
     }
 }
 
-/// Where the query is. Upper and lower case differ only if the query has upper case.
+/// Finds the query. Case matters only if the query has upper case.
 fn find(text: &str, query: &str) -> Option<Range<usize>> {
     let start = if query.chars().any(char::is_uppercase) {
         text.find(query)?
     } else {
-        // ASCII only, so that positions in the changed text are those in the text.
+        // ASCII only, so that positions in the lowercased text are valid in the original.
         text.to_ascii_lowercase().find(query)?
     };
     Some(start..start + query.len())

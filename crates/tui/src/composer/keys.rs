@@ -1,4 +1,4 @@
-//! What the keys do while a person writes: the bindings that shells have.
+//! Keys of the composer: the bindings of common shells.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -7,14 +7,14 @@ use super::chips::is_mark;
 use super::layout::Layout;
 use super::{Composer, Did, cluster};
 
-/// Where a movement leads to, or how far something is erased.
+/// Target of a movement, or extent of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Left,
     Right,
     WordLeft,
     WordRight,
-    /// As [`Reach::WordLeft`], but only white space is between words.
+    /// Like [`Reach::WordLeft`], but words are separated by white space only.
     BlankLeft,
     LineStart,
     LineEnd,
@@ -27,7 +27,7 @@ enum Action {
     Type(char),
     Move(Reach),
     Erase(Reach),
-    /// Erases, and keeps what was erased for [`Action::Yank`].
+    /// Cuts, and stores the text for [`Action::Yank`].
     Kill(Reach),
     Yank,
     Swap,
@@ -37,7 +37,7 @@ enum Action {
     Search,
 }
 
-/// Up or down the screen, and then into the history.
+/// Vertical direction: through the rows, then through the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Up,
@@ -45,7 +45,7 @@ pub(super) enum Direction {
 }
 
 impl Composer {
-    /// A key while writing, outside of a search.
+    /// Handles a key outside of a search.
     pub(super) fn write(&mut self, key: KeyEvent) -> Did {
         let chains = std::mem::take(&mut self.kill.chains);
         if key.code == KeyCode::Enter && key.modifiers.is_empty() {
@@ -57,7 +57,7 @@ impl Composer {
         if !matches!(action, Action::Row(_)) {
             self.view.forget_column();
         }
-        // Leaving an empty composer is the app's.
+        // In an empty composer, the app handles the key, which may quit.
         if self.buffer.text().is_empty() && matches!(action, Action::Erase(_)) {
             return Did::Nothing;
         }
@@ -80,9 +80,9 @@ impl Composer {
         self.did_since(revision)
     }
 
-    /// So many rows up or down; from the edge on, one step through the history.
+    /// Moves up or down by rows; at the edge, one step through the history.
     pub(super) fn go_rows(&mut self, direction: Direction, times: usize) -> Did {
-        // A text that was just recalled is passed by, however many rows it has.
+        // A text just recalled is stepped over as a whole, however many rows it has.
         let text = self.buffer.text();
         let passes = self.buffer.cursor() == text.len() && self.history.walking() == Some(text);
         let layout = Layout::new(text, &self.chips, self.view.room());
@@ -111,7 +111,7 @@ impl Composer {
         Did::Changed
     }
 
-    /// A backslash directly before makes Enter a line break.
+    /// Turns enter into a line break if a backslash precedes it.
     fn continue_line(&mut self) -> Did {
         let cursor = self.buffer.cursor();
         if cluster::before(self.buffer.text(), cursor) != "\\" {
@@ -139,7 +139,7 @@ impl Composer {
     fn kill(&mut self, reach: Reach, chains: bool) {
         let cursor = self.buffer.cursor();
         let to = match (reach, self.reach(reach)) {
-            // At the edge of a line there is still its line break.
+            // At the start or end of a line, its line break is cut.
             (Reach::LineStart, to) if to == cursor => self.reach(Reach::Left),
             (Reach::LineEnd, to) if to == cursor => self.reach(Reach::Right),
             (_, to) => to,
@@ -161,7 +161,7 @@ impl Composer {
         self.buffer.replace(range, "", Kind::Whole);
     }
 
-    /// Swaps the letters around the cursor; at the end of a line, the two before it.
+    /// Swaps the graphemes around the cursor; at the end of a line, the two before it.
     fn swap(&mut self) {
         let text = self.buffer.text();
         let mut middle = self.buffer.cursor();
@@ -226,7 +226,7 @@ fn action(key: KeyEvent) -> Option<Action> {
 fn letter_action(letter: char, control: bool, alt: bool) -> Option<Action> {
     Some(match (letter.to_ascii_lowercase(), control, alt) {
         (_, false, false) => Action::Type(letter),
-        // On some keyboards this is how signs are typed that need a third key.
+        // Some keyboards type symbols this way (AltGr).
         (sign, true, true) if !sign.is_ascii_alphanumeric() => Action::Type(letter),
         ('a', true, false) => Action::Move(Reach::LineStart),
         ('e', true, false) => Action::Move(Reach::LineEnd),
@@ -246,7 +246,7 @@ fn letter_action(letter: char, control: bool, alt: bool) -> Option<Action> {
         ('p', true, false) => Action::Row(Direction::Up),
         ('n', true, false) => Action::Row(Direction::Down),
         ('r', true, false) => Action::Search,
-        // Older terminals send the same byte for three of these, and newer ones tell the key without its shift.
+        // Older terminals send the same byte for three of these, and newer ones report the key without shift.
         ('_' | '7' | '/' | '-', true, false) => Action::Undo,
         ('_' | '-', false, true) => Action::Redo,
         _ => return None,

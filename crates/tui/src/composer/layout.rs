@@ -1,7 +1,7 @@
-//! The text broken into rows of a screen, and positions in it as places on that screen.
+//! Wraps the text into screen rows, and maps between text positions and screen cells.
 //!
-//! A row leaves its last column free, so that the cursor has a place behind a full row, and every position has exactly
-//! one place: the one where two rows meet is the beginning of the second.
+//! The last column of a row stays free, so that the cursor fits behind a full row, and every position has
+//! exactly one cell: where two rows meet, it is the start of the second.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,20 +10,20 @@ use super::chips::{Chips, is_mark};
 use super::cluster;
 use crate::text;
 
-/// A tab is drawn as so many spaces.
+/// A tab is drawn as this many spaces.
 const TAB: &str = "    ";
 
-/// A text in rows.
+/// A text wrapped into rows.
 pub(super) struct Layout<'a> {
     text: &'a str,
     chips: &'a Chips,
-    /// How many columns of a row text can take.
+    /// Columns available for text in a row.
     room: usize,
     rows: Vec<Range<usize>>,
 }
 
 impl<'a> Layout<'a> {
-    /// Breaks a text into rows, between words where it can.
+    /// Wraps a text into rows, between words where possible.
     pub(super) fn new(text: &'a str, chips: &'a Chips, room: usize) -> Self {
         let mut layout = Self {
             text,
@@ -42,7 +42,7 @@ impl<'a> Layout<'a> {
             let end = at + letter.len();
             let is_space = letter.starts_with(char::is_whitespace);
             if row.used + wide > layout.room && is_space {
-                // White space that does not fit is not seen, and the next row begins behind it.
+                // White space that does not fit is hidden, and the next row starts behind it.
                 layout.rows.push(row.start..end);
                 row = Open::from(end);
                 continue;
@@ -68,7 +68,7 @@ impl<'a> Layout<'a> {
         self.rows.len()
     }
 
-    /// The place of a position, as (column, row).
+    /// Cell of a position, as (column, row).
     pub(super) fn place(&self, position: usize) -> (usize, usize) {
         let row = self.rows.partition_point(|row| row.start <= position);
         let row = row.saturating_sub(1);
@@ -78,7 +78,7 @@ impl<'a> Layout<'a> {
         (column.min(self.room), row)
     }
 
-    /// The position in a row that is nearest to a column, not behind it.
+    /// Position in a row at or before a column.
     pub(super) fn position(&self, column: usize, row: usize) -> Option<usize> {
         let range = self.rows.get(row)?.clone();
         let meets_next = self.rows.get(row + 1).is_some_and(|next| next.start == range.end);
@@ -94,7 +94,7 @@ impl<'a> Layout<'a> {
         Some(if meets_next { position } else { range.end })
     }
 
-    /// The letters of a row with where they begin, as they are drawn.
+    /// Graphemes of a row with their positions, as drawn.
     pub(super) fn letters(&self, row: usize) -> impl Iterator<Item = (usize, Cow<'a, str>)> {
         let range = self.rows.get(row).cloned().unwrap_or_default();
         let letters = cluster::all(self.text, range).map(|(at, letter)| (at, self.drawn(letter)));
@@ -126,12 +126,12 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// A row that is being filled.
+/// A row being filled.
 #[derive(Default)]
 struct Open {
     start: usize,
     used: usize,
-    /// Where the row can be broken, and how many columns were used up to there.
+    /// Position where the row can be broken, and the columns used up to there.
     chance: Option<(usize, usize)>,
 }
 
@@ -149,7 +149,7 @@ impl Open {
         }
     }
 
-    /// Ends the row at its last chance, or here, and goes on with what is left.
+    /// Ends the row at its last break opportunity, or here, and continues with the rest.
     fn split(&mut self, here: usize) -> Range<usize> {
         let (at, used) = self.chance.take().unwrap_or((here, self.used));
         let finished = self.start..at;

@@ -1,10 +1,10 @@
-//! Keys and states written down, for tests.
+//! Text notation for keys and states, for tests.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{Composer, Did};
 
-/// Reads keys: letters as they are, others as `<Up>`, `<C-w>`, `<A-Enter>`; `<lt>` is the sign itself.
+/// Parses keys: letters as they are, others as `<Up>`, `<C-w>`, `<A-Enter>`; `<lt>` is `<`.
 pub(super) fn keys(notation: &str) -> Vec<KeyEvent> {
     let mut keys = Vec::new();
     let mut rest = notation;
@@ -24,19 +24,19 @@ pub(super) fn keys(notation: &str) -> Vec<KeyEvent> {
     keys
 }
 
-/// Types the keys; what the last one did.
+/// Types the keys and returns the effect of the last one.
 pub(super) fn type_keys(composer: &mut Composer, notation: &str) -> Did {
     let did = keys(notation).into_iter().map(|key| composer.handle(key));
     did.last().unwrap_or(Did::Nothing)
 }
 
-/// The text with chips as labels, and a bar where the cursor is.
+/// Returns the text with chips as labels and a bar at the cursor.
 pub(super) fn state(composer: &Composer) -> String {
     let (before, after) = composer.text().split_at(composer.cursor());
     format!("{}|{}", composer.chips.show(before), composer.chips.show(after))
 }
 
-/// What is seen in so many columns and rows, with a bar where the cursor is.
+/// Returns the screen of the given size, with a bar at the cursor.
 pub(super) fn screen(composer: &mut Composer, columns: usize, rows: usize) -> Vec<String> {
     let drawn = composer.render(columns, rows, crate::theme::Theme::default());
     let mut lines: Vec<String> = drawn.lines.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! The composer while the history is searched. What was being written stays as it is until a text is taken.
+//! The composer during a history search. The draft stays unchanged until a match is accepted.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -7,7 +7,7 @@ use super::history::Search;
 use super::{Composer, Did, cluster};
 
 impl Composer {
-    /// Begins to search the history, or goes to the next older text that has what is searched for.
+    /// Starts a history search, or moves to the next older match.
     pub(crate) fn search(&mut self) {
         match &mut self.search {
             Some(search) => search.older(&self.history),
@@ -15,17 +15,17 @@ impl Composer {
         }
     }
 
-    /// Leaves what is written as it is.
+    /// Ends the search and keeps the draft.
     pub(crate) fn end_search(&mut self) {
         self.search = None;
     }
 
-    /// Whether the history is being searched.
+    /// True during a history search.
     pub(crate) fn is_searching(&self) -> bool {
         self.search.is_some()
     }
 
-    /// A key during a search; `None` if it ends the search and has its meaning in the text that was found.
+    /// Handles a key during a search; `None` if the key ends the search and applies to the match.
     pub(super) fn handle_search(&mut self, key: KeyEvent) -> Option<Did> {
         let search = self.search.as_mut()?;
         let control = key.modifiers.contains(KeyModifiers::CONTROL);

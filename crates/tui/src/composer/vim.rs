@@ -1,4 +1,4 @@
-//! The composer with two modes, for hands that know vim.
+//! The composer with vim's insert and normal modes.
 
 mod act;
 mod command;
@@ -12,23 +12,23 @@ use super::buffer::{Buffer, Kind};
 use super::keys::Direction;
 use super::{Composer, Did, cluster};
 
-/// How many keys of one change are kept to do it again.
+/// Maximum number of keys stored for repeating a change.
 const KEYS: usize = 10_000;
 
-/// What the modes need to know.
+/// State of the vim modes.
 #[derive(Debug, Default)]
 pub(super) struct Vim {
     mode: Mode,
-    /// The keys of a command that is not finished.
+    /// Keys of an unfinished command.
     keys: String,
-    /// What was last looked for in a line.
+    /// Last character search in a line.
     find: Option<Find>,
     change: Change,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Mode {
-    /// Keys are text. A conversation begins with writing.
+    /// Keys are text. A new message starts in this mode.
     #[default]
     Insert,
     /// Keys are commands.
@@ -36,7 +36,7 @@ enum Mode {
 }
 
 impl Vim {
-    /// A new text begins with writing.
+    /// Returns to insert mode for a new text.
     pub(super) fn restart(&mut self) {
         self.mode = Mode::Insert;
         self.keys.clear();
@@ -44,23 +44,23 @@ impl Vim {
     }
 }
 
-/// The last change: a command, and the keys that were typed after it.
+/// The last change: a command, and the keys typed after it.
 #[derive(Debug, Clone, Default)]
 struct Change {
     keys: String,
     typed: Vec<KeyEvent>,
-    /// Whether keys are still being added.
+    /// True while keys are being added.
     is_open: bool,
 }
 
 impl Composer {
-    /// Turns the two modes on or off.
+    /// Turns vim modes on or off.
     pub(crate) fn set_vim(&mut self, on: bool) {
         self.buffer.release();
         self.vim = on.then(Vim::default);
     }
 
-    /// The name of the mode, if there are modes.
+    /// Name of the current mode, if vim modes are on.
     pub(crate) fn vim_mode(&self) -> Option<&'static str> {
         self.vim.as_ref().map(|vim| match vim.mode {
             Mode::Insert => "insert",
@@ -68,12 +68,12 @@ impl Composer {
         })
     }
 
-    /// Whether keys are commands.
+    /// True if keys are commands.
     pub(crate) fn is_normal(&self) -> bool {
         self.vim.as_ref().is_some_and(|vim| vim.mode == Mode::Normal)
     }
 
-    /// In normal mode the cursor is on a letter: not behind the last one of a line.
+    /// Keeps the cursor on a character in normal mode: not behind the last one of a line.
     pub(super) fn settle(&mut self) {
         let (text, cursor) = (self.buffer.text(), self.buffer.cursor());
         let is_behind = matches!(cluster::at(text, cursor), "" | "\n");
@@ -83,7 +83,7 @@ impl Composer {
         }
     }
 
-    /// A key, outside of a search.
+    /// Handles a key outside of a search.
     pub(super) fn handle_vim(&mut self, key: KeyEvent) -> Did {
         if self.is_normal() {
             return self.handle_normal(key);
@@ -117,7 +117,7 @@ impl Composer {
                 return self.undo_or_redo(1, Buffer::redo);
             }
             KeyCode::Char(letter) if known => letter,
-            // A command that is not finished is given up, and nothing else.
+            // Cancels an unfinished command and does nothing else.
             KeyCode::Esc | KeyCode::Enter | KeyCode::Tab if !vim.keys.is_empty() => {
                 vim.keys.clear();
                 return Did::Moved;
@@ -213,7 +213,7 @@ impl Composer {
         did
     }
 
-    /// Does the last change again, where the cursor is now.
+    /// Repeats the last change at the cursor.
     fn repeat(&mut self) -> Did {
         let revision = self.buffer.revision();
         let change = self
@@ -248,7 +248,7 @@ impl Composer {
         }
     }
 
-    /// Begins to write.
+    /// Enters insert mode.
     fn enter_insert(&mut self, entry: Entry) {
         let (text, cursor) = (self.buffer.text(), self.buffer.cursor());
         let (start, end) = (cluster::line_start(text, cursor), cluster::line_end(text, cursor));
@@ -269,7 +269,7 @@ impl Composer {
     }
 }
 
-/// The command that a key without a letter stands for.
+/// Returns the command a special key stands for.
 fn stand_in(code: KeyCode) -> Option<char> {
     Some(match code {
         KeyCode::Left | KeyCode::Backspace => 'h',

@@ -7,7 +7,7 @@ fn composer(text: &str) -> Composer {
     composer
 }
 
-/// Types keys in normal mode, from the beginning of a text.
+/// Types keys in normal mode, from the start of a text.
 #[track_caller]
 fn check(cases: &[(&str, &str, &str)]) {
     for (text, notation, expected) in cases {
@@ -18,7 +18,7 @@ fn check(cases: &[(&str, &str, &str)]) {
     }
 }
 
-/// UI-2: with vim's modes, the movements of normal mode go where they go there.
+/// UI-2: the movements of normal mode work as in vim.
 #[test]
 fn movements_lead_where_they_should() {
     check(&[
@@ -109,7 +109,7 @@ fn operators_change_the_text() {
     ]);
 }
 
-/// UI-2: the other commands of normal mode work as they do there.
+/// UI-2: the other commands of normal mode work as in vim.
 #[test]
 fn other_commands_work() {
     check(&[
@@ -149,7 +149,7 @@ fn other_commands_work() {
     ]);
 }
 
-/// UI-2: in normal mode, what is no command is left to the app.
+/// UI-2: in normal mode, keys that are not commands are left to the app.
 #[test]
 fn modes_change_and_leave_keys_alone() {
     let mut composer = composer("");
@@ -159,13 +159,13 @@ fn modes_change_and_leave_keys_alone() {
     for notation in ["<Esc>", "<Enter>", "<Tab>", "<C-c>", "<C-j>", "<A-x>"] {
         assert_eq!(type_keys(&mut composer, notation), Did::Nothing, "{notation}");
     }
-    // Instead of what follows, it is given up, and nothing is sent.
+    // These keys cancel an unfinished command, and nothing is sent.
     for notation in ["r<Enter>", "d<Tab>", "2<Enter>", "f<Esc>"] {
         assert_eq!(type_keys(&mut composer, notation), Did::Moved, "{notation}");
         assert_eq!(state(&composer), "|a", "{notation}");
     }
     assert_eq!(screen(&mut composer, 20, 3), ["› |a"]);
-    assert_eq!(composer.asks(), None);
+    assert_eq!(composer.completion_query(), None);
     composer.paste("bc");
     assert_eq!(state(&composer), "bc|a");
     composer.take();
@@ -183,7 +183,7 @@ fn modes_change_and_leave_keys_alone() {
     assert_eq!(composer.vim_mode(), None);
 }
 
-/// UI-2: a chip is one letter and one word to the commands.
+/// UI-2: to commands, a chip is one letter and one word.
 #[test]
 fn commands_take_chips_whole() {
     let mut composer = composer("see ");

@@ -1,6 +1,6 @@
 //! Finished markdown as lines.
 //!
-//! Blocks that hold others are frames on a stack and not calls within calls: a text can nest them as deep as it likes.
+//! Nested blocks are frames on a stack, not recursive calls: a text can nest them to any depth.
 
 use pulldown_cmark::{BlockQuoteKind, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::{Modifier, Style};
@@ -13,15 +13,15 @@ use crate::flow;
 use crate::text::{one_line, width};
 use crate::theme::{Theme, Tone};
 
-/// How code is shown.
+/// Syntax highlighting of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Colours {
     Shown,
-    /// For what is drawn again and again.
+    /// Off, for blocks that are redrawn often.
     LeftOut,
 }
 
-/// The lines of a text that holds whole blocks.
+/// Renders a text of whole blocks.
 pub(super) fn lines(source: &str, columns: usize, theme: Theme, colours: Colours) -> Vec<Line<'static>> {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
@@ -34,7 +34,8 @@ pub(super) fn lines(source: &str, columns: usize, theme: Theme, colours: Colours
         page.event(event, source.get(range).unwrap_or_default());
     }
     page.flush();
-    // Where links lead may be said apart from them. It is known within one block only, so it is shown as it is written.
+    // Link targets may be defined separately from the links. Definitions are known within one block only, so
+    // they are shown as written.
     let mut definitions: Vec<_> = parser.reference_definitions().iter().collect();
     definitions.sort_by_key(|(_, definition)| definition.span.start);
     for (_, definition) in definitions {
@@ -48,20 +49,20 @@ struct Page {
     columns: usize,
     theme: Theme,
     colours: Colours,
-    /// What is open, the whole page first.
+    /// Open frames, the page first.
     frames: Vec<Frame>,
     inline: Inline,
     verbatim: Option<Verbatim>,
     table: Option<Table>,
 }
 
-/// A block that holds blocks.
+/// A block that contains blocks.
 struct Frame {
     kind: FrameKind,
     lines: Vec<Line<'static>>,
-    /// How wide its lines can be.
+    /// Available width of its lines.
     columns: usize,
-    /// Whether there is space between what it holds.
+    /// True if its children are separated by blank lines.
     is_loose: bool,
 }
 
@@ -71,11 +72,11 @@ enum FrameKind {
     List {
         next: Option<u64>,
     },
-    /// What stands before the first line.
+    /// An item with the marker of its first line.
     Item(String),
 }
 
-/// Text that is collected as it is.
+/// Text collected verbatim.
 enum Verbatim {
     Code { language: String, text: String },
     Html(String),
@@ -205,7 +206,7 @@ impl Page {
         }
     }
 
-    /// What was collected of a text is a block of its own.
+    /// Emits the collected text as a block of its own.
     fn flush(&mut self) {
         let spans = self.inline.take();
         if !spans.is_empty() {
@@ -241,7 +242,7 @@ impl Page {
         self.theme.sign("▌ ", "| ")
     }
 
-    /// Opens a frame whose lines have so many columns before them.
+    /// Opens a frame whose lines are indented by this many columns.
     fn enter(&mut self, kind: FrameKind, before: usize) {
         self.flush();
         let columns = self.narrowed(self.inner_columns(), before);
@@ -253,7 +254,7 @@ impl Page {
         });
     }
 
-    /// However deep the nesting, half of the width is left for text; what is nested deeper is not moved further.
+    /// Leaves half of the width for text however deep the nesting; deeper levels are not indented further.
     fn narrowed(&self, columns: usize, before: usize) -> usize {
         match columns.checked_sub(before) {
             Some(inner) if inner >= self.columns / 2 && inner > 0 => inner,
@@ -266,7 +267,7 @@ impl Page {
         self.enter(FrameKind::Item(mark), before);
     }
 
-    /// Gives the item that has just begun another mark.
+    /// Replaces the marker of the item that just started.
     fn remark(&mut self, mark: String) {
         let outer = self
             .frames
@@ -302,7 +303,7 @@ impl Page {
         self.theme.sign(bullet, "- ").to_owned()
     }
 
-    /// Closes the last frame and adds its lines to the one around it.
+    /// Closes the last frame and adds its lines to the enclosing one.
     fn leave(&mut self) {
         self.flush();
         if self.frames.len() < 2 {
@@ -345,7 +346,7 @@ impl Page {
         if !matches!(list.kind, FrameKind::List { .. }) {
             return self.add(lines, Space::Around);
         }
-        // Space on one side of an item is space between two.
+        // A blank line on either side of an item separates two items.
         let is_apart = list.is_loose || is_loose;
         if is_apart && !list.lines.is_empty() {
             list.lines.push(Line::default());
@@ -385,11 +386,11 @@ impl Page {
     }
 }
 
-/// Where space belongs.
+/// Placement of blank lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Space {
     Around,
-    /// A list follows the text of the item it belongs to.
+    /// A list follows the text of its item directly.
     AroundUnlessItem,
 }
 

@@ -1,4 +1,4 @@
-//! Code in colours, one line after the other.
+//! Syntax highlighting, line by line.
 
 mod grammar;
 mod scan;
@@ -12,16 +12,16 @@ use crate::flow;
 use crate::text::plain;
 use crate::theme::{Palette, Theme, Tone};
 
-/// Nobody reads on in colour.
+/// Maximum number of lines that are highlighted; nobody reads further.
 const MAX_LINES: usize = 2_000;
-/// Such a line was made by a machine.
+/// Maximum length of a line that is highlighted; longer ones are machine-generated.
 const MAX_LINE_BYTES: usize = 4_000;
-/// How far code is moved to the right.
+/// Indent of code.
 const INDENT: &str = "  ";
-/// Code is not moved to the right on a narrower screen.
+/// Minimum width at which code is indented.
 const MIN_COLUMNS: usize = 12;
 
-/// A code block that is set line by line.
+/// A code block that is rendered line by line.
 pub(super) struct Block {
     colouring: Colouring,
 }
@@ -33,14 +33,14 @@ impl Block {
         }
     }
 
-    /// A block without colours.
+    /// Creates a block without highlighting.
     pub(super) fn uncoloured() -> Self {
         Self {
             colouring: Colouring::none(),
         }
     }
 
-    /// The line above the code that names its language.
+    /// Returns the line above the code that names its language.
     pub(super) fn label(language: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
         if language.is_empty() {
             return Vec::new();
@@ -56,7 +56,7 @@ impl Block {
     }
 }
 
-/// What the info string of a fence names as the language.
+/// Returns the language named by the info string of a fence.
 pub(super) fn language(info: &str) -> String {
     let info = info.trim().trim_start_matches(['{', '.']);
     let ends = |letter: char| letter.is_whitespace() || matches!(letter, ',' | ';' | '{' | '}' | ':');
@@ -75,7 +75,7 @@ fn indented(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// Colours for the lines of one text, in their order: what a line means depends on the lines before it.
+/// Highlighter for consecutive lines of one text: the meaning of a line depends on the lines before it.
 struct Colouring {
     scanner: Option<Scanner>,
     theme: Theme,
@@ -105,7 +105,7 @@ impl Colouring {
         let line = flow::without_tabs(&plain(line).replace('\n', " "));
         self.lines += 1;
         if self.lines > MAX_LINES || line.len() > MAX_LINE_BYTES {
-            // From here on nothing is known about what a line means.
+            // The state is unknown from here on.
             self.scanner = None;
         }
         let parts = match &mut self.scanner {

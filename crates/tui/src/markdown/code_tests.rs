@@ -25,7 +25,7 @@ fn text(lines: &[Line<'_>]) -> String {
 
 const CODE: &str = "// why\nfn main() {\n    let x = \"a\";\n\n}\n";
 
-/// Code with colours, one line per source line, tabs expanded, not wrapped.
+/// Highlights code: one line per source line, tabs expanded, not wrapped.
 fn highlight(code: &str, language: &str, theme: Theme) -> Vec<Line<'static>> {
     let mut colouring = Colouring::new(language, theme);
     code.lines()
@@ -33,7 +33,7 @@ fn highlight(code: &str, language: &str, theme: Theme) -> Vec<Line<'static>> {
         .collect()
 }
 
-/// UI-2: code is coloured and nothing of it is changed, one line for each.
+/// UI-2: code is highlighted and otherwise unchanged, one line for each.
 #[test]
 fn code_is_coloured() {
     for palette in [Palette::Terminal, Palette::Dark, Palette::Light] {
@@ -43,7 +43,7 @@ fn code_is_coloured() {
     }
 }
 
-/// UI-2: the terminal's palette is used with the terminal's own colours alone.
+/// UI-2: the terminal palette uses only the terminal's own colours.
 #[test]
 fn the_terminal_keeps_its_colours() {
     for line in highlight(CODE, "rs", theme(Palette::Terminal)) {
@@ -56,7 +56,7 @@ fn the_terminal_keeps_its_colours() {
     }
 }
 
-/// UI-2: without colours, or in a language nobody knows, code is plain.
+/// UI-2: without colours, or in an unknown language, code is plain.
 #[test]
 fn code_can_be_plain() {
     for (language, palette) in [
@@ -70,7 +70,7 @@ fn code_can_be_plain() {
     }
 }
 
-/// UI-2: languages are known by the names people use.
+/// UI-2: languages are recognised by their common names.
 #[test]
 fn languages_are_known_by_their_names() {
     let known = [
@@ -125,7 +125,7 @@ fn languages_are_known_by_their_names() {
     }
 }
 
-/// UI-2: colouring has a limit, so that a long text costs little.
+/// UI-2: highlighting has a limit, so that a long text is cheap.
 #[test]
 fn long_code_is_not_coloured_to_its_end() {
     let is_coloured = |line: &Line<'_>| line.spans.iter().any(|span| span.style != Style::new());
@@ -144,7 +144,7 @@ fn long_code_is_not_coloured_to_its_end() {
     );
 }
 
-/// UI-2: the language is the first word of what stands behind a fence.
+/// UI-2: the language is the first word after a fence.
 #[test]
 fn the_language_is_found() {
     for (info, expected) in [
@@ -158,7 +158,7 @@ fn the_language_is_found() {
     }
 }
 
-/// The tokens of each line, as letters: comment, text, value, keyword, type, name.
+/// Returns the tokens of each line as letters: comment, text, value, keyword, type, name.
 fn tokens(code: &str, language: &str) -> Vec<String> {
     let grammar = grammar::named(language).expect("the language is known");
     let mut scanner = Scanner::new(grammar);
@@ -182,7 +182,7 @@ fn tokens(code: &str, language: &str) -> Vec<String> {
         .collect()
 }
 
-/// UI-2: comments, strings, keywords and names are told apart, also where they are longer than a line.
+/// UI-2: comments, strings, keywords and names are told apart, even across lines.
 #[test]
 fn parts_of_code_are_told_apart() {
     let cases: [(&str, &str, &[&str]); 10] = [
@@ -231,7 +231,7 @@ fn parts_of_code_are_told_apart() {
 }
 
 proptest! {
-    /// UI-2: whatever the code and its language, nothing is lost and nothing is added.
+    /// UI-2: for any code in any language, nothing is lost and nothing is added.
     #[test]
     fn code_stays_as_it_is(
         pieces in prop::collection::vec(prop::sample::select(vec![

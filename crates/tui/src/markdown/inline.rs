@@ -1,4 +1,4 @@
-//! The text within a block: pieces with their styles.
+//! Inline text of a block: spans with their styles.
 
 use pulldown_cmark::{Event, Tag, TagEnd};
 use ratatui::style::{Modifier, Style};
@@ -11,14 +11,14 @@ use crate::theme::{Theme, Tone};
 pub(super) struct Inline {
     theme: Theme,
     spans: Vec<Span<'static>>,
-    /// The style of the block, and of everything that is open within it.
+    /// Style of the block, followed by the styles of all open inline elements.
     styles: Vec<Style>,
     targets: Vec<Target>,
 }
 
-/// A link or an image that is open.
+/// An open link or image.
 struct Target {
-    /// How many pieces there were before it.
+    /// Number of spans before it.
     begin: usize,
     destination: String,
     is_image: bool,
@@ -34,19 +34,19 @@ impl Inline {
         }
     }
 
-    /// Sets the style of what follows, up to the end of the block.
+    /// Sets the style of the following text, up to the end of the block.
     pub(super) fn set_base(&mut self, style: Style) {
         self.styles = vec![style];
     }
 
-    /// What was collected. The next block begins.
+    /// Takes the collected spans and starts the next block.
     pub(super) fn take(&mut self) -> Vec<Span<'static>> {
         self.set_base(Style::new());
         self.targets.clear();
         std::mem::take(&mut self.spans)
     }
 
-    /// Takes what is part of a block's text. `source` is where it comes from.
+    /// Handles an inline event. `source` is its source text.
     pub(super) fn event(&mut self, event: Event<'_>, source: &str) {
         match event {
             Event::Start(tag) => self.start(tag, source),
@@ -59,9 +59,9 @@ impl Inline {
             Event::InlineHtml(html) | Event::Html(html) if is_line_break(&html) => self.line_break(),
             Event::InlineHtml(html) | Event::Html(html) => self.text(&html),
             Event::FootnoteReference(label) => self.text(&format!("[^{label}]")),
-            // Models write lists without marks and mean the line ends, as people do in a conversation.
+            // Models write lists without markers and mean the line breaks, as people do in chats.
             Event::SoftBreak | Event::HardBreak => self.line_break(),
-            // These are blocks.
+            // These are block elements.
             Event::Rule | Event::TaskListMarker(_) => {}
         }
     }
@@ -108,7 +108,7 @@ impl Inline {
         });
     }
 
-    /// Says where a link leads, unless its text says so.
+    /// Appends the target of a link, unless its text already shows it.
     fn end_target(&mut self) {
         let Some(target) = self.targets.pop() else { return };
         let inside = self.spans.iter().skip(target.begin);
@@ -159,8 +159,8 @@ impl Inline {
     }
 }
 
-/// Foreign text without control characters and line breaks. A character reference can stand for any of them, so it is not
-/// enough to look at the source.
+/// Removes control characters and line breaks from external text. A character reference can stand for any of
+/// them, so checking the source is not enough.
 pub(super) fn harmless(text: &str) -> String {
     let text = plain(text);
     if text.contains(BREAKS) {
@@ -172,7 +172,7 @@ pub(super) fn harmless(text: &str) -> String {
 
 const BREAKS: [char; 4] = ['\n', '\t', '\u{2028}', '\u{2029}'];
 
-/// One tilde is more often a home folder or "about" than an error.
+/// Requires two tildes: a single one is more often a home folder or "about" than strikethrough.
 fn is_struck(source: &str) -> bool {
     source.starts_with("~~")
 }

@@ -1,19 +1,20 @@
-//! Cuts a text into blocks, line by line, so that what is before a block never has to be looked at again.
+//! Splits a text into blocks, line by line, so that the text before a block never has to be parsed again.
 //!
-//! It knows of markdown only what it takes to say where a block ends; what is in a block is for the parser. Where it is
-//! wrong about an odd text, the text is read a little differently, but always in the same way, however it arrived.
+//! It knows just enough markdown to find the end of a block; the parser handles the contents. Where it
+//! misjudges an odd text, the text is read slightly differently, but always in the same way, however it
+//! arrived.
 
 mod line;
 
 use self::line::{Fence, Kind};
 use crate::text::plain;
 
-/// What a text consists of.
+/// Piece of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     /// One or a few blocks, as markdown.
     Block(String),
-    /// A fenced code block begins. It is cut into its lines, because it can be long.
+    /// Start of a fenced code block, which is split into lines because it can be long.
     CodeBegins {
         info: String,
     },
@@ -21,11 +22,11 @@ pub(super) enum Piece {
     CodeEnds,
 }
 
-/// Takes whole lines and gives pieces.
+/// Takes whole lines and returns pieces.
 #[derive(Default)]
 pub(super) struct Splitter {
     open: Open,
-    /// The lines of the open block, unless that is a fenced one.
+    /// Lines of the open block, except for a fenced one.
     text: String,
 }
 
@@ -33,18 +34,18 @@ pub(super) struct Splitter {
 enum Open {
     #[default]
     Nothing,
-    /// A paragraph, a table, a heading with a line below it, or HTML that ends with a blank line.
+    /// A paragraph, a table, a heading with an underline, or HTML that ends with a blank line.
     Prose,
     Quote,
     List(List),
     IndentedCode,
-    /// HTML that ends with a line that has this in it.
+    /// HTML that ends with a line containing this text.
     Html(&'static str),
     Fenced(Fence),
 }
 
 impl Splitter {
-    /// Takes the next line, without its end.
+    /// Takes the next line, without its line break.
     pub(super) fn line(&mut self, line: &str, pieces: &mut Vec<Piece>) {
         let line = plain(line);
         if let Open::Fenced(fence) = &self.open {
@@ -68,22 +69,22 @@ impl Splitter {
         }
     }
 
-    /// The text is complete.
+    /// Completes the text.
     pub(super) fn finish(&mut self, pieces: &mut Vec<Piece>) {
         self.close(pieces);
     }
 
-    /// The lines of the block that is not finished.
+    /// Lines of the unfinished block.
     pub(super) fn open_text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a fenced code block is open.
+    /// True inside a fenced code block.
     pub(super) fn is_in_code(&self) -> bool {
         matches!(self.open, Open::Fenced(_))
     }
 
-    /// The part of the open code block's last line that can be shown while the line is not complete.
+    /// Returns the part of the open code block's incomplete last line that can be shown.
     pub(super) fn partial_code(&self, line: &str) -> Option<String> {
         let Open::Fenced(fence) = &self.open else {
             return None;
@@ -106,7 +107,7 @@ impl Splitter {
         self.open = Open::Nothing;
     }
 
-    /// What a line does to the open block.
+    /// Determines the effect of a line on the open block.
     fn fate(&mut self, line: &str) -> Fate {
         let kind = Kind::of(line);
         match &mut self.open {
@@ -157,19 +158,19 @@ impl Splitter {
     }
 }
 
-/// What becomes of the open block with the next line.
+/// Effect of the next line on the open block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// The line belongs to it.
+    /// The line belongs to the block.
     Continues,
-    /// The line is its last one.
+    /// The line is the last one of the block.
     Ends,
     /// The line belongs to the next block.
     IsNext,
 }
 
 impl Kind {
-    /// What a line of this kind does where a paragraph is open.
+    /// Returns the effect of a line of this kind on an open paragraph.
     fn after_paragraph(&self) -> Fate {
         match self {
             Self::Blank | Self::Heading | Self::Rule | Self::Fence(_) | Self::Html { .. } | Self::Quote => {
@@ -183,10 +184,10 @@ impl Kind {
     }
 }
 
-/// A list that is open. Whether there is space between its items is known at its end only, so it is one block.
+/// An open list. Only its end tells whether blank lines separate its items, so it is one block.
 #[derive(Default)]
 struct List {
-    /// The columns where the text of the open items begins, the outermost first.
+    /// Text columns of the open items, the outermost first.
     columns: Vec<usize>,
     /// A fence within an item, and the column of that item's text.
     fence: Option<(Fence, usize)>,
@@ -194,7 +195,7 @@ struct List {
 }
 
 impl List {
-    /// How far a footnote's further paragraphs are indented.
+    /// Indent of a footnote's further paragraphs.
     const FOOTNOTE_INDENT: usize = 4;
 
     fn beginning_with(line: &str) -> Self {
@@ -235,7 +236,7 @@ impl List {
         }
     }
 
-    /// Notes which items are open after this line, and whether a fence is.
+    /// Updates the open items and the open fence after this line.
     fn enter(&mut self, line: &str) {
         let (mut column, mut rest) = line::indented(line, 0);
         self.columns.retain(|open| *open <= column);

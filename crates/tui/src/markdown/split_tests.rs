@@ -20,7 +20,7 @@ fn blocks(source: &str) -> Vec<String> {
     blocks
 }
 
-/// UI-2: a text is cut where a block ends and nowhere else.
+/// UI-2: a text is split where a block ends and nowhere else.
 #[test]
 fn texts_are_cut_into_blocks() {
     let cases: [(&str, &[&str]); 19] = [
@@ -52,7 +52,7 @@ fn texts_are_cut_into_blocks() {
     }
 }
 
-/// SAFE-7: control sequences are gone before a line is looked at.
+/// SAFE-7: control sequences are removed before a line is parsed.
 #[test]
 fn control_sequences_hide_nothing() {
     assert_eq!(

@@ -8,14 +8,14 @@ use crate::flow;
 use crate::text::width;
 use crate::theme::{Theme, Tone};
 
-/// A column is not made narrower than this to fit.
+/// Minimum width of a shrunk column.
 const MIN_COLUMN: usize = 6;
-/// How many columns there are between two cells.
+/// Columns between two cells.
 const GAP: usize = 3;
 
 type Cell = Vec<Span<'static>>;
 
-/// A table that is collected cell by cell. The first row is the head.
+/// A table that is collected cell by cell. The first row is the header.
 pub(super) struct Table {
     alignments: Vec<Alignment>,
     rows: Vec<Vec<Cell>>,
@@ -58,7 +58,7 @@ impl Table {
         row.get(index).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// How wide each column is, or nothing if they do not fit beside each other.
+    /// Returns the column widths, or `None` if the columns do not fit side by side.
     fn widths(&self, columns: usize) -> Option<Vec<usize>> {
         let gaps = GAP * self.count().saturating_sub(1);
         let room = columns.checked_sub(gaps).filter(|room| *room > 0)?;
@@ -90,7 +90,7 @@ impl Table {
         let rule = rule(theme.sign("─┼─", "-+-"), theme.sign("─", "-"));
         let gap = Span::styled(theme.sign(" │ ", " | "), dim);
         let rows: Vec<Vec<Line<'static>>> = self.rows.iter().map(|row| self.row(row, widths, &gap)).collect();
-        // Where a row takes several lines, it must be seen which lines are one row.
+        // If rows take several lines, rules show which lines form a row.
         let is_ruled = rows.iter().any(|lines| lines.len() > 1);
         let mut lines = Vec::new();
         for (index, row) in rows.into_iter().enumerate() {
@@ -126,7 +126,7 @@ impl Table {
             .collect()
     }
 
-    /// The rows below each other, every cell with the head of its column.
+    /// Renders the rows below each other, each cell with its column header.
     fn list(&self, columns: usize) -> Vec<Line<'static>> {
         let Some((head, rows)) = self.rows.split_first() else {
             return Vec::new();
@@ -152,7 +152,8 @@ impl Table {
     }
 }
 
-/// Shares the room fairly: nobody gets more than wanted or less than the floor, and apart from that all get the same.
+/// Distributes the width fairly: every column gets at least its floor and at most what it wants, and
+/// otherwise an equal share.
 fn share(wanted: &[usize], floors: &[usize], room: usize) -> Vec<usize> {
     let at = |level: usize| -> Vec<usize> {
         let sizes = wanted.iter().zip(floors);
@@ -187,7 +188,7 @@ fn aligned(
         Alignment::Center => free / 2,
         Alignment::Left | Alignment::None => 0,
     };
-    // Space at the end of a line is of no use.
+    // Trailing space is useless.
     let after = if is_last { 0 } else { free - before };
     let space = |columns: usize| (columns > 0).then(|| Span::raw(" ".repeat(columns)));
     let mut spans: Vec<Span<'static>> = space(before).into_iter().collect();

@@ -1,4 +1,4 @@
-//! A text to read, on the whole screen.
+//! A full-screen pager.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::{Line, Span};
@@ -8,14 +8,14 @@ use crate::paint::Picture;
 use crate::text::{cut, wrap};
 use crate::theme::{Theme, Tone};
 
-/// A text with a place in it.
+/// A text with a scroll position.
 pub(crate) struct Pager {
     title: String,
     lines: Vec<Line<'static>>,
-    /// The lines as they are broken for a width.
+    /// Lines wrapped for a width.
     broken: (usize, Vec<Line<'static>>),
     top: usize,
-    /// What is looked for, while it is typed and after.
+    /// Search text, during and after typing.
     search: Option<String>,
     is_typing: bool,
 }
@@ -32,7 +32,7 @@ impl Pager {
         }
     }
 
-    /// A text whose line breaks mean something.
+    /// Creates a pager for preformatted text.
     pub(crate) fn text(title: &str, text: &str) -> Self {
         Self::new(
             title,

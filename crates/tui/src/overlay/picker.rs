@@ -1,26 +1,26 @@
-//! A list to choose from, on the whole screen, with a look at what the chosen row is.
+//! A full-screen list to choose from, with a preview of the selected row.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::Line;
 
-use super::{Deed, Overlay, Step};
+use super::{Overlay, OverlayAction, Step};
 use crate::menu;
 use crate::paint::Picture;
 use crate::text::{cut, one_line, plain, width, wrap};
 use crate::theme::{Theme, Tone};
 
-/// What is chosen from.
+/// Subject of a picker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// Sessions, to go on with.
+    /// Sessions to resume.
     Sessions,
-    /// Checkpoints, to take files back to.
+    /// Checkpoints to restore files from.
     Checkpoints,
-    /// Messages, to go back to.
+    /// Messages to go back to.
     Messages,
-    /// Looks.
+    /// Colour themes.
     Themes,
-    /// Providers, to set up.
+    /// Providers to set up.
     Providers,
 }
 
@@ -28,8 +28,8 @@ impl Subject {
     fn title(self) -> &'static str {
         match self {
             Self::Sessions => "Sessions",
-            Self::Checkpoints => "Checkpoints: what each turn did to files",
-            Self::Messages => "Go back to before a message",
+            Self::Checkpoints => "Checkpoints: file changes by turn",
+            Self::Messages => "Go back to an earlier message",
             Self::Themes => "Theme",
             Self::Providers => "Set up a model",
         }
@@ -37,19 +37,21 @@ impl Subject {
 
     fn keys(self) -> &'static str {
         match self {
-            Self::Sessions => "enter go on · ctrl+f fork · type to search · esc back",
-            Self::Checkpoints => "enter files back to before it · ctrl+f the conversation, too · esc leave",
-            Self::Messages => "enter conversation and files · ctrl+f the conversation only · esc leave",
+            Self::Sessions => "enter resume · ctrl+f fork · type to search · esc back",
+            Self::Checkpoints => {
+                "enter restore files to before it · ctrl+f files and conversation · esc back"
+            }
+            Self::Messages => "enter conversation and files · ctrl+f conversation only · esc back",
             Self::Themes | Self::Providers => "enter choose · type to search · esc back",
         }
     }
 
-    /// Whether rows have something to look at.
+    /// True if rows have a preview.
     fn has_preview(self) -> bool {
         matches!(self, Self::Sessions | Self::Checkpoints)
     }
 
-    /// Whether words are looked for elsewhere, too.
+    /// True if the backend searches, instead of filtering the rows here.
     fn searches(self) -> bool {
         self == Self::Sessions
     }
@@ -58,28 +60,28 @@ impl Subject {
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// What it is known by.
+    /// Identifier of the row.
     pub(crate) key: String,
-    /// What is shown first.
+    /// Main text.
     pub(crate) text: String,
-    /// What is shown after it.
+    /// Additional text at the right.
     pub(crate) detail: String,
 }
 
-/// A list, what was typed to find something in it, and the row that is looked at.
+/// A list with a search text, a selection and a preview.
 pub(crate) struct Picker {
     subject: Subject,
     rows: Vec<Row>,
     words: String,
     selected: usize,
     preview: Option<(String, Vec<Line<'static>>)>,
-    /// The preview that was asked for last.
+    /// Key of the last requested preview.
     wanted: Option<String>,
     is_loading: bool,
 }
 
 impl Picker {
-    /// A list that is still to be filled.
+    /// Creates a picker whose rows are still loading.
     pub(crate) fn loading(subject: Subject) -> Self {
         Self {
             subject,
@@ -100,7 +102,7 @@ impl Picker {
         }
     }
 
-    /// The same, beginning at a row.
+    /// Selects a row.
     pub(crate) fn at(mut self, key: &str) -> Self {
         let found = self.rows.iter().position(|row| row.key == key);
         self.selected = found.unwrap_or_default();
@@ -121,7 +123,7 @@ impl Picker {
         self.found().get(self.selected).map(|row| row.key.clone())
     }
 
-    /// What is wanted after the selection moved.
+    /// Requests the preview after the selection moved.
     fn moved(&mut self) -> Step {
         let key = self.key();
         if !self.subject.has_preview() || key == self.wanted {
@@ -129,7 +131,7 @@ impl Picker {
         }
         self.wanted.clone_from(&key);
         match key {
-            Some(key) => Step::Want(Deed::Preview(self.subject, key)),
+            Some(key) => Step::Want(OverlayAction::Preview(self.subject, key)),
             None => Step::Stay,
         }
     }
@@ -138,9 +140,9 @@ impl Picker {
         self.selected = 0;
         if self.subject.searches() {
             self.wanted = None;
-            // What is listed is not what is looked for any more.
+            // The listed rows belong to the previous query.
             self.is_loading = true;
-            return Step::Want(Deed::Find(self.subject, self.words.clone()));
+            return Step::Want(OverlayAction::Find(self.subject, self.words.clone()));
         }
         self.moved()
     }
@@ -148,7 +150,7 @@ impl Picker {
     fn list(&self, columns: usize, rows: usize, theme: Theme) -> Vec<Line<'static>> {
         let found = self.found();
         if found.is_empty() {
-            let text = if self.is_loading { "  …" } else { "  nothing" };
+            let text = if self.is_loading { "  …" } else { "  no matches" };
             return vec![Line::styled(cut(text, columns), theme.style(Tone::Dim))];
         }
         let first = self.selected.saturating_sub(rows.saturating_sub(1));
@@ -173,14 +175,14 @@ impl Overlay for Picker {
             KeyCode::Esc => return Step::Close,
             KeyCode::Char('c') if control => return Step::Close,
             KeyCode::Char('f') if control => {
-                return self
-                    .key()
-                    .map_or(Step::Stay, |key| Step::Do(Deed::ChooseOther(self.subject, key)));
+                return self.key().map_or(Step::Stay, |key| {
+                    Step::Do(OverlayAction::ChooseOther(self.subject, key))
+                });
             }
             KeyCode::Enter => {
-                return self
-                    .key()
-                    .map_or(Step::Stay, |key| Step::Do(Deed::Choose(self.subject, key)));
+                return self.key().map_or(Step::Stay, |key| {
+                    Step::Do(OverlayAction::Choose(self.subject, key))
+                });
             }
             KeyCode::Up => self.selected = self.selected.checked_sub(1).unwrap_or(last),
             KeyCode::Char('p') if control => self.selected = self.selected.saturating_sub(1),

@@ -1,14 +1,14 @@
-//! A key to be typed. It is never shown, and kept nowhere but here.
+//! Prompt for an API key. The key is never shown and not stored anywhere else.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::Line;
 
-use super::{Deed, Overlay, Step, Typed};
+use super::{Overlay, OverlayAction, Step, Typed};
 use crate::paint::Picture;
 use crate::text::{cut, wrap};
 use crate::theme::{Theme, Tone};
 
-/// The place where a key is typed.
+/// A prompt with hidden input.
 pub(crate) struct Secret {
     provider: String,
     hint: String,
@@ -35,7 +35,7 @@ impl Overlay for Secret {
             KeyCode::Char(letter) if !control => self.typed.push(letter),
             KeyCode::Backspace => drop(self.typed.pop()),
             KeyCode::Enter if !self.typed.trim().is_empty() => {
-                return Step::Do(Deed::Connect {
+                return Step::Do(OverlayAction::Connect {
                     provider: self.provider.clone(),
                     key: Typed(std::mem::take(&mut self.typed)),
                 });
@@ -55,7 +55,7 @@ impl Overlay for Secret {
         let count = self.typed.chars().count();
         let stars = "*".repeat(count.min(columns.saturating_sub(8)));
         let mut lines = vec![Line::styled(
-            cut(&format!("A key for {}", self.provider), columns),
+            cut(&format!("API key for {}", self.provider), columns),
             theme.style(Tone::Heading),
         )];
         lines.push(Line::default());
@@ -68,7 +68,8 @@ impl Overlay for Secret {
         let cursor = (4 + stars.len(), lines.len());
         lines.push(Line::raw(cut(&format!("key {stars}"), columns)));
         lines.push(Line::default());
-        let text = "It is tested, then kept where only you can read it. Enter goes on, esc goes back.";
+        let text =
+            "The key is tested, then stored where only you can read it. Enter continues, esc goes back.";
         lines.extend(wrap(&Line::styled(text, theme.style(Tone::Dim)), columns, ""));
         lines.truncate(rows);
         let cell = |value: usize| u16::try_from(value).unwrap_or(u16::MAX);
@@ -82,7 +83,7 @@ impl Overlay for Secret {
 
 impl Drop for Secret {
     fn drop(&mut self) {
-        // What was typed does not stay in memory that somebody else is handed later.
+        // Overwrites the key, so that it does not linger in reused memory.
         let length = self.typed.len();
         self.typed.clear();
         self.typed.extend(std::iter::repeat_n('\0', length));

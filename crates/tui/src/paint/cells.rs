@@ -1,4 +1,4 @@
-//! A styled line as the cells of a terminal: letters as people see them, each with its columns and its look.
+//! Converts a styled line to terminal cells: graphemes with their width and style.
 
 use std::borrow::Cow;
 
@@ -6,20 +6,20 @@ use ratatui::text::Line;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::look::Look;
+use super::style::CellStyle;
 use crate::text::has_effect;
 
-/// One letter.
+/// A grapheme.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cell<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) width: usize,
-    pub(super) look: Look,
+    pub(super) look: CellStyle,
 }
 
 impl Cell<'_> {
-    /// Whether terminals differ on how many columns this takes: joined and decorated emoji, flags, and all emoji that
-    /// are newer than some terminals.
+    /// True if terminals disagree on its width: joined and decorated emoji, flags, and all emoji newer than
+    /// some terminals.
     pub(super) fn is_uncertain(&self) -> bool {
         if self.text.len() == 1 {
             return false;
@@ -33,18 +33,18 @@ impl Cell<'_> {
     }
 }
 
-/// The cells of a line, cut to the columns there are and without blanks at its end. Control characters are gone: this is
-/// the last place where foreign text could still bring some.
+/// Returns the cells of a line, cut to the width and without trailing blanks. Removes control characters:
+/// this is the last place where external text could still bring some in.
 pub(super) fn cells<'a>(line: &'a Line<'_>, columns: usize) -> Vec<Cell<'a>> {
     let mut cells: Vec<Cell<'a>> = Vec::new();
     let mut used = 0;
     'line: for span in &line.spans {
-        let look = Look::from(line.style.patch(span.style));
+        let look = CellStyle::from(line.style.patch(span.style));
         for grapheme in span.content.graphemes(true) {
             let text = harmless(grapheme);
             let width = text.width();
             if width == 0 {
-                // A mark that a change of style has parted from its letter.
+                // A combining mark separated from its letter by a style change.
                 if let Some(last) = cells.last_mut() {
                     last.text.to_mut().push_str(&text);
                 }
@@ -63,16 +63,16 @@ pub(super) fn cells<'a>(line: &'a Line<'_>, columns: usize) -> Vec<Cell<'a>> {
     cells
 }
 
-/// How many columns the cells take.
+/// Total width of the cells, in columns.
 pub(super) fn width(cells: &[Cell<'_>]) -> usize {
     cells.iter().map(|cell| cell.width).sum()
 }
 
-/// In which of the rows that a terminal of `columns` breaks these cells into the column `column` comes to lie, the first
-/// being 0.
+/// Returns the row, from 0, in which a column ends up after a terminal of width `columns` rewraps these
+/// cells.
 pub(super) fn row_after_reflow(cells: &[Cell<'_>], column: usize, columns: usize) -> usize {
     let (mut row, mut used, mut passed) = (0, 0, 0);
-    // Past the end of the text a cursor moves as if there were blanks.
+    // Past the end of the text, the cursor moves as if there were blanks.
     let blanks = std::iter::repeat(1);
     for width in cells.iter().map(|cell| cell.width).chain(blanks) {
         if used + width > columns && used > 0 {
@@ -104,7 +104,7 @@ fn is_emoji(letter: char) -> bool {
 mod tests {
     use super::*;
 
-    /// UI-2: a terminal that reflows breaks rows by columns and never through a wide letter.
+    /// UI-2: a terminal that reflows wraps by columns and never splits a wide character.
     #[test]
     fn rows_after_a_reflow_are_counted() {
         // Text, column, columns, row.
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// UI-2: a line is cut between letters, and blanks that nobody sees are left out.
+    /// UI-2: a line is cut between graphemes, and invisible trailing blanks are left out.
     #[test]
     fn lines_become_cells() {
         let texts = |line: Line<'static>, columns| -> Vec<String> {

@@ -1,63 +1,63 @@
-//! Writes cells, and knows where the terminal's cursor is and how it draws.
+//! Writes cells, and tracks the terminal's cursor position and style.
 
 use super::cells::{Cell, width};
-use super::look::Look;
+use super::style::CellStyle;
 
-/// How rows are reached.
+/// Addressing of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moves {
-    /// From where the cursor is: the place on the screen is not known.
+    /// Relative to the cursor: the position on the screen is unknown.
     Relative,
     /// From the corner of the screen.
     Absolute,
 }
 
-/// Where the cursor is. The column is not known after the last column of a row, where a terminal waits before it wraps,
-/// and after a letter that terminals disagree on.
+/// Cursor position. The column is unknown after the last column of a row, where a terminal delays the wrap,
+/// and after a grapheme of uncertain width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place {
     pub(super) row: usize,
     pub(super) column: Option<usize>,
 }
 
-/// The bytes of one frame as they are composed.
+/// Bytes of a frame being composed.
 #[derive(Debug)]
 pub(super) struct Pen {
     out: String,
     place: Place,
-    look: Look,
+    look: CellStyle,
     columns: usize,
     moves: Moves,
 }
 
 impl Pen {
-    /// A pen on a terminal of so many columns that draws plainly.
+    /// Creates a pen with the default style.
     pub(super) fn new(columns: usize, moves: Moves, place: Place) -> Self {
         Self {
             out: String::new(),
             place,
-            look: Look::default(),
+            look: CellStyle::default(),
             columns,
             moves,
         }
     }
 
-    /// Whether nothing was written yet.
+    /// True if nothing was written yet.
     pub(super) fn is_unused(&self) -> bool {
         self.out.is_empty()
     }
 
-    /// Where the cursor is.
+    /// Current cursor position.
     pub(super) fn place(&self) -> Place {
         self.place
     }
 
-    /// What was written.
+    /// Returns the bytes written.
     pub(super) fn finish(self) -> String {
         self.out
     }
 
-    /// Moves the cursor to a row that exists.
+    /// Moves the cursor to an existing row.
     pub(super) fn go(&mut self, row: usize, column: usize) {
         if row == self.place.row + 1 && column == 0 {
             return self.next_row();
@@ -88,7 +88,7 @@ impl Pen {
         }
     }
 
-    /// Moves so many rows up, at most to the top of the screen, and calls that row the first one.
+    /// Moves up by this many rows, at most to the top of the screen, and numbers that row as the first.
     pub(super) fn go_to_top(&mut self, rows: usize) {
         self.up(rows);
         self.out.push('\r');
@@ -98,9 +98,9 @@ impl Pen {
         };
     }
 
-    /// Moves to the first column of the next row, which may not exist yet: only a line break makes one.
+    /// Moves to the first column of the next row, which may not exist yet: only a line break creates one.
     pub(super) fn next_row(&mut self) {
-        // A terminal fills a row that scrolls in with the background of the moment.
+        // A terminal fills a row that scrolls in with the current background.
         self.draw_plainly();
         self.out.push_str("\r\n");
         self.place = Place {
@@ -115,18 +115,18 @@ impl Pen {
         self.out.push_str("\u{1b}[J");
     }
 
-    /// Draws plainly from now on, whatever was before.
+    /// Resets the style whatever it was.
     pub(super) fn reset(&mut self) {
         self.out.push_str("\u{1b}[m");
-        self.look = Look::default();
+        self.look = CellStyle::default();
     }
 
-    /// Draws plainly from now on.
+    /// Switches to the default style.
     pub(super) fn draw_plainly(&mut self) {
-        self.draw_as(Look::default());
+        self.draw_as(CellStyle::default());
     }
 
-    /// Writes a whole row from its first column on; `over` says that something else may be in it.
+    /// Writes a whole row from its first column; `over` is true if the row may have other content.
     pub(super) fn row(&mut self, new: &[Cell<'_>], over: bool) {
         self.put(new);
         if over || new.iter().any(Cell::is_uncertain) {
@@ -134,7 +134,7 @@ impl Pen {
         }
     }
 
-    /// Brings a row that shows `old` to show `new`.
+    /// Updates a row from `old` to `new`.
     pub(super) fn change(&mut self, row: usize, old: &[Cell<'_>], new: &[Cell<'_>]) {
         let same = |(one, other): &(&Cell<'_>, &Cell<'_>)| one == other;
         let before = old.iter().zip(new).take_while(same).count();
@@ -170,8 +170,8 @@ impl Pen {
         }
     }
 
-    /// Writes a letter that terminals disagree on: over cleared cells, in case it turns out narrower, and without wrapping,
-    /// in case it turns out wider. What follows is placed by its column.
+    /// Writes a grapheme of uncertain width: over cleared cells in case it is narrower, and without wrapping
+    /// in case it is wider. The following cells are positioned by column.
     fn put_uncertain(&mut self, cell: &Cell<'_>) {
         let column = self.place.column.unwrap_or_default();
         let next = column + cell.width;
@@ -198,8 +198,8 @@ impl Pen {
             .filter(|column| *column < self.columns);
     }
 
-    /// Clears what is right of these cells, which were just written. In a full row there is nothing, and the terminal
-    /// would clear the last letter.
+    /// Clears the row to the right of the cells just written. In a full row there is nothing to clear, and
+    /// the terminal would clear the last character.
     fn clear_after(&mut self, cells: &[Cell<'_>]) {
         if width(cells) < self.columns {
             self.draw_plainly();
@@ -236,7 +236,7 @@ impl Pen {
         self.place.column = Some(column);
     }
 
-    fn draw_as(&mut self, look: Look) {
+    fn draw_as(&mut self, look: CellStyle) {
         self.out.push_str(&self.look.sequence_to(look));
         self.look = look;
     }

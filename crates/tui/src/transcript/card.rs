@@ -1,28 +1,28 @@
-//! A call as people see it: what, how far, what came of it.
+//! A tool call on screen: its title, progress and result.
 
 use ratatui::text::{Line, Span};
 use serde_json::Value;
 use windlass_api::{CallId, StepStatus, is_own_call};
 
-use super::item::{Look, SHORT_COLUMNS};
+use super::item::{RenderOptions, SHORT_COLUMNS};
 use crate::diff;
 use crate::flow::without_tabs;
-use crate::text::{cut, one_line, plain, wrap};
+use crate::text::{count, cut, one_line, plain, wrap};
 use crate::theme::Tone;
 
-/// How much of a running call's output is kept.
+/// Maximum size of running output kept, in bytes.
 const TAIL: usize = 8 * 1024;
-/// How much of a result is kept for showing it whole.
+/// Maximum size of a result kept, in bytes.
 const RESULT: usize = 16 * 1024;
-/// How many lines of a running call's output are shown.
+/// Maximum number of running output lines shown.
 const LIVE_ROWS: usize = 5;
-/// How many lines of a result are shown at either end.
+/// Number of result lines shown at either end.
 const ENDS: usize = 3;
-/// The same of a command that the user ran to see what it says.
+/// Same for commands run by the user.
 const OWN_ENDS: usize = 20;
-/// How many lines of a diff are shown.
+/// Maximum number of diff lines shown.
 const DIFF_ROWS: usize = 24;
-/// Tools whose results are for the model to read: people are told how much.
+/// Tools whose results are meant for the model: only the number of lines is shown.
 const QUIET: &[&str] = &[
     "read_file",
     "list_directory",
@@ -32,7 +32,7 @@ const QUIET: &[&str] = &[
     "recall",
 ];
 
-/// One call.
+/// A tool call.
 pub(crate) struct Card {
     call: CallId,
     name: String,
@@ -40,11 +40,11 @@ pub(crate) struct Card {
     state: State,
     since_ms: u64,
     duration_ms: u64,
-    /// The end of what it has written so far.
+    /// End of the output so far.
     tail: String,
     result: String,
     diff: Option<Diff>,
-    /// How many lines of these are not kept any more.
+    /// Number of lines that were dropped.
     left_out: usize,
     todo: Vec<(String, String)>,
 }
@@ -57,7 +57,7 @@ struct Diff {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing was heard of it yet.
+    /// Not started yet.
     Planned,
     Running,
     Done,
@@ -89,7 +89,7 @@ impl Card {
         matches!(self.state, State::Done | State::Failed)
     }
 
-    /// It runs, if it did not already.
+    /// Starts the call, unless it is already running.
     pub(crate) fn begin(&mut self, now_ms: u64) {
         if self.state == State::Planned {
             self.state = State::Running;
@@ -114,7 +114,7 @@ impl Card {
         }
     }
 
-    /// What came of it. How it ended is told by [`Self::complete`].
+    /// Sets the result. [`Self::complete`] sets the final state.
     pub(crate) fn result(&mut self, content: &str, details: Option<&Value>) {
         self.result = head(content, RESULT);
         let Some(details) = details else { return };
@@ -141,14 +141,14 @@ impl Card {
         self.tail = String::new();
     }
 
-    /// The turn ended, and with it this.
+    /// Marks an unfinished call as failed, at the end of the turn.
     pub(crate) fn abandon(&mut self) {
         if !self.is_finished() {
             self.state = State::Failed;
         }
     }
 
-    /// Leaves out most of what came of it; how much that was is still told.
+    /// Drops most of the result, but keeps the number of lines.
     pub(crate) fn shorten(&mut self) {
         if let Some(diff) = &mut self.diff {
             self.left_out += diff.text.lines().count();
@@ -165,31 +165,35 @@ impl Card {
         self.left_out += lines.count();
     }
 
-    pub(crate) fn lines(&self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
-        let mut lines = vec![self.head(look, now_ms)];
+    pub(crate) fn lines(&self, options: RenderOptions, now_ms: u64) -> Vec<Line<'static>> {
+        let mut lines = vec![self.head(options, now_ms)];
         if !self.is_finished() {
-            lines.extend(self.live(look));
+            lines.extend(self.live(options));
             return lines;
         }
         if let Some(diff) = &self.diff {
-            let most = if look.unfolded { usize::MAX } else { DIFF_ROWS };
-            let all = diff::render(&diff.text, look.columns.saturating_sub(2).max(1), look.theme);
+            let most = if options.unfolded { usize::MAX } else { DIFF_ROWS };
+            let all = diff::render(
+                &diff.text,
+                options.columns.saturating_sub(2).max(1),
+                options.theme,
+            );
             let more = all.len().saturating_sub(most) + self.left_out;
             lines.extend(all.into_iter().take(most).map(indented));
             if more > 0 {
-                lines.push(more_lines(more, look));
+                lines.push(more_lines(more, options));
             }
         } else if !self.todo.is_empty() {
-            lines.extend(self.todo.iter().map(|item| todo(item, look)));
+            lines.extend(self.todo.iter().map(|item| todo(item, options)));
         } else {
-            lines.extend(self.outcome(look));
+            lines.extend(self.outcome(options));
         }
         lines
     }
 
-    /// What is called, in one row.
-    pub(crate) fn head(&self, look: Look, now_ms: u64) -> Line<'static> {
-        let theme = look.theme;
+    /// Renders the title row.
+    pub(crate) fn head(&self, options: RenderOptions, now_ms: u64) -> Line<'static> {
+        let theme = options.theme;
         let (sign, tone) = match self.state {
             State::Planned => (theme.sign("· ", ". "), Tone::Dim),
             State::Running => (theme.sign("◌ ", "- "), Tone::Accent),
@@ -209,7 +213,7 @@ impl Card {
             State::Done | State::Failed if took >= 100 => after.push_str(&format!(" {}", duration(took))),
             _ => {}
         }
-        let room = look.columns.saturating_sub(2 + crate::text::width(&after));
+        let room = options.columns.saturating_sub(2 + crate::text::width(&after));
         let title = cut(&self.title, room);
         let (name, rest) = match title.split_once(' ') {
             Some((name, rest)) => (name.to_owned(), format!(" {rest}")),
@@ -221,60 +225,60 @@ impl Card {
             Span::raw(rest),
             Span::styled(after, theme.style(Tone::Dim)),
         ]);
-        wrap(&line, look.columns, "  ").swap_remove(0)
+        wrap(&line, options.columns, "  ").swap_remove(0)
     }
 
-    fn live(&self, look: Look) -> Vec<Line<'static>> {
+    fn live(&self, options: RenderOptions) -> Vec<Line<'static>> {
         let text = plain(&self.tail);
         let all: Vec<&str> = text.lines().collect();
         let skip = all.len().saturating_sub(LIVE_ROWS);
         let rows = all.into_iter().skip(skip);
-        rows.map(|row| folded(row, look)).collect()
+        rows.map(|row| folded(row, options)).collect()
     }
 
-    fn outcome(&self, look: Look) -> Vec<Line<'static>> {
+    fn outcome(&self, options: RenderOptions) -> Vec<Line<'static>> {
         let text = plain(&self.result);
         let all: Vec<&str> = text.lines().collect();
-        if QUIET.contains(&self.name.as_str()) && self.state == State::Done && !look.unfolded {
-            let count = match all.len() + self.left_out {
-                1 => "1 line".to_owned(),
-                count => format!("{count} lines"),
-            };
-            return vec![folded(&count, look)];
+        if QUIET.contains(&self.name.as_str()) && self.state == State::Done && !options.unfolded {
+            let lines = count((all.len() + self.left_out) as u64, "line", "lines");
+            return vec![folded(&lines, options)];
         }
-        let row = |row: &&str| folded(row, look);
+        let row = |row: &&str| folded(row, options);
         if self.left_out > 0 {
             let mut lines: Vec<_> = all.iter().map(row).collect();
-            lines.push(more_lines(self.left_out, look));
+            lines.push(more_lines(self.left_out, options));
             return lines;
         }
-        if look.unfolded {
-            let rows = all.iter().map(|row| dim(row, look));
-            return rows.flat_map(|line| wrap(&line, look.columns, "  ")).collect();
+        if options.unfolded {
+            let rows = all.iter().map(|row| dim(row, options));
+            return rows.flat_map(|line| wrap(&line, options.columns, "  ")).collect();
         }
         let ends = if is_own_call(&self.call) { OWN_ENDS } else { ENDS };
         if all.len() <= 2 * ends + 1 {
             return all.iter().map(row).collect();
         }
         let mut lines: Vec<_> = all.iter().take(ends).map(row).collect();
-        lines.push(more_lines(all.len() - 2 * ends, look));
+        lines.push(more_lines(all.len() - 2 * ends, options));
         lines.extend(all.iter().skip(all.len() - ends).map(row));
         lines
     }
 }
 
-/// A line below a card's head, cut to the width.
-pub(super) fn folded(text: &str, look: Look) -> Line<'static> {
+/// A line below the title row, cut to the width.
+pub(super) fn folded(text: &str, options: RenderOptions) -> Line<'static> {
     let line = format!("  {}", without_tabs(text.trim_end()));
-    Line::styled(cut(&line, look.columns), look.theme.style(Tone::Dim))
+    Line::styled(cut(&line, options.columns), options.theme.style(Tone::Dim))
 }
 
-fn more_lines(count: usize, look: Look) -> Line<'static> {
-    folded(&format!("… {count} more lines"), look)
+fn more_lines(lines: usize, options: RenderOptions) -> Line<'static> {
+    folded(
+        &format!("… {}", count(lines as u64, "more line", "more lines")),
+        options,
+    )
 }
 
-fn dim(text: &str, look: Look) -> Line<'static> {
-    Line::styled(format!("  {text}"), look.theme.style(Tone::Dim))
+fn dim(text: &str, options: RenderOptions) -> Line<'static> {
+    Line::styled(format!("  {text}"), options.theme.style(Tone::Dim))
 }
 
 fn indented(mut line: Line<'static>) -> Line<'static> {
@@ -282,17 +286,20 @@ fn indented(mut line: Line<'static>) -> Line<'static> {
     line
 }
 
-fn todo((what, status): &(String, String), look: Look) -> Line<'static> {
-    let theme = look.theme;
+fn todo((what, status): &(String, String), options: RenderOptions) -> Line<'static> {
+    let theme = options.theme;
     let (sign, tone) = match status.as_str() {
         "completed" => (theme.sign("☑", "[x]"), Tone::Dim),
         "in_progress" => (theme.sign("▶", "[>]"), Tone::Accent),
         _ => (theme.sign("☐", "[ ]"), Tone::Text),
     };
-    Line::styled(cut(&format!("  {sign} {what}"), look.columns), theme.style(tone))
+    Line::styled(
+        cut(&format!("  {sign} {what}"), options.columns),
+        theme.style(tone),
+    )
 }
 
-/// The diff that a tool tells people: of one file, or of several.
+/// Returns the diff in a tool's details: of one file, or of several.
 fn diff_of(details: &Value) -> Option<String> {
     let text = |value: &Value| value.get("diff").and_then(Value::as_str).map(str::to_owned);
     if let Some(diff) = text(details) {
@@ -303,7 +310,7 @@ fn diff_of(details: &Value) -> Option<String> {
     (!diffs.is_empty()).then(|| diffs.concat())
 }
 
-/// A diff of one file without its name, which the title tells.
+/// Removes the file header from a diff of a single file, whose name is in the title.
 fn without_name(diff: &str) -> &str {
     let names = diff.lines().filter(|line| line.starts_with("--- ")).count();
     let begin = diff.find("\n@@ ").map(|at| at + 1);
@@ -313,7 +320,7 @@ fn without_name(diff: &str) -> &str {
     }
 }
 
-/// The beginning of a text.
+/// Returns the start of a text.
 fn head(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -325,7 +332,7 @@ fn head(text: &str, most: usize) -> String {
     format!("{}\n…", text.get(..end).unwrap_or_default())
 }
 
-/// How long, in whole seconds: for what runs.
+/// Formats a running duration in whole seconds.
 pub(crate) fn seconds(ms: u64) -> String {
     match ms {
         0..=59_999 => format!("{} s", ms / 1000),
@@ -333,7 +340,7 @@ pub(crate) fn seconds(ms: u64) -> String {
     }
 }
 
-/// How long, for people.
+/// Formats a duration.
 pub(crate) fn duration(ms: u64) -> String {
     #[allow(clippy::cast_precision_loss)]
     match ms {

@@ -1,39 +1,39 @@
-//! One thing of a conversation, and its lines.
+//! Items of a conversation and their lines.
 
 use std::borrow::Cow;
 
 use ratatui::text::{Line, Span};
 
 use super::card::{Card, folded};
-use crate::markdown::{self, Growing};
+use crate::markdown::{self, StreamingMarkdown};
 use crate::text::{cut, one_line, plain, wrap};
 use crate::theme::{Theme, Tone};
 
-/// How much of a line is kept where little is.
+/// Maximum length of a line in a shortened item.
 pub(super) const SHORT_COLUMNS: usize = 400;
 
-/// How many rows of what the user said are shown.
+/// Maximum number of rows shown of a user message.
 const USER_ROWS: usize = 40;
-/// How many rows are shown at either end of what is longer.
+/// Number of rows shown at either end of a longer message.
 const USER_ENDS: usize = 10;
 
-/// How things are drawn.
+/// Options for rendering items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct RenderOptions {
     pub(crate) columns: usize,
     pub(crate) theme: Theme,
-    /// Whether long things are shown whole.
+    /// True to show long items in full.
     pub(crate) unfolded: bool,
-    /// Whether ctrl+o shows them whole.
+    /// True if ctrl+o shows them in full.
     pub(crate) is_unfoldable: bool,
 }
 
-/// An item and its place in the record.
+/// An item and its sequence number in the log.
 pub(super) struct Placed {
     pub(super) seq: u64,
     pub(super) item: Item,
-    /// Its lines as they were drawn last, while somebody looks back.
-    drawn: Option<(Look, Vec<Line<'static>>)>,
+    /// Cached lines, while the user scrolls back.
+    drawn: Option<(RenderOptions, Vec<Line<'static>>)>,
 }
 
 impl Placed {
@@ -45,19 +45,19 @@ impl Placed {
         }
     }
 
-    /// All of its lines. `now_ms` is for what runs.
-    pub(super) fn lines(&mut self, look: Look, now_ms: u64) -> Cow<'_, [Line<'static>]> {
+    /// Returns all lines. `now_ms` is needed for running calls.
+    pub(super) fn lines(&mut self, options: RenderOptions, now_ms: u64) -> Cow<'_, [Line<'static>]> {
         if !self.item.is_finished() {
-            return Cow::Owned(self.item.lines(look, now_ms));
+            return Cow::Owned(self.item.lines(options, now_ms));
         }
         let drawn = match self.drawn.take() {
-            Some((drawn, lines)) if drawn == look => lines,
-            _ => self.item.lines(look, now_ms),
+            Some((drawn, lines)) if drawn == options => lines,
+            _ => self.item.lines(options, now_ms),
         };
-        Cow::Borrowed(&self.drawn.insert((look, drawn)).1)
+        Cow::Borrowed(&self.drawn.insert((options, drawn)).1)
     }
 
-    /// Leaves out what is long of it, if it will not change any more.
+    /// Drops long content of a finished item.
     pub(super) fn shorten(&mut self) {
         if self.item.is_finished() {
             self.item.shorten();
@@ -65,34 +65,34 @@ impl Placed {
         }
     }
 
-    /// Forgets how it was drawn.
+    /// Drops the cached lines.
     pub(super) fn forget_lines(&mut self) {
         self.drawn = None;
     }
 }
 
-/// One thing of a conversation.
+/// An item of a conversation.
 pub(crate) enum Item {
-    /// What the user said.
+    /// Message of the user.
     User { text: String, images: Vec<String> },
-    /// What the model said. `rest` is what has not been printed of it.
+    /// Answer of the model. `rest` is the part that was not printed yet.
     Answer {
         text: String,
-        rest: Option<Box<Growing>>,
+        rest: Option<Box<StreamingMarkdown>>,
         begun: bool,
     },
-    /// What the model thought.
+    /// Reasoning of the model.
     Thought { text: String, for_ms: Option<u64> },
-    /// A call.
+    /// Tool call.
     Call(Box<Card>),
-    /// A line about the turn.
+    /// Message about the turn.
     Note { tone: Tone, text: String },
-    /// What a command said.
+    /// Output of a command.
     Told { text: String },
 }
 
 impl Item {
-    /// Whether it will not change any more.
+    /// True if the item does not change any more.
     pub(crate) fn is_finished(&self) -> bool {
         match self {
             Self::Call(card) => card.is_finished(),
@@ -100,18 +100,18 @@ impl Item {
         }
     }
 
-    /// Its lines that were not printed yet. After that all of it was.
-    pub(crate) fn rest(&mut self, look: Look) -> Vec<Line<'static>> {
+    /// Returns the lines that were not printed yet, and marks all as printed.
+    pub(crate) fn rest(&mut self, options: RenderOptions) -> Vec<Line<'static>> {
         match self {
             Self::Answer { rest, .. } => match rest.take() {
-                Some(growing) => growing.finish(look.columns, look.theme),
+                Some(growing) => growing.finish(options.columns, options.theme),
                 None => Vec::new(),
             },
-            _ => self.lines(look, 0),
+            _ => self.lines(options, 0),
         }
     }
 
-    /// Leaves out what the folded form does not need. What was said stays: nothing else tells it.
+    /// Drops what the folded form does not need. Messages stay: they have no other form.
     fn shorten(&mut self) {
         match self {
             Self::Call(card) => card.shorten(),
@@ -120,23 +120,23 @@ impl Item {
         }
     }
 
-    /// What was printed of it is gone from the screen: all of it is printed when its time comes.
+    /// Marks the item as not printed, after the screen was cleared.
     pub(crate) fn start_over(&mut self) {
         if let Self::Answer { text, rest, begun } = self
             && std::mem::take(begun)
         {
-            *rest = Some(Box::new(Growing::of(text)));
+            *rest = Some(Box::new(StreamingMarkdown::of(text)));
         }
     }
 
-    /// All of its lines. `now_ms` is for what runs.
-    pub(crate) fn lines(&self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
-        let Look { columns, theme, .. } = look;
+    /// Returns all lines. `now_ms` is needed for running calls.
+    pub(crate) fn lines(&self, options: RenderOptions, now_ms: u64) -> Vec<Line<'static>> {
+        let RenderOptions { columns, theme, .. } = options;
         match self {
-            Self::User { text, images } => user(text, images, look),
+            Self::User { text, images } => user(text, images, options),
             Self::Answer { text, .. } => markdown::render(text, columns, theme),
-            Self::Thought { text, for_ms } => thought(text, *for_ms, look),
-            Self::Call(card) => card.lines(look, now_ms),
+            Self::Thought { text, for_ms } => thought(text, *for_ms, options),
+            Self::Call(card) => card.lines(options, now_ms),
             Self::Note { tone, text } => {
                 let sign = match tone {
                     Tone::Bad => theme.sign("✗ ", "x "),
@@ -150,37 +150,42 @@ impl Item {
     }
 }
 
-/// The first line that says something, as much of it as any screen shows.
+/// Returns the first line that is not blank, shortened.
 pub(super) fn first_line(text: &str) -> String {
     let text = plain(text);
     let first = text.lines().find(|line| !line.trim().is_empty());
     cut(&one_line(first.unwrap_or_default()), SHORT_COLUMNS)
 }
 
-fn user(text: &str, images: &[String], look: Look) -> Vec<Line<'static>> {
-    let mark = look.theme.sign("› ", "> ");
-    let mut lines = block(mark, &plain(text), look.theme.style(Tone::User), look.columns);
-    if lines.len() > USER_ROWS && !look.unfolded {
+fn user(text: &str, images: &[String], options: RenderOptions) -> Vec<Line<'static>> {
+    let mark = options.theme.sign("› ", "> ");
+    let mut lines = block(
+        mark,
+        &plain(text),
+        options.theme.style(Tone::User),
+        options.columns,
+    );
+    if lines.len() > USER_ROWS && !options.unfolded {
         let left_out = USER_ENDS..lines.len() - USER_ENDS;
-        let how = if look.is_unfoldable {
+        let how = if options.is_unfoldable {
             " (ctrl+o shows all)"
         } else {
             ""
         };
-        let more = folded(&format!("… {} more lines{how}", left_out.len()), look);
+        let more = folded(&format!("… {} more lines{how}", left_out.len()), options);
         lines.splice(left_out, [more]);
     }
     for image in images {
         let text = format!("  [image: {}]", one_line(image));
         lines.push(Line::styled(
-            cut(&text, look.columns),
-            look.theme.style(Tone::Dim),
+            cut(&text, options.columns),
+            options.theme.style(Tone::Dim),
         ));
     }
     lines
 }
 
-/// Lines behind a mark, the others as deep as the first.
+/// Formats lines after a mark, indented like the first.
 fn block(mark: &str, text: &str, style: ratatui::style::Style, columns: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -194,33 +199,33 @@ fn block(mark: &str, text: &str, style: ratatui::style::Style, columns: usize) -
     lines
 }
 
-/// A text whose line breaks and columns mean something.
+/// Wraps text whose line breaks and columns are significant.
 fn preformatted(text: &str, columns: usize) -> Vec<Line<'static>> {
     let lines = text.lines().map(|line| Line::raw(line.to_owned()));
     lines.flat_map(|line| wrap(&line, columns, "    ")).collect()
 }
 
-fn thought(text: &str, for_ms: Option<u64>, look: Look) -> Vec<Line<'static>> {
-    let style = look.theme.style(Tone::Dim);
+fn thought(text: &str, for_ms: Option<u64>, options: RenderOptions) -> Vec<Line<'static>> {
+    let style = options.theme.style(Tone::Dim);
     let took = for_ms
         .filter(|ms| *ms >= 100)
         .map(|ms| format!(" for {}", super::card::duration(ms)))
         .unwrap_or_default();
-    let sign = look.theme.sign("∴", "~");
+    let sign = options.theme.sign("∴", "~");
     let head = format!("{sign} thought{took}");
-    if !look.unfolded {
+    if !options.unfolded {
         let first = first_line(text);
         let line = if first.is_empty() {
             head
         } else {
             format!("{head}: {first}")
         };
-        return vec![Line::styled(cut(&line, look.columns), style)];
+        return vec![Line::styled(cut(&line, options.columns), style)];
     }
     let mut lines = vec![Line::styled(head, style)];
     for line in plain(text).lines() {
         let line = Line::styled(format!("  {line}"), style);
-        lines.extend(wrap(&line, look.columns, "  "));
+        lines.extend(wrap(&line, options.columns, "  "));
     }
     lines
 }

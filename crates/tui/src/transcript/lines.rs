@@ -1,29 +1,29 @@
-//! The conversation as lines: for the scrollback, for the live area, and for looking back.
+//! The conversation as lines: for the scrollback, for the live area, and for scrolling back.
 
 use ratatui::text::Line;
 
 use super::card::folded;
-use super::item::{Item, Look, Placed};
+use super::item::{Item, Placed, RenderOptions};
 use super::{BESIDE, KEPT, Transcript};
 
-/// How many rows a call may take for the next one to stand right below it.
+/// Maximum number of rows of a call that is not followed by a blank line.
 const CLOSE_ROWS: usize = 2;
-/// How many calls that are still to be told are shown.
+/// Maximum number of planned calls shown.
 const PLANNED_ROWS: usize = 8;
 
 impl Transcript {
-    /// The lines that are finished and not in the scrollback yet.
-    pub(crate) fn settle(&mut self, look: Look) -> Vec<Line<'static>> {
+    /// Returns finished lines that are not in the scrollback yet.
+    pub(crate) fn settle(&mut self, options: RenderOptions) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         while self.open.front().is_some_and(|placed| placed.item.is_finished()) {
             if let Some(placed) = self.open.pop_front() {
-                self.print(placed, look, &mut lines);
+                self.print(placed, options, &mut lines);
             }
         }
         if self.open.is_empty()
             && let Some(reply) = &mut self.reply
         {
-            let settled = reply.text.settle(look.columns, look.theme);
+            let settled = reply.text.settle(options.columns, options.theme);
             if !settled.is_empty() && !reply.is_begun {
                 lines.push(Line::default());
                 reply.is_begun = true;
@@ -34,21 +34,21 @@ impl Transcript {
         lines
     }
 
-    fn print(&mut self, mut placed: Placed, look: Look, lines: &mut Vec<Line<'static>>) {
+    fn print(&mut self, mut placed: Placed, options: RenderOptions, lines: &mut Vec<Line<'static>>) {
         let is_call = matches!(placed.item, Item::Call(_));
         let is_begun = matches!(placed.item, Item::Answer { begun: true, .. });
         let stands_close = is_begun || (is_call && self.last_was_call);
         if !stands_close {
             lines.push(Line::default());
         }
-        let own = placed.item.rest(look);
+        let own = placed.item.rest(options);
         self.last_was_call = is_call && own.len() <= CLOSE_ROWS;
         lines.extend(own);
         self.past.push_back(placed);
         self.forget_older();
     }
 
-    /// Forgets what was read to look back at, and is not looked at any more.
+    /// Drops items that were read for scrolling back.
     pub(crate) fn forget_older(&mut self) {
         let excess = self.past.len().saturating_sub(KEPT);
         if excess == 0 {
@@ -60,8 +60,8 @@ impl Transcript {
         self.begins = kept.find(|seq| *seq != BESIDE).or(self.begins);
     }
 
-    /// The lines that are not finished, for the live area.
-    pub(crate) fn live(&mut self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
+    /// Returns unfinished lines, for the live area.
+    pub(crate) fn live(&mut self, options: RenderOptions, now_ms: u64) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let mut last_was_call = self.last_was_call;
         for placed in &mut self.open {
@@ -69,17 +69,17 @@ impl Transcript {
             if !(is_call && last_was_call) {
                 lines.push(Line::default());
             }
-            let own = placed.lines(look, now_ms);
+            let own = placed.lines(options, now_ms);
             last_was_call = is_call && own.len() <= CLOSE_ROWS;
             lines.extend_from_slice(&own);
         }
-        let planned = self.planned(look, now_ms);
+        let planned = self.planned(options, now_ms);
         if !planned.is_empty() && !last_was_call {
             lines.push(Line::default());
         }
         lines.extend(planned);
         if let Some(reply) = &mut self.reply {
-            let open = reply.text.open(look.columns, look.theme);
+            let open = reply.text.open(options.columns, options.theme);
             if !open.is_empty() && !reply.is_begun {
                 lines.push(Line::default());
             }
@@ -87,37 +87,43 @@ impl Transcript {
         }
         if let Some(thinking) = &self.thinking {
             lines.push(Line::default());
-            lines.extend(thinking.lines(look));
+            lines.extend(thinking.lines(options));
         }
         lines
     }
 
-    /// The calls that are still to be told, a row each.
-    fn planned(&self, look: Look, now_ms: u64) -> Vec<Line<'static>> {
+    /// Renders the planned calls, one row each.
+    fn planned(&self, options: RenderOptions, now_ms: u64) -> Vec<Line<'static>> {
         let mut lines: Vec<_> = self
             .planned
             .iter()
             .take(PLANNED_ROWS)
-            .map(|card| card.head(look, now_ms))
+            .map(|card| card.head(options, now_ms))
             .collect();
         let more = self.planned.len() - lines.len();
         if more > 0 {
-            lines.push(folded(&format!("and {more} more"), look));
+            lines.push(folded(&format!("and {more} more"), options));
         }
         lines
     }
 
-    /// Lines of all that is kept, for looking back: so many of them or all, up from `below` rows above the end.
-    pub(crate) fn lines_above(&mut self, below: usize, count: usize, look: Look, now_ms: u64) -> Lines {
+    /// Returns up to `count` lines for scrolling back, ending `below` rows above the end.
+    pub(crate) fn lines_above(
+        &mut self,
+        below: usize,
+        count: usize,
+        options: RenderOptions,
+        now_ms: u64,
+    ) -> Lines {
         let mut last = Last::new(below, count);
-        self.blocks(look, now_ms, |number, block| last.put_above(number, block));
+        self.blocks(options, now_ms, |number, block| last.put_above(number, block));
         last.lines()
     }
 
-    /// How many rows there are from a place on.
-    pub(crate) fn rows_from(&mut self, place: Place, look: Look, now_ms: u64) -> usize {
+    /// Number of rows from a place to the end.
+    pub(crate) fn rows_from(&mut self, place: Place, options: RenderOptions, now_ms: u64) -> usize {
         let mut rows = 0;
-        self.blocks(look, now_ms, |number, block| {
+        self.blocks(options, now_ms, |number, block| {
             if number >= place.block {
                 rows += rows_of(block);
             }
@@ -129,64 +135,64 @@ impl Transcript {
         rows
     }
 
-    /// Goes through all that is kept, block by block from the end, as long as more is wanted. What a block is numbered
-    /// with stays the same, whatever comes before or after it.
+    /// Visits all blocks from the end while `is_more_wanted` returns true. The number of a block stays the
+    /// same, whatever is added before or after it.
     fn blocks(
         &mut self,
-        look: Look,
+        options: RenderOptions,
         now_ms: u64,
         mut is_more_wanted: impl FnMut(i64, [&[Line<'static>]; 2]) -> bool,
     ) {
         let mut number = self.pushed;
-        let planned = self.planned(look, now_ms);
-        // After what is being received, which has up to two numbers.
+        let planned = self.planned(options, now_ms);
+        // Planned calls come after the streaming reply, which uses up to two numbers.
         if !planned.is_empty() && !is_more_wanted(number + 2, [&planned, &[]]) {
             return;
         }
         if let Some(thinking) = &self.thinking {
             let number = number + i64::from(self.reply.is_some());
-            if !is_more_wanted(number, [&thinking.lines(look), &[]]) {
+            if !is_more_wanted(number, [&thinking.lines(options), &[]]) {
                 return;
             }
         }
         if let Some(reply) = &mut self.reply
-            && !is_more_wanted(number, reply.all_lines(look))
+            && !is_more_wanted(number, reply.all_lines(options))
         {
             return;
         }
         for placed in self.past.iter_mut().chain(&mut self.open).rev() {
             number -= 1;
-            if !is_more_wanted(number, [&placed.lines(look, now_ms), &[]]) {
+            if !is_more_wanted(number, [&placed.lines(options, now_ms), &[]]) {
                 return;
             }
         }
     }
 
-    /// The last lines that were printed, so many of them or all, to be printed again: they are gone from the screen.
-    pub(crate) fn printed(&mut self, count: usize, look: Look) -> Vec<Line<'static>> {
+    /// Returns up to `count` of the last printed lines, to print them again after the screen was cleared.
+    pub(crate) fn printed(&mut self, count: usize, options: RenderOptions) -> Vec<Line<'static>> {
         for placed in &mut self.open {
             placed.item.start_over();
         }
-        let own = self.reply.as_mut().map(|reply| reply.printed(count, look));
+        let own = self.reply.as_mut().map(|reply| reply.printed(count, options));
         let own = own.unwrap_or_default();
         let mut last = Last::new(0, count.max(own.len()));
         if !own.is_empty() {
             last.put_above(self.pushed, [&own, &[]]);
         }
         for placed in self.past.iter_mut().rev() {
-            if !last.put_above(0, [&placed.lines(look, 0), &[]]) {
+            if !last.put_above(0, [&placed.lines(options, 0), &[]]) {
                 break;
             }
         }
         last.lines().lines
     }
 
-    /// All lines of all that is kept.
-    pub(crate) fn all_lines(&mut self, look: Look) -> Vec<Line<'static>> {
-        self.lines_above(0, usize::MAX, look, 0).lines
+    /// Returns all lines.
+    pub(crate) fn all_lines(&mut self, options: RenderOptions) -> Vec<Line<'static>> {
+        self.lines_above(0, usize::MAX, options, 0).lines
     }
 
-    /// Forgets how lines were drawn: the look has changed.
+    /// Drops all cached lines after the options changed.
     pub(crate) fn forget_lines(&mut self) {
         for placed in self.past.iter_mut().chain(&mut self.open) {
             placed.forget_lines();
@@ -197,31 +203,31 @@ impl Transcript {
     }
 }
 
-/// A row of the conversation: the same one, whatever comes before or after it.
+/// A row of the conversation, independent of what is added before or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Place {
-    /// The number of its block.
+    /// Number of the block.
     block: i64,
-    /// Where it is in that, from the top.
+    /// Row within the block, from the top.
     row: usize,
 }
 
-/// Lines of a conversation.
+/// A range of lines of a conversation.
 pub(crate) struct Lines {
     pub(crate) lines: Vec<Line<'static>>,
-    /// Where the first of them is.
+    /// Place of the first line.
     pub(crate) top: Place,
-    /// How many rows are below them.
+    /// Number of rows below the last line.
     pub(crate) below: usize,
 }
 
-/// The last lines of a conversation, gathered from the end, with space above every block.
+/// Collects the last lines of a conversation from the end, with a blank line above every block.
 struct Last {
-    /// How many lines are still to be left out.
+    /// Number of lines still to skip.
     skip: usize,
-    /// How many more lines are wanted.
+    /// Number of lines still wanted.
     room: usize,
-    /// The lines, the last one first.
+    /// Collected lines, the last one first.
     lines: Vec<Line<'static>>,
     top: Place,
     below: usize,
@@ -238,7 +244,7 @@ impl Last {
         }
     }
 
-    /// Puts a block above all others; whether there is room for another. What is left out is only counted.
+    /// Adds a block above all others. Returns true if there is room for more. Skipped lines are only counted.
     fn put_above(&mut self, number: i64, block: [&[Line<'static>]; 2]) -> bool {
         let rows = rows_of(block);
         let skipped = self.skip.min(rows);
@@ -267,7 +273,7 @@ impl Last {
     }
 }
 
-/// How many rows a block takes, with the space above it.
+/// Number of rows of a block, with the blank line above it.
 fn rows_of([above, end]: [&[Line<'static>]; 2]) -> usize {
     1 + above.len() + end.len()
 }

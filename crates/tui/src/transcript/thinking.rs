@@ -1,22 +1,22 @@
-//! What the model thinks: while it does, and what is told of it afterwards.
+//! Reasoning of the model: while it streams, and its summary afterwards.
 
 use ratatui::text::Line;
 
-use super::item::{Item, Look, Placed, first_line};
+use super::item::{Item, Placed, RenderOptions, first_line};
 use super::{BESIDE, Transcript};
 use crate::text::{plain, wrap};
 use crate::theme::Tone;
 
-/// How many lines are shown.
+/// Maximum number of lines shown.
 const ROWS: usize = 3;
-/// How many characters are kept for showing.
+/// Maximum number of characters kept.
 const KEPT: usize = 2_000;
 
-/// Thinking that goes on.
+/// Reasoning that is still streaming.
 pub(super) struct Thinking {
-    /// Its first line, once that is not in the end any more.
+    /// First line, once it is no longer part of the tail.
     first: Option<String>,
-    /// The end of it, or all.
+    /// End of the text, or all of it.
     tail: String,
     since_ms: u64,
 }
@@ -39,12 +39,12 @@ impl Thinking {
         }
     }
 
-    /// How long it has been going on.
+    /// Duration so far.
     pub(super) fn for_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.since_ms)
     }
 
-    /// What is kept of it.
+    /// Returns the text that was kept.
     pub(super) fn text(&self) -> String {
         match &self.first {
             Some(first) => format!("{first}\n…\n{}", self.tail),
@@ -52,13 +52,13 @@ impl Thinking {
         }
     }
 
-    /// Its last lines.
-    pub(super) fn lines(&self, look: Look) -> Vec<Line<'static>> {
-        let style = look.theme.style(Tone::Dim);
+    /// Returns the last lines.
+    pub(super) fn lines(&self, options: RenderOptions) -> Vec<Line<'static>> {
+        let style = options.theme.style(Tone::Dim);
         let text = plain(&self.tail);
         let mut lines = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            lines.extend(wrap(&Line::styled(line.to_owned(), style), look.columns, ""));
+            lines.extend(wrap(&Line::styled(line.to_owned(), style), options.columns, ""));
         }
         let skip = lines.len().saturating_sub(ROWS);
         lines.drain(..skip);
@@ -67,7 +67,7 @@ impl Thinking {
 }
 
 impl Transcript {
-    /// All that the model thought for a reply. It is told after the reply, and shown where it began.
+    /// Adds the complete reasoning of a reply. It arrives after the reply, and is shown where it started.
     pub(super) fn thought(&mut self, seq: u64, text: &str, now_ms: u64) {
         self.end_thinking(now_ms);
         if !std::mem::take(&mut self.is_thought_partial) {
@@ -83,14 +83,14 @@ impl Transcript {
         }
     }
 
-    /// The model goes on to something else: what was heard of its thinking stands above that.
+    /// Ends the streamed reasoning and puts it above what follows.
     pub(super) fn end_thinking(&mut self, now_ms: u64) {
         let Some(thinking) = self.thinking.take() else {
             return;
         };
         let took = thinking.for_ms(now_ms);
         if self.is_thought_partial {
-            // It thought again within one reply, whose thoughts are told as one.
+            // The model thought again within one reply, whose reasoning counts as one.
             if let Some(placed) = self.last_thought() {
                 placed.forget_lines();
                 if let Item::Thought { for_ms, .. } = &mut placed.item {
@@ -108,7 +108,8 @@ impl Transcript {
         self.put_thought(BESIDE, Item::Thought { text, for_ms });
     }
 
-    /// A thought stands above the answer, or below it when a piece of that is in the scrollback: never within.
+    /// Puts a thought above the answer, or below it if part of the answer is in the scrollback: never within
+    /// it.
     fn put_thought(&mut self, seq: u64, item: Item) {
         match &mut self.reply {
             Some(reply) if reply.is_begun => reply.late = Some(Placed::new(seq, item)),
@@ -123,7 +124,7 @@ impl Transcript {
             .find(|placed| matches!(placed.item, Item::Thought { .. }))
     }
 
-    /// Nothing more is told about what was thought live.
+    /// Drops the streamed reasoning.
     pub(super) fn forget_thinking(&mut self) {
         self.thinking = None;
         self.is_thought_partial = false;

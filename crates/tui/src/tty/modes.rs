@@ -1,6 +1,6 @@
-//! What is switched on in the terminal, and how it is switched off from anywhere: at the end, in a panic, on a signal.
+//! Terminal modes, and how to switch them off from anywhere: at exit, in a panic, on a signal.
 //!
-//! There is one terminal per process, and a panic hook knows nothing but statics; hence these.
+//! There is one terminal per process, and a panic hook has access to nothing but statics; hence these.
 
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,35 +11,35 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// Bracketed paste, focus events, keys that can be told apart.
+/// Bracketed paste, focus events, unambiguous keys.
 const ENTER: &[u8] = b"\x1b[?2004h\x1b[?1004h\x1b[>1u";
-/// The keyboard flags that were pushed last.
+/// Pops the keyboard flags.
 const TAKE_OFF: &[u8] = b"\x1b[<1u";
-/// The other screen has keyboard flags of its own.
+/// Leaves the alternate screen, which has its own keyboard flags.
 const LEAVE_FULL: &[u8] = b"\x1b[<1u\x1b[?1049l";
-/// The end of a frame, wrapping, mouse, focus, paste, keys, look, cursor.
+/// Ends the frame and resets wrapping, mouse, focus, paste, keys, style and cursor.
 const LEAVE: &[u8] =
     b"\x1b[?2026l\x1b[?7h\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[<1u\x1b[m\x1b[?25h";
 
-/// How long a terminal that does not read is waited for.
+/// Maximum wait for a terminal that does not read.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
 };
 
-/// How many writes a few dozen bytes may take.
+/// Maximum number of writes for a few dozen bytes.
 const ATTEMPTS: usize = 8;
 
 static HELD: AtomicBool = AtomicBool::new(false);
 static FULL: AtomicBool = AtomicBool::new(false);
 static SIDE_DOOR: OnceLock<Option<OwnedFd>> = OnceLock::new();
 
-/// Switches everything on.
+/// Enables all modes.
 pub(super) fn enter() -> std::io::Result<()> {
     SIDE_DOOR.get_or_init(open_side_door);
     if HELD.swap(false, Ordering::SeqCst) {
-        // Taken again without having been left: whoever was in front meanwhile may have changed the mode, and what is
-        // pushed twice would have to be taken off twice.
+        // Taken back without being released: another program may have changed the mode, and flags pushed
+        // twice would have to be popped twice.
         say(TAKE_OFF);
         let _ = crossterm::terminal::disable_raw_mode();
     }
@@ -49,7 +49,7 @@ pub(super) fn enter() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Switches everything off, once; says whether it was on. Takes no lock that a stuck write could hold.
+/// Disables all modes, once. Returns true if they were enabled. Takes no lock that a stuck write could hold.
 pub(super) fn leave() -> bool {
     if !HELD.swap(false, Ordering::SeqCst) {
         return false;
@@ -58,18 +58,19 @@ pub(super) fn leave() -> bool {
         say(LEAVE_FULL);
     }
     say(LEAVE);
-    // Nobody is left to tell.
+    // There is nobody left to report an error to.
     let _ = crossterm::terminal::disable_raw_mode();
     true
 }
 
-/// Remembers which screen is shown. A terminal that is told to leave the other screen without being there may move its
-/// cursor all the same, so it is not told on suspicion.
+/// Records the active screen. A terminal that is told to leave the alternate screen without being there may
+/// move its cursor, so the sequence is not sent on suspicion.
 pub(super) fn set_full(is_full: bool) {
     FULL.store(is_full, Ordering::SeqCst);
 }
 
-/// Writes past the writer thread, which may be stuck in a write, and gives up on a terminal that does not read.
+/// Writes past the writer thread, which may be stuck in a write, and gives up on a terminal that does not
+/// read.
 pub(super) fn say(bytes: &[u8]) {
     let stdout = std::io::stdout();
     let door = SIDE_DOOR.get().and_then(Option::as_ref);
@@ -88,8 +89,8 @@ pub(super) fn say(bytes: &[u8]) {
     }
 }
 
-/// The terminal opened once more, because only an open of one's own can be made not to block without changing what the
-/// shell and other programs see.
+/// Opens the terminal again, because only a separate open file description can be made non-blocking without
+/// affecting the shell and other programs.
 fn open_side_door() -> Option<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let by_name = rustix::termios::ttyname(std::io::stdout().as_fd(), Vec::new())
@@ -107,7 +108,7 @@ fn can_write(terminal: BorrowedFd<'_>, limit: Option<&Timespec>) -> bool {
     }
 }
 
-/// Standard output without the lock and the buffer of the standard library.
+/// Standard output without the standard library's lock and buffer.
 #[derive(Debug)]
 pub(super) struct Stdout;
 
@@ -116,7 +117,7 @@ impl Write for Stdout {
         let stdout = std::io::stdout();
         loop {
             match rustix::io::write(&stdout, bytes) {
-                // Another program on this terminal may have left it so.
+                // Another program on this terminal may have left it non-blocking.
                 Err(Errno::AGAIN) if can_write(stdout.as_fd(), None) => {}
                 written => return written.map_err(Into::into),
             }

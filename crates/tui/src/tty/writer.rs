@@ -1,5 +1,5 @@
-//! Writes frames on a thread of its own, one at a time: a terminal that does not read holds up nobody else, and frames
-//! that it would have missed are never kept.
+//! Writes frames on a separate thread, one at a time: a terminal that does not read blocks nothing else, and
+//! frames it would miss are not stored.
 
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// The hand that frames are given to. Dropped, its thread ends after the frame that it is writing.
+/// Handle to the writer thread. When dropped, the thread ends after its current frame.
 #[derive(Debug)]
 pub(super) struct Writer {
     shared: Arc<Shared>,
@@ -17,21 +17,21 @@ pub(super) struct Writer {
 
 #[derive(Debug, Default)]
 struct Shared {
-    desk: Mutex<Desk>,
-    /// For the thread: there is a frame, or no more will come.
+    state: Mutex<State>,
+    /// Wakes the writer thread: there is a frame, or no more will come.
     given: Condvar,
-    /// For those who wait on a thread: the frame is written.
+    /// Wakes waiting threads: the frame is written.
     done: Condvar,
-    /// For those who wait in a task.
+    /// Wakes waiting tasks.
     free: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Desk {
+struct State {
     frame: Option<Vec<u8>>,
-    /// From when a frame is given until it is written.
+    /// True from the hand-over of a frame until it is written.
     is_busy: bool,
-    /// A write has failed: there is no terminal any more.
+    /// True after a failed write: the terminal is gone.
     is_gone: bool,
     is_closed: bool,
 }
@@ -50,61 +50,62 @@ impl Writer {
         })
     }
 
-    /// Hands over a frame. False when the last one is still being written, or can never be: then this one is dropped.
+    /// Hands over a frame. Returns false, and drops the frame, if the last one is still being written or the
+    /// terminal is gone.
     pub(super) fn offer(&self, frame: Vec<u8>) -> bool {
-        let mut desk = self.shared.desk();
-        if desk.is_busy || desk.is_gone {
+        let mut state = self.shared.state();
+        if state.is_busy || state.is_gone {
             return false;
         }
         if !frame.is_empty() {
-            desk.frame = Some(frame);
-            desk.is_busy = true;
+            state.frame = Some(frame);
+            state.is_busy = true;
             self.shared.given.notify_one();
         }
         true
     }
 
-    /// Whether a frame would be taken now.
+    /// True if a frame would be accepted now.
     pub(super) fn is_free(&self) -> bool {
-        let desk = self.shared.desk();
-        !desk.is_busy && !desk.is_gone
+        let state = self.shared.state();
+        !state.is_busy && !state.is_gone
     }
 
-    /// Whether a write has failed.
+    /// True if a write has failed.
     pub(super) fn is_gone(&self) -> bool {
-        self.shared.desk().is_gone
+        self.shared.state().is_gone
     }
 
-    /// Waits until the last frame is written or never will be; at once when that is so already.
+    /// Waits until the last frame is written or lost.
     pub(super) async fn idle(&self) {
         loop {
             let free = self.shared.free.notified();
-            if !self.shared.desk().is_busy {
+            if !self.shared.state().is_busy {
                 return;
             }
             free.await;
         }
     }
 
-    /// The same for a thread, no longer than `limit`. Says whether it is so.
+    /// Same for a thread, limited to `limit`. Returns true if it succeeded in time.
     pub(super) fn drain(&self, limit: Duration) -> bool {
-        let waiting = |desk: &mut Desk| desk.is_busy;
-        let desk = self.shared.desk();
-        let waited = self.shared.done.wait_timeout_while(desk, limit, waiting);
-        let (desk, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        !desk.is_busy
+        let waiting = |state: &mut State| state.is_busy;
+        let state = self.shared.state();
+        let waited = self.shared.done.wait_timeout_while(state, limit, waiting);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !state.is_busy
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
         let is_idle = {
-            let mut desk = self.shared.desk();
-            desk.is_closed = true;
-            !desk.is_busy
+            let mut state = self.shared.state();
+            state.is_closed = true;
+            !state.is_busy
         };
         self.shared.given.notify_one();
-        // A thread in the middle of a write may stay there for ever; it is left to its fate.
+        // A thread stuck in a write may stay there forever; it is abandoned.
         if let Some(thread) = self.thread.take()
             && is_idle
         {
@@ -114,17 +115,17 @@ impl Drop for Writer {
 }
 
 impl Shared {
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write_frames(&self, mut sink: impl Write) {
         while let Some(frame) = self.next_frame() {
             let written = sink.write_all(&frame).and_then(|()| sink.flush());
-            let mut desk = self.desk();
-            desk.is_busy = false;
-            desk.is_gone = written.is_err();
-            drop(desk);
+            let mut state = self.state();
+            state.is_busy = false;
+            state.is_gone = written.is_err();
+            drop(state);
             self.done.notify_all();
             self.free.notify_waiters();
             if written.is_err() {
@@ -133,17 +134,17 @@ impl Shared {
         }
     }
 
-    /// The next frame, or `None` when no more will come.
+    /// Returns the next frame, or `None` if no more will come.
     fn next_frame(&self) -> Option<Vec<u8>> {
-        let mut desk = self.desk();
+        let mut state = self.state();
         loop {
-            if let Some(frame) = desk.frame.take() {
+            if let Some(frame) = state.frame.take() {
                 return Some(frame);
             }
-            if desk.is_closed {
+            if state.is_closed {
                 return None;
             }
-            desk = self.given.wait(desk).unwrap_or_else(PoisonError::into_inner);
+            state = self.given.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -154,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// A terminal that takes a write only when it is told to, and says what it took.
+    /// A terminal that accepts a write only on command, and reports it.
     struct Slow {
         may: Receiver<std::io::Result<()>>,
         took: Sender<Vec<u8>>,
@@ -182,7 +183,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(20);
 
-    /// UI-2: while a slow terminal takes a frame no other is kept for it.
+    /// UI-2: while a slow terminal takes a frame, no other frame is stored.
     #[tokio::test]
     async fn frames_for_a_busy_terminal_are_dropped() {
         let (writer, allow, taken) = slow();
@@ -208,7 +209,7 @@ mod tests {
         );
     }
 
-    /// UI-2: a terminal that is gone is noticed once, and nothing waits for it.
+    /// UI-2: a lost terminal is noticed once, and nothing waits for it.
     #[tokio::test]
     async fn a_terminal_that_is_gone_is_noticed() {
         let (writer, allow, taken) = slow();
@@ -224,7 +225,7 @@ mod tests {
         assert_eq!(taken.into_iter().count(), 0);
     }
 
-    /// UI-2: a writer that is stuck does not hold up the end.
+    /// UI-2: a stuck writer does not delay the exit.
     #[test]
     fn a_stuck_writer_is_left_behind() {
         let (writer, _allow, _taken) = slow();

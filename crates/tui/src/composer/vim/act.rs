@@ -1,4 +1,4 @@
-//! What the commands of normal mode do to the text.
+//! Execution of normal-mode commands.
 
 use std::ops::Range;
 
@@ -9,17 +9,17 @@ use super::command::{Entry, Find, Motion, Operator, Side, Target};
 use super::{motion, object};
 use crate::composer::Composer;
 
-/// How many bytes one command may put: a count must not fill the memory.
+/// Maximum number of bytes one command inserts: a count must not exhaust memory.
 const PUT: usize = 1024 * 1024;
 
-/// What an operator works on.
+/// Range an operator applies to.
 pub(super) struct Span {
     range: Range<usize>,
     is_lines: bool,
 }
 
 impl Composer {
-    /// Where a movement leads to, and what is looked for from now on.
+    /// Returns the target of a movement, and updates the last character search.
     pub(super) fn lead(&mut self, motion: Motion, count: Option<usize>) -> Option<usize> {
         let (text, cursor) = (self.buffer.text(), self.buffer.cursor());
         let vim = self.vim.as_mut()?;
@@ -40,7 +40,7 @@ impl Composer {
         };
         let again = |from| motion::lead(text, from, Motion::Find(find), count);
         match again(cursor)? {
-            // Already beside the letter: the one after it is meant.
+            // Already next to the character: move to the following one.
             to if to == cursor && find.is_till => again(match find.is_forward {
                 true => cluster::next(text, cursor),
                 false => cluster::previous(text, cursor),
@@ -95,7 +95,7 @@ impl Composer {
         })
     }
 
-    /// Changing a word does not take the white space after it: it is a change up to the word's end.
+    /// Changing a word keeps the white space after it: the change ends at the word's end.
     fn as_target(&self, operator: Operator, motion: Motion, count: Option<usize>) -> (Motion, Option<usize>) {
         let (text, cursor) = (self.buffer.text(), self.buffer.cursor());
         let Motion::WordNext(words) = motion else {
@@ -104,7 +104,7 @@ impl Composer {
         if operator != Operator::Change || motion::class(text, cursor, words) == Class::Space {
             return (motion, count);
         }
-        // On the last letter of a word, the end of a word is already here.
+        // On the last letter of a word, the word's end is already here.
         let is_last = motion::run_end(text, cursor, words) == cluster::next(text, cursor);
         match count.unwrap_or(1) {
             1 if is_last => (Motion::Right, None),
@@ -167,7 +167,7 @@ impl Composer {
         self.buffer.move_to(first);
     }
 
-    /// The letters from the cursor on, as many as there are in the line.
+    /// Graphemes from the cursor on, limited to the line.
     fn letters(&self, times: usize) -> Vec<&str> {
         let (text, cursor) = (self.buffer.text(), self.buffer.cursor());
         let line = cursor..cluster::line_end(text, cursor);
@@ -221,7 +221,7 @@ impl Composer {
     }
 }
 
-/// The last word of a line is taken without the line break after it.
+/// Excludes the line break after the last word of a line.
 fn within_line(text: &str, from: usize, to: usize) -> usize {
     let range = cluster::slice(text, from..to);
     let words = range.trim_end();

@@ -1,12 +1,12 @@
-//! The language of normal mode: keys read as a command.
+//! Grammar of normal mode: parses keys into commands.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Above this a count is a slip of the finger, and would only take time.
+/// Maximum count; a larger one is a slip of the finger and would only take time.
 const MOST: usize = 999;
 
-/// What keys are so far.
+/// Result of parsing the keys typed so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parsed {
     Unfinished,
@@ -25,14 +25,14 @@ pub(super) enum Act {
     Move(Motion),
     Operate(Operator, Target),
     Insert(Entry),
-    /// Puts what was deleted or yanked last.
+    /// Pastes the text that was last deleted or yanked.
     Put(Side),
-    /// Replaces letters by this one.
+    /// Replaces characters by this one.
     Replace(char),
     SwapCase,
     Join,
     Undo,
-    /// Does the last change again.
+    /// Repeats the last change.
     Repeat,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Operator {
     Yank,
 }
 
-/// What an operator works on.
+/// Text an operator applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     Lines,
@@ -70,25 +70,25 @@ pub(super) enum Motion {
     FindBack,
 }
 
-/// What separates words.
+/// Word separators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Words {
-    /// White space and signs.
+    /// White space and punctuation.
     Small,
-    /// White space.
+    /// White space only.
     Big,
 }
 
-/// A letter to find in the line.
+/// A character search in the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Find {
     pub(super) letter: char,
     pub(super) is_forward: bool,
-    /// Whether to stop beside it instead of on it.
+    /// True to stop next to the character instead of on it.
     pub(super) is_till: bool,
 }
 
-/// Whether an object is taken with what surrounds it.
+/// Extent of a text object: with or without its surroundings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Inner,
@@ -102,7 +102,7 @@ pub(super) enum Object {
     Bracketed(char, char),
 }
 
-/// Where writing begins.
+/// Position where insert mode starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entry {
     Here,
@@ -119,7 +119,7 @@ pub(super) enum Side {
     After,
 }
 
-/// Reads the keys that were typed so far.
+/// Parses the keys typed so far.
 pub(super) fn parse(keys: &str) -> Parsed {
     match command(&mut keys.chars().peekable()) {
         Ok(command) => Parsed::Command(command),
@@ -129,7 +129,7 @@ pub(super) fn parse(keys: &str) -> Parsed {
 }
 
 impl Act {
-    /// Whether doing it again makes sense.
+    /// True if the command can be repeated.
     pub(super) fn is_change(self) -> bool {
         !matches!(
             self,
@@ -178,7 +178,7 @@ fn command(keys: &mut Keys<'_>) -> Result<Command, Stop> {
     Ok(Command { count, act })
 }
 
-/// What follows an operator. A count before it and a count after it multiply.
+/// Parses the target of an operator. A count before it and a count after it multiply.
 fn operation(
     keys: &mut Keys<'_>,
     own: char,
@@ -244,7 +244,7 @@ fn object(keys: &mut Keys<'_>) -> Result<Object, Stop> {
     })
 }
 
-/// A count. A zero at its beginning is a movement instead.
+/// Parses a count. A leading zero is a movement instead.
 fn number(keys: &mut Keys<'_>) -> Option<usize> {
     keys.peek().filter(|letter| **letter != '0')?;
     let mut count = None;

@@ -1,10 +1,10 @@
-//! Where the movements of normal mode lead to.
+//! Targets of normal-mode movements.
 
 use super::super::cluster::{self, Class};
 use super::command::{Find, Motion, Words};
 
-/// Where a movement leads to; `None` where it fails, as finding a letter that is not there does.
-/// Movements by rows and repeated finds are not known here.
+/// Returns the target of a movement; `None` if it fails, like a search for a character that is not there.
+/// Movements by rows and repeated searches are handled elsewhere.
 pub(super) fn lead(text: &str, from: usize, motion: Motion, count: Option<usize>) -> Option<usize> {
     let times = count.unwrap_or(1);
     let repeated = |step: &dyn Fn(usize) -> usize| (0..times).fold(from, |position, _| step(position));
@@ -33,26 +33,26 @@ pub(super) fn lead(text: &str, from: usize, motion: Motion, count: Option<usize>
     })
 }
 
-/// The lines from one position to another and `more` beyond, without the last line break.
+/// Range of the lines between two positions and `more` beyond, without the last line break.
 pub(super) fn lines(text: &str, from: usize, to: usize, more: usize) -> std::ops::Range<usize> {
     let last = (0..more).fold(from.max(to), |position, _| next_line(text, position));
     cluster::line_start(text, from.min(to))..cluster::line_end(text, last)
 }
 
-/// The first letter of a line that is not white space.
+/// First character of a line that is not white space.
 pub(super) fn first_letter(text: &str, position: usize) -> usize {
     let start = cluster::line_start(text, position);
     let line = cluster::slice(text, start..cluster::line_end(text, start));
     start + (line.len() - line.trim_start().len())
 }
 
-/// Where the line before begins, or this one if it is the first.
+/// Start of the previous line, or of this one if it is the first.
 pub(super) fn previous_line(text: &str, position: usize) -> usize {
     let start = cluster::line_start(text, position);
     cluster::line_start(text, start.saturating_sub(1))
 }
 
-/// Where the next line begins, or this one if it is the last.
+/// Start of the next line, or of this one if it is the last.
 pub(super) fn next_line(text: &str, position: usize) -> usize {
     match cluster::line_end(text, position) {
         end if end < text.len() => end + 1,
@@ -60,7 +60,7 @@ pub(super) fn next_line(text: &str, position: usize) -> usize {
     }
 }
 
-/// What the letter here is to a movement by words.
+/// Class of the character here, for movements by words.
 pub(super) fn class(text: &str, position: usize, words: Words) -> Class {
     match (Class::of(cluster::at(text, position)), words) {
         (Class::Sign, Words::Big) => Class::Word,
@@ -87,7 +87,7 @@ fn found(text: &str, from: usize, find: Find, times: usize) -> Option<usize> {
     })
 }
 
-/// Where a line begins, counted from one; the last one if there are not so many.
+/// Start of a line, counted from one; the last line if there are fewer.
 fn line(text: &str, number: usize) -> usize {
     let mut start = 0;
     for _ in 1..number {
@@ -132,7 +132,7 @@ fn word_back(text: &str, from: usize, words: Words) -> usize {
     run_start(text, position, words)
 }
 
-/// Where the letters of the kind that the one here is of end.
+/// End of the run of characters of the same class.
 pub(super) fn run_end(text: &str, from: usize, words: Words) -> usize {
     let kind = class(text, from, words);
     let mut position = cluster::next(text, from);
@@ -142,7 +142,7 @@ pub(super) fn run_end(text: &str, from: usize, words: Words) -> usize {
     position
 }
 
-/// Where the letters of the kind that the one here is of begin.
+/// Start of the run of characters of the same class.
 pub(super) fn run_start(text: &str, from: usize, words: Words) -> usize {
     let kind = class(text, from, words);
     let mut position = from;

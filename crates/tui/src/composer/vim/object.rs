@@ -1,4 +1,4 @@
-//! Parts of a text that have a name: the word here, what is in quotes, what is in brackets.
+//! Text objects: words, quoted text, bracketed text.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::super::cluster::{self, Class};
 use super::command::{Extent, Object, Words};
 use super::motion;
 
-/// The range of the object at a position.
+/// Returns the range of the object at a position.
 pub(super) fn range(text: &str, at: usize, extent: Extent, object: Object) -> Option<Range<usize>> {
     match object {
         Object::Word(words) => word(text, at, extent, words),
@@ -15,7 +15,7 @@ pub(super) fn range(text: &str, at: usize, extent: Extent, object: Object) -> Op
     }
 }
 
-/// All quotes and brackets are one byte long.
+/// Narrows a range to its inside. All quotes and brackets are one byte long.
 fn inside(around: Range<usize>, extent: Extent) -> Option<Range<usize>> {
     Some(match extent {
         Extent::Around => around,
@@ -48,7 +48,7 @@ fn word(text: &str, at: usize, extent: Extent, words: Words) -> Option<Range<usi
     }
 }
 
-/// The quoted text of the line that the position is in, or the next one.
+/// Range of the quoted text at the position in its line, or of the next one.
 fn quoted(text: &str, at: usize, quote: char) -> Option<Range<usize>> {
     let line = motion::lines(text, at, at, 0);
     let mut is_escaped = false;
@@ -68,7 +68,7 @@ fn quoted(text: &str, at: usize, quote: char) -> Option<Range<usize>> {
     None
 }
 
-/// The innermost brackets around the position.
+/// Range of the innermost brackets around the position.
 fn bracketed(text: &str, at: usize, open: char, close: char) -> Option<Range<usize>> {
     let mut depth = 0_usize;
     let before = cluster::slice(text, 0..cluster::next(text, at));

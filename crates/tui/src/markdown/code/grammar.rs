@@ -1,21 +1,20 @@
-//! What the scanner has to know of each language: a list, and no more than it takes to tell a comment from a string and a
-//! keyword from a name.
+//! Language table of the scanner: just enough to tell a comment from a string and a keyword from a name.
 
 /// A language as the scanner sees it.
 pub(super) struct Grammar {
     pub(super) shape: Shape,
-    /// What begins a comment that ends with the line.
+    /// Prefixes of line comments.
     pub(super) comments: &'static [&'static str],
-    /// What begins and ends a comment that can be longer than a line.
+    /// Delimiters of block comments.
     pub(super) block_comment: Option<(&'static str, &'static str)>,
-    /// The longer ones before those they begin with.
+    /// String delimiters; longer ones come before their prefixes.
     pub(super) quotes: &'static [Quote],
     /// Separated by spaces.
     pub(super) keywords: &'static str,
     pub(super) ignores_case: bool,
 }
 
-/// What lines are made of.
+/// Kind of syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Program,
@@ -25,11 +24,11 @@ pub(super) enum Shape {
     Data,
     /// Text with tags in it.
     Markup,
-    /// A sign at the beginning of a line says what it is.
+    /// The first character of a line tells its kind.
     Diff,
 }
 
-/// How a string begins and ends.
+/// Delimiters of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Quote {
     pub(super) open: &'static str,
@@ -39,17 +38,17 @@ pub(super) struct Quote {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuoteKind {
-    /// It ends with its line at the latest.
+    /// Ends with its line at the latest.
     Line,
-    /// It can be longer than a line.
+    /// Can span lines.
     Long,
-    /// Like a long one, and a backslash in it means nothing.
+    /// Like [`Self::Long`], without escapes.
     Raw,
-    /// A single letter; the sign has other meanings, too.
+    /// A single character; the delimiter has other meanings, such as lifetimes.
     Letter,
 }
 
-/// The language of this name, as people write it behind a fence.
+/// Returns the language with this name, as written after a fence.
 pub(super) fn named(name: &str) -> Option<&'static Grammar> {
     let name = name.to_lowercase();
     let has_name = |(names, _): &&(&str, Grammar)| names.split(' ').any(|known| known == name);

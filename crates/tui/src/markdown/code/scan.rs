@@ -1,36 +1,36 @@
 //! Tells the parts of code apart, line by line.
 //!
-//! It knows no grammar. Patterns that do take tens of megabytes once they are compiled, for a single language, and the time
-//! of many frames; a reader is helped by telling comments, strings, keywords and names apart, and that takes neither.
+//! It has no real grammar. Compiled grammars take tens of megabytes for a single language and the time of
+//! many frames; telling comments, strings, keywords and names apart is enough for a reader and takes neither.
 
 use super::grammar::{Grammar, Quote, QuoteKind, Shape};
 
-/// What a part of code is.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
     Plain,
     Comment,
     Text,
-    /// A number, or a name for a value.
+    /// A number, or a name for a constant value.
     Value,
     Keyword,
     Type,
-    /// Something called, or the key of a value.
+    /// A called function, or the key of a value.
     Name,
     Added,
     Removed,
 }
 
-/// Reads the lines of one text in their order.
+/// Scans consecutive lines of one text.
 pub(super) struct Scanner {
     grammar: &'static Grammar,
     keywords: Vec<&'static str>,
-    /// What the last line left open.
+    /// Construct left open by the last line.
     open: Option<Open>,
     is_in_tag: bool,
 }
 
-/// Something that ends with a sign.
+/// A construct with an end delimiter.
 #[derive(Clone, Copy)]
 struct Open {
     token: Token,
@@ -38,7 +38,7 @@ struct Open {
     has_escapes: bool,
 }
 
-/// Names for values, in whatever language.
+/// Names of constant values, in any language.
 const VALUES: [&str; 14] = [
     "true",
     "false",
@@ -66,7 +66,7 @@ impl Scanner {
         }
     }
 
-    /// The parts of the next line. Together they are the line.
+    /// Returns the tokens of the next line. Together they are the line.
     pub(super) fn line<'a>(&mut self, line: &'a str) -> Vec<(Token, &'a str)> {
         if self.grammar.shape == Shape::Diff {
             return vec![(changed(line), line)];
@@ -78,7 +78,7 @@ impl Scanner {
                 .last()
                 .is_none_or(|(_, part)| part.ends_with(char::is_whitespace));
             let (token, length) = self.next(rest, is_apart);
-            // Every part has at least a letter, so that this ends.
+            // Every token has at least one character, so the loop ends.
             let Some((part, after)) = rest.split_at_checked(length.max(1)) else {
                 parts.push((Token::Plain, rest));
                 break;
@@ -89,7 +89,7 @@ impl Scanner {
         parts
     }
 
-    /// What the text begins with, and how many bytes of it that is.
+    /// Returns the first token of the text and its length in bytes.
     fn next(&mut self, rest: &str, is_apart: bool) -> (Token, usize) {
         if let Some(open) = self.open {
             let end = end_of(rest, open);
@@ -135,7 +135,7 @@ impl Scanner {
             });
             return Some((Token::Comment, open.len()));
         }
-        // A sign within a word is part of an address or a variable.
+        // A delimiter within a word is part of a URL or a variable.
         let begins = |sign: &&str| rest.starts_with(*sign) && (is_apart || *sign == "//");
         let is_comment = self.grammar.comments.iter().any(begins);
         is_comment.then_some((Token::Comment, rest.len()))
@@ -194,7 +194,7 @@ impl Scanner {
         }
     }
 
-    /// How long the name is that the text begins with.
+    /// Returns the length of the name at the start of the text.
     fn word(&self, rest: &str) -> usize {
         let has_dashes = matches!(self.grammar.shape, Shape::Data | Shape::Markup);
         let is_part = |letter: char| {
@@ -204,7 +204,7 @@ impl Scanner {
             .find(|letter| !is_part(letter))
             .and_then(|end| rest.get(..end))
             .unwrap_or(rest);
-        // Behind a key is a colon that is not part of it.
+        // The colon after a key is not part of it.
         word.trim_end_matches(':').len()
     }
 
@@ -238,7 +238,7 @@ fn is_letter(letter: char) -> bool {
     letter.is_alphabetic() || letter == '_'
 }
 
-/// Whether what is before this place is the name of what is behind it.
+/// True if the text before this position is the key of the value behind it.
 fn is_key(rest: &str, length: usize) -> bool {
     let after = rest.get(length..).unwrap_or_default().trim_start();
     after.starts_with([':', '='])
@@ -255,7 +255,7 @@ fn number(rest: &str) -> usize {
     rest.len()
 }
 
-/// Where something open ends, behind its last sign.
+/// Returns the end of an open construct, behind its delimiter.
 fn end_of(rest: &str, open: Open) -> Option<usize> {
     let mut letters = rest.char_indices();
     while let Some((at, letter)) = letters.next() {

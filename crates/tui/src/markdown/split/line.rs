@@ -1,26 +1,26 @@
-//! What a single line can be the beginning of.
+//! Classifies the first line of a block.
 
-/// Text indented this far is code.
+/// Minimum indent of indented code.
 pub(super) const CODE_INDENT: usize = 4;
 const TAB: usize = 4;
-/// A list's number has at most this many digits.
+/// Maximum number of digits in a list number.
 const MAX_DIGITS: usize = 9;
 
-/// What a line begins, when no list and no code block is open.
+/// Kind of block a line starts, outside of lists and code blocks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Blank,
     Heading,
     Rule,
     Fence(Fence),
-    /// HTML that goes on beyond blank lines.
+    /// HTML that continues across blank lines.
     Html {
         end: &'static str,
         is_closed: bool,
     },
     Quote,
     Item {
-        /// Whether it is an item even directly after a line of text.
+        /// True if the item may directly follow a line of text.
         may_interrupt: bool,
     },
     Footnote,
@@ -68,12 +68,12 @@ impl Kind {
 pub(super) struct Fence {
     sign: char,
     length: usize,
-    /// How far the fence is indented; so far its lines are, too, and that is not part of the code.
+    /// Indent of the fence, which is removed from the lines of code.
     indent: usize,
 }
 
 impl Fence {
-    /// The fence that a line opens, which is given without its indentation.
+    /// Parses an opening fence from a line without its indent.
     pub(super) fn opened_by(rest: &str, indent: usize) -> Option<Self> {
         let sign = rest.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
         let info = rest.trim_start_matches(sign);
@@ -82,7 +82,7 @@ impl Fence {
         is_fence.then_some(Self { sign, length, indent })
     }
 
-    /// What stands behind the opening fence on its line.
+    /// Returns the info string after the opening fence.
     pub(super) fn info(&self, line: &str) -> String {
         let info = line.trim_start().trim_start_matches(self.sign);
         info.trim().to_owned()
@@ -92,20 +92,20 @@ impl Fence {
         self.is_closed_within(line, 0)
     }
 
-    /// Whether the line closes it in a list item whose text begins at this column.
+    /// True if the line closes the fence within a list item whose text starts at this column.
     pub(super) fn is_closed_within(&self, line: &str, column: usize) -> bool {
         let (indent, rest) = indented(line, 0);
         let after = rest.trim_start_matches(self.sign);
         indent < column + CODE_INDENT && rest.len() - after.len() >= self.length && after.trim().is_empty()
     }
 
-    /// Whether the line could still become one that closes it.
+    /// True if the incomplete line could still become a closing fence.
     pub(super) fn may_be_closed_by(&self, line: &str) -> bool {
         let (indent, rest) = indented(line, 0);
         indent < CODE_INDENT && rest.trim_start_matches(self.sign).trim().is_empty()
     }
 
-    /// The line without the indentation of the fence.
+    /// Removes the indent of the fence from a line.
     pub(super) fn content(&self, line: &str) -> String {
         let mut rest = line;
         for _ in 0..self.indent {
@@ -115,12 +115,13 @@ impl Fence {
     }
 }
 
-/// How far a line is indented, in columns.
+/// Indent of a line, in columns.
 pub(super) fn indent(line: &str) -> usize {
     indented(line, 0).0
 }
 
-/// The column where a text that begins at this column has its first letter, and the text from there on.
+/// Returns the column of the first letter and the text from there, for a text that starts at the given
+/// column.
 pub(super) fn indented(text: &str, from: usize) -> (usize, &str) {
     let rest = text.trim_start_matches([' ', '\t']);
     let space = text.strip_suffix(rest).unwrap_or_default();
@@ -132,8 +133,8 @@ pub(super) fn indented(text: &str, from: usize) -> (usize, &str) {
     (column, rest.trim_end())
 }
 
-/// The column where the text of a list item begins, and that text with the space before it, if the text at this column
-/// begins with the mark of a list item.
+/// Parses a list marker at this column. Returns the column of the item's text, and that text with the space
+/// before it.
 pub(super) fn item(rest: &str, column: usize) -> Option<(usize, &str)> {
     if is_rule(rest) {
         return None;
@@ -147,7 +148,7 @@ pub(super) fn item(rest: &str, column: usize) -> Option<(usize, &str)> {
     }
     let begin = column + mark;
     let (text_column, letters) = indented(text, begin);
-    // With much space behind the mark the item begins with code, which has its own indentation.
+    // With a lot of space after the marker, the item starts with indented code.
     let is_code = text_column > begin + CODE_INDENT;
     if letters.is_empty() || is_code {
         return Some((begin + 1, text.split_at_checked(1).map_or("", |(_, text)| text)));
@@ -155,7 +156,7 @@ pub(super) fn item(rest: &str, column: usize) -> Option<(usize, &str)> {
     Some((text_column, letters))
 }
 
-/// The digits that a text begins with, and what is behind them.
+/// Splits off leading digits.
 fn number(text: &str) -> Option<(&str, &str)> {
     let after = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
     let digits = text.strip_suffix(after)?;
@@ -164,14 +165,14 @@ fn number(text: &str) -> Option<(&str, &str)> {
         .then_some((digits, after))
 }
 
-/// Whether the line makes the text above it a heading.
+/// True if the line makes the text above it a heading.
 pub(super) fn is_underline(line: &str) -> bool {
     let (column, rest) = indented(line, 0);
     let consists_of = |sign: char| rest.chars().all(|letter| letter == sign);
     column < CODE_INDENT && !rest.is_empty() && (consists_of('=') || consists_of('-'))
 }
 
-/// Whether the line has this in it, in whatever case.
+/// True if the line contains this text, ignoring case.
 pub(super) fn contains(line: &str, end: &str) -> bool {
     line.to_ascii_lowercase().contains(end)
 }
@@ -189,7 +190,7 @@ fn is_rule(rest: &str) -> bool {
     rest.chars().all(is_part) && rest.chars().filter(|letter| *letter == sign).count() >= 3
 }
 
-/// What ends the HTML that begins here, if it is of the kinds that a blank line does not end.
+/// Returns the end marker of HTML that starts here, for the kinds that a blank line does not end.
 fn html_end(rest: &str) -> Option<&'static str> {
     let text = rest.strip_prefix('<')?.to_ascii_lowercase();
     if text.starts_with("!--") {

@@ -1,8 +1,8 @@
-//! How a cell looks, and the shortest sequence that goes from one look to another.
+//! Cell styles, and the shortest sequence from one style to another.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// The modifiers that are drawn, each with the code that switches it on.
+/// Supported modifiers, each with the code that switches it on.
 const DRAWN: [(Modifier, &str); 6] = [
     (Modifier::BOLD, "1"),
     (Modifier::DIM, "2"),
@@ -15,7 +15,7 @@ const DRAWN: [(Modifier, &str); 6] = [
 /// Bold and dim share the code that ends them.
 const INTENSITY: Modifier = Modifier::BOLD.union(Modifier::DIM);
 
-/// What ends what.
+/// Modifiers with the code that switches them off.
 const ENDS: [(Modifier, &str); 5] = [
     (INTENSITY, "22"),
     (Modifier::ITALIC, "23"),
@@ -24,22 +24,22 @@ const ENDS: [(Modifier, &str); 5] = [
     (Modifier::CROSSED_OUT, "29"),
 ];
 
-/// The look of a cell with nothing left open: what a style does not say is the terminal's own.
+/// Fully resolved style of a cell: anything a style leaves open is the terminal's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Look {
+pub(super) struct CellStyle {
     ink: Color,
     paper: Color,
     modifiers: Modifier,
 }
 
-impl Look {
-    /// Whether a blank of this look can be seen.
+impl CellStyle {
+    /// True if this style is visible on a blank.
     pub(super) fn shows_on_blank(self) -> bool {
         let lines = Modifier::UNDERLINED | Modifier::REVERSED | Modifier::CROSSED_OUT;
         self.paper != Color::Reset || self.modifiers.intersects(lines)
     }
 
-    /// The sequence that makes a terminal that draws `self` draw `next`.
+    /// Returns the sequence that changes the terminal's style from `self` to `next`.
     pub(super) fn sequence_to(self, next: Self) -> String {
         if self == next {
             return String::new();
@@ -78,7 +78,7 @@ impl Look {
     }
 }
 
-impl From<Style> for Look {
+impl From<Style> for CellStyle {
     fn from(style: Style) -> Self {
         let drawn = DRAWN
             .iter()
@@ -91,7 +91,7 @@ impl From<Style> for Look {
     }
 }
 
-/// The code of a colour; `shift` is 10 for the background.
+/// Returns the code of a colour; `shift` is 10 for the background.
 fn colour(colour: Color, shift: u8) -> String {
     let code = match colour {
         Color::Reset => 39,
@@ -121,7 +121,7 @@ fn colour(colour: Color, shift: u8) -> String {
 mod tests {
     use super::*;
 
-    /// UI-2: a change of look takes the shortest sequence that makes it.
+    /// UI-2: a style change uses the shortest sequence.
     #[test]
     fn a_change_of_look_is_short() {
         let plain = Style::new();
@@ -146,7 +146,7 @@ mod tests {
         ];
         for (from, to, expected) in cases {
             assert_eq!(
-                Look::from(from).sequence_to(to.into()),
+                CellStyle::from(from).sequence_to(to.into()),
                 expected,
                 "{from:?} to {to:?}"
             );

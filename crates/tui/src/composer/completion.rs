@@ -1,25 +1,26 @@
-//! The word being written that asks for a completion.
+//! Finds the text at the cursor that can be completed.
 
 use std::ops::Range;
 
 use super::chips::is_mark;
 use super::cluster;
 
-/// What a completion is asked for.
+/// Subject of a completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Asking {
-    /// A command: the line from its slash up to the cursor.
+pub(crate) enum CompletionQuery {
+    /// A command: the line from its slash to the cursor.
     Command(String),
-    /// A file: what stands between the `@` and the cursor, without a quote.
+    /// A file: the text between the `@` and the cursor, without a quote.
     File(String),
 }
 
-/// The word that asks, and the range that a completion replaces: all of the word, also what is behind the cursor.
-pub(super) fn asking(text: &str, cursor: usize) -> Option<(Asking, Range<usize>)> {
+/// Returns the query at the cursor, and the range a completion replaces: the whole word, including the part
+/// behind the cursor.
+pub(super) fn query(text: &str, cursor: usize) -> Option<(CompletionQuery, Range<usize>)> {
     file(text, cursor).or_else(|| command(text, cursor))
 }
 
-/// How a file is mentioned. What ends with a slash is left open, because a completion goes on there.
+/// Formats the mention of a file. A path that ends with a slash is left open for further completion.
 pub(super) fn mention(path: &str) -> String {
     let is_open = path.ends_with('/');
     match (path.contains(char::is_whitespace), is_open) {
@@ -30,15 +31,18 @@ pub(super) fn mention(path: &str) -> String {
     }
 }
 
-fn command(text: &str, cursor: usize) -> Option<(Asking, Range<usize>)> {
+fn command(text: &str, cursor: usize) -> Option<(CompletionQuery, Range<usize>)> {
     let line = cluster::slice(text, 0..cursor);
     if !line.starts_with('/') || line.contains(|letter| letter == '\n' || is_mark(letter)) {
         return None;
     }
-    Some((Asking::Command(line.to_owned()), 0..word_end(text, cursor)))
+    Some((
+        CompletionQuery::Command(line.to_owned()),
+        0..word_end(text, cursor),
+    ))
 }
 
-fn file(text: &str, cursor: usize) -> Option<(Asking, Range<usize>)> {
+fn file(text: &str, cursor: usize) -> Option<(CompletionQuery, Range<usize>)> {
     let start = cluster::line_start(text, cursor);
     let line = cluster::slice(text, start..cursor);
     let (at, _) = line.rmatch_indices('@').find(|(at, _)| is_mention(line, *at))?;
@@ -48,10 +52,10 @@ fn file(text: &str, cursor: usize) -> Option<(Asking, Range<usize>)> {
         Some(_) => quote_end(text, cursor),
     };
     let word = word.strip_prefix('"').unwrap_or(word);
-    Some((Asking::File(word.to_owned()), start + at..end))
+    Some((CompletionQuery::File(word.to_owned()), start + at..end))
 }
 
-/// Whether the sign here begins a word that reaches to the end of the line.
+/// True if the `@` here starts a word that reaches to the end of the line.
 fn is_mention(line: &str, at: usize) -> bool {
     let before = cluster::slice(line, 0..at).chars().next_back();
     let begins = before.is_none_or(|letter| {

@@ -1,64 +1,64 @@
-//! What a turn asks a person: whether a call may run, or something a tool wants to know. It stands right above the place
-//! where one writes, so that it is never lost behind scrolling.
+//! Permission requests and questions that wait for the user's answer. They appear directly above the
+//! composer, so that they never scroll out of sight.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::{Line, Span};
 use windlass_api::{Answer, CallId, Category, Reply, Waiting};
 
 use crate::diff;
-use crate::text::{cut, one_line, plain, revealed, revealed_line, wrap};
+use crate::text::{count, cut, one_line, plain, revealed, revealed_line, wrap};
 use crate::theme::{Theme, Tone};
 
-/// How long a request must have been on the screen before a key is an answer to it.
+/// Minimum time a permission request must be visible before a key answers it.
 const SEEN_MS: u64 = 700;
-/// The same for a question, which words answer: they do no harm.
+/// Same for a question, whose text answers do no harm.
 const HEARD_MS: u64 = 250;
-/// Within what time before it appeared a key means that somebody was typing.
+/// A key pressed within this time before the request appeared means the user was typing.
 const TYPING_MS: u64 = 1_500;
-/// How long somebody who was typing must have paused.
+/// Pause required from a user who was typing.
 const PAUSE_MS: u64 = 600;
-/// How soon after another letter one is part of a word.
+/// Letters within this interval form a word.
 const WORD_MS: u64 = 300;
-/// In how many rows it is said what would be kept.
+/// Maximum rows for the description of a permanent grant.
 const KEEPING_ROWS: usize = 3;
 
-/// What can be answered to a request.
+/// Answers to a permission request.
 const YES_OR_NO: &str =
-    "  y yes, once · s yes, in this session · a always in this folder · n no · t tell it what to do instead";
-/// The same where there is little room.
+    "  y yes, once · s yes, for this session · a always in this folder · n no · t tell it what to do instead";
+/// Short form for small screens.
 const BRIEF: &str = "  y once · s session · a always · n no · t tell it";
-/// The same as long as some of the request was not to be seen.
-const UNSEEN: &str = "  v see all of it, to say yes · n no · t tell it";
+/// Answers while part of the request is cut off.
+const UNSEEN: &str = "  v show everything (needed before yes) · n no · t tell it";
 
-/// A question that waits for an answer.
-pub(crate) struct Asking {
+/// A permission request or question waiting for an answer.
+pub(crate) struct PendingRequest {
     call: CallId,
-    what: What,
-    /// When it was first on the screen, and how long nobody must have typed since.
+    kind: Kind,
+    /// Time it was first visible, and the pause in typing required since.
     shown: Option<(u64, u64)>,
-    /// Whether the person was typing something else when it appeared, and has not paused since.
+    /// True if the user was typing when the request appeared and has not paused since.
     is_startling: bool,
-    /// Whether the person writes what to do instead.
+    /// True while the user writes instructions instead of answering yes or no.
     is_noting: bool,
-    /// Whether the person wants this to be allowed for good, and is asked once more.
+    /// True while the user must confirm a permanent grant.
     is_keeping: bool,
-    /// When a letter was pressed last that may have been an answer.
+    /// Time of the last letter that may have been an answer.
     letter_ms: Option<u64>,
     sight: Sight,
 }
 
-/// How much of a request was to be seen. Nobody can agree to what they could not see.
+/// Visibility of a request. Nobody can approve what they could not see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
-    /// There was no room for some of it.
+    /// Part of the request was cut off.
     Part,
-    /// All of it is in sight.
+    /// The whole request is visible.
     Whole,
-    /// All of it was asked for, on the whole screen.
+    /// The user opened the whole request in the pager.
     Viewed,
 }
 
-enum What {
+enum Kind {
     Permission {
         tool: String,
         category: Category,
@@ -72,23 +72,23 @@ enum What {
     },
 }
 
-/// What a key came to.
+/// Outcome of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pressed {
-    /// It is not for the question.
+    /// The key is not meant for the request.
     Nothing,
-    /// It is, and nothing follows.
+    /// The key was consumed.
     Taken,
-    /// The answer.
+    /// The request was answered.
     Reply(Reply),
-    /// The person wants to see all of it.
+    /// The user wants to see the whole request.
     View,
 }
 
-impl Asking {
-    /// The question of an event, if it is one.
+impl PendingRequest {
+    /// Returns the request of an event, if it is one.
     pub(crate) fn of(waiting: &Waiting) -> Option<Self> {
-        let (call, what) = match waiting {
+        let (call, kind) = match waiting {
             Waiting::PermissionRequest {
                 call_id,
                 tool,
@@ -97,31 +97,31 @@ impl Asking {
                 reasons,
                 preview,
             } => {
-                let what = What::Permission {
+                let kind = Kind::Permission {
                     tool: revealed_line(tool),
                     category: *category,
                     subjects: subjects.iter().map(|subject| revealed_line(subject)).collect(),
                     reasons: reasons.iter().map(|reason| revealed_line(reason)).collect(),
                     preview: preview.as_deref().map(revealed),
                 };
-                (call_id, what)
+                (call_id, kind)
             }
             Waiting::Question {
                 call_id,
                 text,
                 options,
             } => {
-                let what = What::Question {
+                let kind = Kind::Question {
                     text: plain(text),
                     options: options.iter().map(|option| one_line(option)).collect(),
                 };
-                (call_id, what)
+                (call_id, kind)
             }
             Waiting::PermissionAnswer { .. } | Waiting::Queue { .. } => return None,
         };
         Some(Self {
             call: call.clone(),
-            what,
+            kind,
             shown: None,
             is_startling: true,
             is_noting: false,
@@ -135,42 +135,47 @@ impl Asking {
         &self.call
     }
 
-    /// Whether what is written now is for this.
-    pub(crate) fn takes_text(&self) -> bool {
-        self.is_noting || matches!(self.what, What::Question { .. })
+    pub(crate) fn is_permission(&self) -> bool {
+        matches!(self.kind, Kind::Permission { .. })
     }
 
-    /// What was written, as the answer.
+    /// True if the text being typed answers this request.
+    pub(crate) fn takes_text(&self) -> bool {
+        self.is_noting || matches!(self.kind, Kind::Question { .. })
+    }
+
+    /// Converts the typed text to an answer.
     pub(crate) fn answer(&self, text: String) -> Reply {
-        match self.what {
-            What::Permission { .. } => Reply::Permission(Answer::NoBecause(text)),
-            What::Question { .. } => Reply::Text(text),
+        match self.kind {
+            Kind::Permission { .. } => Reply::Permission(Answer::NoBecause(text)),
+            Kind::Question { .. } => Reply::Text(text),
         }
     }
 
-    /// Whether it was never on the screen.
+    /// True if the request was never visible.
     pub(crate) fn is_unseen(&self) -> bool {
         self.shown.is_none()
     }
 
-    /// It is on the screen. `last_key_ms` is when a key was pressed last.
+    /// Marks the request as visible. `last_key_ms` is the time of the last key press.
     pub(crate) fn shown(&mut self, now_ms: u64, last_key_ms: u64) {
         let was_typing = last_key_ms > 0 && now_ms.saturating_sub(last_key_ms) < TYPING_MS;
         let pause = if was_typing { PAUSE_MS } else { 0 };
         self.shown.get_or_insert((now_ms, pause));
     }
 
-    /// Whether a key may be meant for something else: this was not seen yet, or somebody was typing when it appeared and has
-    /// not paused since. `last_key_ms` is when a key was pressed before.
+    /// True if a key may be meant for something else: the request was not visible long enough, or the user
+    /// was typing when it appeared and has not paused since. `last_key_ms` is the time of the previous key
+    /// press.
     pub(crate) fn is_startling(&mut self, now_ms: u64, last_key_ms: u64) -> bool {
         let Some((shown, pause)) = self.shown else {
             return true;
         };
-        let (seen, pause) = match self.what {
-            // A letter that came too early may be the begin of a word.
-            What::Permission { .. } if self.letter_ms.is_some() => (SEEN_MS, PAUSE_MS),
-            What::Permission { .. } => (SEEN_MS, pause),
-            What::Question { .. } => (HEARD_MS, pause),
+        let (seen, pause) = match self.kind {
+            // A letter that came too early may start a word.
+            Kind::Permission { .. } if self.letter_ms.is_some() => (SEEN_MS, PAUSE_MS),
+            Kind::Permission { .. } => (SEEN_MS, pause),
+            Kind::Question { .. } => (HEARD_MS, pause),
         };
         let has_paused = now_ms.saturating_sub(last_key_ms.max(shown)) >= pause;
         let is_seen = now_ms.saturating_sub(shown) >= seen;
@@ -178,12 +183,12 @@ impl Asking {
         self.is_startling
     }
 
-    /// Whether somebody was writing when it appeared, and may go on with that.
+    /// True if the user was typing when the request appeared, and may continue.
     pub(crate) fn interrupts(&self) -> bool {
-        matches!(self.what, What::Question { .. }) || self.shown.is_some_and(|(_, pause)| pause > 0)
+        matches!(self.kind, Kind::Question { .. }) || self.shown.is_some_and(|(_, pause)| pause > 0)
     }
 
-    /// Takes note of a letter; whether it is part of a word, and so no answer to a yes or no.
+    /// Records a letter. Returns true if it is part of a word, and therefore not an answer.
     pub(crate) fn is_in_a_word(&mut self, letter: char, now_ms: u64) -> bool {
         if self.takes_text() {
             return false;
@@ -194,7 +199,7 @@ impl Asking {
         is_in_a_word
     }
 
-    /// Takes a key of somebody who has seen it. `is_empty` says that nothing is written.
+    /// Handles a key of a user who has seen the request. `is_empty` is true if the composer is empty.
     pub(crate) fn handle(&mut self, key: &KeyEvent, is_empty: bool) -> Pressed {
         if key
             .modifiers
@@ -202,8 +207,8 @@ impl Asking {
         {
             return Pressed::Nothing;
         }
-        match &self.what {
-            What::Permission { .. } if self.is_noting => {
+        match &self.kind {
+            Kind::Permission { .. } if self.is_noting => {
                 if key.code == KeyCode::Esc {
                     self.is_noting = false;
                     self.letter_ms = None;
@@ -211,8 +216,8 @@ impl Asking {
                 }
                 Pressed::Nothing
             }
-            What::Permission { .. } => self.decide(key.code),
-            What::Question { options, .. } => match key.code {
+            Kind::Permission { .. } => self.decide(key.code),
+            Kind::Question { options, .. } => match key.code {
                 KeyCode::Char(digit @ '1'..='9') if is_empty => {
                     let index = digit.to_digit(10).unwrap_or_default().saturating_sub(1) as usize;
                     match options.get(index) {
@@ -225,7 +230,7 @@ impl Asking {
         }
     }
 
-    /// What a key says to a yes or no.
+    /// Handles a key for a permission request.
     fn decide(&mut self, code: KeyCode) -> Pressed {
         let was_keeping = std::mem::take(&mut self.is_keeping);
         match code {
@@ -247,21 +252,21 @@ impl Asking {
                 Pressed::Taken
             }
             KeyCode::Esc if was_keeping => Pressed::Taken,
-            // Nothing is sent and nothing is written while a yes or no is asked for.
+            // Nothing is sent or typed while a permission request is open.
             KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace => Pressed::Taken,
             _ => Pressed::Nothing,
         }
     }
 
-    /// All of it, for the whole screen.
+    /// Returns the whole request, for the pager.
     pub(crate) fn whole(&self, columns: usize, theme: Theme) -> Vec<Line<'static>> {
         let (mut what, why) = self.body(columns, theme);
         what.extend(why);
         what
     }
 
-    /// The question in at most so many rows, with what can be answered. Where there is no room for all of it, its middle
-    /// is left out: how it begins and ends and why it is asked stay in sight.
+    /// Renders the request and its answers in at most `rows` rows. If it does not fit, its middle is left
+    /// out: the start, the end and the reasons stay visible.
     pub(crate) fn render(&mut self, columns: usize, rows: usize, theme: Theme) -> Vec<Line<'static>> {
         let (mut lines, why) = self.body(columns, theme);
         let why_rows = why.len();
@@ -292,7 +297,10 @@ impl Asking {
             let below = why_kept + (kept - why_kept) / 2;
             let left_out = kept - below..lines.len() - below;
             let hint = if self.takes_text() { "" } else { ": v shows all" };
-            let text = format!("  … {} more lines{hint}", left_out.len());
+            let text = format!(
+                "  … {}{hint}",
+                count(left_out.len() as u64, "more line", "more lines")
+            );
             let line = Line::styled(cut(&text, columns), theme.style(Tone::Warn));
             lines.splice(left_out, [line]);
         }
@@ -300,14 +308,14 @@ impl Asking {
         lines
     }
 
-    /// What would happen, or what is asked; and below it what that comes to and why it is asked, or what can be chosen.
+    /// Returns two parts: the action or question, then its details and reasons, or the options.
     fn body(&self, columns: usize, theme: Theme) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
         let (mut what, mut why) = (Vec::new(), Vec::new());
         let put = |lines: &mut Vec<_>, line: Line<'static>, indent: &str| {
             lines.extend(wrap(&line, columns, indent));
         };
-        match &self.what {
-            What::Permission {
+        match &self.kind {
+            Kind::Permission {
                 tool,
                 category,
                 subjects,
@@ -320,7 +328,7 @@ impl Asking {
                 };
                 let mark = Span::styled(theme.sign("▲ ", "! "), theme.style(Tone::Warn));
                 let name = Span::styled(tool.clone(), theme.style(Tone::User));
-                let rest = Span::raw(format!(" asks to run ({}){about}", kind(*category)));
+                let rest = Span::raw(format!(" asks to run ({}){about}", category_name(*category)));
                 put(&mut what, Line::from(vec![mark, name, rest]), "  ");
                 if let Some(preview) = preview {
                     for line in previewed(preview, columns, theme) {
@@ -336,7 +344,7 @@ impl Asking {
                     put(&mut why, line, "  ");
                 }
             }
-            What::Question { text, options } => {
+            Kind::Question { text, options } => {
                 for (index, line) in text.lines().enumerate() {
                     let mark = if index == 0 { theme.sign("? ", "? ") } else { "  " };
                     let mark = Span::styled(mark, theme.style(Tone::Accent));
@@ -355,13 +363,13 @@ impl Asking {
         (what, why)
     }
 
-    /// What would be allowed for good, for whoever is asked once more.
+    /// Describes the permanent grant that needs confirmation.
     fn keeping(&self) -> Option<String> {
-        match &self.what {
-            What::Permission { tool, subjects, .. } if self.is_keeping => {
+        match &self.kind {
+            Kind::Permission { tool, subjects, .. } if self.is_keeping => {
                 let subjects = subjects.join(" · ");
                 Some(format!(
-                    "  a again allows this for good in this folder, esc goes back: {tool} {subjects}"
+                    "  press a again to always allow this in this folder, esc to go back: {tool} {subjects}"
                 ))
             }
             _ => None,
@@ -369,18 +377,18 @@ impl Asking {
     }
 
     fn answers(&self) -> &'static str {
-        match &self.what {
-            What::Permission { .. } if self.is_noting => {
-                "  Say what to do instead; enter sends it, esc goes back."
+        match &self.kind {
+            Kind::Permission { .. } if self.is_noting => {
+                "  Tell it what to do instead; enter sends it, esc goes back."
             }
-            What::Permission { .. } => YES_OR_NO,
-            What::Question { options, .. } if options.is_empty() => "  Write your answer; enter sends it.",
-            What::Question { .. } => "  Press a number, or write your answer; enter sends it.",
+            Kind::Permission { .. } => YES_OR_NO,
+            Kind::Question { options, .. } if options.is_empty() => "  Type your answer; enter sends it.",
+            Kind::Question { .. } => "  Press a number, or type your answer; enter sends it.",
         }
     }
 }
 
-/// What can be answered, as lines.
+/// Renders the answers.
 fn answered_by(answers: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
     let text = if theme.ascii {
         answers.replace('·', "|")
@@ -390,7 +398,7 @@ fn answered_by(answers: &str, columns: usize, theme: Theme) -> Vec<Line<'static>
     wrap(&Line::styled(text, theme.style(Tone::Accent)), columns, "  ")
 }
 
-/// What would happen: a diff in colour, a command as it stands.
+/// Renders a preview: a diff in colour, a command verbatim.
 fn previewed(preview: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
     let is_diff = preview.starts_with("--- ") || preview.contains("\n@@ ");
     if is_diff {
@@ -405,10 +413,10 @@ fn previewed(preview: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> 
     preview.lines().map(line).collect()
 }
 
-fn kind(category: Category) -> String {
+fn category_name(category: Category) -> String {
     format!("{category:?}").to_lowercase()
 }
 
 #[cfg(test)]
-#[path = "asking_tests.rs"]
+#[path = "request_tests.rs"]
 mod tests;
