@@ -1,4 +1,4 @@
-//! Every input that fuzzing kept, and every one that it once found something with, through the same checks.
+//! Runs the checks of the fuzzer on its corpus and on every input that once failed.
 
 use std::fs;
 use std::panic::catch_unwind;
@@ -21,7 +21,7 @@ fn stream() {
     assert!(failing.is_empty(), "{failing:?}");
 }
 
-/// The files of a folder; none when it is missing.
+/// Lists the files of a folder; empty if the folder is missing.
 fn inputs(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     entries
