@@ -1,4 +1,4 @@
-//! The loop as a library: the same model, tools and walls as `windlass exec`, and nothing kept.
+//! The loop as a library: the same model, tools and sandbox as `windlass exec`, without a store.
 
 use std::path::PathBuf;
 
@@ -13,16 +13,16 @@ use windlass_sandbox::process;
 
 use crate::parts::{self, Told};
 
-/// Whom to ask, and what.
+/// Options of the loop.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct AloneOptions {
-    /// Where the server listens.
+    /// Port of the server.
     #[arg(long)]
     pub(crate) port: u16,
-    /// The recorded requests of Windlass, for what it told the model.
+    /// Recorded requests of Windlass, for the system prompt and the user's message.
     #[arg(long)]
     pub(crate) requests: PathBuf,
-    /// What puts up the wall that commands run behind.
+    /// Program that sets up the sandbox for commands.
     #[arg(long)]
     pub(crate) helper: PathBuf,
 }
@@ -33,7 +33,7 @@ pub(crate) fn alone(options: &AloneOptions) -> Result<()> {
     let outputs = tempdir()?;
     let tools = parts::tools(&options.helper, outputs.path().join("outputs"))?;
     let kept = tools.outputs.clone();
-    // As `windlass exec` has it.
+    // Like `windlass exec`.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

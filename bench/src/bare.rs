@@ -1,4 +1,4 @@
-//! A bare HTTP client: the library Windlass uses, set up as Windlass sets it up, and nothing around it.
+//! A bare HTTP client: the library Windlass uses, configured as in Windlass, and nothing else.
 
 use anyhow::{Context, Result, bail};
 use reqwest::Client;
@@ -17,7 +17,7 @@ pub(crate) fn send_once(options: &ClientOptions) -> Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        // A client cannot be built without one, used or not.
+        // A client cannot be built without a TLS implementation, even if it is not used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
             .redirect(Policy::none())
@@ -35,7 +35,7 @@ pub(crate) fn send_once(options: &ClientOptions) -> Result<()> {
             .send()
             .await?;
         if !response.status().is_success() {
-            bail!("the server answered {}", response.status());
+            bail!("the server returned {}", response.status());
         }
         response.bytes().await?;
         Ok(())

@@ -1,4 +1,4 @@
-//! Many live sessions in one process, all of which stream at once: what each of them takes in memory.
+//! Memory of many live sessions in one process that all stream at once.
 
 mod bench;
 
@@ -18,45 +18,45 @@ use windlass_store::SqliteStore;
 use self::bench::CrowdWorkshop;
 use crate::process::{memory, peak_memory};
 
-/// How many sessions, and whom they ask.
+/// Options of the crowd.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CrowdOptions {
-    /// Where the server listens. It should stream slowly.
+    /// Port of the server, which should stream slowly.
     #[arg(long)]
     pub(crate) port: u16,
-    /// How many sessions.
+    /// Number of sessions.
     #[arg(long)]
     pub(crate) sessions: usize,
-    /// Where they are kept.
+    /// Folder that stores the sessions.
     #[arg(long)]
     pub(crate) data: PathBuf,
-    /// What puts up the wall that commands run behind.
+    /// Program that sets up the sandbox for commands.
     #[arg(long)]
     pub(crate) helper: PathBuf,
 }
 
-/// What every session is asked.
+/// Prompt of every session.
 const PROMPT: &str = "Tell a long story.";
-/// How long all of them are watched while they stream.
+/// Time for which all sessions are watched while they stream.
 const WATCHED: Duration = Duration::from_secs(4);
-/// How long it may take until all of them do.
+/// Maximum time until all sessions stream.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the memory is looked at.
+/// Interval between memory readings.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// How far the sessions are.
+/// Progress of the sessions.
 #[derive(Default)]
 struct Progress {
-    /// How many have begun to stream.
+    /// Number of sessions that have started to stream.
     streaming: AtomicUsize,
-    /// How many have ended.
+    /// Number of sessions that have ended.
     ended: AtomicUsize,
-    /// How many bytes of replies have come.
+    /// Number of reply bytes received.
     bytes: AtomicUsize,
 }
 
-/// Prints three numbers in kilobytes: the memory before the sessions, the most while all of them stream, and how much of
-/// that is what was said.
+/// Prints three numbers in kilobytes: the memory before the sessions, the peak while all of them stream, and
+/// how much of that is reply text.
 pub(crate) fn crowd(options: &CrowdOptions) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(run(options));
@@ -86,7 +86,7 @@ async fn run(options: &CrowdOptions) -> Result<()> {
     Ok(())
 }
 
-/// One session to its first words: connection, threads and statements are there from then on.
+/// Runs one session to its first delta: after that, connection, threads and statements exist.
 async fn warm_up(service: &Service) -> Result<()> {
     let (session, mut events) = begin(service).await?;
     while let Some(envelope) = events.next().await {
@@ -111,7 +111,7 @@ async fn begin(service: &Service) -> Result<(SessionId, EventStream)> {
     Ok((session, events))
 }
 
-/// Reads what a session says, as a front end does, and keeps nothing of it.
+/// Reads the events of a session, as a front end does, and discards them.
 async fn follow(mut events: EventStream, progress: Arc<Progress>) {
     let mut is_streaming = false;
     while let Some(envelope) = events.next().await {
@@ -126,7 +126,7 @@ async fn follow(mut events: EventStream, progress: Arc<Progress>) {
     progress.ended.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The most memory in use while all sessions stream.
+/// Returns the peak memory while all sessions stream.
 async fn watch(progress: &Progress, sessions: usize) -> Result<u64> {
     let begun = Instant::now();
     while progress.streaming.load(Ordering::Relaxed) < sessions {
@@ -140,10 +140,10 @@ async fn watch(progress: &Progress, sessions: usize) -> Result<u64> {
     if progress.ended.load(Ordering::Relaxed) > 0 {
         bail!("sessions ended before all of them streamed");
     }
-    // The peak is the kernel's: also what was used while they began.
+    // The peak comes from the kernel, so it includes the start of the sessions.
     own(peak_memory)
 }
 
 fn own(figure: fn(u32) -> Option<u64>) -> Result<u64> {
-    figure(std::process::id()).context("the system does not tell how much memory is used")
+    figure(std::process::id()).context("cannot read the memory usage")
 }

@@ -1,4 +1,4 @@
-//! The figures, by what must be run for them.
+//! The figures, grouped by the runs they need.
 
 mod context;
 mod deltas;
@@ -16,7 +16,7 @@ use clap::ValueEnum;
 use crate::lab::Lab;
 use crate::report::Figure;
 
-/// Figures that are taken together.
+/// Figures that are measured together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Group {
     /// From the start of the process to the first request on the wire.
@@ -27,17 +27,17 @@ pub(crate) enum Group {
     Long,
     /// A reply of many text deltas.
     Deltas,
-    /// The size of the fixed part of a request, and how much of it is sent again unchanged.
+    /// Size of the fixed part of a request, and how much of it is sent again unchanged.
     Prefix,
-    /// Tools on their own: searching a big tree, the wall, reads side by side.
+    /// Tools on their own: searching a big tree, the sandbox, parallel reads.
     Tools,
-    /// What is kept for taking files back.
+    /// Cost of the snapshots for undo.
     Undo,
-    /// Sessions that are kept: what that costs, a big one, many at once.
+    /// Stored sessions: their cost, a big one, many at once.
     Sessions,
-    /// Preparing a request at the beginning of a conversation and deep in it.
+    /// Preparing a request at the start of a conversation and deep in it.
     Context,
-    /// The terminal UI, beside those of others.
+    /// The terminal UI, compared with others.
     Terminal,
 }
 
@@ -71,13 +71,13 @@ impl Group {
     }
 }
 
-/// The middle of several measurements.
+/// Returns the median of several measurements.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// Nanoseconds as milliseconds.
+/// Converts a span in nanoseconds to milliseconds.
 #[allow(clippy::cast_precision_loss)]
 fn milliseconds(from: u64, to: u64) -> f64 {
     to.saturating_sub(from) as f64 / 1_000_000.0

@@ -1,4 +1,5 @@
-//! Makes a big session: turns with tool calls, recorded as Windlass records them, and summarized now and then.
+//! Creates a big session: turns with tool calls, recorded as Windlass records them, and summarized now and
+//! then.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,35 +17,35 @@ use windlass_core::message::{
 use windlass_core::model::Usage;
 use windlass_store::SqliteStore;
 
-/// What to make.
+/// Options of the session to create.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct FillOptions {
-    /// The database.
+    /// Path of the database.
     #[arg(long)]
     pub(crate) database: PathBuf,
-    /// The id of the session.
+    /// Id of the session.
     #[arg(long)]
     pub(crate) session: String,
-    /// The folder it works in.
+    /// Folder the session works in.
     #[arg(long)]
     pub(crate) place: PathBuf,
-    /// Of how many messages it is.
+    /// Number of messages.
     #[arg(long)]
     pub(crate) messages: usize,
 }
 
-/// How many messages there are from one summary to the next.
+/// Number of messages from one summary to the next.
 const EVERY: usize = 1_000;
-/// How many there are after the last summary. More would not fit the model's window, and be summarized before anything
-/// else is asked.
+/// Number of messages after the last summary. More would not fit the model's window and would be summarized
+/// before the first request.
 const SINCE: usize = 200;
-/// How many messages a summary leaves as they are.
+/// Number of messages that a summary leaves unchanged.
 const KEPT: usize = 6;
-/// How many calls a turn has.
+/// Number of calls in a turn.
 const CALLS: usize = 12;
-/// How many bytes a tool answers.
+/// Number of bytes in a tool result.
 const ANSWER: usize = 5_000;
-/// How many entries are written together.
+/// Number of entries in a batch.
 const TOGETHER: usize = 400;
 
 pub(crate) fn fill(options: &FillOptions) -> Result<()> {
@@ -75,7 +76,7 @@ pub(crate) fn fill(options: &FillOptions) -> Result<()> {
     })
 }
 
-/// Writes what there is; how much that was.
+/// Writes the pending events and returns their number.
 async fn write(store: &SqliteStore, lease: &Lease, written: u64, events: &mut Vec<Event>) -> Result<u64> {
     let events = std::mem::take(events);
     let count = events.len() as u64;
@@ -90,15 +91,15 @@ async fn write(store: &SqliteStore, lease: &Lease, written: u64, events: &mut Ve
     Ok(count)
 }
 
-/// A session as it grows.
+/// A growing session.
 struct Session {
     id: SessionId,
-    /// What happened and is not written yet.
+    /// Events not written yet.
     events: Vec<Event>,
-    /// What a model sees next.
+    /// Messages the model sees next.
     history: Vec<(MessageId, Role)>,
     messages: usize,
-    /// After how many messages the next summary is due.
+    /// Number of messages after which the next summary is due.
     due: usize,
     calls: usize,
 }
@@ -116,7 +117,7 @@ impl Session {
     }
 
     fn turn(&mut self) -> Result<()> {
-        let asked = format!("Look into part {} and mend what is wrong there.", self.messages);
+        let asked = format!("Look into part {} and fix what is wrong there.", self.messages);
         self.say(Role::User, vec![Part::text(asked)], None);
         self.events.push(Event::Start {
             provider: "anthropic".to_owned(),
@@ -143,7 +144,7 @@ impl Session {
         Ok(())
     }
 
-    /// One iteration with a call.
+    /// Adds one iteration with a call.
     fn call(&mut self) -> Result<()> {
         self.calls += 1;
         let name = "bash".to_owned();
@@ -169,7 +170,7 @@ impl Session {
         let origin = Origin {
             provider: "anthropic".to_owned(),
             wire: "anthropic-messages".to_owned(),
-            items: items.context("a call that is no JSON")?,
+            items: items.context("a call is not JSON")?,
         };
         self.say(Role::Assistant, parts, Some(origin));
         self.used();
@@ -213,7 +214,7 @@ impl Session {
         Ok(())
     }
 
-    /// As the summarizing strategy does it: the first message, a summary and a tail stay.
+    /// Compacts as the summarizing strategy does: the first message, a summary and a tail stay.
     fn summarize(&mut self) {
         let mut start = self.history.len().saturating_sub(KEPT);
         while self
@@ -267,13 +268,13 @@ fn ended(reason: FinishReason) -> Part {
     })
 }
 
-/// So many words of which each text has others.
+/// Returns this many words, different for each seed.
 fn prose(seed: usize, count: usize) -> String {
     let word = |number: usize| format!("word{}", (seed * 7_919 + number * 104_729) % 5_003);
     (0..count).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// What reading a file gives.
+/// Returns the result of reading a file.
 fn source(seed: usize) -> String {
     let mut text = String::with_capacity(ANSWER + 100);
     let mut line = 0;

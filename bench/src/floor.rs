@@ -1,5 +1,5 @@
-//! The floor: the least any agent must do. Sends recorded requests over one connection, reads each reply to its end,
-//! and runs the command that the reply asked for.
+//! The floor: the least any agent must do. Sends recorded requests over one connection, reads each reply to
+//! its end, and runs the command that the reply asks for.
 
 use std::env;
 use std::io::{IoSlice, Read, Write};
@@ -17,16 +17,16 @@ use crate::server::END;
 use crate::wall;
 use crate::wire::command;
 
-/// What to send, and where.
+/// Options of a client.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ClientOptions {
-    /// Where the server listens.
+    /// Port of the server.
     #[arg(long)]
     pub(crate) port: u16,
-    /// The recorded requests.
+    /// Recorded requests.
     #[arg(long)]
     pub(crate) requests: PathBuf,
-    /// What puts up the wall that commands run behind.
+    /// Program that sets up the sandbox for commands.
     #[arg(long)]
     pub(crate) helper: Option<PathBuf>,
 }
@@ -53,7 +53,7 @@ pub(crate) fn floor(options: &ClientOptions) -> Result<()> {
 
 fn send(stream: &mut TcpStream, head: &[u8], body: &[u8]) -> Result<()> {
     let sent = stream.write_vectored(&[IoSlice::new(head), IoSlice::new(body)])?;
-    // What the socket did not take at once is of the body, which is much longer than the head.
+    // The head is short, so any bytes the socket did not accept at once belong to the body.
     stream.write_all(body.get(sent.saturating_sub(head.len())..).unwrap_or_default())?;
     Ok(())
 }
@@ -79,8 +79,8 @@ fn read_reply(stream: &mut TcpStream, buffer: &mut [u8]) -> Result<()> {
     }
 }
 
-/// A shell that is started as the `bash` tool starts it: same arguments, same environment, same wall, one pipe, own
-/// group.
+/// A shell started like that of the `bash` tool: same arguments, same environment, same sandbox, one pipe,
+/// own process group.
 struct Shell {
     program: PathBuf,
     folder: PathBuf,
@@ -90,7 +90,7 @@ struct Shell {
 
 impl Shell {
     fn find(wall: Option<Wall>) -> Result<Self> {
-        let path = env::var("PATH").context("there is no PATH")?;
+        let path = env::var("PATH").context("PATH is not set")?;
         let programs = path.split(':').map(|folder| PathBuf::from(folder).join("bash"));
         let program = programs
             .into_iter()

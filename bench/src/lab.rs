@@ -1,4 +1,4 @@
-//! Where things are, and how the three processes of a run are started.
+//! Paths, and the three processes of a run.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -11,28 +11,28 @@ use crate::process::{self, Cost, Memory};
 use crate::server::ServeOptions;
 use crate::wire::Wire;
 
-/// What runs are made with.
+/// Setup for the runs.
 pub(crate) struct Lab {
     windlass: PathBuf,
     own: PathBuf,
     folder: TempDir,
-    /// Fewer and shorter runs.
+    /// True for fewer and shorter runs.
     pub(crate) quick: bool,
-    /// Whether results are written down.
+    /// True if results are written to a file.
     pub(crate) is_written: bool,
 }
 
-/// What the server saw.
+/// Record of the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
-    /// How many connections were made.
+    /// Number of connections.
     pub(crate) connections: usize,
-    /// When each request had arrived as a whole.
+    /// Times at which each request had arrived completely.
     pub(crate) arrivals: Vec<u64>,
 }
 
 impl Lab {
-    /// Uses the program beside this one unless told otherwise.
+    /// Uses the program next to this one by default.
     pub(crate) fn new(windlass: Option<PathBuf>, quick: bool) -> Result<Self> {
         let own = std::env::current_exe()?;
         let windlass = match windlass {
@@ -44,7 +44,8 @@ impl Lab {
         if !windlass.is_file() {
             bail!("the program to measure is not built: cargo build --release -p windlass");
         }
-        // Beside the program, and not among everybody's temporary files: the wall goes around its neighbours one by one.
+        // Next to the program, not in the shared temporary folder: the sandbox excludes each of its
+        // neighbours separately.
         let folder = tempfile::tempdir_in(own.parent().unwrap_or(Path::new(".")))?;
         for name in ["work", "temp", "user"] {
             std::fs::create_dir(folder.path().join(name))?;
@@ -82,7 +83,7 @@ impl Lab {
         Ok(Server { child, output, port })
     }
 
-    /// Lets Windlass work against `server`.
+    /// Returns a command that runs Windlass against `server`.
     pub(crate) fn agent(&self, server: &Server, wire: Wire, format: &str) -> Command {
         let mut command = self.command(&self.windlass);
         command.args([
@@ -108,7 +109,7 @@ impl Lab {
         command
     }
 
-    /// Sends recorded requests in one of our own modes.
+    /// Returns a command that sends recorded requests in one of our own modes.
     pub(crate) fn client(&self, mode: &str, server: &Server, requests: &Path) -> Command {
         let mut command = self.command(&self.own);
         command
@@ -120,21 +121,22 @@ impl Lab {
         command
     }
 
-    /// The floor: recorded requests, and commands behind the same wall.
+    /// Returns the command of the floor: recorded requests, and commands in the same sandbox.
     pub(crate) fn floor(&self, server: &Server, requests: &Path) -> Command {
         let mut command = self.client("floor", server, requests);
         command.arg("--helper").arg(&self.windlass);
         command
     }
 
-    /// The loop as a library that keeps nothing, with the same prompt, and commands behind the same wall.
+    /// Returns the command of the loop as a library, without a store, with the same prompt and commands in
+    /// the same sandbox.
     pub(crate) fn alone(&self, server: &Server, requests: &Path) -> Command {
         let mut command = self.client("alone", server, requests);
         command.arg("--helper").arg(&self.windlass);
         command
     }
 
-    /// Starts a program that does nothing, without and with the wall.
+    /// Returns a command that starts a program that does nothing, without and with the sandbox.
     pub(crate) fn launch(&self, rounds: usize) -> Command {
         let mut command = self.command(&self.own);
         command.arg("launch").arg("--helper").arg(&self.windlass);
@@ -142,7 +144,7 @@ impl Lab {
         command
     }
 
-    /// A tool of Windlass on its own, in `folder`.
+    /// Returns a command that runs one tool of Windlass in `folder`.
     pub(crate) fn tool(&self, folder: &Path, name: &str, arguments: &str) -> Command {
         let mut command = self.command(&self.windlass);
         command
@@ -151,37 +153,37 @@ impl Lab {
         command
     }
 
-    /// Another program in the same surroundings.
+    /// Returns a command for another program in the same environment.
     pub(crate) fn other(&self, folder: &Path, program: &str) -> Command {
         let mut command = self.command(Path::new(program));
         command.current_dir(folder);
         command
     }
 
-    /// One of our own modes in a folder.
+    /// Returns a command for one of our own modes in a folder.
     pub(crate) fn own(&self, folder: &Path) -> Command {
         let mut command = self.command(&self.own);
         command.current_dir(folder);
         command
     }
 
-    /// The program under test.
+    /// Returns the path of the program under test.
     pub(crate) fn windlass(&self) -> &Path {
         &self.windlass
     }
 
-    /// A place for what a figure needs.
+    /// Returns a path for the files of a figure.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// A place for what is kept from one run to the next, beside what is built.
+    /// Returns a path for files kept from one run to the next, next to the build output.
     pub(crate) fn lasting(&self, name: &str) -> PathBuf {
         let built = self.own.ancestors().nth(2).unwrap_or(Path::new("."));
         built.join(name)
     }
 
-    /// The same surroundings for whoever is measured: an empty folder and a small environment.
+    /// Returns a command in the same environment for every program: an empty folder and few variables.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.folder.path().join("work")).env_clear();
@@ -208,13 +210,13 @@ impl Lab {
                 self.agent(server, wire, "text")
             })?;
             if log.arrivals.len() != calls + 1 {
-                bail!("{} requests came, and not {}", log.arrivals.len(), calls + 1);
+                bail!("{} requests arrived instead of {}", log.arrivals.len(), calls + 1);
             }
         }
         Ok(path)
     }
 
-    /// Runs one client against a server of its own.
+    /// Runs one client against its own server.
     pub(crate) fn measure(
         &self,
         options: &ServeOptions,
@@ -227,22 +229,22 @@ impl Lab {
     }
 }
 
-/// A server that runs.
+/// A running server.
 pub(crate) struct Server {
     child: Child,
     output: BufReader<ChildStdout>,
-    /// Where it listens.
+    /// Port it listens on.
     pub(crate) port: u16,
 }
 
 impl Server {
-    /// Ends it and takes what it saw.
+    /// Stops the server and returns its record.
     pub(crate) fn finish(mut self) -> Result<Log> {
         drop(self.child.stdin.take());
         let mut text = String::new();
         self.output.read_to_string(&mut text)?;
         self.child.wait()?;
-        let (connections, arrivals) = text.split_once('\n').context("the server said nothing")?;
+        let (connections, arrivals) = text.split_once('\n').context("the server printed nothing")?;
         let arrivals: Result<Vec<u64>, _> = arrivals.split_ascii_whitespace().map(str::parse).collect();
         Ok(Log {
             connections: connections.parse()?,

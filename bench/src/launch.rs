@@ -1,4 +1,4 @@
-//! Starts a program that does nothing, without and with the wall.
+//! Starts a program that does nothing, without and with the sandbox.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,18 +9,18 @@ use clap::Args;
 use crate::clock::now;
 use crate::wall;
 
-/// What to start, and how often.
+/// Options of the launches.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LaunchOptions {
-    /// The program that puts the wall up.
+    /// Program that sets up the sandbox.
     #[arg(long)]
     pub(crate) helper: PathBuf,
-    /// How often.
+    /// Number of rounds.
     #[arg(long)]
     pub(crate) rounds: usize,
 }
 
-/// Prints a line for each round: nanoseconds without the wall, and with it.
+/// Prints a line for each round: nanoseconds without the sandbox, and with it.
 pub(crate) fn launch(options: &LaunchOptions) -> Result<()> {
     let wall = wall::usual(&options.helper)?;
     let program = Path::new("/bin/true");
@@ -28,7 +28,7 @@ pub(crate) fn launch(options: &LaunchOptions) -> Result<()> {
         let begun = now();
         run(Command::new(program).stdin(Stdio::null()))?;
         let bare = now() - begun;
-        // What is done here for the wall counts, too.
+        // The work done here for the sandbox counts as well.
         let begun = now();
         let (helper, arguments, input) = wall.wrap_without_input(program, &[]);
         run(Command::new(helper).args(arguments).stdin(input))?;

@@ -1,4 +1,5 @@
-//! The speed of Windlass, as ratios to a raw client that does the same work. `README.md` explains every figure.
+//! The speed of Windlass, as ratios to a raw client that does the same work. `README.md` explains every
+//! figure.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -41,16 +42,16 @@ use crate::survey::SurveyOptions;
 /// Measures the speed of Windlass.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Only these figures
+    /// Measure only these figures
     #[arg(long, value_enum)]
     only: Vec<Group>,
-    /// Fewer and shorter runs, to see that everything works
+    /// Fewer and shorter runs, to check that everything works
     #[arg(long)]
     quick: bool,
-    /// Write the table to bench/RESULTS.md; only a whole run of the built program may
+    /// Write the table to bench/RESULTS.md; only allowed for a complete run of the built program
     #[arg(long, conflicts_with_all = ["only", "quick", "windlass"])]
     write: bool,
-    /// The program to measure, instead of the one that was built beside this one
+    /// Program to measure, instead of the one built next to this one
     #[arg(long, value_name = "FILE")]
     windlass: Option<PathBuf>,
     #[command(subcommand)]
@@ -61,26 +62,26 @@ struct Options {
 #[derive(Debug, Subcommand)]
 #[command(hide = true)]
 enum Part {
-    /// Be the model.
+    /// Run the model.
     Serve(ServeOptions),
-    /// Be the raw client.
+    /// Run the raw client.
     Floor(ClientOptions),
-    /// Be the bare HTTP client.
+    /// Run the bare HTTP client.
     Bare(ClientOptions),
-    /// Start a program that does nothing, again and again, without and with the wall.
+    /// Start a program that does nothing, repeatedly, without and with the sandbox.
     Launch(LaunchOptions),
-    /// Look at a workspace.
+    /// Scan a workspace.
     Survey(SurveyOptions),
-    /// Be the loop as a library, which keeps nothing.
+    /// Run the loop as a library, without a store.
     Alone(AloneOptions),
-    /// Make a big session.
+    /// Create a big session.
     Fill(FillOptions),
-    /// Have many sessions stream at once.
+    /// Let many sessions stream at once.
     Crowd(CrowdOptions),
 }
 
 fn main() -> ExitCode {
-    // `cargo xtask bench -- --write` hands the separator on.
+    // `cargo xtask bench -- --write` passes the separator on.
     let options = Options::parse_from(std::env::args_os().filter(|argument| argument != "--"));
     let done = match &options.part {
         Some(Part::Serve(serve)) => server::serve(serve.clone()).map(|()| true),
@@ -103,7 +104,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Takes the figures and prints them; false when one misses its target.
+/// Measures the figures and prints them; false if one misses its target.
 fn measure(options: &Options) -> Result<bool> {
     let mut lab = Lab::new(options.windlass.clone(), options.quick)?;
     lab.is_written = options.write;

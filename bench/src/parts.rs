@@ -1,4 +1,4 @@
-//! What a session of Windlass is made of, for whoever runs sessions or the loop in this process.
+//! Parts of a Windlass session, for running sessions or the loop in this process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use windlass_sandbox::{Ground, Walls, child_environment};
 use crate::record;
 use crate::wall;
 
-/// A provider that asks the server at `port`.
+/// Creates a provider for the server at `port`.
 pub(crate) fn provider(port: u16) -> Result<HttpProvider> {
     install_tls();
     let vendor = preset("anthropic").context("there is no such preset")?;
@@ -40,8 +40,8 @@ pub(crate) fn provider(port: u16) -> Result<HttpProvider> {
     )?)
 }
 
-/// The tools of a session in the current folder with no settings. `helper` puts the walls up, `outputs` keeps what is
-/// too long.
+/// Returns the tools of a session in the current folder without settings. `helper` sets up the sandboxes,
+/// `outputs` stores outputs that are too long.
 pub(crate) fn tools(helper: &Path, outputs: PathBuf) -> Result<ToolsConfig> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let ground = Ground::new(&std::env::current_dir()?, home.as_deref());
@@ -53,7 +53,7 @@ pub(crate) fn tools(helper: &Path, outputs: PathBuf) -> Result<ToolsConfig> {
     })
 }
 
-/// Where the calls of a session run.
+/// Returns the execution context for the calls of a session.
 pub(crate) fn execution(session: &str) -> Result<ExecutionContext> {
     let cwd = std::env::current_dir()?;
     Ok(ExecutionContext {
@@ -63,14 +63,14 @@ pub(crate) fn execution(session: &str) -> Result<ExecutionContext> {
     })
 }
 
-/// What Windlass tells a model first: its system prompt, and what the user said.
+/// Start of a Windlass request: the system prompt, and the user's message.
 pub(crate) struct Told {
     pub(crate) system: String,
     pub(crate) prompt: String,
 }
 
 impl Told {
-    /// Reads it from the first of the recorded requests.
+    /// Reads it from the first recorded request.
     pub(crate) fn read(requests: &Path) -> Result<Self> {
         let requests = record::read(&std::fs::read(requests)?)?;
         let request = requests.first().context("nothing was recorded")?;

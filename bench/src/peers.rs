@@ -1,4 +1,4 @@
-//! Other programs of the kind, to see the terminal UI beside theirs: where they come from, and how they are started.
+//! Other programs of the kind, to compare their terminal UI: their installation and their commands.
 
 pub(crate) mod sessions;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::lab::Lab;
 use crate::wire::Wire;
 
-/// Who is on the terminal.
+/// Program on the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Windlass,
@@ -21,11 +21,11 @@ pub(crate) enum Who {
 }
 
 const CODEX: &str = "0.166.0";
-/// The newest whose dependencies can all be installed.
+/// Newest version whose dependencies can all be installed.
 const PI: &str = "0.87.1";
-/// What pi runs on.
+/// Version of Node.js for pi.
 const NODE: &str = "24.21.0";
-/// What the model is called.
+/// Name of the model.
 const MODEL: &str = "bench-model";
 
 impl Who {
@@ -39,7 +39,7 @@ impl Who {
         }
     }
 
-    /// What it speaks with the model.
+    /// Returns the wire it uses.
     pub(crate) const fn wire(self) -> Wire {
         match self {
             Self::Windlass => Wire::Anthropic,
@@ -48,7 +48,7 @@ impl Who {
         }
     }
 
-    /// Whether a screen shows where a person can write, and which model will read it.
+    /// Returns true if a screen shows an input and the model's name.
     pub(crate) fn is_ready(self, screen: &str) -> bool {
         match self {
             Self::Windlass => screen.contains("Say what to do.") && screen.contains("anthropic/"),
@@ -64,16 +64,16 @@ impl Who {
     }
 }
 
-/// A program that is here.
+/// An available program.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     who: Who,
-    /// The program, and what it is given first.
+    /// The program, and its first arguments.
     command: Vec<PathBuf>,
 }
 
 impl Program {
-    /// Windlass, and of the others those that could be had. Why one could not is said.
+    /// Returns Windlass and the available peers. Reports why a peer is not available.
     pub(crate) fn all(lab: &Lab) -> Vec<Self> {
         let folder = lab.lasting("peers");
         let mut programs = Vec::new();
@@ -92,18 +92,18 @@ impl Program {
     }
 }
 
-/// A program with a home of its own, where it is set up and keeps its sessions.
+/// A program with its own home, which holds its configuration and its sessions.
 #[derive(Debug, Clone)]
 pub(crate) struct Guest {
     pub(crate) who: Who,
-    /// The program, and what it is given first.
+    /// The program, and its first arguments.
     program: Vec<PathBuf>,
     home: PathBuf,
     work: PathBuf,
 }
 
 impl Guest {
-    /// Gives a program a home of this name.
+    /// Creates a home of this name for a program.
     pub(crate) fn new(lab: &Lab, program: &Program, home: &str) -> Result<Self> {
         let who = program.who;
         let home = lab.path(&format!("{home}-{}", who.name()));
@@ -116,7 +116,7 @@ impl Guest {
         })
     }
 
-    /// A command that opens a terminal UI which asks the model at `port`.
+    /// Returns a command that opens a terminal UI with the model at `port`.
     pub(crate) fn command(&self, lab: &Lab, port: u16, session: Option<&str>) -> Result<Command> {
         let (program, first) = self.program.split_first().context("no program")?;
         let mut command = lab.other(&self.work, &program.display().to_string());
@@ -152,7 +152,7 @@ impl Guest {
         Ok(command)
     }
 
-    /// Makes a session of so many messages; how it is opened.
+    /// Creates a session of this many messages and returns the argument that opens it.
     pub(crate) fn fill(&self, lab: &Lab, messages: usize) -> Result<String> {
         match self.who {
             Who::Windlass => sessions::windlass(lab, &self.home, messages),
@@ -211,7 +211,7 @@ screen_reader_detection_done = true
     }
 }
 
-/// The program itself: the script that npm puts before it costs a start of its own.
+/// Finds the program itself: the script that npm puts before it would add to the start.
 fn codex(folder: &Path) -> Result<Vec<PathBuf>> {
     let (short, long) = machine()?;
     let folder = installed(folder, "codex", &[format!("@openai/codex@{CODEX}")])?;
@@ -233,16 +233,16 @@ fn pi(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(vec![found(node)?, found(script)?])
 }
 
-/// How packages name this kind of machine, briefly and at length.
+/// Returns the short and the long name that packages use for this kind of machine.
 fn machine() -> Result<(&'static str, &'static str)> {
     match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") => Ok(("x64", "x86_64")),
         ("linux", "aarch64") => Ok(("arm64", "aarch64")),
-        (system, kind) => bail!("there is none for {system} on {kind}"),
+        (system, kind) => bail!("not available for {system} on {kind}"),
     }
 }
 
-/// Where npm has put these packages, now or in a run before.
+/// Returns the folder in which npm installed these packages, now or in an earlier run.
 fn installed(folder: &Path, name: &str, packages: &[String]) -> Result<PathBuf> {
     let folder = folder.join(name);
     let modules = folder.join("node_modules");
@@ -268,7 +268,7 @@ fn installed(folder: &Path, name: &str, packages: &[String]) -> Result<PathBuf> 
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
-        .context("npm is not here")?;
+        .context("npm is not installed")?;
     if !status.success() {
         bail!("npm cannot install {wanted}");
     }

@@ -1,4 +1,4 @@
-//! Starts processes and measures what they cost, from outside.
+//! Starts processes and measures their cost from outside.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -11,30 +11,30 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::clock::now;
 
-/// What a process cost.
+/// Cost of a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cost {
-    /// When it was started, on the clock of [`now`].
+    /// Time at which it was started, on the clock of [`now`].
     pub(crate) begun: u64,
-    /// When it ended.
+    /// Time at which it ended.
     pub(crate) ended: u64,
     /// Processor time in seconds, of the process and the children it waited for.
     pub(crate) cpu: f64,
-    /// The most memory it held, in kilobytes; 0 when it was not watched.
+    /// Peak memory in kilobytes; 0 if it was not watched.
     pub(crate) peak: u64,
 }
 
-/// Whether a process's memory is looked at while it runs.
+/// Selects whether a process's memory is read while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
     Watched,
     Ignored,
 }
 
-/// How often the memory is read. The kernel keeps the peak, so only a peak in the last moment is missed.
+/// Interval between memory readings. The kernel keeps the peak, so only a peak in the last moment is missed.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Runs a program to its end. One that fails is an error.
+/// Runs a program to its end. A failing program is an error.
 pub(crate) fn run(command: &mut Command, memory: Memory) -> Result<Cost> {
     command
         .stdin(Stdio::null())
@@ -54,7 +54,7 @@ pub(crate) fn run(command: &mut Command, memory: Memory) -> Result<Cost> {
             watch.and_then(|watch| watch.join().ok()).unwrap_or_default(),
         )
     });
-    // An ended process that was not collected still knows what it used.
+    // A zombie still has its usage.
     let cpu = cpu_seconds(child.id());
     let status = child.wait()?;
     if !status.success() {
@@ -69,7 +69,7 @@ pub(crate) fn run(command: &mut Command, memory: Memory) -> Result<Cost> {
 }
 
 fn wait_unreaped(child: &Child) -> Result<()> {
-    let pid = Pid::from_raw(i32::try_from(child.id())?).context("a process without a number")?;
+    let pid = Pid::from_raw(i32::try_from(child.id())?).context("a process without an id")?;
     waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
     Ok(())
 }
@@ -83,12 +83,12 @@ fn watch(pid: u32, over: &AtomicBool) -> u64 {
     peak
 }
 
-/// The most memory a process has held so far, in kilobytes.
+/// Returns the peak memory of a process so far, in kilobytes.
 pub(crate) fn peak_memory(pid: u32) -> Option<u64> {
     status(pid, "VmHWM:")
 }
 
-/// The memory a process holds now, in kilobytes.
+/// Returns the current memory of a process, in kilobytes.
 pub(crate) fn memory(pid: u32) -> Option<u64> {
     status(pid, "VmRSS:")
 }
@@ -99,7 +99,7 @@ fn status(pid: u32, name: &str) -> Option<u64> {
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// A process and all that it started and that is still there.
+/// Returns a process and all its running descendants.
 pub(crate) fn tree(root: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
         .into_iter()
@@ -128,7 +128,8 @@ fn parent(pid: u32) -> Option<u32> {
     fields.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Processor time in seconds of a process, of those it waited for and of all that it started and that is still there.
+/// Returns the processor time in seconds of a process, of the children it waited for and of its running
+/// descendants.
 pub(crate) fn tree_cpu(root: u32) -> f64 {
     tree(root)
         .into_iter()
@@ -136,7 +137,8 @@ pub(crate) fn tree_cpu(root: u32) -> f64 {
         .sum()
 }
 
-/// The same for what is still there, to the microsecond: for so little that the process table's ticks would be a lottery.
+/// Returns the processor time of the running processes of a tree, to the microsecond: for durations so short
+/// that the ticks of the process table would be too coarse.
 #[allow(clippy::cast_precision_loss)]
 pub(crate) fn tree_run_time(root: u32) -> f64 {
     let of_task = |path: std::path::PathBuf| -> Option<u64> {
@@ -152,16 +154,16 @@ pub(crate) fn tree_run_time(root: u32) -> f64 {
     nanoseconds as f64 / 1e9
 }
 
-/// The memory a process and all that it started hold now, in kilobytes.
+/// Returns the current memory of a process and its descendants, in kilobytes.
 pub(crate) fn tree_memory(root: u32) -> u64 {
     tree(root).into_iter().filter_map(memory).sum()
 }
 
-/// User and system time of a process and of the children it waited for.
+/// Returns user and system time of a process and of the children it waited for.
 #[allow(clippy::cast_precision_loss)]
 fn cpu_seconds(pid: u32) -> Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let (_, fields) = stat.rsplit_once(')').context("an unreadable process table")?;
+    let (_, fields) = stat.rsplit_once(')').context("cannot parse the process table")?;
     let ticks = fields
         .split_ascii_whitespace()
         .skip(11)

@@ -1,7 +1,8 @@
-//! Requests as they came over the wire, kept without what each shares with the one before it.
+//! Requests as they came over the wire, each stored without the prefix it shares with the one before.
 //!
-//! A thousand requests that each repeat the history are hundreds of megabytes; what is new in each is a few hundred
-//! bytes. The raw client puts the same bytes together again in one buffer, which is the least work there is.
+//! A thousand requests that each repeat the history are hundreds of megabytes; the new part of each is a few
+//! hundred bytes. The raw client assembles the same bytes again in one buffer, which is the least possible
+//! work.
 
 use std::io::{Read, Write};
 
@@ -12,21 +13,21 @@ use anyhow::{Context, Result, bail};
 pub(crate) struct Request {
     /// Request line and headers, with the blank line.
     pub(crate) head: Vec<u8>,
-    /// How many bytes of the body are those of the request before.
+    /// Number of body bytes shared with the previous request.
     pub(crate) shared: usize,
     /// The rest of the body.
     pub(crate) fresh: Vec<u8>,
 }
 
 impl Request {
-    /// Makes `body`, the body of the request before this one, the body of this one.
+    /// Turns `body`, the body of the previous request, into the body of this one.
     pub(crate) fn restore(&self, body: &mut Vec<u8>) {
         body.truncate(self.shared);
         body.extend_from_slice(&self.fresh);
     }
 }
 
-/// Writes requests down.
+/// Writes requests to a file.
 pub(crate) struct Recorder<W> {
     out: W,
     last: Vec<u8>,
@@ -61,7 +62,7 @@ pub(crate) fn read(mut from: &[u8]) -> Result<Vec<Request>> {
     while !from.is_empty() {
         let [head, shared, fresh] = [length(&mut from)?, length(&mut from)?, length(&mut from)?];
         if from.len() < head + fresh {
-            bail!("the record of requests is cut short");
+            bail!("the record of requests is truncated");
         }
         let (head, rest) = from.split_at(head);
         let (fresh, rest) = rest.split_at(fresh);
@@ -75,7 +76,7 @@ pub(crate) fn read(mut from: &[u8]) -> Result<Vec<Request>> {
     Ok(requests)
 }
 
-/// The whole bodies, in order.
+/// Returns the whole bodies, in order.
 pub(crate) fn bodies(requests: &[Request]) -> Vec<Vec<u8>> {
     let mut body = Vec::new();
     let restore = |request: &Request| {
@@ -85,7 +86,7 @@ pub(crate) fn bodies(requests: &[Request]) -> Vec<Vec<u8>> {
     requests.iter().map(restore).collect()
 }
 
-/// How many bytes two texts begin with in common.
+/// Returns the length of the common prefix of two texts.
 pub(crate) fn shared(one: &[u8], other: &[u8]) -> usize {
     one.iter()
         .zip(other)
@@ -96,7 +97,7 @@ pub(crate) fn shared(one: &[u8], other: &[u8]) -> usize {
 fn length(from: &mut &[u8]) -> Result<usize> {
     let mut bytes = [0; 8];
     from.read_exact(&mut bytes)
-        .context("the record of requests is cut short")?;
+        .context("the record of requests is truncated")?;
     Ok(usize::try_from(u64::from_le_bytes(bytes))?)
 }
 

@@ -1,28 +1,28 @@
-//! Figures as a table.
+//! Prints figures as a table.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// One figure and what it should be at most.
+/// One figure and its target.
 #[derive(Debug, Clone)]
 pub(crate) struct Figure {
     pub(crate) name: String,
-    /// What Windlass needed, in words.
+    /// Measured value of Windlass, as text.
     pub(crate) agent: String,
-    /// What the floor needed, in words.
+    /// Measured value of the floor, as text.
     pub(crate) floor: String,
     pub(crate) value: f64,
     pub(crate) unit: &'static str,
     pub(crate) target: Target,
 }
 
-/// What a figure is held against.
+/// Target of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Target {
     AtMost(f64),
     AtLeast(f64),
-    /// Told, not judged.
+    /// Reported without a target.
     None,
 }
 
@@ -63,7 +63,7 @@ impl Figure {
     }
 }
 
-/// A Markdown table that also reads well as plain text.
+/// Formats a Markdown table that also reads well as plain text.
 pub(crate) fn table(figures: &[Figure]) -> String {
     let mut rows = vec![["figure", "windlass", "floor", "result", "target", ""].map(str::to_owned)];
     rows.extend(figures.iter().map(Figure::cells));

@@ -1,7 +1,8 @@
-//! The model of the benchmarks: a server that does nothing but answer, in a process of its own.
+//! The model of the benchmarks: a server that only replies, in its own process.
 //!
-//! Plain threads and sockets, so that it costs as little as possible and the same for whoever asks. It answers with
-//! calls of `echo 0`, `echo 1`, … and then with text, each event in a write of its own, as models stream.
+//! Plain threads and sockets, so that it costs as little as possible, and the same for every client. It
+//! replies with calls of `echo 0`, `echo 1`, … and then with text, each event in its own write, as models
+//! stream.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -18,35 +19,35 @@ use crate::clock::now;
 use crate::record::Recorder;
 use crate::wire::{self, Wire};
 
-/// What to serve.
+/// Options of the server.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServeOptions {
-    /// The format.
+    /// Wire format.
     #[arg(long, value_enum)]
     pub(crate) wire: Wire,
-    /// How many replies ask for a call before one is text; then it starts over.
+    /// Number of replies with a call before one with text; then it starts over.
     #[arg(long)]
     pub(crate) calls: usize,
-    /// Of how many deltas the text is.
+    /// Number of deltas of the text.
     #[arg(long)]
     pub(crate) deltas: usize,
     /// Send a reply in one write instead of one per event.
     #[arg(long)]
     pub(crate) burst: bool,
-    /// How long to wait after each event, in milliseconds.
+    /// Delay after each event, in milliseconds.
     #[arg(long, default_value_t = 0)]
     pub(crate) delay_ms: u64,
-    /// Answer as to a person at a terminal: paragraphs and a last word to know the end by, and one word to what is asked
-    /// beside the conversation.
+    /// Reply as to a person at a terminal: paragraphs and a last word that marks the end, and one word to
+    /// requests outside the conversation.
     #[arg(long)]
     pub(crate) talk: bool,
-    /// Keep the requests here.
+    /// Record the requests in this file.
     #[arg(long)]
     pub(crate) record: Option<PathBuf>,
 }
 
 impl ServeOptions {
-    /// So many calls, then one word, as fast as can be.
+    /// Serves this many calls and then one word, as fast as possible.
     pub(crate) fn new(wire: Wire, calls: usize) -> Self {
         Self {
             wire,
@@ -62,13 +63,13 @@ impl ServeOptions {
 
 const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-/// How a reply ends. Nothing follows it before the next request.
+/// End of a reply. Nothing follows it before the next request.
 pub(crate) const END: &[u8] = b"\r\n0\r\n\r\n";
 
 struct Shared {
     options: ServeOptions,
     text: Vec<Vec<u8>>,
-    /// What is said to a request beside the conversation.
+    /// Reply to a request outside the conversation.
     aside: Vec<Vec<u8>>,
     log: Mutex<Log>,
 }
@@ -79,7 +80,8 @@ struct Log {
     recorder: Option<Recorder<BufWriter<File>>>,
 }
 
-/// Serves until standard input ends, then prints what was seen: the connections, and when each request had arrived.
+/// Serves until standard input ends, then prints its record: the number of connections, and the arrival time
+/// of each request.
 pub(crate) fn serve(options: ServeOptions) -> Result<()> {
     let recorder = match &options.record {
         Some(path) => Some(Recorder::new(BufWriter::new(
@@ -122,7 +124,7 @@ pub(crate) fn serve(options: ServeOptions) -> Result<()> {
 }
 
 impl Shared {
-    /// Answers what comes over one connection until it is closed. An error means that it was.
+    /// Replies to the requests of one connection until it is closed, which shows as an error.
     fn talk(&self, stream: &TcpStream) -> Result<()> {
         stream.set_nodelay(true)?;
         self.log
@@ -175,7 +177,7 @@ impl Shared {
     }
 }
 
-/// Whether something is asked beside the conversation, such as which models there are or what it should be called: it has
+/// Returns true for a request outside the conversation, such as for the list of models or for a title: it has
 /// no tools.
 fn is_aside(head: &[u8], body: &[u8]) -> bool {
     let nothing = br#""tools":[]"#;
@@ -187,7 +189,7 @@ fn send(mut stream: &TcpStream, chunks: &[Vec<u8>]) -> Result<()> {
     Ok(())
 }
 
-/// The pieces of a response: its head with the first event, one event each, and the end.
+/// Returns the pieces of a response: its head with the first event, one event each, and the end.
 fn framed(events: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut chunks: Vec<Vec<u8>> = Vec::with_capacity(events.len() + 1);
     for event in events {
@@ -206,7 +208,7 @@ fn framed(events: &[Vec<u8>]) -> Vec<Vec<u8>> {
     chunks
 }
 
-/// Reads one request; false when there is none any more.
+/// Reads one request; false if there are no more.
 fn read_request(reader: &mut impl BufRead, head: &mut Vec<u8>, body: &mut Vec<u8>) -> Result<bool> {
     head.clear();
     let mut length = 0;
@@ -221,10 +223,7 @@ fn read_request(reader: &mut impl BufRead, head: &mut Vec<u8>, body: &mut Vec<u8
         }
         let line = String::from_utf8_lossy(line).to_ascii_lowercase();
         if let Some(value) = line.strip_prefix("content-length:") {
-            length = value
-                .trim()
-                .parse()
-                .context("the request has no readable length")?;
+            length = value.trim().parse().context("the request has no valid length")?;
         }
     }
     body.resize(length, 0);

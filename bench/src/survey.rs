@@ -1,4 +1,4 @@
-//! Looks at a workspace as the first command of a turn does.
+//! Scans a workspace as the first command of a turn does.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use windlass_core::clock::SystemClock;
 
 use windlass_sandbox::Ground;
 
-/// What to look at.
+/// Options of the scan.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SurveyOptions {
-    /// The workspace.
+    /// Path of the workspace.
     #[arg(long)]
     pub(crate) workspace: PathBuf,
-    /// Where what is known of it is kept.
+    /// Folder that stores the state of the workspace.
     #[arg(long)]
     pub(crate) data: PathBuf,
 }

@@ -1,8 +1,8 @@
-//! A terminal for a program that is measured: it takes keys, answers what programs ask terminals, and tells when a picture
-//! was there.
+//! A terminal for a measured program: it sends keys, responds to terminal queries, and notes when a picture
+//! was complete.
 //!
-//! One thread writes, waits for output, notes the time and looks at the picture afterwards, so that neither the looking nor
-//! another thread's wakeup counts.
+//! One thread writes, waits for output, notes the time and parses the picture afterwards, so that neither the
+//! parsing nor the wakeup of another thread counts.
 
 mod answers;
 
@@ -23,28 +23,28 @@ use crate::process::tree;
 
 const COLUMNS: u16 = 120;
 const ROWS: u16 = 40;
-/// How long a program has to leave by itself when its terminal closes.
+/// Maximum time for a program to exit after its terminal closes.
 const LEAVING: Duration = Duration::from_secs(2);
-/// After so much silence a program is done with what it was doing.
+/// Period of silence after which a program counts as idle.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// A program on a terminal of 120 columns and 40 rows. Dropped, the terminal is closed and the program ended.
+/// A program on a terminal of 120 columns and 40 rows. Dropping it closes the terminal and ends the program.
 pub(crate) struct Terminal {
     child: Child,
     /// `None` once it is closed.
     pty: Option<Pty>,
     parser: vt100::Parser<Answers>,
-    /// When the program was started.
+    /// Time at which the program was started.
     pub(crate) begun: u64,
-    /// How many bytes it has written.
+    /// Number of bytes the program has written.
     pub(crate) bytes: u64,
     piece: Vec<u8>,
 }
 
 impl Terminal {
-    /// Starts a program on a terminal of its own.
+    /// Starts a program on its own terminal.
     pub(crate) fn start(mut command: Command) -> Result<Self> {
-        let (pty, inner) = open().context("cannot make a terminal")?;
+        let (pty, inner) = open().context("cannot create a terminal")?;
         pty.resize(Size::new(ROWS, COLUMNS))?;
         command
             .env("TERM", "xterm-256color")
@@ -67,12 +67,12 @@ impl Terminal {
         })
     }
 
-    /// The program's process.
+    /// Returns the program's process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What is on the screen.
+    /// Returns the text on the screen.
     pub(crate) fn contents(&self) -> String {
         self.parser.screen().contents()
     }
@@ -84,7 +84,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Writes as a person does: what comes at once is taken for a paste, and Enter for a part of it.
+    /// Types like a person: text that arrives at once would count as a paste, including Enter.
     pub(crate) fn write(&mut self, line: &str) -> Result<()> {
         for letter in line.chars() {
             self.press(letter.encode_utf8(&mut [0; 4]))?;
@@ -93,7 +93,7 @@ impl Terminal {
         self.settle(Duration::from_secs(10))
     }
 
-    /// Waits until the screen passes a test; when the output had come after which it did.
+    /// Waits until the screen passes a test; returns the arrival time of the output that made it pass.
     pub(crate) fn wait(
         &mut self,
         what: &str,
@@ -110,14 +110,14 @@ impl Terminal {
             }
             if left.is_zero() {
                 bail!(
-                    "after {limit:?} there is no {what}; the screen says:\n{}",
+                    "no {what} after {limit:?}; the screen shows:\n{}",
                     self.contents()
                 );
             }
         }
     }
 
-    /// Reads for so long.
+    /// Reads for this long.
     pub(crate) fn rest(&mut self, time: Duration) -> Result<()> {
         let deadline = Instant::now() + time;
         loop {
@@ -129,25 +129,25 @@ impl Terminal {
         }
     }
 
-    /// Reads until nothing was written for a while, or for as long as the limit is.
+    /// Reads until there was no output for a while, or the limit has passed.
     pub(crate) fn settle(&mut self, limit: Duration) -> Result<()> {
         let deadline = Instant::now() + limit;
         while self.read(SILENCE)?.is_some() && Instant::now() < deadline {}
         Ok(())
     }
 
-    /// Waits for output and takes it; when it came.
+    /// Waits for output and takes it; returns its arrival time.
     fn read(&mut self, limit: Duration) -> Result<Option<u64>> {
         let pty = self.pty.as_mut().context("the terminal is closed")?;
         let limit = Timespec::try_from(limit)?;
         if poll(&mut [PollFd::new(pty, PollFlags::IN)], Some(&limit))? == 0 {
             return Ok(None);
         }
-        // A terminal whose other side is closed answers with an error.
+        // A terminal whose other side is closed returns an error.
         let count = pty.read(&mut self.piece).unwrap_or(0);
         let came = now();
         if count == 0 {
-            bail!("the program has ended; the screen says:\n{}", self.contents());
+            bail!("the program has exited; the screen shows:\n{}", self.contents());
         }
         self.bytes += count as u64;
         self.parser.process(self.piece.get(..count).unwrap_or_default());

@@ -1,9 +1,9 @@
-//! What a model says, as server-sent events of each wire.
+//! Replies of a model, as server-sent events of each wire.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-/// The formats that are measured.
+/// Wire formats to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Wire {
     /// Anthropic Messages.
@@ -17,7 +17,7 @@ pub(crate) enum Wire {
 impl Wire {
     pub(crate) const ALL: [Self; 3] = [Self::Anthropic, Self::Chat, Self::Responses];
 
-    /// The name on our own command line.
+    /// Returns the name on our own command line.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -26,7 +26,7 @@ impl Wire {
         }
     }
 
-    /// The Windlass preset that speaks it.
+    /// Returns the Windlass preset for this wire.
     pub(crate) const fn preset(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -35,7 +35,7 @@ impl Wire {
         }
     }
 
-    /// The events of a reply that asks for `echo <number>`.
+    /// Returns the events of a reply that calls `echo <number>`.
     pub(crate) fn call(self, number: usize) -> Vec<Vec<u8>> {
         let arguments = json!({ "command": command(number) }).to_string();
         let id = format!("call_{number:08}");
@@ -67,7 +67,7 @@ impl Wire {
         }
     }
 
-    /// The events of a reply of these text deltas.
+    /// Returns the events of a reply with these text deltas.
     pub(crate) fn text(self, words: &[String]) -> Vec<Vec<u8>> {
         match self {
             Self::Anthropic => {
@@ -96,19 +96,19 @@ impl Wire {
     }
 }
 
-/// So many deltas of one word.
+/// Returns this many deltas of one word.
 pub(crate) fn words(pieces: usize) -> Vec<String> {
     (0..pieces.max(1))
         .map(|number| format!("word{} ", number % 1_000))
         .collect()
 }
 
-/// The last word of a [`talk`].
+/// Last word of a [`talk`].
 pub(crate) const LAST_WORD: &str = "THEEND";
-/// Of how many words a paragraph is.
+/// Number of words in a paragraph.
 const PARAGRAPH: usize = 60;
 
-/// The same in paragraphs, with a last word of its own.
+/// Like [`words`], in paragraphs and with its own last word.
 pub(crate) fn talk(pieces: usize) -> Vec<String> {
     let mut words = words(pieces);
     for word in words.iter_mut().skip(PARAGRAPH - 1).step_by(PARAGRAPH) {
@@ -118,7 +118,7 @@ pub(crate) fn talk(pieces: usize) -> Vec<String> {
     words
 }
 
-/// The command of a call. It differs each time, because a model that repeats itself is stopped.
+/// Returns the command of a call. It differs each time, because a model that repeats itself is stopped.
 pub(crate) fn command(number: usize) -> String {
     format!("echo {number}")
 }

@@ -1,4 +1,4 @@
-//! What the sessions of the crowd work with: what `windlass exec` gives a session that has no settings.
+//! The environment of the crowd's sessions: the one that `windlass exec` gives a session without settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,10 +23,11 @@ use windlass_tools::builtin;
 
 use crate::parts;
 
-/// As long as the system prompt of Windlass.
+/// Length of the system prompt of Windlass.
 const SYSTEM: usize = 1_400;
 
-/// Makes benches that share what those of one run share: the line to the model, and a prefix that is the same.
+/// Creates environments that share what the sessions of one run share: the connection to the model, and an
+/// equal prefix.
 pub(super) struct CrowdWorkshop {
     provider: Arc<dyn Provider>,
     prefixes: Prefixes,

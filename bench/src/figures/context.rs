@@ -1,4 +1,4 @@
-//! What preparing a request costs at the beginning of a conversation and deep in it.
+//! Cost of preparing a request at the start of a conversation and deep in it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::lab::Lab;
 use crate::parts;
 use crate::report::{Figure, Target};
 
-/// Where the conversation is looked at.
+/// Positions in the conversation at which the cost is measured.
 const PLACES: [usize; 7] = [50, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
 
 pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
@@ -52,7 +52,7 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
         .collect())
 }
 
-/// The costs over the length of the conversation, as a picture.
+/// Plots the costs over the length of the conversation.
 #[allow(clippy::cast_precision_loss)]
 fn plot(costs: &[f64]) -> String {
     const WIDTH: f64 = 640.0;
@@ -101,7 +101,8 @@ fn plot(costs: &[f64]) -> String {
     text
 }
 
-/// Milliseconds from two new messages to the bytes of the next request: repair, counting and encoding.
+/// Returns the milliseconds from two new messages to the bytes of the next request: repair, counting and
+/// encoding.
 fn cost(place: usize, rounds: usize) -> Result<f64> {
     let provider = parts::provider(9)?;
     let prefix = Arc::new(Prefix {

@@ -66,10 +66,10 @@ fn compare(
     Ok(vec![figure("stream-json", stream), figure("text", text)])
 }
 
-/// From the arrival of the request to the end of the process.
+/// Returns the time from the arrival of the request to the end of the process.
 fn time((cost, log): &(Cost, Log)) -> Result<f64> {
     Ok(milliseconds(
-        *log.arrivals.first().context("no request came")?,
+        *log.arrivals.first().context("no request arrived")?,
         cost.ended,
     ))
 }

@@ -102,7 +102,7 @@ fn iterations(log: &Log) -> f64 {
     f64::from(u32::try_from(log.arrivals.len().saturating_sub(1)).unwrap_or(u32::MAX))
 }
 
-/// Milliseconds from one request's arrival to the next one's.
+/// Returns the milliseconds from one request's arrival to the next.
 pub(super) fn per_iteration(log: &Log) -> f64 {
     match (log.arrivals.first(), log.arrivals.last()) {
         (Some(first), Some(last)) => milliseconds(*first, *last) / iterations(log),
@@ -110,7 +110,7 @@ pub(super) fn per_iteration(log: &Log) -> f64 {
     }
 }
 
-/// What an iteration takes in the last fifth, to what it took in the first. Of each the middle one counts: a
+/// Returns the ratio of an iteration in the last fifth to one in the first. Takes the median of each: a
 /// machine that is busy for a moment is not growth.
 fn growth(log: &Log) -> f64 {
     let times: Vec<f64> = log

@@ -1,4 +1,4 @@
-//! What every request carries, and how much of it a provider has seen before.
+//! The fixed part of every request, and the share of it that the provider has seen before.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -8,9 +8,9 @@ use crate::record;
 use crate::report::{Figure, Target};
 use crate::wire::Wire;
 
-/// Asks the provider to keep what comes before it. It moves along and is not part of what is kept.
+/// Asks the provider to cache everything before it. It moves along and is not part of the cached prefix.
 const MARKER: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
-/// What closes a request. The next one goes on before it.
+/// End of a request. The next request continues before it.
 const CLOSING: &str = "]}";
 
 pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
@@ -22,7 +22,7 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
             .map(String::from_utf8)
             .collect();
         let bodies = bodies?;
-        let first = bodies.first().context("no request came")?;
+        let first = bodies.first().context("no request arrived")?;
         let bytes = fixed(wire, first)?;
         figures.push(Figure {
             name: format!("system prompt and tools, {}", wire.name()),
@@ -44,7 +44,7 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The bytes of system prompt and tools in a request, as they are on the wire.
+/// Returns the bytes of system prompt and tools in a request, as sent.
 fn fixed(wire: Wire, body: &str) -> Result<usize> {
     let request: Value = serde_json::from_str(body)?;
     let system = match wire {
@@ -57,7 +57,7 @@ fn fixed(wire: Wire, body: &str) -> Result<usize> {
     Ok(system.to_string().len() + tools.to_string().len())
 }
 
-/// The smallest share of a request that the next one begins with, in percent.
+/// Returns the smallest share of a request that the next one starts with, in percent.
 fn reuse(bodies: &[String]) -> f64 {
     let sent: Vec<String> = bodies.iter().map(|body| body.replace(MARKER, "")).collect();
     let share = |pair: &[String]| {

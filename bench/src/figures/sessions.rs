@@ -1,4 +1,4 @@
-//! Sessions that are kept: what that costs, how a big one is opened, and what many at once take.
+//! Stored sessions: their cost, opening a big one, and memory of many at once.
 
 use std::process::Stdio;
 
@@ -29,7 +29,7 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// A loop through the service beside the same loop of which nothing is kept.
+/// Compares a loop through the service with the same loop without a store.
 fn kept(lab: &Lab, calls: usize, rounds: usize) -> Result<Figure> {
     let requests = lab.record(WIRE, calls)?;
     let options = ServeOptions::new(WIRE, calls);
@@ -41,7 +41,7 @@ fn kept(lab: &Lab, calls: usize, rounds: usize) -> Result<Figure> {
         })?;
         for log in [&alone, &agent] {
             if log.arrivals.len() != calls + 1 {
-                bail!("{} requests came, and not {}", log.arrivals.len(), calls + 1);
+                bail!("{} requests arrived instead of {}", log.arrivals.len(), calls + 1);
             }
         }
         pairs.push((per_iteration(&alone), per_iteration(&agent)));
@@ -56,7 +56,8 @@ fn kept(lab: &Lab, calls: usize, rounds: usize) -> Result<Figure> {
     })
 }
 
-/// From the start of the process to the first request in a session of many messages, beside one in a new session.
+/// Measures the time from the start of the process to the first request in a session of many messages, and in
+/// a new one.
 fn opening(lab: &Lab) -> Result<Vec<Figure>> {
     let (messages, rounds) = if lab.quick { (2_000, 3) } else { (20_000, 21) };
     let home = lab.path("big");
@@ -65,7 +66,7 @@ fn opening(lab: &Lab) -> Result<Vec<Figure>> {
     fill.arg("--place").arg(lab.path("work"));
     fill.arg("--database").arg(home.join("data/windlass.db"));
     process::run(&mut fill, Memory::Ignored)?;
-    // Slow enough that the memory is seen while the session is open.
+    // Slow enough to read the memory while the session is open.
     let server = lab.serve(&ServeOptions {
         deltas: 20,
         delay_ms: 5,
@@ -85,7 +86,11 @@ fn opening(lab: &Lab) -> Result<Vec<Figure>> {
     }
     let log = server.finish()?;
     if log.arrivals.len() != 2 * rounds {
-        bail!("{} requests came, and not {}", log.arrivals.len(), 2 * rounds);
+        bail!(
+            "{} requests arrived instead of {}",
+            log.arrivals.len(),
+            2 * rounds
+        );
     }
     let (mut new, mut resumed) = (Vec::new(), Vec::new());
     for (cost, arrived) in costs.iter().zip(log.arrivals.chunks_exact(2)) {
@@ -118,7 +123,7 @@ fn opening(lab: &Lab) -> Result<Vec<Figure>> {
     ])
 }
 
-/// What each of many sessions takes that stream at the same time in one process.
+/// Measures the memory of each of many sessions that stream at the same time in one process.
 fn crowd(lab: &Lab) -> Result<Figure> {
     let sessions = if lab.quick { 100 } else { 1_000 };
     let server = lab.serve(&ServeOptions {
@@ -139,9 +144,9 @@ fn crowd(lab: &Lab) -> Result<Figure> {
     }
     let text = String::from_utf8(output.stdout)?;
     let numbers: Result<Vec<f64>, _> = text.split_ascii_whitespace().map(str::parse).collect();
-    let numbers = numbers.context("an odd line")?;
+    let numbers = numbers.context("unexpected output")?;
     let [before, peak, said] = numbers.as_slice() else {
-        bail!("an odd line");
+        bail!("unexpected output");
     };
     Ok(Figure {
         name: format!("memory of one of {sessions} sessions that stream (floor: before them)"),

@@ -1,4 +1,4 @@
-//! From the start of the process until the server has the whole first request.
+//! Time from the start of the process until the server has the whole first request.
 
 use anyhow::{Context, Result};
 

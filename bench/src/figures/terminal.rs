@@ -1,4 +1,4 @@
-//! The terminal UI, beside those of others where they can be had.
+//! The terminal UI, compared with others if they are available.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::server::ServeOptions;
 use crate::terminal::Terminal;
 use crate::wire::{LAST_WORD, talk};
 
-/// How long a program has until it is ready.
+/// Maximum time until a program is ready.
 const START: Duration = Duration::from_secs(120);
-/// How long a reply may take to be shown.
+/// Maximum time until a reply is shown.
 const REPLY: Duration = Duration::from_secs(240);
-/// From one key's echo to the next key: faster than anybody types, and slower than screens are drawn.
+/// Pause between one key's echo and the next key: faster than anybody types, slower than screens are drawn.
 const PAUSE: Duration = Duration::from_millis(40);
-/// How many letters are written before they are taken back.
+/// Number of letters to type before they are deleted.
 const LETTERS: usize = 40;
 
 pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
@@ -32,10 +32,11 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// From before the process is started until there is something to write in, in turns.
+/// Measures the time from before the start of the process until its input is shown, one program after the
+/// other.
 fn first_frame(lab: &Lab, mut party: Party) -> Result<Figure> {
     let rounds = if lab.quick { 3 } else { 11 };
-    // What a first start leaves behind is there for all others.
+    // The first start creates files that all others find.
     party.each(|guest| start(lab, guest))?;
     let mut rows = Vec::new();
     for _ in 0..rounds {
@@ -52,20 +53,20 @@ fn start(lab: &Lab, guest: &Guest) -> Result<f64> {
     let mut terminal = Terminal::start(guest.command(lab, server.port, None)?)?;
     let ready = terminal.wait("composer", START, |screen| guest.who.is_ready(&screen.contents()))?;
     let time = milliseconds(terminal.begun, ready);
-    // Ended in the middle of its start it would leave things half done for the next.
+    // A program killed during its start would leave unfinished files for the next one.
     terminal.settle(START)?;
     drop(terminal);
     server.finish()?;
     Ok(time)
 }
 
-/// What a session of many messages costs while it is open.
+/// Cost of an open session of many messages.
 struct Opened {
-    /// Until its last message was on the screen, in milliseconds.
+    /// Time until its last message was on the screen, in milliseconds.
     time: f64,
-    /// In megabytes.
+    /// Memory in megabytes.
     memory: f64,
-    /// From a key to its echo, in milliseconds, in order.
+    /// Times from a key to its echo, in milliseconds, sorted.
     keys: Vec<f64>,
     /// Processor time while nothing happened, in seconds.
     idle: f64,
@@ -132,7 +133,7 @@ fn open(lab: &Lab, guest: &Guest, messages: usize, idle: Duration) -> Result<Ope
         let time = milliseconds(terminal.begun, ready);
         terminal.settle(START).map(|()| time)
     };
-    // Some make themselves an index when a session is opened for the first time.
+    // Some programs build an index when a session is opened for the first time.
     ready(&mut Terminal::start(guest.command(
         lab,
         server.port,
@@ -156,7 +157,7 @@ fn open(lab: &Lab, guest: &Guest, messages: usize, idle: Duration) -> Result<Ope
     })
 }
 
-/// From each key to the picture with it, in order of length. Letters are written and taken back again.
+/// Returns the times from each key to the picture with it, sorted. Letters are typed and deleted again.
 fn keys(terminal: &mut Terminal, count: usize) -> Result<Vec<f64>> {
     let seen = |screen: &vt100::Screen| screen.contents().matches('Q').count();
     let mut wanted = terminal.contents().matches('Q').count();
@@ -179,7 +180,7 @@ fn keys(terminal: &mut Terminal, count: usize) -> Result<Vec<f64>> {
     Ok(times)
 }
 
-/// What a streamed reply cost.
+/// Cost of a streamed reply.
 struct Streamed {
     /// Processor time of the whole run, in seconds.
     cpu: f64,
@@ -203,8 +204,8 @@ fn streaming(lab: &Lab, mut party: Party) -> Result<Vec<Figure>> {
         |guest: &Guest, deltas, delay_ms| stream(lab, guest, &reply(guest.who.wire(), deltas, delay_ms));
     let fast = party.each(|guest| run(guest, deltas, 0))?;
     let slow = party.each(|guest| run(guest, paced, 1))?;
-    // The first run of Windlass was for the room that it shares with the others.
-    let guest = party.guests.first().context("nobody is here")?;
+    // The first run of Windlass belonged to the comparison with the others.
+    let guest = party.guests.first().context("no program to measure")?;
     let (mut exec, mut own) = (0.0, 0.0);
     for _ in 0..rounds {
         let options = reply(guest.who.wire(), deltas, 0);
@@ -250,7 +251,8 @@ fn streaming(lab: &Lab, mut party: Party) -> Result<Vec<Figure>> {
     ])
 }
 
-/// One turn with a reply, from the start of the program until the reply is shown and all is still.
+/// Runs one turn with a reply, from the start of the program until the reply is shown and the screen is
+/// still.
 #[allow(clippy::cast_precision_loss)]
 fn stream(lab: &Lab, guest: &Guest, options: &ServeOptions) -> Result<Streamed> {
     let server = lab.serve(options)?;
@@ -275,7 +277,7 @@ fn stream(lab: &Lab, guest: &Guest, options: &ServeOptions) -> Result<Streamed> 
     })
 }
 
-/// Those who are measured side by side, Windlass first.
+/// The programs to compare, Windlass first.
 struct Party {
     guests: Vec<Guest>,
 }
@@ -289,7 +291,7 @@ impl Party {
         Ok(Self { guests: guests? })
     }
 
-    /// The same for each. A peer that cannot do it leaves; Windlass must.
+    /// Runs the same for each. A peer that fails is left out; Windlass must not fail.
     fn each<T>(&mut self, run: impl Fn(&Guest) -> Result<T>) -> Result<Vec<(Who, T)>> {
         let mut row = Vec::new();
         for guest in std::mem::take(&mut self.guests) {
@@ -306,7 +308,7 @@ impl Party {
     }
 }
 
-/// A figure beside the better one of those that could be had.
+/// Builds a figure that compares Windlass with the better of the available peers.
 fn beside(name: &str, row: &[(Who, f64)], told: fn(f64) -> String, unit: &'static str) -> Figure {
     let peers = [Who::Codex, Who::Pi];
     let cell = |who| of(row, who).map_or("–".to_owned(), told);
@@ -336,7 +338,7 @@ fn of(row: &[(Who, f64)], who: Who) -> Option<f64> {
         .map(|(_, value)| *value)
 }
 
-/// The middle of what each of them had.
+/// Returns the median of each program.
 fn medians(rows: &[(Who, f64)]) -> Vec<(Who, f64)> {
     let of = |who: Who| -> Vec<f64> {
         let own = rows.iter().filter(|(other, _)| *other == who);
@@ -347,7 +349,7 @@ fn medians(rows: &[(Who, f64)]) -> Vec<(Who, f64)> {
     had.map(|(who, values)| (who, median(values))).collect()
 }
 
-/// Of values in order.
+/// Returns a percentile of sorted values.
 fn percentile(values: &[f64], percent: usize) -> f64 {
     let at = (values.len().saturating_sub(1) * percent).div_ceil(100);
     values.get(at).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Tools on their own: searching a big tree beside ripgrep, what the wall costs, reads side by side.
+//! Tools on their own: searching a big tree compared with ripgrep, the cost of the sandbox, parallel reads.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -19,7 +19,7 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// `grep` and `glob` on a tree of 100,000 files, each beside `rg` with the same question.
+/// Measures `grep` and `glob` on a tree of 100,000 files, each compared with `rg` for the same query.
 fn search(lab: &Lab) -> Result<Vec<Figure>> {
     let (folders, rounds) = if lab.quick { (50, 3) } else { (1_000, 11) };
     let tree = lab.path("tree");
@@ -63,10 +63,10 @@ fn search(lab: &Lab) -> Result<Vec<Figure>> {
     Ok(vec![grep, glob])
 }
 
-/// How many files each folder of the tree has.
+/// Number of files in each folder of the tree.
 const FILES: usize = 100;
 
-/// A tree of source files, some of which are ignored and a few of which hold the needle.
+/// Creates a tree of source files, some of which are ignored and a few of which contain the needle.
 pub(super) fn plant(tree: &Path, folders: usize) -> Result<()> {
     let line = "    let value = compute(input, &options).map_err(Error::from)?; // and so on\n";
     for folder in 0..folders {
@@ -102,7 +102,7 @@ pub(super) fn compare(
         let cost = process::run(command, Memory::Ignored)?;
         Ok(super::milliseconds(cost.begun, cost.ended))
     };
-    // The first look at a tree is the disk's, not ours.
+    // The first pass over a tree measures the disk, not us.
     time(&mut floor())?;
     time(&mut agent())?;
     let mut pairs = Vec::new();
@@ -119,7 +119,7 @@ pub(super) fn compare(
     })
 }
 
-/// What the wall adds to the start of a command.
+/// Measures what the sandbox adds to the start of a command.
 #[allow(clippy::cast_precision_loss)]
 fn launch(lab: &Lab) -> Result<Figure> {
     let rounds = if lab.quick { 20 } else { 300 };
@@ -129,7 +129,7 @@ fn launch(lab: &Lab) -> Result<Figure> {
     }
     let mut pairs = Vec::new();
     for line in String::from_utf8(output.stdout)?.lines() {
-        let (bare, walled) = line.split_once(' ').context("an odd line")?;
+        let (bare, walled) = line.split_once(' ').context("unexpected output")?;
         let time = |text: &str| -> Result<f64> { Ok(text.parse::<u64>()? as f64 / 1_000_000.0) };
         pairs.push((time(bare)?, time(walled)?));
     }
@@ -143,7 +143,7 @@ fn launch(lab: &Lab) -> Result<Figure> {
     })
 }
 
-/// Eight reads that sleep, in one reply, beside one.
+/// Compares eight sleeping reads in one reply with one.
 fn side_by_side(lab: &Lab) -> Result<Figure> {
     let rounds = if lab.quick { 1 } else { 5 };
     let config = lab.path("home").join("config");
@@ -166,7 +166,7 @@ fn side_by_side(lab: &Lab) -> Result<Figure> {
     })
 }
 
-/// How long a turn takes whose one reply calls so many naps.
+/// Returns the duration of a turn whose only reply calls this many naps.
 fn naps(lab: &Lab, count: usize) -> Result<f64> {
     let calls: Vec<String> = (1..=count)
         .map(|number| format!("{{ tool: nap, args: {{ n: {number} }} }}"))

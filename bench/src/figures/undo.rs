@@ -1,4 +1,4 @@
-//! What knowing the state of a workspace costs, beside `git status` on the same tree.
+//! Cost of knowing the state of a workspace, compared with `git status` on the same tree.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Sessions of many messages, as each program keeps them.
+//! Sessions of many messages, in the format of each program.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -14,14 +14,15 @@ use crate::process::{self, Memory};
 use crate::server::ServeOptions;
 use crate::terminal::Terminal;
 
-/// What the last message begins with.
+/// Start of the last message.
 pub(crate) const LAST: &str = "LASTMESSAGE";
-/// How many bytes a message has.
+/// Length of a message in bytes.
 const LENGTH: usize = 300;
-/// How long a program has for a short turn.
+/// Maximum time for a short turn.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Through the store, as in the figures of sessions: with calls and their results, and more than 100 MB.
+/// Creates the session through the store, as for the session figures: with calls and results, and more than
+/// 100 MB.
 pub(super) fn windlass(lab: &Lab, home: &Path, messages: usize) -> Result<String> {
     let mut fill = lab.own(&lab.path("work"));
     fill.args(["fill", "--session", "big", "--messages", &messages.to_string()]);
@@ -31,7 +32,7 @@ pub(super) fn windlass(lab: &Lab, home: &Path, messages: usize) -> Result<String
     Ok("big".to_owned())
 }
 
-/// One line for each message.
+/// Writes one line for each message.
 pub(super) fn pi(home: &Path, work: &Path, messages: usize) -> Result<String> {
     let path = home.join("big.jsonl");
     let mut file = BufWriter::new(File::create(&path)?);
@@ -67,7 +68,7 @@ pub(super) fn pi(home: &Path, work: &Path, messages: usize) -> Result<String> {
     Ok(path.display().to_string())
 }
 
-/// Has it record two turns, and repeats what it noted of the second one.
+/// Lets codex record two turns, and repeats its record of the second one.
 pub(super) fn codex(lab: &Lab, guest: &Guest, messages: usize) -> Result<String> {
     let scratch = Guest {
         home: lab.path("recorded-codex"),
@@ -79,16 +80,16 @@ pub(super) fn codex(lab: &Lab, guest: &Guest, messages: usize) -> Result<String>
         .lines()
         .map(serde_json::from_str)
         .collect();
-    let lines = lines.context("notes that are no JSON")?;
+    let lines = lines.context("the record is not JSON")?;
     let kind = |line: &Value| line.pointer("/payload/type").and_then(Value::as_str) == Some("task_started");
-    let second = lines.iter().rposition(kind).context("no turn was noted")?;
-    let (head, turn) = lines.split_at_checked(second).context("no turn was noted")?;
+    let second = lines.iter().rposition(kind).context("no turn was recorded")?;
+    let (head, turn) = lines.split_at_checked(second).context("no turn was recorded")?;
     let session = head
         .first()
         .and_then(|line| line.pointer("/payload/id")?.as_str());
     let session = session.context("a session without an id")?;
     let path = guest.home.join(notes.strip_prefix(&scratch.home)?);
-    fs::create_dir_all(path.parent().context("notes that lie nowhere")?)?;
+    fs::create_dir_all(path.parent().context("the record has no folder")?)?;
     let mut file = BufWriter::new(File::create(&path)?);
     let mut ordinal = 0_u64;
     let mut write = |mut line: Value| -> Result<()> {
@@ -113,7 +114,7 @@ pub(super) fn codex(lab: &Lab, guest: &Guest, messages: usize) -> Result<String>
     Ok(session.to_owned())
 }
 
-/// Two short turns; the file in which they were noted.
+/// Runs two short turns and returns the file that records them.
 fn record(lab: &Lab, guest: &Guest) -> Result<PathBuf> {
     let server = lab.serve(&ServeOptions {
         talk: true,
@@ -140,15 +141,15 @@ fn record(lab: &Lab, guest: &Guest) -> Result<PathBuf> {
     }
     drop(terminal);
     server.finish()?;
-    newest(&guest.home.join(".codex/sessions")).context("nothing was noted")
+    newest(&guest.home.join(".codex/sessions")).context("nothing was recorded")
 }
 
-/// What is asked in a recorded turn.
+/// Prompt of a recorded turn.
 const QUESTION: &str = "question";
-/// How the model's answer to it begins.
+/// Start of the model's answer to it.
 const ANSWER: &str = "word0";
 
-/// The one file in a tree.
+/// Returns the only file in a tree.
 fn newest(folder: &Path) -> Option<PathBuf> {
     let entries: Vec<PathBuf> = fs::read_dir(folder)
         .ok()?
@@ -159,7 +160,7 @@ fn newest(folder: &Path) -> Option<PathBuf> {
     file.or_else(|| entries.iter().find_map(|path| newest(path)))
 }
 
-/// Gives everything in a note that has a name another one, and other texts to what was said.
+/// Replaces the ids in a record, and its texts.
 fn rename(value: &mut Value, session: &str, number: usize, messages: usize) {
     match value {
         Value::Array(values) => values
@@ -185,7 +186,7 @@ fn rename(value: &mut Value, session: &str, number: usize, messages: usize) {
     }
 }
 
-/// Whether a string is an id of five groups, or one with something before it.
+/// Returns true if a string is an id of five groups, or ends in one.
 fn ends_in_id(string: &str) -> bool {
     let groups: Vec<&str> = string.rsplitn(5, '-').collect();
     let [last, fourth, third, second, first] = groups.as_slice() else {
@@ -196,7 +197,7 @@ fn ends_in_id(string: &str) -> bool {
     lengths == [12, 4, 4, 4] && first.len() >= 8 && [*last, *fourth, *third, *second].iter().all(is_hex)
 }
 
-/// What a message says.
+/// Returns the text of a message.
 fn text(number: usize, messages: usize) -> String {
     let mut text = if number + 1 == messages {
         format!("{LAST} ")
@@ -212,10 +213,10 @@ fn text(number: usize, messages: usize) -> String {
     text
 }
 
-/// Whether this kind of session is opened as far as its last message.
+/// Returns true if the screen shows the session's last message.
 pub(crate) fn shows_last(who: super::Who, screen: &str) -> bool {
     match who {
-        // Nothing else on its screen has this in it.
+        // Nothing else on its screen contains this.
         super::Who::Windlass => screen.contains("word"),
         super::Who::Codex | super::Who::Pi => screen.contains(LAST),
     }
@@ -225,7 +226,7 @@ pub(crate) fn shows_last(who: super::Who, screen: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// UI-2: a turn that is repeated has names and texts of its own, and stays in its session.
+    /// UI-2: a repeated turn has its own ids and texts, and stays in its session.
     #[test]
     fn a_repeated_turn_is_another() {
         let session = "01a1df91-bce4-7c70-b826-fc3ed896a397";

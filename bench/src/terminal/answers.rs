@@ -1,11 +1,11 @@
-//! What a usual terminal answers when a program asks about it. It does not know the newer keyboard protocols.
+//! Responses of a usual terminal to a program's queries. It does not know the newer keyboard protocols.
 
-/// Collects the answers until they are sent.
+/// Collects the responses until they are sent.
 #[derive(Debug, Default)]
 pub(crate) struct Answers(Vec<u8>);
 
 impl Answers {
-    /// What is to be sent.
+    /// Takes the bytes to send.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.0)
     }
@@ -41,7 +41,7 @@ impl vt100::Callbacks for Answers {
                 self.say(&format!("\x1b[8;{rows};{columns}t"));
             }
             (Some(b'?'), Some(b'$'), mode, 'p') => {
-                // Known and off, or not known.
+                // Known and off, or unknown.
                 let state = match mode {
                     1004 | 1006 | 1049 | 2004 | 2026 => 2,
                     _ => 0,
@@ -74,7 +74,8 @@ mod tests {
 
     use super::*;
 
-    /// UI-2: a program that asks where the cursor is, what the terminal can and which colours it has gets answers.
+    /// UI-2: a program that queries the cursor position, the terminal's features and its colours gets
+    /// responses.
     #[test]
     fn questions_are_answered() {
         let size = NonZeroU16::new(40).unwrap_or(NonZeroU16::MIN);

@@ -103,7 +103,7 @@ impl Provider for Watched {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use tokio_util::sync::CancellationToken;
     use windlass_core::clock::Timestamp;
     use windlass_core::provider::{Prefix, ToolChoice};
@@ -113,10 +113,10 @@ pub mod tests {
 
     /// A clock that goes on when it is told to.
     #[derive(Default)]
-    pub struct ManualClock(Mutex<Duration>);
+    pub(crate) struct ManualClock(Mutex<Duration>);
 
     impl ManualClock {
-        pub fn pass(&self, millis: u64) {
+        pub(crate) fn pass(&self, millis: u64) {
             *self.0.lock().unwrap() += Duration::from_millis(millis);
         }
     }

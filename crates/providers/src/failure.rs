@@ -1,4 +1,5 @@
-//! Failures of every wire, normalized: what the provider said becomes a kind, and the kind says what to do.
+//! Maps failures of every wire to a [`ProviderErrorKind`], which decides whether to retry, compact, ask or
+//! stop.
 
 mod said;
 
@@ -9,21 +10,21 @@ use windlass_core::provider::{ProviderError, ProviderErrorKind};
 use self::said::Said;
 use crate::sse::SseError;
 
-/// What an HTTP answer said besides its body.
+/// Status and headers of an HTTP response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) retry_after: Option<Duration>,
-    /// The provider asks not to send it again.
+    /// Set when the provider asks not to retry the request.
     pub(crate) final_word: bool,
 }
 
-/// The failure an HTTP answer stands for.
+/// Builds the error for an HTTP error response.
 pub(crate) fn from_answer(answer: Answer, body: &str) -> ProviderError {
     let said = Said::read(body);
     let mut error = classify(Some(answer.status), &said);
     if error.message.is_empty() {
-        error.message = format!("the provider answered with status {}", answer.status);
+        error.message = format!("the provider returned status {}", answer.status);
     }
     error.status = Some(answer.status);
     error.retry_after = answer.retry_after;
@@ -31,17 +32,18 @@ pub(crate) fn from_answer(answer: Answer, body: &str) -> ProviderError {
     error
 }
 
-/// The failure an event inside a stream stands for.
+/// Builds the error for an error event inside a stream.
 pub(crate) fn from_event(data: &str) -> ProviderError {
     let said = Said::read(data);
     let mut error = classify(said.status, &said);
     if error.message.is_empty() {
-        "the provider broke off the reply without saying why".clone_into(&mut error.message);
+        "the provider aborted the reply without giving a reason".clone_into(&mut error.message);
     }
     error
 }
 
-/// A whole answer that is no reply: an error in disguise, or something else entirely.
+/// Builds the error for a complete response that is not a reply: either an error body sent with a success
+/// status, or something else entirely.
 pub(crate) fn not_a_reply(body: &str) -> ProviderError {
     let said = Said::read(body);
     if said.is_error {
@@ -50,34 +52,35 @@ pub(crate) fn not_a_reply(body: &str) -> ProviderError {
     let start: String = body.chars().take(200).collect();
     let mut error = ProviderError::new(
         ProviderErrorKind::Provider,
-        format!("the answer is not a reply: {start}"),
+        format!("the response is not a reply: {start}"),
     );
     error.retryable = false;
     error.with_hint("check that base_url points to the API")
 }
 
-/// An event that cannot be read.
+/// Builds the error for an event that cannot be parsed.
 pub(crate) fn not_json(data: &str) -> ProviderError {
     let start: String = data.chars().take(200).collect();
     ProviderError::new(
         ProviderErrorKind::Provider,
-        format!("the provider sent an event that cannot be read: {start}"),
+        format!("the provider sent an invalid event: {start}"),
     )
 }
 
-/// A stream that stopped before its last event.
+/// Builds the error for a stream that stopped before its last event.
 pub(crate) fn ended_early() -> ProviderError {
     ProviderError::new(ProviderErrorKind::Network, "stream ended early")
 }
 
-/// The request was canceled from our side.
+/// Builds the error for a request the caller canceled.
 pub(crate) fn canceled() -> ProviderError {
     let mut error = ProviderError::new(ProviderErrorKind::Network, "canceled");
     error.retryable = false;
     error
 }
 
-/// Bytes that are no event stream, or too many of them. The next answer would not be better.
+/// Builds the error for bytes that are not an event stream, or too many of them. Not retryable: the next
+/// response would be no better.
 pub(crate) fn from_sse(error: SseError) -> ProviderError {
     let mut error = ProviderError::new(ProviderErrorKind::Provider, error.to_string());
     error.retryable = false;
@@ -108,7 +111,7 @@ fn classify(status: Option<u16>, said: &Said) -> ProviderError {
     ProviderError::new(kind, said.message.clone())
 }
 
-/// Words that give a kind away, in lower case; codes match whole, messages by part.
+/// Lowercase markers that identify an error kind. A code must match completely, a message only in part.
 struct Signs {
     codes: &'static [&'static str],
     phrases: &'static [&'static str],

@@ -10,7 +10,7 @@ fn answer(status: u16) -> Answer {
     }
 }
 
-/// PROV-6: every failure falls into one class, and the class says whether it is sent again.
+/// PROV-6: every failure has one kind, and the kind decides whether it is retried.
 #[test]
 fn answers_are_normalized() {
     let cases: &[(u16, &str, Kind, bool)] = &[
@@ -110,7 +110,7 @@ fn answers_are_normalized() {
     }
 }
 
-/// PROV-10: a context that does not fit is recognised on every server, whatever it calls it.
+/// PROV-10: a context overflow is recognised on every server, whatever name it has there.
 #[test]
 fn overflow_is_recognised() {
     let cases = [

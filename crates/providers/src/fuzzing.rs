@@ -1,18 +1,19 @@
-//! What `cargo xtask fuzz` feeds with anything, and the ordinary tests with the inputs that were kept.
+//! Entry points that `cargo xtask fuzz` feeds arbitrary input, and the tests feed the stored corpus.
 
 use crate::sse::Limits;
 use crate::wire::{Quirks, ReasoningEcho, ReplyDecoder, Wire};
 
-/// Limits that a small input can reach.
+/// Limits low enough for a small input to exceed.
 const SMALL: Limits = Limits {
     event: 60,
     reply: 400,
 };
 
-/// Decodes an answer in one piece, in single bytes and in pieces of other sizes: all of them must say the same.
+/// Decodes a response in one piece, byte by byte, and in pieces of another size; all must give the same
+/// result.
 ///
-/// The first byte chooses the wire, what is different about the vendor and the limits; the second how it is cut. The
-/// answer follows.
+/// The first byte selects the wire, the vendor's quirks and the limits, the second the piece size. The
+/// response follows.
 pub fn stream(data: &[u8]) {
     let [choice, cut, answer @ ..] = data else { return };
     let decoder = || decoder(*choice);
@@ -49,7 +50,7 @@ fn decoder(choice: u8) -> ReplyDecoder {
     ReplyDecoder::seeded(wire, "fuzz", &quirks, limits, "seed")
 }
 
-/// Everything that a reader of the answer learns.
+/// Renders everything a reader of the response can observe.
 fn decoded<'a>(mut decoder: ReplyDecoder, pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut events = Vec::new();
     for piece in pieces {

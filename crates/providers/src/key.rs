@@ -1,4 +1,4 @@
-//! Secrets that cannot be printed, and texts from which they are removed.
+//! Secrets that cannot be printed, and redaction of texts that may contain them.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use secrecy::{ExposeSecret, SecretString};
 
 const REDACTED: &str = "[redacted]";
 
-/// A key. It shows itself to nobody: `Debug` and `Display` say `[redacted]`.
+/// An API key. `Debug` and `Display` print `[redacted]`.
 #[derive(Clone)]
 pub struct Secret(SecretString);
 
 impl Secret {
-    /// Takes a key; surrounding white space, as from a file or a command, is not part of it.
+    /// Creates a secret from a key. Surrounding white space, as left by files and commands, is removed.
     pub fn new(key: &str) -> Self {
         Self(SecretString::from(key.trim()))
     }
@@ -33,9 +33,10 @@ impl fmt::Display for Secret {
     }
 }
 
-/// The text without `keys` and without anything that looks like one.
+/// Returns `text` without `keys` and without anything that looks like a key.
 ///
-/// Providers quote keys in their messages, so this stands between every provider text and the user.
+/// Providers quote keys in their messages, so every provider text passes through here before the user sees
+/// it.
 pub fn redact<'a>(text: &str, keys: impl IntoIterator<Item = &'a Secret>) -> String {
     let mut text = text.to_owned();
     for key in keys.into_iter().map(Secret::expose) {
@@ -64,7 +65,7 @@ pub fn redact<'a>(text: &str, keys: impl IntoIterator<Item = &'a Secret>) -> Str
     clean
 }
 
-/// The letters keys are made of; `*` because providers quote keys half masked.
+/// Returns true for characters that occur in keys. `*` is one, because providers quote keys half masked.
 fn is_word(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '*' | '~' | '+' | '/' | '=' | '.')
 }
@@ -80,7 +81,7 @@ fn looks_like_key(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// PROV-11: a key is in no debug output.
+    /// PROV-11: no debug output contains a key.
     #[test]
     fn a_secret_shows_itself_to_nobody() {
         let secret = Secret::new(" hunter2-hunter2\n");
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(secret.expose(), "hunter2-hunter2");
     }
 
-    /// PROV-11: texts lose the key and everything that looks like one, and nothing else.
+    /// PROV-11: redaction removes the key and everything that looks like one, and nothing else.
     #[test]
     fn texts_lose_keys() {
         let secret = Secret::new("my-odd-key");

@@ -1,18 +1,18 @@
 //! Model providers for Windlass: wire formats, one HTTP transport, retries, presets, the model registry.
 //!
-//! Three things are kept apart. A **wire** is a pure format: [`wire::Encoder`] turns a request into bytes,
-//! [`wire::ReplyDecoder`] turns the bytes of an answer into events, and neither knows a network. The
-//! **transport** moves bytes over HTTP and turns what goes wrong into a
-//! [`ProviderError`](windlass_core::provider::ProviderError). A **preset** is a row of a table: where a
-//! vendor is, which wire it speaks and what it does differently.
+//! The crate separates three things. A **wire** is a pure format: [`wire::Encoder`] turns a request into
+//! bytes, [`wire::ReplyDecoder`] turns the bytes of a response into events, and neither does any IO. The
+//! **transport** moves bytes over HTTP and turns failures into a
+//! [`ProviderError`](windlass_core::provider::ProviderError). A **preset** is a row of a table: the vendor's
+//! address, its wire and its quirks.
 //!
 //! The types to know:
 //!
-//! - [`HttpProvider`], the [`Provider`](windlass_core::provider::Provider) made of the three.
-//! - [`ProviderConfig`], what makes one; [`preset::Preset`] fills most of it.
-//! - [`Transport`], the connections all providers share.
+//! - [`HttpProvider`], the [`Provider`](windlass_core::provider::Provider) built from the three.
+//! - [`ProviderConfig`], its configuration; [`preset::Preset`] fills in most of it.
+//! - [`Transport`], the connections that all providers share.
 //! - [`key::Secret`], a key that cannot be printed.
-//! - [`registry`], what is known about models.
+//! - [`registry`], the data about models.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -42,9 +42,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What it does not do: it reads no environment and no file (the caller hands it keys and addresses), it
-//! repairs no history (a request is valid before it gets here), and it keeps no state between requests but
-//! connections and encoded bytes.
+//! The crate does not read the environment or files (the caller passes keys and addresses), does not repair
+//! histories (a request is valid before it gets here), and keeps no state between requests except connections
+//! and encoded bytes.
 
 mod failure;
 #[doc(hidden)]

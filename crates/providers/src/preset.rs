@@ -1,4 +1,4 @@
-//! Known vendors: where they are, what they speak, and what they do differently.
+//! Known vendors: their addresses, wires and quirks.
 
 use std::sync::OnceLock;
 
@@ -6,39 +6,39 @@ use serde::Deserialize;
 
 use crate::wire::{AuthStyle, MaxTokensField, Quirks, ReasoningEcho, Wire};
 
-/// A vendor as the built-in table knows it.
+/// A vendor from the built-in table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preset {
-    /// The name in settings.
+    /// Name in the settings.
     pub name: String,
-    /// The format it speaks.
+    /// Wire format the vendor speaks.
     pub wire: Wire,
-    /// Where it is; empty for one whose address is known only at run time.
+    /// Base URL; empty if it is known only at run time.
     pub base_url: String,
-    /// The variables that may hold the key, in order of preference. Empty: no key is needed.
+    /// Environment variables that may hold the key, in order of preference. Empty if no key is needed.
     pub key_variables: Vec<String>,
-    /// The variables that may hold another address.
+    /// Environment variables that may hold another base URL.
     pub base_url_variables: Vec<String>,
-    /// The model asked when none is set; empty when only the user can know.
+    /// Model to use when none is set; empty if only the user can know.
     pub default_model: String,
-    /// What it does differently.
+    /// Deviations from the wire's documentation.
     pub quirks: Quirks,
-    /// What a user should know about it.
+    /// Note for the user about this vendor.
     pub note: String,
 }
 
-/// All presets, in the order of the table.
+/// Returns all presets, in table order.
 pub fn presets() -> impl Iterator<Item = &'static Preset> + Clone {
     entries().iter().filter_map(Entry::read)
 }
 
-/// The preset of that name.
+/// Returns the preset called `name`.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     entries().iter().find(|entry| entry.name == name)?.read()
 }
 
-/// An entry of the table: its name, and the rest as it stands there. Each is read when it is asked for, because the first
-/// request waits for it.
+/// An entry of the table: its name, and its remaining text unparsed. An entry is parsed on first use, because
+/// parsing the whole table would delay the first request.
 struct Entry {
     name: &'static str,
     text: &'static str,
@@ -61,7 +61,8 @@ fn entries() -> &'static [Entry] {
 }
 
 impl Entry {
-    /// The entry read whole. The table is part of the program and a test reads all of it; a broken entry is none.
+    /// Parses the entry. The table is part of the program and a test parses all of it; a broken entry yields
+    /// `None`.
     fn read(&self) -> Option<&Preset> {
         let read = || {
             let row: Row = toml_edit::de::from_str(self.text).ok()?;
@@ -72,7 +73,7 @@ impl Entry {
 }
 
 impl Preset {
-    /// What to do when the key is missing or refused.
+    /// Hint for the user when the key is missing or refused.
     pub fn key_hint(&self) -> String {
         match self.key_variables.as_slice() {
             [] => String::new(),
@@ -80,9 +81,9 @@ impl Preset {
         }
     }
 
-    /// The preset's quirks when the key was found in `variable`.
+    /// Returns the preset's quirks for a key found in `variable`.
     pub fn quirks_for_key(&self, variable: &str) -> Quirks {
-        // This one variable holds a token of another kind, sent in another header.
+        // This variable holds a token of another kind, which is sent in another header.
         let auth = if variable == "ANTHROPIC_AUTH_TOKEN" {
             AuthStyle::Bearer
         } else {
@@ -164,7 +165,7 @@ impl From<Row> for Preset {
 mod tests {
     use super::*;
 
-    /// PROV-4: the table is well-formed and knows the common servers.
+    /// PROV-4: the table is well-formed and contains the common servers.
     #[test]
     fn the_table_is_well_formed() {
         let presets: Vec<&Preset> = presets().collect();

@@ -28,36 +28,36 @@ use crate::retry::{Jitter, RetryPolicy, Retrying, retrying};
 use crate::transport::{Transport, TransportLimits};
 use crate::wire::{Effort, Encoder, Quirks, Wire};
 
-/// What makes a provider.
+/// Configuration of an [`HttpProvider`].
 #[derive(Clone)]
 pub struct ProviderConfig {
-    /// The configured name, such as `anthropic` or `my-server`.
+    /// Configured name, such as `anthropic` or `my-server`.
     pub name: String,
-    /// The format it speaks.
+    /// Wire format the provider speaks.
     pub wire: Wire,
-    /// Where it is, with or without a trailing `/v1`.
+    /// Base URL, with or without a trailing `/v1`.
     pub base_url: String,
-    /// The key, for those that want one.
+    /// API key, if the provider needs one.
     pub key: Option<Secret>,
-    /// What to do when the key is refused, such as "set ANTHROPIC_API_KEY".
+    /// Hint for the user when the key is refused, such as "set ANTHROPIC_API_KEY".
     pub key_hint: String,
-    /// Further headers; they win over our own.
+    /// Additional headers. They override our own.
     pub headers: Vec<(String, String)>,
-    /// What it does differently.
+    /// Deviations from the wire's documentation.
     pub quirks: Quirks,
-    /// The model it asks.
+    /// Model to send requests to.
     pub model: Model,
-    /// How hard the model is asked to think; `None` leaves it to the provider.
+    /// Requested reasoning effort; `None` leaves it to the provider.
     pub reasoning: Option<Effort>,
-    /// What the transport puts up with.
+    /// Timeouts and size limits of the transport.
     pub limits: TransportLimits,
-    /// How often a request is sent again.
+    /// Number and timing of retries.
     pub retry: RetryPolicy,
 }
 
 impl fmt::Debug for ProviderConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Header values and the user part of an address may be secrets too.
+        // Header values and the user part of a URL may be secrets as well.
         let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("ProviderConfig")
             .field("name", &self.name)
@@ -72,31 +72,31 @@ impl fmt::Debug for ProviderConfig {
     }
 }
 
-/// Why a provider cannot be made.
+/// Error returned when a provider cannot be created from its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// The address is none.
+    /// The base URL is not an HTTP address.
     #[error("base_url `{url}` of provider `{provider}` is not an http or https address: {reason}")]
     BadUrl {
-        /// The provider.
+        /// Name of the provider.
         provider: String,
-        /// The address.
+        /// The rejected URL.
         url: String,
-        /// What is wrong with it.
+        /// Reason it was rejected.
         reason: String,
     },
-    /// A header cannot be sent.
+    /// A header contains characters that HTTP does not allow.
     #[error("header `{header}` of provider `{provider}` has a name or value that HTTP does not allow")]
     BadHeader {
-        /// The provider.
+        /// Name of the provider.
         provider: String,
-        /// The header's name.
+        /// Name of the header.
         header: String,
     },
-    /// The key cannot be sent.
+    /// The key contains characters that HTTP does not allow.
     #[error("the key of provider `{provider}` has characters that HTTP does not allow")]
     BadKey {
-        /// The provider.
+        /// Name of the provider.
         provider: String,
     },
 }
@@ -105,7 +105,7 @@ pub enum ConfigError {
 #[derive(Debug, Clone)]
 pub struct HttpProvider(Arc<Shared>);
 
-/// What all attempts of a provider share.
+/// State shared by all attempts of a provider.
 struct Shared {
     name: String,
     encoder: Encoder,
@@ -117,16 +117,16 @@ struct Shared {
     secrets: Arc<[Secret]>,
     transport: Transport,
     clock: Arc<dyn Clock>,
-    /// Whether the server ever answered.
+    /// Set once the server has responded.
     reached: AtomicBool,
-    /// Keeps what goes over the wire.
+    /// Records the exchanges, if recording is on.
     tape: Option<Recording>,
 }
 
-/// A tape, and what was told to it last.
+/// A tape, and the state of the last body recorded on it.
 struct Recording {
     tape: SharedTape,
-    /// What is known of the last body.
+    /// State of the last recorded body.
     last: Mutex<Option<Told>>,
 }
 
@@ -141,7 +141,7 @@ impl fmt::Debug for Shared {
 }
 
 impl HttpProvider {
-    /// Makes a provider. Nothing is connected yet.
+    /// Creates a provider without connecting to anything.
     ///
     /// # Errors
     /// When the address, a header or the key cannot be used.
@@ -179,7 +179,7 @@ impl HttpProvider {
         })))
     }
 
-    /// The same, with everything that goes over the wire kept. Before it is used and shared.
+    /// Records every exchange on `tape`. Call this before the provider is used or shared.
     #[must_use]
     pub fn recorded(mut self, tape: SharedTape) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.0) {
@@ -191,7 +191,7 @@ impl HttpProvider {
         self
     }
 
-    /// The body a request is sent with.
+    /// Returns the body that `request` is sent with.
     pub fn request_body(&self, request: &Request) -> Bytes {
         self.0.encoder.body(request)
     }
@@ -253,7 +253,8 @@ impl Provider for HttpProvider {
 }
 
 impl Shared {
-    /// A server that answered before and is gone now may come back; one that never answered is a wrong address.
+    /// Makes a connection failure retryable if the server has responded before: it may come back. A server
+    /// that never responded is a wrong address.
     fn was_there(&self, mut error: ProviderError) -> ProviderError {
         if error.kind == ProviderErrorKind::Network && self.reached.load(Ordering::Relaxed) {
             error.retryable = true;
@@ -261,7 +262,7 @@ impl Shared {
         error
     }
 
-    /// An error as the user may see it: with what to do about it, and without any key.
+    /// Prepares an error for the user: adds a hint and removes keys.
     fn tell(&self, mut error: ProviderError) -> ProviderError {
         if error.hint.is_none() {
             error.hint = self.hint(&error);

@@ -1,35 +1,36 @@
-//! What is known about models: a built-in table, and what the user says instead.
+//! Model data: a built-in table and the user's overrides.
 
 use std::sync::OnceLock;
 
 use serde::Deserialize;
 use windlass_core::model::{Model, Price};
 
-/// The window assumed for a model nobody described.
+/// Context window assumed for an unknown model.
 const SAFE_WINDOW: u64 = 128_000;
 
-/// The reply length assumed for a model nobody described.
+/// Reply length assumed for an unknown model.
 const SAFE_OUTPUT: u64 = 8_192;
 
-/// What the user says about a model. What is left out comes from the table.
+/// The user's settings for a model. Fields left out come from the table.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelOverride {
-    /// The model's name, as it is sent to the provider.
+    /// Model name, as sent to the provider.
     pub id: String,
-    /// The most tokens of a request and its reply together.
+    /// Maximum number of tokens of a request and its reply together.
     pub context_window: Option<u64>,
-    /// The most tokens of a reply.
+    /// Maximum number of tokens of a reply.
     pub max_output: Option<u64>,
     /// Prices.
     pub price: Option<Price>,
-    /// Whether it reads images.
+    /// True if the model reads images.
     pub images: Option<bool>,
-    /// Whether it can be asked to reason.
+    /// True if the model supports reasoning.
     pub reasoning: Option<bool>,
 }
 
-/// The model called `id`: from the table by its name, an alias, its name without a date or a vendor, or
-/// its family; with the user's overrides on top. An unknown one gets safe defaults and `known: false`.
+/// Returns the model called `id`, found in the table by its name, an alias, its name without a date or a
+/// vendor, or its family, with the user's overrides applied. An unknown model gets safe defaults and `known:
+/// false`.
 ///
 /// ```
 /// let model = windlass_providers::registry::lookup("anthropic/claude-sonnet-4-5-20250929", &[]);
@@ -49,12 +50,12 @@ pub fn lookup(id: &str, overrides: &[ModelOverride]) -> Model {
     model
 }
 
-/// The names in the table, for completion and hints.
+/// Returns the names in the table, for completion and hints.
 pub fn known_ids() -> impl Iterator<Item = &'static str> {
     entries().iter().filter_map(|entry| entry.names.first().copied())
 }
 
-/// Up to three names that begin like `id`, for a hint beside "model not found".
+/// Returns up to three names that start like `id`, for the hint beside "model not found".
 pub fn similar(id: &str) -> Vec<&'static str> {
     let shared = |other: &str| id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     let mut near: Vec<(usize, &str)> = known_ids().map(|other| (shared(other), other)).collect();
@@ -75,10 +76,10 @@ fn unknown(id: &str) -> Model {
     }
 }
 
-/// An entry of the table: its names, and the rest as it stands there. Only the entry that is asked for is read whole,
-/// because the first request waits for it.
+/// An entry of the table: its names, and its remaining text unparsed. Only the requested entry is parsed,
+/// because parsing the whole table would delay the first request.
 struct Entry {
-    /// The id, then the aliases.
+    /// The id, followed by the aliases.
     names: Vec<&'static str>,
     text: &'static str,
 }
@@ -105,7 +106,8 @@ fn split(table: &'static str) -> Vec<Entry> {
 }
 
 impl Entry {
-    /// The entry read whole. The table is part of the program and a test reads all of it; a broken entry is unknown.
+    /// Parses the entry. The table is part of the program and a test parses all of it; a broken entry counts
+    /// as an unknown model.
     fn read(&self) -> Option<Row> {
         let row: Row = toml_edit::de::from_str(self.text).ok()?;
         let names = std::iter::once(&row.id).chain(&row.aliases);
@@ -116,8 +118,8 @@ impl Entry {
 fn find<'a>(id: &str, entries: &'a [Entry]) -> Option<&'a Entry> {
     let id = id.to_ascii_lowercase();
     let whole = std::iter::once(id.as_str());
-    // `vendor/model` and `accounts/vendor/models/model`: the model is what stands last. A suffix such
-    // as `:free` or `:8b` says how it is served.
+    // `vendor/model` and `accounts/vendor/models/model`: the last segment is the model. A suffix such as
+    // `:free` or `:8b` tells how it is served.
     let bare = id.rsplit('/').next().unwrap_or_default();
     let plain = bare.split(':').next().unwrap_or_default();
     whole
@@ -139,13 +141,14 @@ fn exact<'a>(name: &str, entries: &'a [Entry]) -> Option<&'a Entry> {
     entries.iter().find(|entry| entry.names.contains(&name))
 }
 
-/// Whether `name` begins with `family` and goes on at a word's end: `gpt-5` is no `gpt-5x`.
+/// Returns true if `name` starts with `family` and the match ends at a word boundary: `gpt-5x` is not in
+/// `gpt-5`.
 fn is_family(family: &str, name: &str) -> bool {
     name.strip_prefix(family)
         .is_some_and(|rest| rest.starts_with(['-', '.', ':', '@', '_']))
 }
 
-/// `claude-x-20250929`, `claude-x@20250929`, `gpt-x-2024-08-06` and `x-latest` without their ends.
+/// Removes the end of `claude-x-20250929`, `claude-x@20250929`, `gpt-x-2024-08-06` and `x-latest`.
 fn without_date(name: &str) -> &str {
     let name = name.strip_suffix("-latest").unwrap_or(name);
     let is_number =
@@ -172,7 +175,7 @@ struct Row {
     aliases: Vec<String>,
     window: u64,
     output: u64,
-    /// Input, output, cache read, cache write.
+    /// Prices for input, output, cache read and cache write.
     price: Option<[f64; 4]>,
     #[serde(default)]
     images: bool,

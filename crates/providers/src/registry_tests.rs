@@ -1,6 +1,6 @@
 use super::*;
 
-/// PROV-10: the table is well-formed: names are unique and lower case, outputs fit their windows.
+/// PROV-10: the table is well-formed: names are unique and lowercase, outputs fit their windows.
 #[test]
 fn the_table_is_well_formed() {
     let rows: Vec<Row> = entries()
@@ -25,7 +25,7 @@ fn the_table_is_well_formed() {
     }
 }
 
-/// PROV-10: a model is found by its name, an alias, without date, vendor or suffix, and by its family.
+/// PROV-10: a model is found by its name, by an alias, without date, vendor or suffix, and by its family.
 #[test]
 fn names_are_matched() {
     let cases = [
@@ -60,7 +60,7 @@ fn names_are_matched() {
     }
 }
 
-/// PROV-10: unknown models get safe defaults, and the user has the last word.
+/// PROV-10: unknown models get safe defaults, and the user's overrides win.
 #[test]
 fn overrides_win() {
     let unknown = lookup("my-model", &[]);
@@ -92,7 +92,7 @@ fn overrides_win() {
     assert_eq!((model.context_window, model.price), (128_000, Some(price)));
 }
 
-/// PROV-10: a wrong name gets near ones as a hint.
+/// PROV-10: a wrong name gets similar ones as a hint.
 #[test]
 fn near_names_are_listed() {
     assert!(similar("claude-sonnet-9").contains(&"claude-sonnet-4-5"));

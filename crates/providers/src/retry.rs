@@ -1,4 +1,4 @@
-//! The one place that sends a request again.
+//! Retries: the only place that sends a request again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use windlass_core::provider::{ProviderError, ProviderEvent, RetryNotice};
 
 use crate::failure;
 
-/// How often and how soon a request is sent again.
+/// Number and timing of retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How many times after the first.
+    /// Maximum number of retries after the first attempt.
     pub max_retries: u32,
-    /// The wait before the first retry. It doubles with each.
+    /// Delay before the first retry. It doubles with each further one.
     pub base_delay: Duration,
-    /// The longest wait of our own choosing.
+    /// Longest delay that we choose ourselves.
     pub max_delay: Duration,
-    /// The longest wait a provider may ask for. Beyond it the failure is told at once.
+    /// Longest delay a provider may ask for. A longer one is reported as a failure at once.
     pub max_retry_after: Duration,
 }
 
@@ -37,7 +37,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The wait before retry `attempt`, counted from 1: doubling, plus up to a fifth by `jitter`.
+    /// Returns the delay before retry `attempt`, counted from 1: doubling, plus up to a fifth by `jitter`.
     pub fn delay(&self, attempt: u32, jitter: &mut Jitter) -> Duration {
         let doubled = 2_u32.checked_pow(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
         let delay = self.base_delay.saturating_mul(doubled).min(self.max_delay);
@@ -45,22 +45,22 @@ impl RetryPolicy {
     }
 }
 
-/// A source of small random differences, so that many clients do not come back at the same moment.
+/// A source of small random differences, so that many clients do not retry at the same moment.
 #[derive(Debug, Clone)]
 pub struct Jitter(u64);
 
 impl Jitter {
-    /// The same seed gives the same sequence.
+    /// Creates a source with a fixed sequence: the same seed gives the same numbers.
     pub const fn seeded(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Another sequence each time.
+    /// Creates a source with a different sequence each time.
     pub fn random() -> Self {
         Self(RandomState::new().build_hasher().finish())
     }
 
-    /// The next number, from 0 up to but not including 1.
+    /// Returns the next number, from 0 up to but not including 1.
     #[allow(clippy::cast_precision_loss)]
     pub fn fraction(&mut self) -> f64 {
         // SplitMix64.
@@ -76,22 +76,22 @@ impl Jitter {
 /// Starts an attempt: a stream that ends with one `Complete` or one `Error`.
 pub type Attempt = Box<dyn FnMut() -> BoxStream<'static, ProviderEvent> + Send>;
 
-/// What a [`retrying`] stream needs besides the attempts.
+/// Everything a [`retrying`] stream needs besides the attempts.
 pub struct Retrying {
-    /// How often and how soon.
+    /// Number and timing of retries.
     pub policy: RetryPolicy,
-    /// Where waiting happens.
+    /// Clock that the delays wait on.
     pub clock: Arc<dyn Clock>,
-    /// Spreads the waits.
+    /// Spreads the delays.
     pub jitter: Jitter,
-    /// Ends everything at once.
+    /// Cancels the current attempt or delay at once.
     pub cancel: CancellationToken,
 }
 
-/// Runs attempts until one succeeds, fails for good, or the retries are spent.
+/// Runs attempts until one succeeds, fails for good, or the retries are used up.
 ///
-/// Each retry is announced before its wait. A failed attempt that had shown something is void: the
-/// announcement says so. The stream ends with exactly one `Complete` or `Error`.
+/// Each retry is announced before its delay. If the failed attempt had already produced output, that output
+/// is void, and the announcement says so. The stream ends with exactly one `Complete` or `Error`.
 pub fn retrying(retrying: Retrying, mut attempt: Attempt) -> BoxStream<'static, ProviderEvent> {
     let current = attempt();
     let state = State {
@@ -113,7 +113,7 @@ struct State {
     attempt: Attempt,
     phase: Phase,
     retries: u32,
-    /// The current attempt has shown something.
+    /// True if the current attempt has produced output.
     shown: bool,
 }
 

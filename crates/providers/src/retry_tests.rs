@@ -8,7 +8,7 @@ use windlass_core::provider::{Completion, ProviderErrorKind, StopReason};
 
 use super::*;
 
-/// A clock that notes every wait and does not wait, or waits for ever.
+/// A clock that notes every wait and either returns at once or never.
 #[derive(Default)]
 struct FakeClock {
     waits: Mutex<Vec<Duration>>,
@@ -86,7 +86,7 @@ async fn outlines(events: BoxStream<'static, ProviderEvent>) -> Vec<String> {
     events.map(|event| outline(&event)).collect().await
 }
 
-/// PROV-6: 8 retries, each announced; waits double from 2 s with up to a fifth on top, 60 s at most.
+/// PROV-6: 8 retries, each announced; delays double from 2 s with up to a fifth on top, 60 s at most.
 #[tokio::test]
 async fn gives_up_after_eight_retries() {
     let clock = Arc::new(FakeClock::default());
@@ -106,7 +106,7 @@ async fn gives_up_after_eight_retries() {
     assert_eq!(waits.len(), 8);
 }
 
-/// PROV-6: a stream that breaks after output began starts over, and says that what was shown is void.
+/// PROV-6: a stream that breaks after producing output starts over, and announces that the output is void.
 #[tokio::test]
 async fn a_broken_stream_is_announced_as_void() {
     let clock = Arc::new(FakeClock::default());
@@ -114,7 +114,7 @@ async fn a_broken_stream_is_announced_as_void() {
         ProviderEvent::ContentDelta("hel".to_owned()),
         ProviderEvent::Error(ProviderError::new(ProviderErrorKind::Network, "reset")),
     ];
-    // The second attempt shows nothing, so its failure voids nothing.
+    // The second attempt produces no output, so its failure voids nothing.
     let second = vec![
         ProviderEvent::Warning("odd".to_owned()),
         ProviderEvent::Error(overloaded()),
@@ -134,7 +134,7 @@ async fn a_broken_stream_is_announced_as_void() {
     );
 }
 
-/// PROV-6: Retry-After wins up to 120 s; beyond that the error surfaces with the wait in its text.
+/// PROV-6: Retry-After wins up to 120 s; a longer one is an error that names the delay.
 #[tokio::test]
 async fn the_providers_wait_wins() {
     let asks = |seconds| ProviderError {
@@ -158,7 +158,7 @@ async fn the_providers_wait_wins() {
     assert!(clock.waits.lock().unwrap().is_empty());
 }
 
-/// PROV-6: what the provider does not want again is not sent again.
+/// PROV-6: a failure the provider does not want retried is not retried.
 #[tokio::test]
 async fn final_failures_are_not_retried() {
     let clock = Arc::new(FakeClock::default());
@@ -181,7 +181,7 @@ async fn cancellation_ends_the_wait() {
     assert!(events.next().await.is_none());
 }
 
-/// PROV-1: a stream that just stops is a failure like any other; every stream ends exactly once.
+/// PROV-1: a stream that stops without an end is a failure like any other; every stream ends exactly once.
 #[tokio::test]
 async fn a_stream_without_an_end_is_retried() {
     let clock = Arc::new(FakeClock::default());

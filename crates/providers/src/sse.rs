@@ -1,15 +1,15 @@
-//! The event-stream grammar, decoded from bytes as they arrive.
+//! Decodes the event-stream grammar from bytes as they arrive.
 //!
-//! Own code, because a reply must not depend on where the network cut it: lines end in CR, LF or CRLF
-//! (also when a chunk ends between the two), text is decoded only once a line is whole, and both an
+//! This is our own code because a reply must not depend on how the network splits it: lines end in CR, LF or
+//! CRLF (even when a chunk ends between the two), text is decoded only once a line is complete, and both an
 //! event and a reply have a size limit.
 
-/// How much of a stream is taken before it is refused.
+/// Size limits; a stream that exceeds one is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one event.
+    /// Maximum bytes of one event.
     pub event: usize,
-    /// Bytes of the whole reply.
+    /// Maximum bytes of the whole reply.
     pub reply: usize,
 }
 
@@ -22,7 +22,7 @@ impl Default for Limits {
     }
 }
 
-/// One event.
+/// One event of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// The `event` field; empty when there was none.
@@ -31,7 +31,7 @@ pub struct Event {
     pub data: String,
 }
 
-/// Why a stream cannot be read on.
+/// Error that makes the rest of a stream unreadable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
     /// One event is larger than allowed.
@@ -50,9 +50,9 @@ pub enum SseError {
 pub struct Decoder {
     limits: Limits,
     received: usize,
-    /// The begin of a line whose end has not arrived.
+    /// Start of a line whose end has not arrived.
     line: Vec<u8>,
-    /// The last byte was a CR, so a LF right after it ends no second line.
+    /// Set when the last byte was a CR, so that an LF right after it does not end a second line.
     after_return: bool,
     first_line: bool,
     name: String,
@@ -61,7 +61,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder at the start of a stream.
+    /// Creates a decoder for the start of a stream.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -78,9 +78,9 @@ impl Decoder {
     /// Takes the next bytes and appends the events they complete.
     ///
     /// # Errors
-    /// When a limit is passed or a line is not UTF-8. The stream cannot be read on after that.
+    /// When a limit is exceeded or a line is not UTF-8. The stream cannot be read any further after that.
     pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), SseError> {
-        // What is within the limit counts, whichever chunk goes beyond it.
+        // Events within the limit count, no matter which chunk exceeds it.
         let left = self.limits.reply.saturating_sub(self.received);
         self.received = self.received.saturating_add(bytes.len());
         match bytes.split_at_checked(left) {
@@ -120,8 +120,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Ends the stream. The grammar drops an event without a closing blank line; servers that forget
-    /// it are common, so it is delivered, and the reader of the data decides whether it is whole.
+    /// Ends the stream. The grammar drops an event without a closing blank line; servers that forget that
+    /// line are common, so the event is delivered, and the reader of its data decides whether it is complete.
     ///
     /// # Errors
     /// As for [`Decoder::push`].
@@ -134,8 +134,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Whether a line, perhaps only its begin, still fits beside what the event has. A line counts as it was sent, so
-    /// that it does not matter how much of it had arrived.
+    /// Checks that a line, or the part of it that has arrived, still fits into the current event. A line
+    /// counts as it was sent, so the result does not depend on how much of it had arrived.
     fn check_size(&self, line: usize) -> Result<(), SseError> {
         if line.saturating_add(self.data.len()) > self.limits.event {
             return Err(SseError::EventTooLong(self.limits.event));
@@ -169,7 +169,7 @@ impl Decoder {
                 self.has_data = true;
             }
             "event" => value.clone_into(&mut self.name),
-            // `id` and `retry` serve reconnecting, which a posted request never does.
+            // `id` and `retry` are for reconnecting, which a POST request never does.
             _ => {}
         }
         Ok(())

@@ -60,14 +60,14 @@ fn names_do_not_leak_into_the_next_event() {
     );
 }
 
-/// PROV-12: bytes that are no text end the stream with an error, not a panic.
+/// PROV-12: bytes that are not text end the stream with an error, not a panic.
 #[test]
 fn refuses_bytes_that_are_not_text() {
     assert_eq!(decode(&[b"data: \xff\xfe\n\n"]), Err(SseError::NotText));
     assert_eq!(decode(&[b"data: \xc3"]), Err(SseError::NotText));
 }
 
-/// PROV-12: an event and a reply have a size limit, also when no line ever ends.
+/// PROV-12: an event and a reply have a size limit, even when no line ever ends.
 #[test]
 fn limits_events_and_replies() {
     let limits = Limits {
@@ -93,7 +93,7 @@ fn limits_events_and_replies() {
     );
 }
 
-/// PROV-12: what is within the limits, and which limit is passed first, does not depend on the chunks.
+/// PROV-12: neither the events within the limits nor the limit exceeded first depends on the chunks.
 #[test]
 fn limits_do_not_depend_on_chunks() {
     let limits = Limits { event: 20, reply: 60 };

@@ -1,14 +1,13 @@
-//! CTX-1: exact counts for models whose tokenizer is public, and the estimate for all others.
+//! CTX-1: exact counts for models whose tokenizer is public, and an estimate for all others.
 //!
-//! A vocabulary takes a tenth of a second and some megabytes to load, so it is loaded when something is counted for the
-//! first time, and not before.
+//! A vocabulary takes a tenth of a second and a few megabytes to load, so it is loaded on the first count.
 
 use std::sync::{Arc, LazyLock};
 
 use windlass_core::model::Model;
 use windlass_core::tokens::{Estimate, TokenCounter};
 
-/// The counter that is right for a model. Loads nothing.
+/// Returns the counter for a model. Loads nothing.
 pub fn counter_for(model: &Model) -> Arc<dyn TokenCounter> {
     match encoding(&model.id) {
         Some(Encoding::O200k) => Arc::new(Exact::clone(&O200K)),
@@ -23,7 +22,8 @@ enum Encoding {
     Cl100k,
 }
 
-/// By the model's name, without the vendor before it: `openai/gpt-5`, `ft:gpt-4o:team::1`.
+/// Picks the encoding by the model's name, ignoring the vendor before it: `openai/gpt-5`,
+/// `ft:gpt-4o:team::1`.
 fn encoding(model: &str) -> Option<Encoding> {
     const OLD: [&str; 4] = ["gpt-4-", "gpt-3.5", "gpt-35", "text-embedding-3"];
     const NEW: [&str; 8] = [
@@ -51,10 +51,10 @@ static CL100K: LazyLock<Exact> = LazyLock::new(|| Exact {
     key: Arc::from("cl100k_base"),
 });
 
-/// Counts as the vendor does.
+/// Counts with the vendor's own vocabulary.
 #[derive(Debug, Clone)]
 struct Exact {
-    /// The name of the vocabulary.
+    /// Name of the vocabulary.
     key: Arc<str>,
 }
 
@@ -64,7 +64,7 @@ impl TokenCounter for Exact {
     }
 
     fn count(&self, text: &str) -> u64 {
-        // Loaded by the first call and kept for the process.
+        // Loaded by the first call and cached for the process.
         match tiktoken::get_encoding(&self.key) {
             Some(vocabulary) => vocabulary.count(text) as u64,
             None => Estimate.count(text),
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    /// CTX-1: counts of public vocabularies are exact, also for odd texts.
+    /// CTX-1: counts with public vocabularies are exact, even for odd texts.
     #[test]
     fn counts_are_exact() {
         let count = |model: &str, text: &str| counter_for(&registry::lookup(model, &[])).count(text);

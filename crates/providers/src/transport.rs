@@ -1,4 +1,4 @@
-//! One HTTP transport for all wires.
+//! The HTTP transport shared by all wires.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,16 +14,16 @@ use windlass_core::provider::{ProviderError, ProviderErrorKind};
 use crate::failure::{self, Answer};
 use crate::sse;
 
-/// What the transport puts up with.
+/// Timeouts and size limits of the transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransportLimits {
-    /// How long a connection may take to stand.
+    /// Maximum time to establish a connection.
     pub connect: Duration,
-    /// How long a request may stay silent, before its answer begins and between two pieces of it.
+    /// Maximum time without data, before the response starts and between two pieces of it.
     pub stream_idle: Duration,
-    /// The size of events and replies.
+    /// Maximum size of events and replies.
     pub stream: sse::Limits,
-    /// How much of an error's body is read.
+    /// Maximum number of bytes to read of an error body.
     pub error_body: usize,
 }
 
@@ -38,21 +38,21 @@ impl Default for TransportLimits {
     }
 }
 
-/// Installs the TLS implementation. The first call does it, further calls do nothing.
+/// Installs the TLS implementation. Only the first call has an effect.
 pub fn install_tls() {
-    // An error means that somebody was first, which is as good.
+    // An error means that another implementation is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// A handle to the shared HTTP clients and their connections. Cheap to clone, free to make: a client is
-/// built when the first request needs it, because loading root certificates takes its time.
+/// A handle to the shared HTTP clients and their connections. Cheap to clone and to create: a client is built
+/// when the first request needs it, because loading root certificates takes time.
 #[derive(Debug, Clone, Default)]
 pub struct Transport(Arc<Mutex<Vec<(ClientKind, Client)>>>);
 
-/// Clients differ in what cannot be said per request.
+/// Options that reqwest sets per client, not per request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ClientKind {
-    /// Plain HTTP to this machine: no certificates to load, no proxy to go through.
+    /// True for plain HTTP to this machine: no certificates to load, no proxy to go through.
     local: bool,
     connect: Duration,
 }
@@ -65,11 +65,11 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
 }
 
-/// Why there is no answer to read.
+/// Error without a readable response.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) error: ProviderError,
-    /// What came back, if something did: status and body.
+    /// Status and body of the response, if there was one.
     pub(crate) answer: Option<(u16, Vec<u8>)>,
 }
 
@@ -80,20 +80,20 @@ impl From<ProviderError> for Failed {
 }
 
 impl Transport {
-    /// A transport without connections.
+    /// Creates a transport without connections.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Builds the client for `base_url` ahead of the first request, so that this one need not.
+    /// Builds the client for `base_url` ahead of the first request.
     pub fn warm(&self, base_url: &str, limits: &TransportLimits) {
         if let Ok(url) = Url::parse(base_url) {
-            // A client that cannot be built fails the first request, which can tell the user.
+            // If the client cannot be built, the first request fails and reports it to the user.
             let _ = self.client(&url, limits);
         }
     }
 
-    /// Sends and waits for the head of the answer. Anything but a success is an error.
+    /// Sends a POST request and waits for the head of the response. Anything but a success is an error.
     pub(crate) async fn post(
         &self,
         call: Call,
@@ -106,7 +106,7 @@ impl Transport {
         answered(request, &url, limits, clock).await
     }
 
-    /// Asks for what is at an address, and waits for the head of the answer. Anything but a success is an error.
+    /// Sends a GET request and waits for the head of the response. Anything but a success is an error.
     pub(crate) async fn get(
         &self,
         url: Url,
@@ -149,7 +149,7 @@ impl Transport {
     }
 }
 
-/// The head of the answer to a request.
+/// Waits for the head of the response to a request.
 async fn answered(
     request: RequestBuilder,
     url: &Url,
@@ -166,7 +166,7 @@ async fn answered(
     Err(refusal(response, limits, clock).await)
 }
 
-/// The next piece of an answer; `None` at its end.
+/// Returns the next piece of a response, or `None` at its end.
 pub(crate) async fn next_chunk(
     response: &mut Response,
     limits: &TransportLimits,
@@ -175,13 +175,13 @@ pub(crate) async fn next_chunk(
     tokio::select! {
         biased;
         chunk = response.chunk() => chunk.map_err(|error| {
-            ProviderError::new(ProviderErrorKind::Network, format!("the connection broke: {}", causes(&error)))
+            ProviderError::new(ProviderErrorKind::Network, format!("the connection failed: {}", causes(&error)))
         }),
         () = clock.sleep(limits.stream_idle) => Err(silent(limits)),
     }
 }
 
-/// A whole body, up to `most` bytes.
+/// Reads a whole body, up to `most` bytes.
 pub(crate) async fn read_body(
     response: &mut Response,
     most: usize,
@@ -206,8 +206,8 @@ async fn refusal(mut response: Response, limits: &TransportLimits, clock: &dyn C
             .get(LOCATION)
             .and_then(|value| value.to_str().ok());
         let location = location.unwrap_or("nowhere").to_owned();
-        // Following it would hand the key to whoever the answer names.
-        let message = format!("the server redirects to {location}, which is not followed");
+        // Following the redirect would send the key to any server the response names.
+        let message = format!("the server redirects to {location}; redirects are not followed");
         let mut error = ProviderError::new(ProviderErrorKind::InvalidRequest, message);
         error.status = Some(status);
         return error.with_hint("set base_url to the final address").into();
@@ -234,7 +234,7 @@ async fn refusal(mut response: Response, limits: &TransportLimits, clock: &dyn C
     }
 }
 
-/// How long the provider asks to wait: milliseconds, seconds or a date.
+/// Returns the delay the provider asks for, given in milliseconds, in seconds or as a date.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name: &str| {
         headers
@@ -270,7 +270,8 @@ fn network(error: &reqwest::Error, url: &Url) -> ProviderError {
         let message = format!("cannot connect to {origin}: {}", causes(error));
         let mut refused = ProviderError::new(ProviderErrorKind::Network, message)
             .with_hint("check base_url, the network, and that the server is running");
-        // Nobody there is a wrong address more often than a pause; `attempt` knows when it was there before.
+        // A refused connection is more often a wrong address than a pause; `attempt` knows whether the server
+        // was there before.
         refused.retryable = error.is_timeout();
         return refused;
     }
@@ -278,7 +279,8 @@ fn network(error: &reqwest::Error, url: &Url) -> ProviderError {
     ProviderError::new(ProviderErrorKind::Network, message)
 }
 
-/// The innermost causes say what happened; the outer ones only that something did, with the URL.
+/// Joins the innermost causes, which say what happened. The outer ones only say that something failed, with
+/// the URL.
 fn causes(error: &reqwest::Error) -> String {
     let mut source = std::error::Error::source(error);
     let mut texts: Vec<String> = Vec::new();

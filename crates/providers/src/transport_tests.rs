@@ -7,7 +7,7 @@ fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         .collect()
 }
 
-/// PROV-6: Retry-After comes as seconds, as a date, or in milliseconds.
+/// PROV-6: Retry-After is read as seconds, as a date, and in milliseconds.
 #[test]
 fn waits_are_read_in_every_form() {
     // 2025-06-01 12:00:00 UTC.

@@ -1,7 +1,7 @@
 //! The wire formats: pure encoding and decoding, no IO.
 //!
-//! A wire turns a [`Request`](windlass_core::provider::Request) into a body ([`Encoder`]) and the bytes of
-//! an answer into provider events ([`ReplyDecoder`]). What vendors do differently within a wire is data:
+//! A wire turns a [`Request`](windlass_core::provider::Request) into a body ([`Encoder`]) and the bytes of a
+//! response into provider events ([`ReplyDecoder`]). Differences between vendors of one wire are data:
 //! [`Quirks`].
 
 mod anthropic;
@@ -21,7 +21,7 @@ pub use self::encoder::Encoder;
 pub use self::quirks::{AuthStyle, Effort, MaxTokensField, Quirks, ReasoningEcho};
 pub use self::reply::ReplyDecoder;
 
-/// The formats providers speak.
+/// Wire formats that providers speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wire {
     /// Anthropic Messages.
@@ -36,7 +36,7 @@ impl Wire {
     /// Every wire.
     pub const ALL: [Self; 3] = [Self::Anthropic, Self::Chat, Self::Responses];
 
-    /// The name in settings and in stored messages.
+    /// Returns the name used in settings and in stored messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic-messages",
@@ -45,7 +45,7 @@ impl Wire {
         }
     }
 
-    /// The wire of that name.
+    /// Returns the wire called `name`.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|wire| wire.name() == name)
     }

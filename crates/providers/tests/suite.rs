@@ -1,4 +1,4 @@
-//! The provider crate from outside: goldens both ways, and real HTTP on loopback.
+//! Tests of the crate from outside: golden files in both directions, and real HTTP on loopback.
 
 #[cfg(test)]
 mod suite {

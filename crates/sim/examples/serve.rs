@@ -1,6 +1,7 @@
-//! Serves a script, or the rules, until it is killed: `serve [--script FILE] [--port N] [--api-key KEY]`.
+//! Serves a script, or the rules, until killed: `serve [--script FILE] [--port N] [--api-key KEY]`.
 //!
-//! It prints `listening on URL` once it is ready, as the command line program does, so that the client tests can use either.
+//! Prints `listening on URL` once it is ready, like the command line program, so that the client tests can
+//! use either.
 
 #![allow(clippy::print_stdout)]
 

@@ -1,25 +1,25 @@
-//! An answer: what a brain decided to say, before it has a wire's shape.
+//! An answer: the decision of a brain, before it is encoded for a wire.
 
 use uuid::Uuid;
 
 use crate::fault::Fault;
 
-/// Why the model stopped.
+/// Reason the model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It was finished.
+    /// The answer is complete.
     EndTurn,
-    /// It waits for tool results.
+    /// The model waits for tool results.
     ToolUse,
-    /// It ran into the output limit.
+    /// The output limit was reached.
     MaxTokens,
-    /// It declined to answer.
+    /// The model declined to answer.
     Refusal,
-    /// It met a stop sequence (Anthropic; elsewhere as [`Stop::EndTurn`]).
+    /// A stop sequence occurred (Anthropic; elsewhere sent as [`Stop::EndTurn`]).
     StopSequence,
-    /// It paused a long turn (Anthropic; elsewhere as [`Stop::EndTurn`]).
+    /// The model paused a long turn (Anthropic; elsewhere sent as [`Stop::EndTurn`]).
     PauseTurn,
-    /// It filled the context window (Anthropic; elsewhere as [`Stop::MaxTokens`]).
+    /// The context window is full (Anthropic; elsewhere sent as [`Stop::MaxTokens`]).
     ContextWindow,
 }
 
@@ -35,14 +35,14 @@ impl Stop {
     ];
 }
 
-/// A thought before the answer.
+/// Thinking before the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Thinking {
     pub(crate) text: String,
     pub(crate) redacted: bool,
 }
 
-/// How a part is split into deltas.
+/// Splits a part into deltas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pieces {
     Characters(usize),
@@ -79,7 +79,7 @@ impl Pieces {
     }
 }
 
-/// Token numbers a script fixes.
+/// Token counts fixed by a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UsageOverride {
     pub(crate) input: Option<u64>,
@@ -93,11 +93,11 @@ pub(crate) struct UsageOverride {
 pub(crate) struct AnswerCall {
     pub(crate) id: Option<String>,
     pub(crate) tool: String,
-    /// The argument text as it goes out, which a script may have broken on purpose.
+    /// Argument text as sent, which a script may have broken on purpose.
     pub(crate) arguments: String,
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) thinking: Vec<Thinking>,
@@ -129,7 +129,7 @@ impl Answer {
         }
     }
 
-    /// The reason that was set, or the one that follows from the content.
+    /// Returns the reason that was set, or the one that follows from the content.
     pub(crate) fn stop(&self) -> Stop {
         self.stop.unwrap_or(if self.calls.is_empty() {
             Stop::EndTurn
@@ -138,7 +138,7 @@ impl Answer {
         })
     }
 
-    /// About how many tokens the answer has.
+    /// Estimates the number of tokens of the answer.
     pub(crate) fn tokens(&self) -> u64 {
         let text = self.text.as_deref().map_or(0, str::len);
         let calls: usize = self
@@ -159,7 +159,7 @@ impl Answer {
     }
 }
 
-/// A fresh id with a vendor's prefix. Ids are random because stored sessions meet many servers.
+/// Creates an id with a vendor's prefix. Ids are random because a stored session may talk to many servers.
 pub(crate) fn fresh_id(prefix: &str) -> String {
     format!("{prefix}{}", Uuid::new_v4().simple())
 }

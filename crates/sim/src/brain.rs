@@ -1,4 +1,4 @@
-//! What decides the answer: a script or the rules.
+//! Decides the answer to a request: a script, the rules or a recording.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use crate::script::{OnEnd, Script, Times};
 use crate::seen::Seen;
 use crate::wire::Wire;
 
-/// What decides the answer to a request.
+/// Decides the answer to a request.
 #[derive(Clone, Debug)]
 pub struct Brain {
     kind: Kind,
@@ -23,7 +23,7 @@ enum Kind {
     Recording(Recording),
 }
 
-/// What a recorded answer is served from: the bytes of a request give the answer that was recorded for them.
+/// Looks up a recorded answer by the bytes of the request.
 #[derive(Clone)]
 pub struct Recording(Find);
 
@@ -38,18 +38,18 @@ impl std::fmt::Debug for Recording {
 /// A recorded answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// The HTTP status.
+    /// HTTP status.
     pub status: u16,
-    /// The content type.
+    /// Content type.
     pub form: String,
-    /// The body.
+    /// Response body.
     pub body: Bytes,
-    /// Whether the connection broke behind it.
+    /// True if the connection broke after the body.
     pub is_cut: bool,
 }
 
 impl Brain {
-    /// The embedded rules: simple requests are answered with real tool calls.
+    /// Uses the built-in rules, which answer simple requests with real tool calls.
     #[must_use]
     pub const fn rules() -> Self {
         Self { kind: Kind::Rules }
@@ -63,7 +63,7 @@ impl Brain {
         }
     }
 
-    /// A script of replies.
+    /// Answers from a script of replies.
     #[must_use]
     pub const fn script(script: Script) -> Self {
         Self {
@@ -72,14 +72,14 @@ impl Brain {
     }
 }
 
-/// A brain at work: it knows which replies of its script were used.
+/// The state of a brain: counts the uses of each reply of its script.
 #[derive(Debug)]
 pub(crate) struct Mind {
     brain: Brain,
     used: Mutex<Vec<u64>>,
 }
 
-/// Why a script has no answer, in words for the person who wrote it.
+/// Error for the author of a script that has no answer.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the script has no reply for this request: {used} of {total} replies are used up, the conditions of the others do not fit"
@@ -101,7 +101,7 @@ impl Mind {
         }
     }
 
-    /// The answer that was recorded for a request; the outer `None` when there is no recording.
+    /// Returns the answer recorded for a request; the outer `None` means that there is no recording.
     pub(crate) fn recorded(&self, request: &[u8]) -> Option<Option<Recorded>> {
         match &self.brain.kind {
             Kind::Recording(recording) => Some((recording.0)(request)),
@@ -123,7 +123,7 @@ impl Mind {
         Ok(answer)
     }
 
-    /// The first reply that is left and fits, marked as used.
+    /// Picks the first unused reply that fits, and marks it as used.
     fn pick(&self, script: &Script, wire: Wire, seen: &Seen) -> Result<usize, Exhausted> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let find = |used: &[u64]| {

@@ -1,4 +1,4 @@
-//! The demo: a small project with a bug, and a script that finds and mends it.
+//! The demo: a small project with a bug, and a script that finds and fixes it.
 
 use serde_json::json;
 
@@ -6,9 +6,9 @@ use crate::script::{OnEnd, Reply, Script, When};
 
 /// The demo project, as paths and contents.
 ///
-/// `sh test.sh` fails because `average` in `src/stats.sh` divides by `(count - 1)`. [`demo_script`] replaces the line
-/// `echo $((total / (count - 1)))` with `echo $((total / count))`, after which `sh test.sh` prints a line that begins with
-/// `PASS`. Both files need only a POSIX shell.
+/// `sh test.sh` fails because `average` in `src/stats.sh` divides by `(count - 1)`. [`demo_script`] replaces
+/// the line `echo $((total / (count - 1)))` with `echo $((total / count))`, after which `sh test.sh` prints a
+/// line that starts with `PASS`. Both files need only a POSIX shell.
 pub const DEMO_FILES: &[(&str, &str)] = &[
     ("README.md", include_str!("../demo/README.md")),
     ("src/stats.sh", include_str!("../demo/src/stats.sh")),
@@ -17,13 +17,13 @@ pub const DEMO_FILES: &[(&str, &str)] = &[
 
 /// The line with the bug.
 const WRONG: &str = "echo $((total / (count - 1)))";
-/// The line as it should be.
+/// The fixed line.
 const RIGHT: &str = "echo $((total / count))";
 
 /// A scripted session on the demo project.
 ///
-/// Every step depends on what the tools really returned: where a result is not what it should be, the script says so and
-/// stops instead of going on as if nothing had happened.
+/// Every step depends on the actual tool results: if a result is not the expected one, the script reports it
+/// and stops instead of continuing regardless.
 #[must_use]
 pub fn demo_script() -> Script {
     let after = |tool: &str, text: &str| When::new().last_tool(tool).last_result_contains(text);
@@ -51,7 +51,7 @@ pub fn demo_script() -> Script {
                 json!({"path": "src/stats.sh", "old_string": WRONG, "new_string": RIGHT}),
             )
             .thinking("The mean divides by the count, not by the count minus one.")
-            .say("`average` divides by `count - 1`. I will mend that line.")
+            .say("`average` divides by `count - 1`. I will fix that line.")
             .when(after("read_file", "count - 1")),
         )
         .reply(
@@ -61,7 +61,7 @@ pub fn demo_script() -> Script {
         )
         .reply(
             Reply::text(
-                "[simulated model] Mended: `average` in `src/stats.sh` divided by `count - 1` instead of `count`. \
+                "[simulated model] Fixed: `average` in `src/stats.sh` divided by `count - 1` instead of `count`. \
                  All checks pass now:\n\n{{last_result}}",
             )
             .when(after("bash", "PASS")),

@@ -2,7 +2,7 @@
 
 use super::{DEMO_FILES, RIGHT, WRONG};
 
-/// PROV-5: the script's edit fits the file exactly once, and is needed.
+/// PROV-5: the script's edit matches the file exactly once, and is needed.
 #[test]
 fn the_edit_fits_the_file() {
     let (path, source) = DEMO_FILES[1];

@@ -1,4 +1,4 @@
-//! Answers in the shape of a wire, whole or as a stream of frames.
+//! Encodes answers for a wire, as one document or as a stream of frames.
 
 mod anthropic;
 mod chat;
@@ -10,7 +10,7 @@ use crate::answer::Answer;
 use crate::usage::Usage;
 use crate::wire::Wire;
 
-/// The time all answers claim. A fixed one keeps recordings equal from run to run.
+/// Creation time of all answers. It is fixed so that recordings are equal from run to run.
 const CREATED: u64 = 1_750_000_000;
 
 /// One server-sent event.
@@ -21,18 +21,18 @@ pub(crate) struct Frame {
     pub(crate) part: Part,
 }
 
-/// What a frame is to the faults that remove or replace frames.
+/// Role of a frame, for the faults that remove or replace frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Opens or closes something.
+    /// Opens or closes a part of the answer.
     Frame,
     /// Carries a piece of the answer.
     Delta,
-    /// Says that the answer is whole.
+    /// Marks the answer as complete.
     Terminal,
 }
 
-/// All an encoder needs besides the answer.
+/// Everything an encoder needs besides the answer.
 #[derive(Debug)]
 pub(crate) struct Context<'request> {
     pub(crate) wire: Wire,
@@ -42,7 +42,7 @@ pub(crate) struct Context<'request> {
 }
 
 impl Context<'_> {
-    /// The answer as one JSON document.
+    /// Encodes the answer as one JSON document.
     pub(crate) fn whole(&self, answer: &Answer) -> Value {
         match self.wire {
             Wire::Anthropic => anthropic::whole(self, answer),
@@ -51,7 +51,7 @@ impl Context<'_> {
         }
     }
 
-    /// The answer as a stream.
+    /// Encodes the answer as a stream.
     pub(crate) fn frames(&self, answer: &Answer) -> Vec<Frame> {
         match self.wire {
             Wire::Anthropic => anthropic::frames(self, answer),
@@ -60,7 +60,7 @@ impl Context<'_> {
         }
     }
 
-    /// An error in the middle of a stream, as the frame number `sequence`.
+    /// Encodes an error in the middle of a stream, as frame number `sequence`.
     pub(crate) fn error_frame(&self, kind: &str, sequence: usize) -> Frame {
         let message = "the simulated model failed in the middle of the stream";
         let (event, data) = match self.wire {

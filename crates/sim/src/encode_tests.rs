@@ -49,7 +49,7 @@ fn chunks(body: &Value, answer: &Answer) -> Vec<Value> {
         .collect()
 }
 
-/// PROV-2: the whole sequence of events.
+/// PROV-2: the complete sequence of events.
 #[test]
 fn anthropic_events_come_in_order() {
     let start = "content_block_start";
@@ -79,7 +79,7 @@ fn anthropic_events_come_in_order() {
     assert_eq!(events(Wire::Anthropic, &answer()), expected);
 }
 
-/// PROV-3: the whole sequence of events, numbered without gaps.
+/// PROV-3: the complete sequence of events, numbered without gaps.
 #[test]
 fn responses_events_come_in_order() {
     let expected = [
@@ -130,7 +130,7 @@ fn responses_end_in_other_ways() {
     assert_eq!(events(Wire::Responses, &cut).last(), Some(&"response.incomplete"));
 }
 
-/// PROV-3: role first, then text, then calls by index, then the reason, usage when asked, and the end mark.
+/// PROV-3: role first, then text, calls by index, the reason, usage if requested, and the end mark.
 #[test]
 fn chat_chunks_come_in_order() {
     let body = json!({"stream_options": {"include_usage": true}});

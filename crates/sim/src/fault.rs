@@ -1,6 +1,6 @@
-//! Faults: what a server, a proxy or a compatible implementation does wrong, on demand.
+//! Faults: errors of servers, proxies and compatible implementations, on demand.
 
-/// What goes wrong with one reply. [`Fault::default`] is nothing.
+/// Faults of one reply. [`Fault::default`] has none.
 ///
 /// ```
 /// use windlass_sim::{Fault, Reply};
@@ -24,7 +24,7 @@ pub struct Fault {
     pub(crate) deviations: Vec<Deviation>,
 }
 
-/// An answer with an error status instead of a reply.
+/// An error response instead of a reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Refuse {
     pub(crate) status: u16,
@@ -34,7 +34,7 @@ pub(crate) struct Refuse {
     pub(crate) message: Option<String>,
 }
 
-/// Where a body stops before its end.
+/// Point at which a body stops before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupt {
     CutAfterEvents(usize),
@@ -42,7 +42,7 @@ pub(crate) enum Interrupt {
     StallAfterEvents(usize),
 }
 
-/// How events are written down. All of these are legal event streams.
+/// Notation of events. All of these are legal event streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
     /// Lines end with a line feed.
@@ -54,9 +54,9 @@ pub enum Framing {
     Cr,
     /// A byte order mark comes first.
     Bom,
-    /// Comments, `id` and `retry` fields stand between and inside events.
+    /// Comments, `id` and `retry` fields appear between and inside events.
     Comments,
-    /// No blank after the colon.
+    /// No space after the colon.
     NoSpace,
     /// Data is spread over several `data` lines.
     Multiline,
@@ -74,7 +74,7 @@ impl Framing {
     ];
 }
 
-/// What servers that claim to speak the Chat wire are known to do differently.
+/// Known deviations of servers that claim to speak the Chat wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deviation {
     /// All parallel calls carry index 0.
@@ -106,13 +106,13 @@ impl Deviation {
 }
 
 impl Fault {
-    /// No fault, to start a chain of the methods below.
+    /// Creates an empty fault, to start a chain of the methods below.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Answers with this status and an error in the wire's shape.
+    /// Responds with this status and an error in the wire's shape.
     #[must_use]
     pub fn status(status: u16) -> Self {
         Self {
@@ -130,28 +130,28 @@ impl Fault {
         Self::status(307).header("location", url)
     }
 
-    /// Adds a header to the error answer.
+    /// Adds a header to the error response.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.refusal().headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Sends this text as the whole body of the error answer.
+    /// Sends this text as the whole body of the error response.
     #[must_use]
     pub fn body(mut self, body: &str) -> Self {
         self.refusal().body = Some(body.to_owned());
         self
     }
 
-    /// The error type in the error answer.
+    /// Sets the error type in the error response.
     #[must_use]
     pub fn error_type(mut self, error_type: &str) -> Self {
         self.refusal().error_type = Some(error_type.to_owned());
         self
     }
 
-    /// The message in the error answer.
+    /// Sets the message in the error response.
     #[must_use]
     pub fn message(mut self, message: &str) -> Self {
         self.refusal().message = Some(message.to_owned());
@@ -172,7 +172,7 @@ impl Fault {
         self
     }
 
-    /// Falls silent after this many events, until the client leaves.
+    /// Goes silent after this many events, until the client leaves.
     #[must_use]
     pub const fn stall_after_events(mut self, events: usize) -> Self {
         self.interrupt = Some(Interrupt::StallAfterEvents(events));
@@ -200,7 +200,7 @@ impl Fault {
         self
     }
 
-    /// Claims this content type.
+    /// Sends this content type.
     #[must_use]
     pub fn content_type(mut self, content_type: &str) -> Self {
         self.content_type = Some(content_type.to_owned());
@@ -253,7 +253,7 @@ impl Fault {
         self.deviations.contains(&deviation)
     }
 
-    /// The error answer, made on first use. A header or a body alone still needs a status.
+    /// Returns the error response, creating it on first use. A header or a body alone still needs a status.
     pub(crate) fn refusal(&mut self) -> &mut Refuse {
         self.refuse.get_or_insert_with(|| Refuse {
             status: 500,

@@ -1,16 +1,18 @@
-//! The simulated model: a server that speaks the Anthropic Messages, OpenAI Chat Completions and OpenAI Responses wires
-//! over real HTTP on the loopback address.
+//! The simulated model: a server that speaks the Anthropic Messages, OpenAI Chat Completions and OpenAI
+//! Responses wires over real HTTP on the loopback address.
 //!
-//! It exists so that everything can be tried, tested and measured without a key and without a network. It is not a
-//! language model and never pretends to be one: its name is `sim-1` and what the rules say begins with
-//! `[simulated model]`.
+//! It exists so that everything can be tried, tested and measured without a key and without a network. It is
+//! not a language model and never pretends to be one: its name is `sim-1`, and every text of the rules starts
+//! with `[simulated model]`.
 //!
 //! The types to know:
 //!
 //! - [`Sim`] starts a server, [`SimHandle`] is a running one.
-//! - [`Brain`] decides the answers: [`Brain::script`] replays a [`Script`] of [`Reply`]s with conditions on the request,
-//!   [`Brain::rules`] answers simple requests with real tool calls, [`Brain::recording`] answers as it was answered before.
-//! - [`Fault`] makes a reply go wrong: error statuses, cut or silent streams, odd framings, deviating dialects.
+//! - [`Brain`] decides the answers: [`Brain::script`] replays a [`Script`] of [`Reply`]s with conditions on
+//!   the request, [`Brain::rules`] answers simple requests with real tool calls, [`Brain::recording`] repeats
+//!   recorded answers.
+//! - [`Fault`] adds faults to a reply: error statuses, cut or silent streams, odd framings, deviating
+//!   dialects.
 //! - [`validate`] refuses every request that the real service would refuse.
 //! - [`Seen`] is a request in one form for the three wires; [`Seen::outline`] prints it for snapshots.
 //!
@@ -32,14 +34,14 @@
 //! # }
 //! ```
 //!
-//! What it deliberately does not do: store responses (`previous_response_id` is refused), run server-side tools, listen on
-//! any address but loopback, or share code with the client side of the wires.
+//! By design, the server does not store responses (`previous_response_id` is refused), run server-side tools,
+//! listen on any address but loopback, or share code with the client side of the wires.
 //!
 //! # Scripts
 //!
 //! ```yaml
-//! model: sim-1                 # reported instead of the model asked for
-//! on_end: error                # or repeat, or rules: what happens when no reply is left
+//! model: sim-1                 # reported instead of the requested model
+//! on_end: error                # or repeat, or rules: behavior when no reply is left
 //! replies:
 //!   - when: { user_contains: hi, has_tool: bash, wire: anthropic }
 //!     thinking: "let me see"   # or { text: "...", redacted: true }
@@ -54,11 +56,12 @@
 //!   - fault: { status: 429, headers: { retry-after: "1" } }
 //! ```
 //!
-//! Conditions: `user_contains`, `last_result_contains`, `last_result_not_contains`, `last_tool`, `system_contains`,
-//! `has_tool`, `wire`, `no_tools`. Faults: `status`, `headers`, `body`, `error_type`, `message`, `redirect`, `cut_after_events`,
-//! `cut_after_bytes`, `stall_after_events`, `delay_ms`, `chunk`, `framing`, `content_type`, `invalid_utf8`, `oversized`,
-//! `mid_stream_error`, `no_finish`, `ping`, and for the Chat wire `shared_index`, `missing_index`, `id_per_fragment`,
-//! `finish_stop_with_calls`, `no_done`, `usage_missing`, `null_content`.
+//! Conditions: `user_contains`, `last_result_contains`, `last_result_not_contains`, `last_tool`,
+//! `system_contains`, `has_tool`, `wire`, `no_tools`. Faults: `status`, `headers`, `body`, `error_type`,
+//! `message`, `redirect`, `cut_after_events`, `cut_after_bytes`, `stall_after_events`, `delay_ms`, `chunk`,
+//! `framing`, `content_type`, `invalid_utf8`, `oversized`, `mid_stream_error`, `no_finish`, `ping`, and for
+//! the Chat wire `shared_index`, `missing_index`, `id_per_fragment`, `finish_stop_with_calls`, `no_done`,
+//! `usage_missing`, `null_content`.
 
 mod answer;
 mod brain;

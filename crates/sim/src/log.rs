@@ -11,19 +11,19 @@ use crate::wire::Wire;
 /// One request as the server saw it.
 #[derive(Clone, Debug)]
 pub struct Logged {
-    /// The wire it came over.
+    /// Wire the request came over.
     pub wire: Wire,
-    /// The parsed body; null when bodies are not kept or the body was not JSON.
+    /// Parsed body; null if bodies are not kept or the body was not JSON.
     pub body: Value,
-    /// The bytes of the body; empty when bodies are not kept.
+    /// Bytes of the body; empty if bodies are not kept.
     pub raw: Bytes,
-    /// How many bytes the body had.
+    /// Size of the body in bytes.
     pub bytes: usize,
-    /// The headers, with secrets replaced.
+    /// Headers, with secrets replaced.
     pub headers: Vec<(String, String)>,
-    /// What the request said; without its turns and system text when bodies are not kept.
+    /// Content of the request; without its turns and system text if bodies are not kept.
     pub seen: Seen,
-    /// Why it was refused, if it was.
+    /// Reason the request was refused, if it was.
     pub violation: Option<String>,
 }
 

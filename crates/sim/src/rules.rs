@@ -1,7 +1,7 @@
 //! The rules: simple requests answered with real tool calls, without a model.
 //!
-//! The rules keep no state. What was done for the current request is read from the conversation, so a session may be
-//! stopped, stored and continued anywhere.
+//! The rules keep no state. They read the progress on the current request from the conversation, so a session
+//! may be stopped, stored and continued anywhere.
 
 mod act;
 mod intent;
@@ -16,18 +16,18 @@ use self::intent::Intent;
 use crate::answer::Answer;
 use crate::seen::{Role, Seen, SeenCall, SeenResult};
 
-/// The most calls for one request of the user.
+/// Maximum number of calls for one user request.
 const MOST_CALLS: usize = 8;
 
-/// What every text begins with.
+/// Prefix of every text.
 pub(crate) const LABEL: &str = "[simulated model] ";
 
-/// What the rules decided.
+/// A decision of the rules.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Move {
     /// Call a tool.
     Call(&'static str, Value),
-    /// Say something and end the turn.
+    /// Send a text and end the turn.
     Say(String),
     /// Answer with exactly this text.
     Exactly(String),
@@ -45,20 +45,21 @@ impl Done<'_> {
         &self.result.text
     }
 
-    /// Whether the tool itself reported an error. The OpenAI wires have no mark for it, so the text must do.
+    /// Returns true if the tool reported an error. The OpenAI wires do not mark errors, so the text has to
+    /// do.
     pub(crate) fn failed(&self) -> bool {
         let text = self.text().trim_start().to_lowercase();
         self.result.is_error || text.starts_with("error")
     }
 }
 
-/// A request as the rules look at it.
+/// A request as the rules see it.
 #[derive(Debug)]
 pub(crate) struct Situation<'seen> {
     pub(crate) seen: &'seen Seen,
-    /// What the user last asked for, without injected fragments.
+    /// The user's last request, without injected fragments.
     pub(crate) ask: String,
-    /// What was done for it.
+    /// Calls made for it.
     pub(crate) done: Vec<Done<'seen>>,
 }
 
@@ -88,7 +89,7 @@ fn decide(situation: &Situation<'_>) -> Move {
     }
 }
 
-/// Turns a closing text into a `done` call where one is wanted.
+/// Turns a closing text into a `done` call if one is wanted.
 fn finish(situation: &Situation<'_>, next: Move) -> Move {
     let seen = situation.seen;
     let Move::Say(text) = next else { return next };

@@ -41,7 +41,7 @@ impl Talk {
         answer(&Seen::read(Wire::Anthropic, &body))
     }
 
-    /// The call it makes, with the arguments as JSON text.
+    /// Returns the call the rules make, with the arguments as JSON text.
     fn call(&self) -> (String, String) {
         let answer = self.answer();
         let call = answer
@@ -51,7 +51,7 @@ impl Talk {
         (call.tool.clone(), call.arguments.clone())
     }
 
-    /// Answers the call it makes.
+    /// Answers the call the rules make.
     fn result(&mut self, text: &str, is_error: bool) {
         let (tool, arguments) = self.call();
         let id = format!("t{}", self.messages.len());
@@ -129,17 +129,17 @@ fn requests_become_calls() {
     assert_eq!(Talk::new("run the tests").call().0, "bash");
 }
 
-/// PROV-5: only offered tools are used; the shell stands in for those that are missing.
+/// PROV-5: only offered tools are used; the shell replaces missing ones.
 #[test]
 fn missing_tools_are_not_called() {
     let mut talk = Talk::new("read it's.txt");
     talk.tools = vec!["bash"];
     assert_eq!(talk.call().1, r#"{"command":"cat -- 'it'\\''s.txt'"}"#);
     talk.tools = vec!["todo"];
-    assert!(talk.says().contains("not offered"));
+    assert!(talk.says().contains("does not offer"));
 }
 
-/// PROV-5: it says what it is, and what it cannot do.
+/// PROV-5: the rules say that they are a simulation, and what they cannot do.
 #[test]
 fn it_never_pretends() {
     for ask in ["hello", "who are you?", "write me a poem about rust"] {
@@ -149,7 +149,7 @@ fn it_never_pretends() {
     }
 }
 
-/// PROV-5: results are reported as they are, errors too.
+/// PROV-5: results are reported unchanged, including errors.
 #[test]
 fn results_are_reported() {
     let mut talk = Talk::new("read a.txt");
@@ -160,12 +160,12 @@ fn results_are_reported() {
     talk.result("no such file", true);
     let text = talk.says();
     assert!(
-        text.contains("did not work") && text.contains("no such file"),
+        text.contains("`read_file` failed") && text.contains("no such file"),
         "{text}"
     );
 }
 
-/// PROV-5: the demo bug is found, mended and checked again.
+/// PROV-5: the demo bug is found, fixed and checked again.
 #[test]
 fn a_failing_test_is_mended() {
     let source = DEMO_FILES[1].1;
@@ -195,7 +195,7 @@ fn a_failing_test_is_mended() {
         system: "",
     };
     talk.result("PASS: all 6 checks", false);
-    assert!(talk.says().contains("I mended `average`"));
+    assert!(talk.says().contains("I fixed `average`"));
     failed.result(failure, true);
     assert!(failed.says().contains("still fail"));
 }
@@ -214,7 +214,7 @@ fn it_never_loops() {
     }
 }
 
-/// PROV-5: where the harness wants it, the turn ends with the `done` tool, once.
+/// PROV-5: if the harness wants it, the turn ends with the `done` tool, once.
 #[test]
 fn done_is_called_where_wanted() {
     let mut talk = Talk::new("hello");

@@ -13,7 +13,7 @@ pub use self::reply::Reply;
 pub(crate) use self::reply::Times;
 pub use self::when::When;
 
-/// A list of replies. The first reply that is not used up and whose condition fits answers a request.
+/// A list of replies. A request is answered by the first reply that is not used up and whose condition fits.
 ///
 /// ```
 /// use serde_json::json;
@@ -31,7 +31,7 @@ pub struct Script {
     pub(crate) replies: Vec<Reply>,
 }
 
-/// What happens when no reply is left.
+/// Behavior when no reply is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnEnd {
     /// Status 500 with a clear message that must not be retried.
@@ -44,7 +44,7 @@ pub enum OnEnd {
 }
 
 impl Script {
-    /// An empty script.
+    /// Creates an empty script.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -57,25 +57,25 @@ impl Script {
         self
     }
 
-    /// Reports this model name instead of the one asked for.
+    /// Reports this model name instead of the requested one.
     #[must_use]
     pub fn model(mut self, model: &str) -> Self {
         self.model = Some(model.to_owned());
         self
     }
 
-    /// Says what happens when no reply is left.
+    /// Sets the behavior when no reply is left.
     #[must_use]
     pub const fn on_end(mut self, on_end: OnEnd) -> Self {
         self.on_end = on_end;
         self
     }
 
-    /// Reads a script from YAML. `name` stands for the file in messages.
+    /// Parses a script from YAML. Messages use `name` as the file name.
     ///
     /// # Errors
     ///
-    /// Names the line and what would be right there.
+    /// When the text is not a valid script. The error names the line and what is expected there.
     pub fn from_yaml(text: &str, name: &str) -> Result<Self, ScriptError> {
         parse::script(text, name)
     }
@@ -95,53 +95,53 @@ impl Script {
     }
 }
 
-/// Why a script could not be read.
+/// Error while reading a script.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// The file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         source: std::io::Error,
     },
     /// The text is not YAML.
     #[error("{name}:{line}: not valid YAML: {message}")]
     Syntax {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// What the parser says.
+        /// Message of the parser.
         message: String,
     },
     /// A key does not exist.
     #[error("{name}:{line}: unknown key `{key}` in {place}; {hint}")]
     UnknownKey {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// The key.
+        /// The unknown key.
         key: String,
-        /// What the key was found in.
+        /// Table that contains the key.
         place: &'static str,
-        /// The nearest valid key, or all of them.
+        /// Nearest valid key, or all of them.
         hint: String,
     },
     /// A value does not fit its key.
     #[error("{name}:{line}: `{key}` must be {expected}, not {found}")]
     BadValue {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// The key.
+        /// Key of the value.
         key: String,
-        /// What would be right.
+        /// Description of a valid value.
         expected: String,
-        /// What was found.
+        /// Description of the value found.
         found: String,
     },
 }

@@ -65,7 +65,7 @@ replies:
     assert_eq!(Script::from_yaml(yaml, "s.yaml").unwrap(), built);
 }
 
-/// PROV-5: a mistake is named with its line and with what would be right.
+/// PROV-5: a mistake is reported with its line and with the expected value.
 #[test]
 fn mistakes_are_named() {
     let cases = [
@@ -154,7 +154,7 @@ fn seen() -> Seen {
     )
 }
 
-/// PROV-5: templates are filled in texts and arguments; unknown ones stay.
+/// PROV-5: templates are filled in, in texts and arguments; unknown ones stay.
 #[test]
 fn templates_are_filled() {
     let text = "{{user}}: {{last_result}}, {{ result:1 }}, {{result:9}}, {{nope}} {{";

@@ -1,9 +1,10 @@
-//! Seals for what a client must send back unchanged.
+//! Seals for data that a client must send back unchanged.
 //!
-//! The real services sign thinking and encrypt reasoning with secrets of their own. The simulation needs only to notice
-//! a change, so a seal is a keyed hash with a fixed key: it is stable across runs, since stored sessions outlive a server.
+//! The real services sign thinking and encrypt reasoning with secrets of their own. The simulation only needs
+//! to detect changes, so a seal is a keyed hash with a fixed key: it is stable across runs, since stored
+//! sessions outlive a server.
 
-/// Marks a seal as ours, so that a foreign one gets a message of its own.
+/// Prefix of our own seals, so that a foreign seal gets its own message.
 const PREFIX: &str = "sim1.";
 
 /// Signs the text of a thinking block.
@@ -11,7 +12,7 @@ pub(crate) fn sign(text: &str) -> String {
     format!("{PREFIX}{}", digest(text.as_bytes()))
 }
 
-/// Whether `signature` is what [`sign`] gives for `text`.
+/// Returns true if `signature` is the result of [`sign`] for `text`.
 pub(crate) fn verify(text: &str, signature: &str) -> bool {
     sign(text) == signature
 }
@@ -22,7 +23,7 @@ pub(crate) fn wrap(text: &str) -> String {
     format!("{PREFIX}{}.{hidden}", digest(text.as_bytes()))
 }
 
-/// The text inside a wrapping made by [`wrap`], or `None` when it was changed or made elsewhere.
+/// Returns the text wrapped by [`wrap`], or `None` if it was changed or made elsewhere.
 pub(crate) fn unwrap(wrapped: &str) -> Option<String> {
     let (hash, hidden) = wrapped.strip_prefix(PREFIX)?.split_once('.')?;
     let bytes: Option<Vec<u8>> = hidden
@@ -58,7 +59,7 @@ mod tests {
 
     use super::{sign, unwrap, verify, wrap};
 
-    /// PROV-2: a signature fits its own text and no other.
+    /// PROV-2: a signature matches its own text and no other.
     #[test]
     fn a_changed_text_breaks_its_signature() {
         let signature = sign("first I look");
@@ -67,7 +68,7 @@ mod tests {
         assert!(!verify("first I look", "foreign"));
     }
 
-    /// PROV-3: encrypted reasoning survives the round trip and notices a flipped digit.
+    /// PROV-3: encrypted reasoning survives the round trip, and a flipped digit is detected.
     #[test]
     fn wrapped_text_is_recovered_or_refused() {
         let wrapped = wrap("größe");

@@ -1,4 +1,4 @@
-//! What a request said, in one form for the three wires.
+//! The content of a request, in one form for the three wires.
 
 mod read;
 
@@ -9,31 +9,32 @@ use serde_json::Value;
 
 use crate::wire::Wire;
 
-/// A normalised request: the same conversation gives the same value on every wire, apart from what a wire cannot say.
+/// A normalised request: the same conversation gives the same value on every wire, except for what a wire
+/// cannot express.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
-    /// The model asked for.
+    /// Requested model.
     pub model: String,
     /// All system and developer text, joined with line breaks.
     pub system: String,
-    /// The conversation, with neighbours of the same role merged.
+    /// The conversation, with adjacent messages of the same role merged.
     pub turns: Vec<SeenTurn>,
-    /// How many turns the request had; kept when the log drops the turns themselves.
+    /// Number of turns of the request; set even when the log drops the turns themselves.
     pub turn_count: usize,
     /// Names of the offered tools, in order.
     pub tools: Vec<String>,
     /// `auto`, `any`/`required`, `none` or the name of the forced tool.
     pub tool_choice: Option<String>,
-    /// Whether the answer is to be streamed.
+    /// True if the client asks for a stream.
     pub stream: bool,
-    /// The output limit of the request.
+    /// Output limit of the request.
     pub max_tokens: Option<u64>,
 }
 
-/// Who speaks in a turn. Tool results belong to the user's side.
+/// Author of a turn. Tool results belong to the user's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The person, or tool results.
+    /// The user, or tool results.
     User,
     /// The model.
     Assistant,
@@ -42,7 +43,7 @@ pub enum Role {
 /// One merged turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenTurn {
-    /// Who speaks.
+    /// Author of the turn.
     pub role: Role,
     /// All text of the turn, joined with line breaks.
     pub text: String,
@@ -59,27 +60,27 @@ pub struct SeenTurn {
 /// One tool call of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenCall {
-    /// The id that ties it to its result.
+    /// Id that links the call to its result.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// The arguments; a string when they are not valid JSON.
+    /// Arguments; a string if they are not valid JSON.
     pub args: Value,
 }
 
 /// One tool result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenResult {
-    /// The id of the call it answers.
+    /// Id of the call this result answers.
     pub id: String,
-    /// Its text.
+    /// Text of the result.
     pub text: String,
-    /// Whether it was marked as an error. Only the Anthropic wire can say so.
+    /// True if marked as an error. Only the Anthropic wire has such a mark.
     pub is_error: bool,
 }
 
 impl Seen {
-    /// Reads a validated request. Parts that do not fit are left out; the validator is what complains.
+    /// Reads a validated request. Parts that do not fit are left out; reporting them is up to the validator.
     #[must_use]
     pub fn read(wire: Wire, body: &Value) -> Self {
         let mut seen = match wire {
@@ -91,7 +92,7 @@ impl Seen {
         seen
     }
 
-    /// The text of the last user turn that has any.
+    /// Returns the text of the last user turn that has any.
     #[must_use]
     pub fn last_user_text(&self) -> Option<&str> {
         self.turns
@@ -101,18 +102,18 @@ impl Seen {
             .map(|turn| turn.text.as_str())
     }
 
-    /// All tool results, oldest first.
+    /// Returns all tool results, oldest first.
     pub fn results(&self) -> impl DoubleEndedIterator<Item = &SeenResult> {
         self.turns.iter().flat_map(|turn| turn.results.iter())
     }
 
-    /// The newest tool result, if the request ends with one.
+    /// Returns the newest tool result, if the request ends with one.
     #[must_use]
     pub fn last_result(&self) -> Option<&SeenResult> {
         self.turns.last().and_then(|turn| turn.results.last())
     }
 
-    /// The tool that the newest result belongs to, if the request ends with one.
+    /// Returns the tool of the newest result, if the request ends with one.
     #[must_use]
     pub fn last_tool(&self) -> Option<&str> {
         let id = &self.last_result()?.id;
@@ -123,13 +124,14 @@ impl Seen {
             .map(|call| call.name.as_str())
     }
 
-    /// Whether a tool of this name is offered.
+    /// Returns true if a tool of this name is offered.
     #[must_use]
     pub fn offers(&self, tool: &str) -> bool {
         self.tools.iter().any(|name| name == tool)
     }
 
-    /// One line per item, for snapshots. Call ids are numbered by appearance, so the text does not depend on them.
+    /// Prints one line per item, for snapshots. Call ids are numbered by appearance, so the text does not
+    /// depend on them.
     #[must_use]
     pub fn outline(&self) -> String {
         let mut out = String::new();
@@ -157,7 +159,7 @@ impl Seen {
         out
     }
 
-    /// The same without the conversation, for logs that must stay small.
+    /// Drops the conversation, for logs that must stay small.
     pub(crate) fn without_turns(self) -> Self {
         Self {
             system: String::new(),
@@ -215,7 +217,7 @@ fn number_of<'id>(numbers: &mut HashMap<&'id str, usize>, id: &'id str) -> usize
     *numbers.entry(id).or_insert(next)
 }
 
-/// A text on one line, at most 120 characters, with the rest counted.
+/// Puts a text on one line of at most 120 characters, and counts the rest.
 fn excerpt(text: &str) -> String {
     const LIMIT: usize = 120;
     let total = text.chars().count();

@@ -72,7 +72,7 @@ fn the_wires_agree() {
     }
 }
 
-/// PROV-5: an outline stays short, whatever the request holds.
+/// PROV-5: an outline stays short, whatever the request contains.
 #[test]
 fn long_texts_are_cut() {
     let body = json!({"model": "m", "input": "ä".repeat(500)});

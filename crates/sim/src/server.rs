@@ -15,19 +15,19 @@ use crate::brain::{Brain, Mind};
 use crate::log::{Logged, RequestLog};
 use crate::usage::PromptCache;
 
-/// How long a stop waits for connections before it drops them.
+/// Maximum time a stop waits for connections before it drops them.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// How a server is started.
+/// Configuration of a server.
 #[derive(Clone, Debug)]
 pub struct SimConfig {
-    /// The port on the loopback address; 0 takes any free one.
+    /// Port on the loopback address; 0 picks a free one.
     pub port: u16,
-    /// What decides the answers.
+    /// Decides the answers.
     pub brain: Brain,
-    /// The key that `x-api-key` or a bearer token must carry; `None` accepts all.
+    /// Key required in `x-api-key` or as a bearer token; `None` accepts any.
     pub api_key: Option<String>,
-    /// Whether the log keeps whole bodies. Benchmarks turn it off.
+    /// True if the log keeps whole bodies. Benchmarks turn it off.
     pub keep_bodies: bool,
 }
 
@@ -42,20 +42,20 @@ impl Default for SimConfig {
     }
 }
 
-/// Why a server could not start.
+/// Error while starting a server.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
-    /// The address could not be taken.
+    /// The address could not be bound.
     #[error("cannot listen on {addr}: {source}")]
     Bind {
-        /// The address.
+        /// Address of the server.
         addr: SocketAddr,
-        /// Why.
+        /// Cause of the failure.
         source: std::io::Error,
     },
 }
 
-/// What the handlers share.
+/// State shared by the handlers.
 #[derive(Debug)]
 pub(crate) struct Shared {
     mind: Mind,
@@ -90,13 +90,13 @@ impl Sim {
             log: RequestLog::default(),
             stop: stop.clone(),
         });
-        // Small writes must leave at once, or chunking faults would be undone on the way.
+        // Small writes must leave at once, or TCP would undo the chunking faults.
         let listener = listener.tap_io(|connection| {
             let _ = connection.set_nodelay(true);
         });
         let router = handle::router(Arc::clone(&shared));
         let task = tokio::spawn(async move {
-            // Serving ends with an error never: accept errors are retried inside.
+            // Serving never ends with an error: axum retries accept errors.
             let _ = axum::serve(listener, router)
                 .with_graceful_shutdown(stop.cancelled_owned())
                 .await;
@@ -118,25 +118,25 @@ pub struct SimHandle {
 }
 
 impl SimHandle {
-    /// The address it listens on.
+    /// Returns the address the server listens on.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The base URL, without a trailing slash.
+    /// Returns the base URL, without a trailing slash.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
 
-    /// All requests so far, oldest first.
+    /// Returns all requests so far, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<Logged> {
         self.shared.log.all()
     }
 
-    /// Why requests were refused, oldest first; empty when every request was valid.
+    /// Returns the reasons requests were refused, oldest first; empty if every request was valid.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.shared.log.violations()

@@ -1,6 +1,6 @@
-//! From frames to bytes on the connection, faults included.
+//! Turns frames into bytes on the connection, including faults.
 //!
-//! A pure function plans the body as a list of steps; a small driver carries them out.
+//! A pure function plans the body as a list of steps; a small driver executes them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,28 +13,29 @@ use tokio_util::sync::CancellationToken;
 use crate::encode::{Frame, Part};
 use crate::fault::{Fault, Framing, Interrupt};
 
-/// Stands in a text for the byte that is not UTF-8; a private character no script would use.
+/// Placeholder in a text for the byte that is not UTF-8; a private-use character that no script would
+/// contain.
 pub(crate) const BAD_BYTE_MARK: char = '\u{e0ff}';
 
-/// Filler is written in pieces of this size.
+/// Size of the pieces that filler is written in.
 const FILL_PIECE: usize = 64 * 1024;
 
-/// One thing to do with the connection.
+/// One action on the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Write these bytes.
     Send(Bytes),
-    /// Write this many blanks.
+    /// Write this many spaces.
     Fill(usize),
-    /// Let what was written leave before going on.
+    /// Let the bytes written so far leave before continuing.
     Flush,
-    /// Say nothing until the client leaves or the server stops.
+    /// Send nothing until the client leaves or the server stops.
     Stall,
     /// Drop the connection without ending the body.
     Cut,
 }
 
-/// Plans a streamed body. The error frame, if any, replaces what follows the middle of the deltas.
+/// Plans a streamed body. The error frame, if any, replaces everything after the middle of the deltas.
 pub(crate) fn plan(frames: Vec<Frame>, fault: &Fault) -> Vec<Step> {
     let frames = if fault.no_finish {
         frames
@@ -52,7 +53,7 @@ pub(crate) fn plan(frames: Vec<Frame>, fault: &Fault) -> Vec<Step> {
         if stops_at(fault, index, &mut steps) {
             return finish(steps, fault);
         }
-        // Blanks between the field name and the JSON leave the event valid, only too large.
+        // Spaces between the field name and the JSON make the event too large, but leave it valid.
         if fault.oversized > 0 && index == 1 {
             steps.push(Step::Send(Bytes::from_static(b"data: ")));
             steps.push(Step::Fill(fault.oversized));
@@ -97,7 +98,7 @@ pub(crate) fn break_off(mut frames: Vec<Frame>, error: impl FnOnce(usize) -> Fra
     frames
 }
 
-/// The body that carries out a plan.
+/// Builds the body that executes a plan.
 pub(crate) fn body(steps: Vec<Step>, stop: CancellationToken) -> Body {
     let steps = VecDeque::from(steps);
     Body::from_stream(stream::unfold((steps, stop), |(mut steps, stop)| async {
@@ -113,7 +114,7 @@ pub(crate) fn body(steps: Vec<Step>, stop: CancellationToken) -> Body {
                     steps.push_front(Step::Fill(left - size));
                     return Some((Ok(Bytes::from(vec![b' '; size])), (steps, stop)));
                 }
-                // The connection writes its buffer out when the body has nothing ready.
+                // The connection flushes its buffer when the body has nothing ready.
                 Step::Flush => tokio::task::yield_now().await,
                 Step::Stall => stop.cancelled().await,
                 Step::Cut => {
@@ -205,7 +206,7 @@ fn split(step: Step, size: usize) -> Vec<Step> {
     out
 }
 
-/// One event as bytes.
+/// Renders one event as bytes.
 fn render(frame: &Frame, framing: Framing) -> Bytes {
     let end = match framing {
         Framing::Crlf => "\r\n",

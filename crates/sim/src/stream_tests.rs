@@ -56,7 +56,7 @@ fn framings_are_written_as_named() {
     assert!(first(Framing::Comments).starts_with(": keep-alive\nid: 7\nretry: 1000\nevent: e\n: data"));
 }
 
-/// PROV-5: interruptions stop where they were told to.
+/// PROV-5: interruptions stop where the fault says.
 #[test]
 fn interruptions_stop_the_plan() {
     let whole = text(&Fault::new());
@@ -72,7 +72,7 @@ fn interruptions_stop_the_plan() {
     assert_eq!(half[0], Step::Send(Bytes::from_static(b"01234")));
 }
 
-/// PROV-5: terminal frames are left out, an error takes the place of the second half.
+/// PROV-5: terminal frames are left out, and an error replaces the second half.
 #[test]
 fn streams_may_lack_their_end() {
     assert!(!text(&Fault::new().no_finish()).contains(r#""d""#));
@@ -98,7 +98,7 @@ fn a_mark_becomes_a_bad_byte() {
 }
 
 proptest! {
-    /// PROV-12: chunking never changes the bytes, and no chunk is larger than asked for.
+    /// PROV-12: chunking never changes the bytes, and no chunk exceeds the requested size.
     #[test]
     fn chunking_keeps_the_bytes(size in 1_usize..40) {
         let steps = plan(frames(), &Fault::new().chunk(size));
@@ -110,7 +110,7 @@ proptest! {
         }
     }
 
-    /// PROV-12: pieces of a text are cut at characters and make up the text.
+    /// PROV-12: pieces of a text are cut between characters and add up to the text.
     #[test]
     fn pieces_make_up_the_text(text in "\\PC{0,60}", size in 1_usize..20) {
         use crate::answer::Pieces;

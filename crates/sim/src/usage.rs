@@ -1,9 +1,9 @@
 //! Token estimates and a model of prompt caching.
 //!
-//! A request is a row of items: tools, system blocks, then message blocks. Each has a hash, and each prefix of the row
-//! has a rolling one. On the Anthropic wire a prefix is stored where a `cache_control` marker stands and found again by
-//! looking back at most [`LOOKBACK`] blocks from a marker, as the real service does; on the OpenAI wires every prefix is
-//! stored and found. Cache markers themselves do not change a hash.
+//! A request is a row of items: tools, system blocks, then message blocks. Each has a hash, and each prefix
+//! of the row has a rolling one. On the Anthropic wire a prefix is stored at each `cache_control` marker and
+//! found again by looking back at most [`LOOKBACK`] blocks from a marker, as in the real service; on the
+//! OpenAI wires every prefix is stored and found. Cache markers themselves do not change a hash.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,10 +13,10 @@ use serde_json::Value;
 use crate::answer::{Answer, UsageOverride};
 use crate::wire::Wire;
 
-/// How many blocks before a marker the Anthropic service looks for a stored prefix.
+/// Number of blocks before a marker in which the Anthropic service looks for a stored prefix.
 const LOOKBACK: usize = 20;
 
-/// Token numbers of one exchange. `input` counts what was neither read from nor written to the cache.
+/// Token counts of one exchange. `input` counts tokens that were neither read from nor written to the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) input: u64,
@@ -27,12 +27,12 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// The whole prompt, as the OpenAI wires count it.
+    /// Returns the size of the whole prompt, as the OpenAI wires count it.
     pub(crate) const fn prompt(&self) -> u64 {
         self.input + self.cache_read + self.cache_write
     }
 
-    /// Adds the answer's side and applies what a script fixed.
+    /// Adds the answer's tokens and applies the counts that a script fixed.
     pub(crate) fn complete(mut self, answer: &Answer) -> Self {
         let UsageOverride {
             input,
@@ -49,7 +49,7 @@ impl Usage {
     }
 }
 
-/// The prefixes this server has seen.
+/// Prefixes this server has seen.
 #[derive(Debug, Default)]
 pub(crate) struct PromptCache {
     prefixes: HashSet<u64>,
@@ -63,7 +63,7 @@ struct Prefix {
 }
 
 impl PromptCache {
-    /// Measures a request against what was seen before, and remembers it.
+    /// Compares a request with earlier ones, and remembers it.
     pub(crate) fn measure(&mut self, wire: Wire, body: &Value) -> Usage {
         let prefixes = Row::of(wire, body).prefixes;
         let total = prefixes.last().map_or(0, Prefix::tokens);
@@ -86,7 +86,7 @@ impl PromptCache {
         }
     }
 
-    /// Where reading and writing end, as counts of items.
+    /// Returns the number of items read from and written to the cache.
     fn anthropic(&mut self, prefixes: &[Prefix]) -> (usize, usize) {
         let markers = || (0..prefixes.len()).filter(|index| prefixes[*index].marked);
         let read = markers()
@@ -231,7 +231,8 @@ mod tests {
         json!({"model": "m", "max_tokens": 9, "messages": messages})
     }
 
-    /// PROV-2: a second request reads what the first one wrote up to its marker, wherever the marker moved to.
+    /// PROV-2: a request reads the prefix that an earlier one wrote up to its marker, even if the marker has
+    /// moved.
     #[test]
     fn anthropic_reads_what_a_marker_wrote() {
         let mut cache = PromptCache::default();
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(cache.measure(Wire::Anthropic, &other).cache_read, 0);
     }
 
-    /// PROV-3: the OpenAI wires cache every prefix without being asked.
+    /// PROV-3: the OpenAI wires cache every prefix without a marker.
     #[test]
     fn openai_caches_by_itself() {
         let mut cache = PromptCache::default();

@@ -1,7 +1,7 @@
-//! Strict request validation: what the real services reject is rejected here too.
+//! Strict request validation: rejects every request that the real services reject.
 //!
-//! The validator is an independent reading of the three request formats and shares no code with the client side, so that
-//! a mistake made there is not made here as well.
+//! The validator is an independent implementation of the three request formats and shares no code with the
+//! client side, so that a mistake made there is not repeated here.
 
 mod anthropic;
 mod chat;
@@ -18,9 +18,9 @@ use crate::wire::Wire;
 /// One broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Where, such as `messages.3.content.0.text`.
+    /// Path of the offending value, such as `messages.3.content.0.text`.
     pub path: String,
-    /// What is wrong there.
+    /// Description of the problem.
     pub message: String,
 }
 
@@ -45,7 +45,7 @@ impl std::error::Error for Violation {}
 ///
 /// # Errors
 ///
-/// The first broken rule.
+/// Returns the first broken rule.
 pub fn check(wire: Wire, body: &Value) -> Result<(), Violation> {
     match wire {
         Wire::Anthropic => anthropic(body),
@@ -58,7 +58,7 @@ pub fn check(wire: Wire, body: &Value) -> Result<(), Violation> {
 ///
 /// # Errors
 ///
-/// The first broken rule.
+/// Returns the first broken rule.
 pub fn anthropic(body: &Value) -> Result<(), Violation> {
     anthropic::check(body)
 }
@@ -67,7 +67,7 @@ pub fn anthropic(body: &Value) -> Result<(), Violation> {
 ///
 /// # Errors
 ///
-/// The first broken rule.
+/// Returns the first broken rule.
 pub fn chat(body: &Value) -> Result<(), Violation> {
     chat::check(body)
 }
@@ -76,7 +76,7 @@ pub fn chat(body: &Value) -> Result<(), Violation> {
 ///
 /// # Errors
 ///
-/// The first broken rule.
+/// Returns the first broken rule.
 pub fn responses(body: &Value) -> Result<(), Violation> {
     responses::check(body)
 }

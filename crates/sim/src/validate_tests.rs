@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::check;
 use crate::wire::Wire;
 
-/// A change to a valid request, and a part of the message it must give; an empty one means that it stays valid.
+/// A change to a valid request, and a part of the expected message; empty if the request stays valid.
 struct Case {
     path: &'static str,
     value: Value,
@@ -55,7 +55,7 @@ fn run(wire: Wire, base: &Value, cases: Vec<Case>) {
     }
 }
 
-/// LOOP-16: a body that is no object, or lacks what is required, is refused on every wire.
+/// LOOP-16: a body that is not an object, or lacks a required key, is refused on every wire.
 #[test]
 fn required_keys_are_required() {
     for wire in [Wire::Anthropic, Wire::Chat, Wire::Responses] {

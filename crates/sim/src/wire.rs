@@ -16,7 +16,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// The name used in scripts, in the request log and on screen.
+    /// Returns the name used in scripts, in the request log and on screen.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Wire {
         }
     }
 
-    /// The wire with this name, if there is one.
+    /// Returns the wire with this name, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Anthropic, Self::Chat, Self::Responses]
@@ -41,7 +41,7 @@ impl fmt::Display for Wire {
     }
 }
 
-/// An error answer before it has a wire's shape.
+/// An error response before it is encoded for a wire.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
@@ -60,7 +60,7 @@ impl Refusal {
         }
     }
 
-    /// The body in the wire's own error shape.
+    /// Returns the body in the wire's own error shape.
     pub(crate) fn body(&self, wire: Wire, request_id: &str) -> Value {
         let kind = self
             .error_type
@@ -82,7 +82,7 @@ impl Refusal {
     }
 }
 
-/// The error type each vendor documents for a status.
+/// Returns the error type each vendor documents for a status.
 fn default_type(wire: Wire, status: u16) -> &'static str {
     match (wire, status) {
         (Wire::Anthropic, 401) => "authentication_error",

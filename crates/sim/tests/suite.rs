@@ -1,4 +1,4 @@
-//! The simulated model as a client sees it: raw HTTP over a socket, no client library in between.
+//! The simulated model from a client's point of view: raw HTTP over a socket, without a client library.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 

@@ -1,13 +1,13 @@
-//! Keeps sessions: the log of each, what it cost, what was said in it, and contents too large for it.
+//! Stores sessions: their logs, their costs, an index for search, and contents too large for the log.
 //!
-//! The ports are those of [`windlass_core::log`]; this crate has the one implementation there is, on SQLite. No SQL and no
-//! file path leaves it, so that another database can take its place.
+//! This crate implements the ports of [`windlass_core::log`] on SQLite. It is the only implementation. No SQL
+//! and no file path leaves the crate, so another database can replace SQLite.
 //!
-//! - [`SqliteStore::open`] opens a database or makes it.
-//! - [`check`], [`backup`] and [`vacuum`] are for whoever looks after one.
+//! - [`SqliteStore::open`] opens or creates a database.
+//! - [`check`], [`backup`] and [`vacuum`] maintain one.
 //!
-//! One thread writes. What waits while it writes goes into the next transaction together, so many sessions cost little
-//! more than one. Readers never wait for it. `docs/store.md` describes the tables.
+//! One thread writes. Writes that arrive while it is busy share the next transaction, so many sessions cost
+//! little more than one. Readers never wait for it. `docs/store.md` describes the tables.
 
 mod sqlite;
 

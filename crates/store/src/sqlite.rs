@@ -32,29 +32,29 @@ use self::writer::Writer;
 /// Sessions in a SQLite database. Cheap to clone.
 #[derive(Clone)]
 pub struct SqliteStore {
-    /// Closed before the writer, which then is the last to close the database.
+    /// Dropped before the writer, so that the writer is the last to close the database.
     readers: Readers,
     writer: Writer,
     blobs: Arc<PathBuf>,
 }
 
 impl SqliteStore {
-    /// Opens a database, and makes it and its folder when there is none. Older versions are brought up to date.
+    /// Opens a database. Creates it and its folder if they do not exist, and migrates older versions.
     ///
     /// # Errors
-    /// When it is no database of ours, is newer than this program, or the system refuses.
+    /// When the file is not a Windlass database or is newer than this program, or the system refuses access.
     pub fn open(path: &Path) -> Result<Self, LogError> {
         let store = Self::begin(path)?;
         store.ready()?;
         Ok(store)
     }
 
-    /// Begins to open a database. What is asked of it meanwhile waits, and fails when it cannot be opened; [`Self::ready`]
-    /// says why.
+    /// Starts to open a database. Requests made meanwhile wait, and fail if it cannot be opened;
+    /// [`Self::ready`] returns the cause.
     ///
     /// # Errors
-    /// When the system refuses a thread, or the folder. That is made first: whoever goes on meanwhile finds it there, for
-    /// the user alone.
+    /// When the system refuses to create the thread or the folder. The folder is created first, private to
+    /// the user, so that callers that continue meanwhile find it there.
     pub fn begin(path: &Path) -> Result<Self, LogError> {
         connection::make_folder(path)?;
         let file = path.to_owned();
@@ -70,7 +70,7 @@ impl SqliteStore {
         })
     }
 
-    /// Waits until it is open.
+    /// Waits until the database is open.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -78,12 +78,13 @@ impl SqliteStore {
         self.readers.ready()
     }
 
-    /// A name for this process as an owner of sessions: one that lives as long as it does. Another for each call.
+    /// Returns a name for this process as an owner of sessions. The owner counts as alive until the process
+    /// ends. Every call returns a different name.
     pub fn owner() -> String {
         lease::own_name()
     }
 
-    /// Returns when everything written so far has survived a power cut.
+    /// Returns once everything written so far would survive a power cut.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -117,7 +118,7 @@ impl SessionLog for SqliteStore {
         let work = move |connection: &rusqlite::Connection| entries::append(connection, &lease, &batch);
         let appended = self.writer.run(durability, work);
         if has_ended {
-            // Queued behind it, and nobody waits.
+            // Queued after the append; nobody waits for it.
             let work = move |connection: &rusqlite::Connection| entries::index(connection, &session);
             drop(self.writer.run(Durability::Process, work));
         }

@@ -1,15 +1,15 @@
-//! For tests only: folders to work in, runs of the binary, a simulated model to talk to.
+//! Test support: folders to work in, runs of the binary, a simulated model to talk to.
 //!
 //! The types to know:
 //!
-//! - [`Workspace`]: a temporary folder with a home of its own, and the binary pointed at it.
-//! - [`Run`]: one start of the binary with a clean environment and a time limit. [`Run::output`] waits for its end,
-//!   [`Run::start`] gives a [`Running`] that can be watched, signalled and left without a reader.
-//! - [`Screen`]: one start of the binary on a terminal of its own, made by [`Run::on_screen`]: keys in, what a person sees
-//!   out.
+//! - [`Workspace`]: a temporary folder with its own home, and the binary pointed at it.
+//! - [`Run`]: one start of the binary with a clean environment and a timeout. [`Run::output`] waits for its
+//!   end, [`Run::start`] gives a [`Running`] that can be watched, signalled and left without a reader.
+//! - [`Screen`]: one start of the binary on its own terminal, made by [`Run::on_screen`]: takes keys and
+//!   returns the visible screen.
 //! - [`Output`]: exit code, both streams, and the events of `--output-format stream-json`.
-//! - [`SimServer`]: the simulated model on a thread of its own, with its request log.
-//! - [`eventually`] and [`processes_with`]: wait for something to become true, look into the process table.
+//! - [`SimServer`]: the simulated model on its own thread, with its request log.
+//! - [`eventually`] and [`processes_with`]: wait for a condition, search the process table.
 //!
 //! ```no_run
 //! use windlass_sim::{Reply, Script, Wire};
@@ -22,7 +22,7 @@
 //! assert_eq!((output.code, output.stdout.as_str()), (Some(0), "hello\n"));
 //! ```
 //!
-//! A test kit panics where a product would return an error: a test has nobody to hand it to.
+//! The test kit panics where a product would return an error, because a test has no caller to return it to.
 
 mod corpus;
 mod output;
@@ -46,7 +46,7 @@ pub use self::workspace::{WIRES, Workspace, settings_name};
 pub use rustix::process::Signal;
 pub use vt100;
 
-/// The value, or the end of the test.
+/// Returns the value, or fails the test.
 fn must<T, E: std::fmt::Display>(result: Result<T, E>, what: &str) -> T {
     match result {
         Ok(value) => value,

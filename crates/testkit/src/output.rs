@@ -1,25 +1,25 @@
-//! What a run came to.
+//! The result of a run.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// What a run of the binary came to.
+/// Result of a run of the binary.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// The exit code; `None` when a signal ended the process.
+    /// Exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
-    /// Standard output, bad bytes replaced.
+    /// Standard output, with invalid bytes replaced.
     pub stdout: String,
-    /// Standard error, bad bytes replaced.
+    /// Standard error, with invalid bytes replaced.
     pub stderr: String,
-    /// How long it took.
+    /// Duration of the run.
     pub elapsed: Duration,
 }
 
 impl Output {
-    /// The lines of `--output-format stream-json`.
+    /// Returns the lines of `--output-format stream-json`.
     pub fn events(&self) -> Vec<Value> {
         let parse = |line: &str| {
             super::must(
@@ -30,14 +30,14 @@ impl Output {
         self.stdout.lines().map(parse).collect()
     }
 
-    /// The events of one type.
+    /// Returns the events of one type.
     pub fn events_of(&self, kind: &str) -> Vec<Value> {
         let mut events = self.events();
         events.retain(|event| event["type"] == kind);
         events
     }
 
-    /// The types of all events but live ones, in order.
+    /// Returns the types of all events except live ones, in order.
     pub fn story(&self) -> Vec<String> {
         let events = self.events().into_iter();
         let kinds = events.map(|event| event["type"].as_str().unwrap_or("?").to_owned());
@@ -46,7 +46,7 @@ impl Output {
             .collect()
     }
 
-    /// The object of `--output-format json`.
+    /// Returns the object of `--output-format json`.
     pub fn json(&self) -> Value {
         super::must(
             serde_json::from_str(&self.stdout),
@@ -58,16 +58,16 @@ impl Output {
     #[track_caller]
     pub fn assert_code(&self, code: i32) -> &Self {
         assert!(!self.stderr.contains("panicked"), "it panicked\n{self}");
-        assert_eq!(self.code, Some(code), "the exit code is another\n{self}");
+        assert_eq!(self.code, Some(code), "unexpected exit code\n{self}");
         self
     }
 
-    /// Checks that standard error says `text`.
+    /// Checks that standard error contains `text`.
     #[track_caller]
     pub fn assert_says(&self, text: &str) -> &Self {
         assert!(
             self.stderr.contains(text),
-            "standard error does not say `{text}`\n{self}"
+            "standard error does not contain `{text}`\n{self}"
         );
         self
     }

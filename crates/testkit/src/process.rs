@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// The ids of living processes whose command line contains `text`. Our own is left out.
+/// Returns the ids of running processes whose command line contains `text`, except our own.
 pub fn processes_with(text: &str) -> Vec<u32> {
     let entries = super::must(fs::read_dir("/proc"), "read the process table");
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());

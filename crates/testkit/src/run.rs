@@ -11,7 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Output, PATIENCE, eventually, must};
 
-/// A run to be made: arguments, input, environment. The environment is empty but for `PATH` and what is set here.
+/// A run to be started: arguments, input, environment. The environment contains only `PATH` and the variables
+/// set here.
 #[derive(Debug)]
 pub struct Run {
     command: Command,
@@ -27,7 +28,7 @@ enum Input {
 }
 
 impl Run {
-    /// A run of `binary`.
+    /// Creates a run of `binary`.
     pub fn new(binary: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(binary);
         command
@@ -43,69 +44,69 @@ impl Run {
         }
     }
 
-    /// One more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<std::ffi::OsStr>) -> Self {
         self.command.arg(arg);
         self
     }
 
-    /// More arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args(mut self, args: &[&str]) -> Self {
         self.command.args(args);
         self
     }
 
-    /// What is piped to standard input, which is `/dev/null` otherwise.
+    /// Sets the standard input, which is `/dev/null` otherwise.
     #[must_use]
     pub fn stdin(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = Input::Bytes(input.into());
         self
     }
 
-    /// Standard input is a pipe that stays open; [`Running::say`] writes to it.
+    /// Makes standard input a pipe that stays open; [`Running::say`] writes to it.
     #[must_use]
     pub fn open_stdin(mut self) -> Self {
         self.input = Input::Open;
         self
     }
 
-    /// Where it runs.
+    /// Sets the working directory.
     #[must_use]
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
         self.command.current_dir(folder.into());
         self
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Unsets a variable.
+    /// Unsets an environment variable.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.command.env_remove(name);
         self
     }
 
-    /// How long it may take. After that it is killed and the test ends.
+    /// Sets the timeout. After it the process is killed and the test fails.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Runs it to its end.
+    /// Runs the binary to its end.
     #[track_caller]
     pub fn output(self) -> Output {
         self.start().output()
     }
 
-    /// Starts it.
+    /// Starts the binary.
     pub fn start(mut self) -> Running {
         let piped = !matches!(self.input, Input::None);
         self.command
@@ -116,7 +117,7 @@ impl Run {
         if let Input::Bytes(bytes) = self.input
             && let Some(mut pipe) = stdin.take()
         {
-            // On a thread: the program may answer before it has read everything, or never read at all.
+            // On a thread: the program may respond before it has read everything, or never read at all.
             std::thread::spawn(move || {
                 let _ = pipe.write_all(&bytes);
             });
@@ -133,8 +134,8 @@ impl Run {
         }
     }
 
-    /// Starts it with readers that take so many bytes of standard output and standard error and then leave, as `head`
-    /// does.
+    /// Starts the binary with readers that take this many bytes of standard output and standard error and
+    /// then close, like `head`.
     pub fn start_with_short_readers(mut self, stdout: u64, stderr: u64) -> Running {
         self.command.stdin(Stdio::null());
         let begun = Instant::now();
@@ -151,13 +152,13 @@ impl Run {
         }
     }
 
-    /// The command, for another way to start it.
+    /// Returns the command, for another way to start it.
     pub(crate) fn into_command(self) -> Command {
         self.command
     }
 }
 
-/// A run that has started. Dropped before its end, it is killed.
+/// A started run. Dropping it before its end kills it.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -170,7 +171,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Its process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -178,7 +179,7 @@ impl Running {
     /// Waits until standard output contains `text`.
     #[track_caller]
     pub fn wait_for_stdout(&mut self, text: &str) {
-        self.wait_until(&format!("standard output says `{text}`"), |run| {
+        self.wait_until(&format!("standard output contains `{text}`"), |run| {
             run.stdout.text().contains(text)
         });
     }
@@ -186,7 +187,7 @@ impl Running {
     /// Waits until standard error contains `text`.
     #[track_caller]
     pub fn wait_for_stderr(&mut self, text: &str) {
-        self.wait_until(&format!("standard error says `{text}`"), |run| {
+        self.wait_until(&format!("standard error contains `{text}`"), |run| {
             run.stderr.text().contains(text)
         });
     }
@@ -201,17 +202,17 @@ impl Running {
         must(said, "write to standard input");
     }
 
-    /// Ends standard input.
+    /// Closes standard input.
     pub fn hush(&mut self) {
         self.stdin = None;
     }
 
-    /// Standard output so far.
+    /// Returns standard output so far.
     pub fn stdout(&self) -> String {
         self.stdout.text()
     }
 
-    /// Waits until something is true of it; `what` says what.
+    /// Waits until `condition` holds; `what` describes it for the failure message.
     #[track_caller]
     pub fn wait_until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
         let limit = self.limit;
@@ -232,17 +233,17 @@ impl Running {
         }
     }
 
-    /// Sends what Ctrl-C sends.
+    /// Sends the signal of Ctrl-C.
     pub fn interrupt(&self) {
         self.signal(Signal::INT);
     }
 
-    /// Sends what a service manager sends.
+    /// Sends the signal of a service manager.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Waits for the end. Past the limit it is killed and the test ends.
+    /// Waits for the end. After the timeout the process is killed and the test fails.
     #[track_caller]
     pub fn output(mut self) -> Output {
         let mut status = None;
@@ -255,7 +256,7 @@ impl Running {
         if !ended {
             let _ = self.child.kill();
         }
-        // A process left behind may hold the pipes open; what was written by now is what counts.
+        // A process left behind may hold the pipes open; the output written by now counts.
         eventually(Duration::from_secs(5), || {
             self.stdout.ended() && self.stderr.ended()
         });
@@ -265,7 +266,7 @@ impl Running {
             stderr: self.stderr.text(),
             elapsed,
         };
-        assert!(ended, "it did not end within {limit:?}\n{output}");
+        assert!(ended, "the process did not exit within {limit:?}\n{output}");
         output
     }
 }

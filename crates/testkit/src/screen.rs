@@ -1,4 +1,4 @@
-//! The binary on a terminal of its own: keys go in, and what a person would see comes out.
+//! The binary on its own terminal: takes keys and returns the visible screen.
 
 mod keys;
 
@@ -18,31 +18,31 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{PATIENCE, Run, eventually, must};
 
-/// How many rows that scrolled away are kept.
+/// Number of scrollback rows to keep.
 const SCROLLBACK: usize = 10_000;
-/// How many received bytes are kept.
+/// Number of received bytes to keep.
 const RAW: usize = 16 * 1024 * 1024;
 
-/// One start of the binary in a terminal. Dropped, the binary is killed.
+/// One start of the binary in a terminal. Dropping it kills the binary.
 #[derive(Debug)]
 pub struct Screen {
     child: Child,
-    /// `None` once the terminal is gone.
+    /// `None` once the terminal is closed.
     pty: Option<Pipes>,
     shared: Arc<Shared>,
 }
 
-/// Our ends of the terminal. The reader has a copy of its own.
+/// Our ends of the terminal. The reader has its own copy.
 struct Pipes {
     pty: Pty,
-    /// Closed to wake the reader up.
+    /// Dropped to wake the reader.
     wake: PipeWriter,
     reader: JoinHandle<()>,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// Something was read, or how to go on has changed.
+    /// Signals that something was read, or that the reader's state has changed.
     changed: Condvar,
 }
 
@@ -51,14 +51,14 @@ struct State {
     raw: Vec<u8>,
     is_paused: bool,
     is_closing: bool,
-    /// The binary and its children have let go of the terminal.
+    /// Set when the binary and its children have closed the terminal.
     has_ended: bool,
 }
 
-/// What the binary asked of the terminal that the parser does not keep.
+/// Terminal modes requested by the binary that the parser does not track.
 #[derive(Debug, Default)]
 struct Asked {
-    /// How many times keyboard flags were pushed and not popped.
+    /// Number of keyboard flags pushed and not popped.
     keyboard: usize,
 }
 
@@ -80,8 +80,8 @@ impl vt100::Callbacks for Asked {
 }
 
 impl Run {
-    /// Starts it on a terminal of so many columns and rows. `TERM` and `LANG` are those of a usual terminal unless they are
-    /// set; what was to be piped in is not.
+    /// Starts the binary on a terminal of this size. `TERM` and `LANG` are those of a usual terminal unless
+    /// set; standard input set on the run is ignored.
     pub fn on_screen(self, columns: u16, rows: u16) -> Screen {
         let mut command = self.into_command();
         for (name, value) in [("TERM", "xterm-256color"), ("LANG", "C.UTF-8")] {
@@ -95,10 +95,10 @@ impl Run {
 
 impl Screen {
     fn start(command: std::process::Command, columns: u16, rows: u16) -> Self {
-        let (pty, inner) = must(open(), "make a terminal");
-        must(pty.resize(Size::new(rows, columns)), "give the terminal its size");
+        let (pty, inner) = must(open(), "create a terminal");
+        must(pty.resize(Size::new(rows, columns)), "resize the terminal");
         let child = must(Command::from(command).spawn(inner), "start the binary");
-        let (wakes, wake) = must(std::io::pipe(), "make a pipe");
+        let (wakes, wake) = must(std::io::pipe(), "create a pipe");
         let output = File::from(must(pty.as_fd().try_clone_to_owned(), "share the terminal"));
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
@@ -124,7 +124,7 @@ impl Screen {
         }
     }
 
-    /// Sends text as if it were typed.
+    /// Sends text as if typed.
     #[track_caller]
     pub fn type_keys(&mut self, keys: &str) {
         self.send(keys.as_bytes());
@@ -137,7 +137,7 @@ impl Screen {
         self.send(&keys::bytes(key, tells_apart));
     }
 
-    /// Pastes text as a terminal does that was asked to mark it.
+    /// Pastes text as a terminal with bracketed paste does.
     #[track_caller]
     pub fn paste(&mut self, text: &str) {
         self.send(format!("\u{1b}[200~{text}\u{1b}[201~").as_bytes());
@@ -147,19 +147,19 @@ impl Screen {
     fn send(&mut self, bytes: &[u8]) {
         match &mut self.pty {
             Some(pipes) => must(pipes.pty.write_all(bytes), "type"),
-            None => panic!("there is no terminal to type on"),
+            None => panic!("the terminal is closed"),
         }
     }
 
     /// Waits until the visible screen contains `text`.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) {
-        self.wait_until(&format!("the screen says `{text}`"), |contents| {
+        self.wait_until(&format!("the screen contains `{text}`"), |contents| {
             contents.contains(text)
         });
     }
 
-    /// Waits until the visible screen passes a test; `what` is the sentence that is true then.
+    /// Waits until the visible screen passes a test; `what` describes it for the failure message.
     #[track_caller]
     pub fn wait_until(&mut self, what: &str, test: impl Fn(&str) -> bool) {
         let deadline = Instant::now() + PATIENCE;
@@ -171,7 +171,7 @@ impl Screen {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || state.has_ended {
                 let why = if state.has_ended {
-                    "the program has ended and".to_owned()
+                    "the program has exited, and".to_owned()
                 } else {
                     format!("after {PATIENCE:?}")
                 };
@@ -184,12 +184,12 @@ impl Screen {
         }
     }
 
-    /// The visible screen as text.
+    /// Returns the visible screen as text.
     pub fn contents(&self) -> String {
         self.shared.state().parser.screen().contents()
     }
 
-    /// Everything that was printed and is not overwritten, with what scrolled away, one row per line.
+    /// Returns everything printed and not overwritten, including the scrollback, one row per line.
     pub fn scrollback(&self) -> String {
         let mut screen = self.screen();
         let columns = screen.size().1.get();
@@ -203,28 +203,25 @@ impl Screen {
         rows.join("\n").trim_end().to_owned()
     }
 
-    /// The screen with everything a terminal knows of it: colours, the cursor, modes.
+    /// Returns the screen with its colours, cursor and modes.
     pub fn screen(&self) -> vt100::Screen {
         self.shared.state().parser.screen().clone()
     }
 
-    /// All bytes received so far, up to 16 MB.
+    /// Returns all bytes received so far, up to 16 MB.
     pub fn raw(&self) -> Vec<u8> {
         self.shared.state().raw.clone()
     }
 
-    /// Gives the terminal another size.
+    /// Resizes the terminal.
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.shared.state().parser.set_size(size(rows), size(columns));
         if let Some(pipes) = &self.pty {
-            must(
-                pipes.pty.resize(Size::new(rows, columns)),
-                "give the terminal its size",
-            );
+            must(pipes.pty.resize(Size::new(rows, columns)), "resize the terminal");
         }
     }
 
-    /// The process id of the binary.
+    /// Returns the process id of the binary.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -237,18 +234,18 @@ impl Screen {
         }
     }
 
-    /// Stops reading: what the binary writes piles up until it can write no more.
+    /// Stops reading, so that the output of the binary piles up until it can write no more.
     pub fn pause_reading(&mut self) {
         self.shared.state().is_paused = true;
     }
 
-    /// Reads on.
+    /// Resumes reading.
     pub fn resume_reading(&mut self) {
         self.shared.state().is_paused = false;
         self.shared.changed.notify_all();
     }
 
-    /// Closes the terminal, as a window that is closed or a connection that is lost.
+    /// Closes the terminal, like a closed window or a lost connection.
     pub fn hang_up(&mut self) {
         let Some(Pipes { pty, wake, reader }) = self.pty.take() else {
             return;
@@ -260,7 +257,7 @@ impl Screen {
         drop(pty);
     }
 
-    /// Waits for the end of the binary and gives its exit code, which a signal leaves without one.
+    /// Waits for the end of the binary and returns its exit code, or `None` if a signal ended it.
     #[track_caller]
     pub fn wait_exit(&mut self) -> Option<i32> {
         let mut status = None;
@@ -270,10 +267,11 @@ impl Screen {
         });
         assert!(
             ended,
-            "it did not end within {PATIENCE:?}\n{}",
+            "the program did not exit within {PATIENCE:?}\n{}",
             drawn(&self.screen())
         );
-        // Its last words may still be on their way. Others may hold the terminal open; then what is there counts.
+        // The last output may still be on its way. Other processes may hold the terminal open; then the
+        // output read so far counts.
         let is_read = || {
             let state = self.shared.state();
             state.has_ended || state.is_closing || state.is_paused
@@ -307,7 +305,7 @@ impl Shared {
             if poll(&mut watched, None).is_err() || !self.may_read() {
                 continue;
             }
-            // A terminal whose other side is closed answers with an error.
+            // A terminal whose other side is closed returns an error.
             let count = output.read(&mut piece).unwrap_or(0);
             let mut state = self.state();
             let bytes = piece.get(..count).unwrap_or_default();
@@ -322,7 +320,7 @@ impl Shared {
         }
     }
 
-    /// Waits while reading is paused; false when it is over.
+    /// Waits while reading is paused; false if reading is over.
     fn may_read(&self) -> bool {
         let waiting = |state: &mut State| state.is_paused && !state.is_closing;
         let waited = self.changed.wait_while(self.state(), waiting);
@@ -346,7 +344,7 @@ fn size(value: u16) -> NonZeroU16 {
     NonZeroU16::new(value).unwrap_or(NonZeroU16::MIN)
 }
 
-/// The screen in a frame, with what a failed test wants to know.
+/// Draws the screen in a frame, for the message of a failed test.
 fn drawn(screen: &vt100::Screen) -> String {
     let columns = screen.size().1.get();
     let edge = "─".repeat(usize::from(columns));

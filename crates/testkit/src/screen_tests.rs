@@ -6,7 +6,7 @@ fn shell(script: &str, columns: u16, rows: u16) -> Screen {
     Run::new(Path::new("sh"), &["-c", script]).on_screen(columns, rows)
 }
 
-/// UI-2: keys reach the program, what it prints is seen, and its end too.
+/// UI-2: keys reach the program, and its output and exit code are seen.
 #[test]
 fn a_program_is_seen_and_typed_to() {
     let mut screen = shell(
@@ -25,7 +25,7 @@ fn a_program_is_seen_and_typed_to() {
     assert!(String::from_utf8(screen.raw()).unwrap().contains("\u{1b}[31mgot"));
 }
 
-/// UI-2: what scrolled away is still there.
+/// UI-2: rows that scrolled away are still available.
 #[test]
 fn what_scrolled_away_is_kept() {
     let mut screen = shell("for i in 1 2 3 4 5 6 7; do echo line $i; done", 20, 3);
@@ -35,7 +35,7 @@ fn what_scrolled_away_is_kept() {
     assert_eq!(screen.scrollback(), lines.join("\n"));
 }
 
-/// UI-2: a program learns of a new size, of signals, and of a terminal that is closed.
+/// UI-2: the program receives new sizes, signals and hang-ups.
 #[test]
 fn sizes_signals_and_hang_ups_arrive() {
     let mut screen = shell(
@@ -52,7 +52,7 @@ fn sizes_signals_and_hang_ups_arrive() {
     assert_eq!(screen.wait_exit(), None);
 }
 
-/// UI-2: a terminal that does not read holds a program up, and lets it go on later.
+/// UI-2: a terminal that does not read blocks the program, which continues later.
 #[test]
 fn reading_can_be_paused() {
     let mut screen = shell(
@@ -70,14 +70,14 @@ fn reading_can_be_paused() {
     assert!(screen.raw().len() > 4000 * 8);
 }
 
-/// UI-2: a test that waits in vain says what was on the screen.
+/// UI-2: a test that waits in vain shows the screen.
 #[test]
 #[should_panic(expected = "│only this")]
 fn a_vain_wait_shows_the_screen() {
     shell("echo only this", 30, 5).wait_for("something else");
 }
 
-/// UI-2: escape cannot be mistaken where the program asked for that.
+/// UI-2: escape is unambiguous if the program asked for that.
 #[test]
 fn escape_is_told_apart_on_request() {
     let mut screen = shell(

@@ -1,4 +1,4 @@
-//! The simulated model on a thread of its own.
+//! The simulated model on its own thread.
 
 use tokio::runtime::Runtime;
 use windlass_sim::{Brain, Logged, Script, Sim, SimConfig, SimHandle};
@@ -21,7 +21,7 @@ impl SimServer {
         })
     }
 
-    /// Serves a script to whoever has the key.
+    /// Serves a script to clients that send the key.
     pub fn script_with_key(script: Script, key: &str) -> Self {
         let api_key = Some(key.to_owned());
         Self::start(SimConfig {
@@ -31,7 +31,7 @@ impl SimServer {
         })
     }
 
-    /// Serves as `config` says. Must not be called inside a runtime.
+    /// Starts a server with `config`. Must not be called inside a runtime.
     pub fn start(config: SimConfig) -> Self {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = must(builder.worker_threads(1).enable_all().build(), "start a runtime");
@@ -42,22 +42,22 @@ impl SimServer {
         }
     }
 
-    /// Its address, without a trailing slash.
+    /// Returns the base URL, without a trailing slash.
     pub fn url(&self) -> String {
         self.sim().url()
     }
 
-    /// All requests so far that had the right key.
+    /// Returns all requests so far that had the right key.
     pub fn requests(&self) -> Vec<Logged> {
         self.sim().requests()
     }
 
-    /// The number of requests so far.
+    /// Returns the number of requests so far.
     pub fn count(&self) -> usize {
         self.requests().len()
     }
 
-    /// The outline of each request, one line per item.
+    /// Returns the outline of each request, one line per item.
     pub fn outlines(&self) -> Vec<String> {
         self.requests()
             .iter()
@@ -65,11 +65,11 @@ impl SimServer {
             .collect()
     }
 
-    /// Ends the test when a request was not valid for its wire.
+    /// Fails the test if a request was not valid for its wire.
     #[track_caller]
     pub fn assert_valid(&self) {
         let violations = self.sim().violations();
-        assert!(violations.is_empty(), "requests were not valid: {violations:#?}");
+        assert!(violations.is_empty(), "invalid requests: {violations:#?}");
     }
 
     fn sim(&self) -> &SimHandle {

@@ -1,4 +1,4 @@
-//! A folder to work in, with a home of its own.
+//! A folder to work in, with its own home.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use windlass_sim::Wire;
 
 use crate::{Run, SimServer, must};
 
-/// All wires, for tests that hold on each.
+/// All wires, for tests that must pass on each.
 pub const WIRES: [Wire; 3] = [Wire::Anthropic, Wire::Chat, Wire::Responses];
 
-/// The name of a wire in the settings.
+/// Returns the name of a wire in the settings.
 pub fn settings_name(wire: Wire) -> &'static str {
     match wire {
         Wire::Anthropic => "anthropic-messages",
@@ -28,38 +28,39 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// An empty workspace for `binary`, which the test crate knows as `env!("CARGO_BIN_EXE_windlass")`.
+    /// Creates an empty workspace for `binary`, which the test crate knows as
+    /// `env!("CARGO_BIN_EXE_windlass")`.
     pub fn new(binary: impl Into<PathBuf>) -> Self {
         let root = must(
             tempfile::Builder::new().prefix("windlass-test-").tempdir(),
-            "make a folder",
+            "create a folder",
         );
         let workspace = Self {
             root,
             binary: binary.into(),
         };
         for folder in [workspace.path(), workspace.user_home(), workspace.home()] {
-            must(fs::create_dir_all(folder), "make a folder");
+            must(fs::create_dir_all(folder), "create a folder");
         }
         workspace
     }
 
-    /// The project's folder, where runs start.
+    /// Returns the project folder, in which runs start.
     pub fn path(&self) -> PathBuf {
         self.root.path().join("project")
     }
 
-    /// The user's home.
+    /// Returns the user's home.
     pub fn user_home(&self) -> PathBuf {
         self.root.path().join("user")
     }
 
-    /// What `WINDLASS_HOME` says.
+    /// Returns the value of `WINDLASS_HOME`.
     pub fn home(&self) -> PathBuf {
         self.root.path().join("home")
     }
 
-    /// The user's settings file.
+    /// Returns the path of the user's settings file.
     pub fn config_file(&self) -> PathBuf {
         self.home().join("config").join("config.toml")
     }
@@ -74,7 +75,7 @@ impl Workspace {
         must(fs::read_to_string(self.path().join(name)), name)
     }
 
-    /// Whether the project has this file.
+    /// Returns true if the project has this file.
     pub fn has(&self, name: &str) -> bool {
         self.path().join(name).exists()
     }
@@ -84,12 +85,13 @@ impl Workspace {
         write(&self.config_file(), toml);
     }
 
-    /// Writes settings that ask the simulated model `sim-1` over `wire`, and retry without waiting.
+    /// Writes settings that use the simulated model `sim-1` over `wire`, and retry without delay.
     pub fn use_sim(&self, sim: &SimServer, wire: Wire) {
         self.use_sim_with(sim, wire, "");
     }
 
-    /// The same with more settings, which may add keys to `[providers.test]` first and tables after that.
+    /// Like [`Self::use_sim`], with more settings, which may add keys to `[providers.test]` first and tables
+    /// after that.
     pub fn use_sim_with(&self, sim: &SimServer, wire: Wire, more: &str) {
         self.config(&format!(
             "provider = \"test\"\n\n[retry]\nmax_delay_secs = 0\n\n\
@@ -99,13 +101,13 @@ impl Workspace {
         ));
     }
 
-    /// A run of the binary in the project's folder, with a clean environment.
+    /// Creates a run of the binary in the project folder, with a clean environment.
     pub fn run(&self, args: &[&str]) -> Run {
         self.prepared(Run::new(&self.binary, args))
     }
 
-    /// The same on a terminal of its own, made by `script`; all output is in `stdout`. `line` is for the shell, which the
-    /// binary replaces: a shell that is interrupted would have an exit code of its own.
+    /// Like [`Self::run`], on a terminal made by `script`; all output is in `stdout`. `line` is for the
+    /// shell, which the binary replaces, because an interrupted shell would have its own exit code.
     pub fn run_on_terminal(&self, line: &str) -> Run {
         let line = format!("exec '{}' {line}", self.binary.display());
         let run = Run::new(Path::new("script"), &["-qec", &line, "/dev/null"]);
@@ -123,7 +125,7 @@ impl Workspace {
 
 fn write(path: &Path, content: &str) -> PathBuf {
     if let Some(folder) = path.parent() {
-        must(fs::create_dir_all(folder), "make a folder");
+        must(fs::create_dir_all(folder), "create a folder");
     }
     must(fs::write(path, content), "write a file");
     path.to_owned()

@@ -1,18 +1,18 @@
-//! What an error body says, whichever of the many shapes it has.
+//! Extracts the message and codes from an error body in any of its many shapes.
 
 use serde_json::{Map, Value};
 
 use super::Signs;
 
-/// The most of a body that is worth showing.
+/// Maximum number of characters of a body to show.
 const SHOWN: usize = 1000;
 
-/// The message and the codes of an error body.
+/// Message and codes of an error body.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) message: String,
     pub(super) status: Option<u16>,
-    /// The body declares itself an error.
+    /// True if the body declares itself an error.
     pub(super) is_error: bool,
     codes: Vec<String>,
 }
@@ -56,7 +56,7 @@ impl Said {
         if let Some(Value::Object(response)) = map.get("response") {
             self.object(response);
         }
-        // Without an error object the outer fields are all there is.
+        // Without an error object, only the outer fields are left.
         if !self.is_error || self.message.is_empty() {
             self.fields(map);
         }
@@ -79,7 +79,7 @@ impl Said {
         if self.message.is_empty() {
             self.message = message(map).unwrap_or_default();
         }
-        // Routers put the upstream's own words here, and "Provider returned error" above it.
+        // Routers put the upstream's message here, and "Provider returned error" above it.
         if let Some(raw) = map
             .get("metadata")
             .and_then(|meta| meta.get("raw"))

@@ -1,4 +1,4 @@
-//! One try at a request: send, read, decode, and end exactly once.
+//! One attempt at a request: sends, reads, decodes, and ends exactly once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::failure;
 use crate::transport::{Call, next_chunk, read_body};
 use crate::wire::ReplyDecoder;
 
-/// How long the end of a body is awaited after the reply is whole.
+/// Maximum time to wait for the end of a body after the reply is complete.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// Starts an attempt. Dropping the stream, or firing `cancel`, drops the connection.
@@ -58,12 +58,12 @@ struct Attempt {
     shared: Arc<Shared>,
     cancel: CancellationToken,
     decoder: ReplyDecoder,
-    /// Keeps what comes back; told when it is over, or when it is dropped.
+    /// Records the response. Writes to the tape when the attempt ends or is dropped.
     taping: Option<Taping>,
     phase: Phase,
-    /// What the decoder just said.
+    /// Events the decoder has just produced.
     fresh: Vec<ProviderEvent>,
-    /// What waits to be handed out.
+    /// Events waiting to be handed out.
     ready: VecDeque<ProviderEvent>,
 }
 
@@ -73,7 +73,7 @@ enum Phase {
     Done,
 }
 
-/// How an answer is to be read.
+/// Format of a response body.
 enum Form {
     Stream,
     Whole,
@@ -117,7 +117,7 @@ impl Attempt {
         }
     }
 
-    /// Does the next thing; the reply, when it is whole.
+    /// Takes the next step. Returns the reply once it is complete.
     async fn advance(&mut self) -> Result<Option<Completion>, ProviderError> {
         match &mut self.phase {
             Phase::Done => Ok(None),
@@ -142,7 +142,7 @@ impl Attempt {
                         completion.map(Some)
                     }
                     Ok(None) => self.decoder.finish(&mut self.fresh).map(Some),
-                    // A connection that breaks behind the reply has done no harm.
+                    // The reply is already complete, so a connection that breaks after it does no harm.
                     Err(error) => self.decoder.finish(&mut self.fresh).map(Some).map_err(|_| error),
                 }
             }
@@ -188,8 +188,8 @@ impl Attempt {
     }
 }
 
-/// Reads what stands behind the reply, so that the connection can serve again. Mostly it is there already; the end of
-/// the body may come in a packet of its own, and is then awaited beside everything else.
+/// Reads the bytes after the reply, so that the connection can be reused. They have usually arrived already;
+/// the end of the body may come in a packet of its own, which a background task waits for.
 fn drain(mut response: Response, shared: &Arc<Shared>) {
     loop {
         match response.chunk().now_or_never() {
@@ -218,7 +218,7 @@ fn form(response: &Response) -> Result<Form, ProviderError> {
         "text/event-stream" => Ok(Form::Stream),
         "application/json" => Ok(Form::Whole),
         other => {
-            let message = format!("the server answered with `{other}` instead of an event stream");
+            let message = format!("the server returned `{other}` instead of an event stream");
             let mut error = ProviderError::new(ProviderErrorKind::Provider, message);
             error.status = Some(response.status().as_u16());
             error.retryable = false;

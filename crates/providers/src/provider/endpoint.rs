@@ -1,4 +1,4 @@
-//! Where requests go and what they carry besides the body.
+//! URL and headers of requests.
 
 use reqwest::Url;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -9,11 +9,11 @@ use crate::wire::{AuthStyle, Wire};
 
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// The address and the headers of a provider's requests.
+/// URL and headers of a provider's requests.
 pub(super) struct Endpoint {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
-    /// What to do when the key is refused.
+    /// Hint for the user when the key is refused.
     pub(super) key_hint: String,
 }
 
@@ -27,7 +27,7 @@ impl Endpoint {
     }
 }
 
-/// The address without what may be secret in it.
+/// Returns the URL without the parts that may be secret.
 pub(super) fn shown_url(text: &str) -> String {
     let Ok(url) = Url::parse(text) else {
         return "(not an address)".to_owned();
@@ -35,7 +35,7 @@ pub(super) fn shown_url(text: &str) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
-/// Everything that must not appear in a text: the key, and headers that carry something like one.
+/// Collects everything that must not appear in a text: the key, and headers that carry a credential.
 pub(super) fn secrets(config: &ProviderConfig) -> Vec<Secret> {
     let sensitive = |name: &str| {
         let name = name.to_lowercase();
@@ -57,7 +57,7 @@ pub(super) fn secrets(config: &ProviderConfig) -> Vec<Secret> {
         .collect()
 }
 
-/// Joins the base and the wire's path, whether or not the base already has the version or all of it.
+/// Joins the base URL and the wire's path. The base may already contain the version or the whole path.
 fn url(config: &ProviderConfig) -> Result<Url, ConfigError> {
     let bad = |reason: String| ConfigError::BadUrl {
         provider: config.name.clone(),

@@ -1,4 +1,4 @@
-//! Which models a server has.
+//! Lists the models of a server.
 
 use reqwest::header::{ACCEPT, HeaderValue};
 use serde::Deserialize;
@@ -7,10 +7,10 @@ use windlass_core::provider::{ProviderError, ProviderErrorKind};
 use super::HttpProvider;
 use crate::transport::read_body;
 
-/// A longer list is none that anybody chooses from.
+/// Maximum size of a model list in bytes. Nobody chooses from a longer one.
 const LONGEST_LIST: usize = 1024 * 1024;
 
-/// The list as every wire's servers send it.
+/// The model list, which has the same form on every wire.
 #[derive(Deserialize)]
 struct List {
     data: Vec<Listed>,
@@ -22,10 +22,11 @@ struct Listed {
 }
 
 impl HttpProvider {
-    /// PROV-7: the models that the server says it has, in its order. Asked once, and never longer silent than any reply may be.
+    /// PROV-7: returns the models the server lists, in its order. Sends one request, without retries, under
+    /// the same idle timeout as a reply.
     ///
     /// # Errors
-    /// When the server cannot be asked or answers with something else.
+    /// When the request fails or the response is not a model list.
     pub async fn models(&self) -> Result<Vec<String>, ProviderError> {
         let shared = &self.0;
         let mut url = shared.endpoint.url.clone();

@@ -1,4 +1,4 @@
-//! Keeps one try at a request as it went over the wire.
+//! Records one attempt at a request as it went over the wire.
 
 use std::sync::{Arc, PoisonError};
 
@@ -12,10 +12,10 @@ use super::Shared;
 use crate::key::Secret;
 use crate::wire::Kept;
 
-/// The most bytes of an answer that are kept.
+/// Maximum number of response bytes to record.
 const MOST: usize = 8 << 20;
 
-/// What is kept of a try. Told to the tape when it is over, or when it is dropped in the middle.
+/// The recording of one attempt. It is written to the tape when the attempt ends or is dropped midway.
 pub(super) struct Taping {
     tape: SharedTape,
     clock: Arc<dyn Clock>,
@@ -28,7 +28,7 @@ pub(super) struct Taping {
 }
 
 impl Taping {
-    /// `None` when nothing is kept.
+    /// Starts a recording. Returns `None` if recording is off.
     pub(super) fn new(
         shared: &Shared,
         session: SessionId,
@@ -55,7 +55,7 @@ impl Taping {
                 time: shared.clock.now(),
                 provider: shared.name.clone(),
                 model: shared.model.id.clone(),
-                // Where a key was taken out, places have moved.
+                // Redaction moves byte offsets, so a redacted body cannot refer to the one before it.
                 before: before
                     .filter(|_| !has_key)
                     .map(|digest| (digest, kept.shared as u64)),
@@ -71,27 +71,27 @@ impl Taping {
         })
     }
 
-    /// The head of the answer is there.
+    /// Records the head of the response.
     pub(super) fn begin(&mut self, status: u16, form: &str) {
         self.answer.status = Some(status);
         form.clone_into(&mut self.answer.form);
     }
 
-    /// A piece of the answer came.
+    /// Records a piece of the response.
     pub(super) fn take(&mut self, piece: &[u8]) {
         let room = MOST.saturating_sub(self.body.len());
         if piece.len() > room {
-            self.answer.cut = Some("too long to be kept".to_owned());
+            self.answer.cut = Some("too long to record".to_owned());
         }
         self.body.extend_from_slice(piece.get(..room).unwrap_or(piece));
     }
 
-    /// The answer is whole.
+    /// Finishes the recording of a complete response.
     pub(super) fn whole(&mut self) {
         self.tell();
     }
 
-    /// There is no more of it.
+    /// Finishes the recording of a response that was cut off.
     pub(super) fn cut(&mut self, why: &str) {
         self.answer.cut.get_or_insert_with(|| why.to_owned());
         self.tell();
@@ -113,7 +113,7 @@ impl Taping {
     }
 }
 
-/// A further try at the same request.
+/// Copies the request for another attempt; the response starts out empty.
 impl Clone for Taping {
     fn clone(&self) -> Self {
         Self {
@@ -131,28 +131,28 @@ impl Clone for Taping {
 
 impl Drop for Taping {
     fn drop(&mut self) {
-        // One that never began is only a copy to begin from.
+        // Without a status this is only the template for further attempts.
         if self.answer.status.is_some() {
             self.cut("canceled");
         }
     }
 }
 
-/// What is known of a body, so that the next one costs what is new in it.
+/// State of the last recorded body, kept so that hashing the next one costs only its new bytes.
 #[derive(Clone, Default)]
 pub(super) struct Told {
     digest: Option<String>,
-    /// The digest of the body before it.
+    /// Digest of the body before this one.
     before: Option<String>,
-    /// The hash of so many bytes from the beginning.
+    /// Hash of the first `hashed` bytes.
     hash: blake3::Hasher,
     hashed: usize,
-    /// Whether there is a key in those bytes.
+    /// True if those bytes contain a key.
     has_key: bool,
 }
 
 impl Told {
-    /// The digest of the next body, and what is known of that.
+    /// Returns the digest of the next body and its state.
     fn go_on(mut self, body: &Bytes, kept: Kept, secrets: &[Secret]) -> (String, Self) {
         if self.hashed > kept.shared || kept.shared == 0 {
             self.hash = blake3::Hasher::new();
@@ -187,11 +187,11 @@ impl Told {
 
 fn has(bytes: &[u8], secret: &Secret) -> bool {
     let key = secret.expose().as_bytes();
-    // Shorter ones are placeholders.
+    // Shorter keys are placeholders.
     key.len() >= 4 && memchr::memmem::find(bytes, key).is_some()
 }
 
-/// The body without keys that got into it.
+/// Returns the body with any keys redacted.
 fn without(body: &Bytes, secrets: &[Secret]) -> Bytes {
     if !secrets.iter().any(|secret| has(body, secret)) {
         return body.clone();

@@ -1,7 +1,8 @@
-//! The body of the last request, from which the next one goes on.
+//! Body of the last request, which the next one extends.
 //!
-//! A conversation grows at its end, so the next body is the last one with a few pieces more: what is there is neither
-//! encoded nor copied again. Whatever does not fit that picture — another prefix, a compacted history — starts over.
+//! A conversation grows at its end, so the next body is the last one plus a few pieces, and existing pieces
+//! are neither encoded nor copied again. Anything else — another prefix, a compacted history — starts a new
+//! body.
 
 use std::sync::Arc;
 
@@ -11,35 +12,35 @@ use windlass_core::message::Message;
 use super::anthropic;
 use super::ids::Naming;
 
-/// A body and the pieces it was made of.
+/// A body and its pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Body {
     head: Vec<u8>,
     prefix: Bytes,
-    /// The messages so far. Holding them keeps their addresses from being used again.
+    /// Messages so far. Holding them keeps their addresses from being reused.
     messages: Vec<Arc<Message>>,
     pub(crate) naming: Naming,
     pieces: Vec<Bytes>,
-    /// The message of each piece, by its place; `None` for one that belongs to none.
+    /// Index of the message each piece belongs to; `None` for a piece without a message.
     owners: Vec<Option<usize>>,
-    /// Where each piece, with the comma before it, begins in `bytes`.
+    /// Offset in `bytes` of each piece, including the comma before it.
     starts: Vec<usize>,
-    /// How many pieces stand in `bytes` as they will stand in the next body too.
+    /// Number of leading pieces whose bytes will be the same in the next body.
     settled: usize,
     bytes: Bytes,
 }
 
-/// What stays of bodies from one to the next.
+/// Number of bytes that consecutive bodies share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// How many bytes stand in this one as they stood in the one before.
+    /// Length of the prefix that is the same in the previous body.
     pub(crate) shared: usize,
-    /// How many will stand in the next as they stand in this one.
+    /// Length of the prefix that will be the same in the next body.
     pub(crate) lasting: usize,
 }
 
 impl Body {
-    /// An empty conversation behind `head` and `prefix`.
+    /// Creates an empty conversation after `head` and `prefix`.
     pub(crate) fn new(head: Vec<u8>, prefix: Bytes) -> Self {
         Self {
             head,
@@ -48,7 +49,7 @@ impl Body {
         }
     }
 
-    /// The messages that are new, if the request is this conversation and more.
+    /// Returns the new messages if the request extends this conversation, `None` if it does not.
     pub(crate) fn new_in<'a>(
         &self,
         head: &[u8],
@@ -65,7 +66,7 @@ impl Body {
         (self.head == head && same_prefix && same_start).then_some(new)
     }
 
-    /// Adds a message that says nothing on this wire.
+    /// Adds a message that has no content on this wire.
     pub(crate) fn skip(&mut self, message: &Arc<Message>) {
         self.messages.push(Arc::clone(message));
     }
@@ -83,20 +84,20 @@ impl Body {
         self.pieces.push(piece);
     }
 
-    /// Where each piece begins in the last body, and whose it is.
+    /// Returns the offset of each piece in the last body, and its message.
     pub(crate) fn places(&self) -> impl Iterator<Item = (usize, Option<&Arc<Message>>)> {
         let owner = |owner: &Option<usize>| owner.and_then(|owner| self.messages.get(owner));
         self.starts.iter().copied().zip(self.owners.iter().map(owner))
     }
 
-    /// The pieces so far.
+    /// Returns the pieces so far.
     pub(crate) fn pieces(&self) -> &[Bytes] {
         &self.pieces
     }
 
-    /// The whole body. With `markers`, cache breakpoints stand where they help most, and a reply in last place loses
-    /// its trailing blanks; both belong to this request alone, so the next body goes on from before them. The second value
-    /// is how many bytes stand in it as they stood in the body before, and how many will in the next.
+    /// Assembles the whole body. With `markers`, it places the cache breakpoints and removes trailing blanks
+    /// from a reply in last place; both belong to this request alone, so the next body continues from before
+    /// them. The second value counts the bytes shared with the previous and with the next body.
     pub(crate) fn assemble(&mut self, markers: bool) -> (Bytes, Kept) {
         let (marked, trimmed) = if markers {
             let trimmed = self.pieces.last().and_then(anthropic::without_trailing_blank);
@@ -132,7 +133,7 @@ impl Body {
         (self.bytes.clone(), Kept { shared, lasting })
     }
 
-    /// Where the next body may be another one than this.
+    /// Returns the offset at which the next body may start to differ.
     fn lasting(&self) -> usize {
         match self.settled.checked_sub(1) {
             None => self.head.len() + self.prefix.len(),
@@ -144,7 +145,8 @@ impl Body {
         }
     }
 
-    /// The last body up to where it changes; its memory is used again unless somebody still holds it.
+    /// Returns the last body up to the offset where it changes. Its memory is reused unless a caller still
+    /// holds it.
     fn settled_bytes(&mut self) -> BytesMut {
         let start = self.head.len() + self.prefix.len();
         let keep = self.lasting();

@@ -1,21 +1,22 @@
-//! What of a message's parts any wire sends: empty things are gone, placeholders are in place.
+//! Selects the content of a message that every wire sends: empty parts are dropped, and placeholders stand in
+//! for parts that cannot be sent.
 
 use std::borrow::Cow;
 
 use windlass_core::message::{Binary, Message, Part, Role, ToolCall, ToolResult};
 
-/// What an empty tool result says, because no wire takes empty content.
+/// Text of an empty tool result, because no wire accepts empty content.
 const NO_OUTPUT: &str = "(no output)";
 
-/// One thing to send.
+/// One piece of content to send.
 pub(crate) enum Content<'a> {
     Text(Cow<'a, str>),
-    /// An image carried along, in base64.
+    /// An image sent inline, in base64.
     Image {
         mime: &'a str,
         data: &'a str,
     },
-    /// An image the provider fetches.
+    /// An image that the provider fetches.
     ImageUrl {
         url: &'a str,
         detail: Option<&'a str>,
@@ -24,8 +25,8 @@ pub(crate) enum Content<'a> {
     Result(&'a ToolResult),
 }
 
-/// What a message says that its role may say. In order, but results first: every wire wants them right
-/// behind their calls.
+/// Returns the contents of a message that its role may have. They stay in order, except that results come
+/// first: every wire wants results right after their calls.
 pub(crate) fn contents(message: &Message, images: bool) -> Vec<Content<'_>> {
     let assistant = sent_role(message) == Role::Assistant;
     let said = message.parts.iter().filter_map(|part| content(part, images));
@@ -40,8 +41,8 @@ pub(crate) fn contents(message: &Message, images: bool) -> Vec<Content<'_>> {
     ordered
 }
 
-/// The role a message is sent under. A summary always speaks as the user: it stands for a
-/// conversation, and an assistant message at the start of one is invalid.
+/// Returns the role a message is sent under. A summary is always a user message: it replaces a conversation,
+/// and a conversation that starts with an assistant message is invalid.
 pub(crate) fn sent_role(message: &Message) -> Role {
     let summary = message
         .parts
@@ -54,7 +55,7 @@ pub(crate) fn sent_role(message: &Message) -> Role {
     }
 }
 
-/// What the model reads of a result. Images it does not get are named.
+/// Returns the text of a result for the model. Images that are not sent are named in it.
 pub(crate) fn result_text(result: &ToolResult, images: bool) -> Cow<'_, str> {
     let said = if is_blank(&result.content) {
         NO_OUTPUT
@@ -69,7 +70,7 @@ pub(crate) fn result_text(result: &ToolResult, images: bool) -> Cow<'_, str> {
     text
 }
 
-/// The images that go with a result.
+/// Returns the images sent with a result.
 pub(crate) fn result_images(result: &ToolResult, images: bool) -> impl Iterator<Item = &Binary> {
     result
         .images
@@ -77,7 +78,8 @@ pub(crate) fn result_images(result: &ToolResult, images: bool) -> impl Iterator<
         .filter(move |image| goes(result, image, images))
 }
 
-/// A failed result is text only: one of the wires refuses anything else.
+/// Returns true if an image of a result is sent. A failed result is text only: one of the wires refuses
+/// anything else.
 fn goes(result: &ToolResult, image: &Binary, images: bool) -> bool {
     images && !result.is_error && is_image(&image.mime) && is_base64(&image.data)
 }
@@ -113,7 +115,7 @@ fn content(part: &Part, images: bool) -> Option<Content<'_>> {
             },
             None => Content::Text(Cow::Owned(format!("[image not shown: {}]", image.url))),
         }),
-        // Reasoning belongs to the provider it came from and travels in the message's origin only.
+        // Reasoning belongs to the provider that wrote it and travels only in the message's origin.
         Part::Reasoning(_) | Part::Finish(_) | Part::Compaction(_) | Part::Unknown(_) => None,
     }
 }
@@ -134,7 +136,7 @@ fn is_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }
 
-/// Whole base64 with padding; providers refuse the request over anything else.
+/// Returns true for complete base64 with padding; providers refuse a request with anything else.
 fn is_base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     let letters = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');

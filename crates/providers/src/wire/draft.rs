@@ -1,5 +1,5 @@
-//! A reply while it arrives: the one place where deltas become both events and parts, so that what is
-//! shown is what is stored.
+//! A reply while it arrives: the only place where deltas become both events and parts, so that the output
+//! shown is the output stored.
 
 use windlass_core::id::CallId;
 use windlass_core::message::{Part, Reasoning, ToolCall};
@@ -8,7 +8,7 @@ use windlass_core::provider::{ProviderEvent, StopReason};
 use super::ids::CallIds;
 use super::json::is_object;
 
-/// Where a block stands in the draft.
+/// Index of a block in the draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct At(usize);
 
@@ -69,7 +69,7 @@ impl Draft {
         })
     }
 
-    /// Appends a piece to a block, whatever it is.
+    /// Appends a piece to a block of any kind.
     pub(crate) fn extend(&mut self, at: At, piece: &str, events: &mut Events) {
         if piece.is_empty() {
             return;
@@ -94,7 +94,7 @@ impl Draft {
         }
     }
 
-    /// The block got its last piece. Doing it twice does nothing.
+    /// Closes a block after its last piece. Closing it twice has no effect.
     pub(crate) fn close(&mut self, at: At, events: &mut Events) {
         match self.blocks.get_mut(at.0) {
             Some(Block::Text { open, .. }) if *open => {
@@ -109,7 +109,7 @@ impl Draft {
         }
     }
 
-    /// What the provider needs to recognise its reasoning again.
+    /// Stores the data that the provider needs to recognise its own reasoning.
     pub(crate) fn seal(&mut self, at: At, signature: Option<String>, redacted: Option<String>) {
         if let Some(Block::Reasoning(reasoning)) = self.blocks.get_mut(at.0) {
             reasoning.signature = signature;
@@ -117,7 +117,7 @@ impl Draft {
         }
     }
 
-    /// What a block holds so far.
+    /// Returns the text of a block so far.
     pub(crate) fn text(&self, at: At) -> &str {
         match self.blocks.get(at.0) {
             Some(Block::Text { text, .. }) => text,
@@ -127,7 +127,7 @@ impl Draft {
         }
     }
 
-    /// The id a call goes by, which is not always the one the provider gave.
+    /// Returns the id of a call, which may differ from the id the provider gave it.
     pub(crate) fn call_id(&self, at: At) -> &str {
         match self.blocks.get(at.0) {
             Some(Block::Call { id, .. }) => id,
@@ -135,7 +135,8 @@ impl Draft {
         }
     }
 
-    /// The reply's stop reason by what it holds: servers say `stop` with calls and `tool_calls` without.
+    /// Corrects the stop reason by the reply's content: servers send `stop` with calls and `tool_calls`
+    /// without.
     pub(crate) fn settle(&self, said: StopReason) -> StopReason {
         let calls = self
             .blocks
@@ -148,10 +149,10 @@ impl Draft {
         }
     }
 
-    /// The parts, empty ones left out.
+    /// Takes the parts, without empty ones.
     pub(crate) fn take_parts(&mut self, stop: StopReason) -> Vec<Part> {
-        // A reply that was cut may have been cut inside any call whose arguments are no whole object;
-        // a reply that was not cut holds what the model meant to write, JSON or not.
+        // In a truncated reply, any call whose arguments are not a complete object may have been cut; in a
+        // complete reply, the arguments are what the model meant to write, JSON or not.
         let cut = stop == StopReason::MaxTokens;
         let parts = std::mem::take(&mut self.blocks)
             .into_iter()

@@ -1,7 +1,8 @@
-//! Requests as pieces in a row.
+//! Encodes requests as a sequence of pieces.
 //!
 //! A body is `head + prefix + message, message, … + ]}`. The prefix and every message are encoded once and
-//! kept as bytes beside the value, and a body goes on from the one before it, so a request costs what is new in it.
+//! cached as bytes beside the value, and a body extends the previous one, so a request costs only its new
+//! messages.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,32 +21,33 @@ use super::{Effort, Quirks, Wire, anthropic, chat, responses};
 /// Encodes requests for one provider and one model.
 #[derive(Debug, Clone)]
 pub struct Encoder {
-    /// The wire.
+    /// Wire format.
     pub(crate) wire: Wire,
-    /// The configured name of the provider, which says whose reasoning may be sent.
+    /// Configured name of the provider. Only reasoning of the same provider is sent back.
     pub(crate) provider: String,
     pub(crate) model: Model,
     pub(crate) quirks: Quirks,
     pub(crate) reasoning: Option<Effort>,
-    /// Under which a message's bytes are kept. The model is in it because it decides about images.
+    /// Cache key of a message's bytes. It includes the model, because the model decides whether images are
+    /// sent.
     key: Arc<str>,
-    /// The same for messages whose calls had to be renamed.
+    /// Cache key for messages whose calls had to be renamed.
     renamed_key: Arc<str>,
-    /// The last body, from which the next one goes on.
+    /// The last body, which the next one extends.
     last: Arc<Mutex<Body>>,
 }
 
-/// One message on its way to the wire.
+/// A message to be encoded.
 pub(crate) struct Outgoing<'a> {
     pub(crate) message: &'a Message,
     pub(crate) names: CallNames<'a>,
-    /// The provider's own items, when the message may go back as it came.
+    /// The provider's own items, if the message may go back as it came.
     pub(crate) items: Option<&'a [Box<RawValue>]>,
     pub(crate) model: &'a Model,
 }
 
 impl Encoder {
-    /// An encoder for `provider`, which asks `model`.
+    /// Creates an encoder for `model` of `provider`.
     pub fn new(wire: Wire, provider: &str, model: Model, quirks: Quirks, reasoning: Option<Effort>) -> Self {
         let key = format!("{wire}/{provider}/{}", model.id);
         let renamed_key = Arc::from(format!("{key}#renamed"));
@@ -61,12 +63,12 @@ impl Encoder {
         }
     }
 
-    /// The body of a request.
+    /// Returns the body of a request.
     pub fn body(&self, request: &Request) -> Bytes {
         self.continued(request).0
     }
 
-    /// The body of a request, and what of it stays from one body to the next.
+    /// Returns the body of a request, and how much of it the previous and the next body share.
     pub(crate) fn continued(&self, request: &Request) -> (Bytes, Kept) {
         let head = match self.wire {
             Wire::Anthropic => anthropic::head(self, request),
@@ -92,7 +94,7 @@ impl Encoder {
         last.assemble(markers)
     }
 
-    /// The body of a request, and what each of its bytes is.
+    /// Returns the body of a request, and a description of each of its spans.
     pub(crate) fn layout(&self, request: &Request) -> Layout {
         let head = match self.wire {
             Wire::Anthropic => anthropic::head(self, request),
@@ -134,18 +136,18 @@ impl Encoder {
         Layout { body: bytes, spans }
     }
 
-    /// The tool list in the wire's form.
+    /// Returns the tool list in the wire's form.
     pub fn tools(&self, tools: &[ToolSpec]) -> Value {
         let told = match self.wire {
             Wire::Anthropic => serde_json::to_value(anthropic::tools(tools)),
             Wire::Chat => serde_json::to_value(chat::tools(tools)),
             Wire::Responses => serde_json::to_value(responses::tools(tools)),
         };
-        // Names are strings and nothing here can fail by itself.
+        // Names are strings, so this cannot fail.
         told.unwrap_or_default()
     }
 
-    /// System prompt and tools, up to and including the bracket that opens the message list.
+    /// Encodes the system prompt and tools, up to and including the bracket that opens the message list.
     pub(crate) fn prefix(&self, prefix: &Prefix) -> Bytes {
         prefix.memo.get_or_encode(&self.key, || {
             let bytes = match self.wire {
@@ -157,7 +159,7 @@ impl Encoder {
         })
     }
 
-    /// Adds messages to a body; those that have nothing to say on this wire leave no piece.
+    /// Adds messages to a body; those without content on this wire leave no piece.
     fn extend(&self, body: &mut Body, messages: &[Arc<Message>]) {
         for message in messages {
             let own = self.own_items(message).is_some();
@@ -181,7 +183,7 @@ impl Encoder {
         }
     }
 
-    /// The messages as pieces, from scratch.
+    /// Encodes the messages as pieces, from scratch.
     #[cfg(test)]
     pub(crate) fn pieces(&self, messages: &[Arc<Message>]) -> Vec<Bytes> {
         let mut body = Body::default();
@@ -189,8 +191,8 @@ impl Encoder {
         body.pieces().to_vec()
     }
 
-    /// What stands in for a first user message that has nothing to say on this wire: a conversation
-    /// must begin with the user, and must begin.
+    /// Returns the stand-in for a first user message that has no content on this wire: a conversation must
+    /// not be empty and must start with the user.
     const fn opening(&self) -> &'static [u8] {
         match self.wire {
             Wire::Anthropic => br#"{"role":"user","content":[{"type":"text","text":"(no text)"}]}"#,
@@ -203,7 +205,7 @@ impl Encoder {
 
     fn encode(&self, message: &Message, names: CallNames<'_>) -> Bytes {
         let items = self.own_items(message).filter(|items| {
-            // A message that was changed since (a call dropped, an id renamed) is what its parts say.
+            // A message changed after it arrived (a call dropped, an id renamed) is encoded from its parts.
             !names.renamed()
                 && self
                     .item_calls(items)
@@ -223,7 +225,7 @@ impl Encoder {
         Bytes::from(bytes)
     }
 
-    /// The items of a message this very provider wrote on this very wire.
+    /// Returns the items of a message that this same provider wrote on this same wire.
     fn own_items<'a>(&self, message: &'a Message) -> Option<&'a [Box<RawValue>]> {
         let origin = message.origin.as_ref()?;
         (origin.provider == self.provider && origin.wire == self.wire.name()).then_some(&*origin.items)
@@ -239,7 +241,7 @@ impl Encoder {
     }
 }
 
-/// The system prompt in the prefix, and the tools around it.
+/// Returns the spans of the prefix: the system prompt, and the tools around it.
 fn in_prefix(prefix: &[u8], system: &str, offset: usize) -> Vec<Span> {
     let written = serde_json::to_string(system).unwrap_or_default();
     let found = (!system.is_empty())

@@ -83,7 +83,7 @@ fn unmarked(body: &Bytes) -> String {
     String::from_utf8(body.to_vec()).unwrap().replace(&marker, "")
 }
 
-/// PROV-2: nothing is encoded twice: the pieces of two requests are the same bytes in memory.
+/// PROV-2: nothing is encoded twice: two requests share the bytes of their pieces in memory.
 #[test]
 fn pieces_are_shared_between_requests() {
     for wire in Wire::ALL {
@@ -103,7 +103,7 @@ fn pieces_are_shared_between_requests() {
     }
 }
 
-/// PROV-2: a request is the beginning of the next one, so that the provider's cache holds all of it.
+/// PROV-2: a request is a prefix of the next one, so that the provider's cache holds all of it.
 #[test]
 fn a_request_begins_the_next_one() {
     for wire in Wire::ALL {
@@ -125,7 +125,8 @@ fn a_request_begins_the_next_one() {
     }
 }
 
-/// PROV-2: at most four breakpoints: tools, system, the last message, and the last one of the request before.
+/// PROV-2: at most four breakpoints: tools, system, the last message, and the last one of the previous
+/// request.
 #[test]
 fn breakpoints_follow_the_conversation() {
     let encoder = encoder(Wire::Anthropic);
@@ -163,8 +164,8 @@ fn replies_are_not_marked() {
 }
 
 proptest::proptest! {
-    /// PROV-2: however a conversation goes on — new messages, replies, a compaction, another prefix, the same again, a
-    /// body still in use — a body that goes on from the last one is the body made from scratch.
+    /// PROV-2: however a conversation continues — new messages, replies, a compaction, another prefix, a
+    /// repetition, a body still in use — a body that extends the last one equals the body made from scratch.
     #[test]
     fn a_continued_body_is_a_fresh_body(steps in proptest::collection::vec((0..6usize, proptest::bool::ANY), 1..20)) {
         for wire in Wire::ALL {
@@ -191,7 +192,7 @@ proptest::proptest! {
                     held.push((body.clone(), body.to_vec()));
                 }
             }
-            // What was handed out before has not changed underneath its holder.
+            // Bodies handed out earlier have not changed.
             for (body, copy) in held {
                 proptest::prop_assert_eq!(&body[..], &copy[..]);
             }
@@ -199,7 +200,7 @@ proptest::proptest! {
     }
 }
 
-/// CTX-16: every byte of a request belongs to exactly one span, and the body is what would be sent.
+/// CTX-16: every byte of a request belongs to exactly one span, and the body is the one that would be sent.
 #[test]
 fn a_layout_covers_every_byte() {
     for wire in Wire::ALL {

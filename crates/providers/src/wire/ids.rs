@@ -1,10 +1,10 @@
 //! Call ids: unique within a request, valid for its wire, the same for a call and its result.
 //!
-//! Providers repeat ids (`call_0` in every turn) and have different ideas of what an id looks like, while
-//! every wire wants them unique within a request. Two places see to that. The decoder replaces an id that
-//! the conversation already has, so our own history never repeats one. The encoder renames the calls of a
-//! message whose ids are taken or foreign to the wire, by the message they stand in; the results that
-//! follow get the same names. The normal path renames nothing.
+//! Providers repeat ids (`call_0` in every turn) and differ in what they accept as an id, while every wire
+//! requires ids to be unique within a request. Two places ensure that. The decoder replaces an id that the
+//! conversation already has, so our own history never repeats one. The encoder renames the calls of a message
+//! whose ids are taken or foreign to the wire, using the message's position; the results that follow get the
+//! same names. Usually nothing needs renaming.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use windlass_core::message::{Message, Role};
 
 use super::Wire;
 
-/// Ids for the calls of a reply.
+/// Assigns ids to the calls of a reply.
 #[derive(Debug)]
 pub(crate) struct CallIds {
     history: Arc<Vec<Arc<Message>>>,
@@ -30,7 +30,7 @@ impl CallIds {
         Self::seeded(history, wire, short, CallId::generate().to_string())
     }
 
-    /// New ids are made from `seed`, so that the same answer gives the same ids.
+    /// Creates ids derived from `seed`, so that the same response gives the same ids.
     pub(crate) fn seeded(history: Arc<Vec<Arc<Message>>>, wire: Wire, short: bool, seed: String) -> Self {
         Self {
             history,
@@ -41,9 +41,9 @@ impl CallIds {
         }
     }
 
-    /// The provider's id, or a new one when that is taken or not one the wire takes back.
+    /// Returns the provider's id, or a new one if that id is taken or the wire would not accept it back.
     pub(crate) fn admit(&mut self, id: &str) -> String {
-        // Chat servers have ids of all kinds and know their own again.
+        // Chat servers use ids of all kinds and accept their own ones back.
         let odd = id.is_empty() || (self.wire != Wire::Chat && !fits(id, self.wire, self.short));
         let taken = odd
             || self.given.iter().any(|given| given == id)
@@ -61,7 +61,7 @@ impl CallIds {
     }
 }
 
-/// Decides, message by message and in order, whose calls must be renamed.
+/// Decides, message by message and in order, which calls must be renamed.
 #[derive(Debug, Default)]
 pub(crate) struct Naming {
     seen: HashSet<String>,
@@ -69,7 +69,8 @@ pub(crate) struct Naming {
 }
 
 impl Naming {
-    /// How `message` names its calls or results on `wire`. `own` says that its ids came from this provider.
+    /// Returns the names of the calls or results of `message` on `wire`. `own` means that its ids came from
+    /// this provider.
     pub(crate) fn next(
         &mut self,
         message: &Arc<Message>,
@@ -97,7 +98,7 @@ impl Naming {
     }
 }
 
-/// Whether any server of the wire takes the id.
+/// Returns true if every server of the wire accepts the id.
 fn fits(id: &str, wire: Wire, short: bool) -> bool {
     let most = match wire {
         Wire::Chat => 40,
@@ -112,7 +113,7 @@ fn fits(id: &str, wire: Wire, short: bool) -> bool {
     length && id.bytes().all(letters)
 }
 
-/// How one message names its calls or results.
+/// Names of the calls or results of one message.
 #[derive(Clone, Copy)]
 pub(crate) struct CallNames<'a> {
     owner: Option<&'a Message>,
@@ -124,7 +125,7 @@ impl<'a> CallNames<'a> {
         self.owner.is_some()
     }
 
-    /// Names the ids of one message in order.
+    /// Returns a namer for the ids of one message, in order.
     pub(crate) fn namer(self) -> Namer<'a> {
         Namer {
             names: self,
@@ -133,7 +134,7 @@ impl<'a> CallNames<'a> {
     }
 }
 
-/// Names the ids of one message, telling repeated ones apart by their order.
+/// Names the ids of one message and distinguishes repeated ones by their order.
 pub(crate) struct Namer<'a> {
     names: CallNames<'a>,
     seen: Vec<&'a str>,
@@ -150,7 +151,7 @@ impl<'a> Namer<'a> {
     }
 }
 
-/// An id made from where a call stands: the same in every run, so that provider caches keep hitting.
+/// Derives an id from the position of a call: the same in every run, so that provider caches keep hitting.
 fn derived(place: &str, id: &str, count: usize, short: bool) -> String {
     let mut hash = Fnv::default();
     hash.write(place.as_bytes());
@@ -171,7 +172,7 @@ fn derived(place: &str, id: &str, count: usize, short: bool) -> String {
     letters.collect()
 }
 
-/// FNV-1a, because the standard hasher gives other numbers in every run.
+/// FNV-1a, because the standard hasher gives different numbers in every run.
 struct Fnv(u64);
 
 impl Default for Fnv {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 /// Appends `value` as JSON.
 pub(crate) fn append<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    // Our values have string keys and cannot fail by themselves, and a Vec takes every byte.
+    // Our values have string keys and serialize without errors, and a `Vec` accepts every byte.
     let written = serde_json::to_writer(&mut *out, value);
     debug_assert!(written.is_ok(), "{written:?}");
 }
@@ -21,13 +21,13 @@ pub(crate) fn field<T: Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value:
     out.push(b',');
 }
 
-/// Whether `text` is one whole JSON object.
+/// Returns true if `text` is one complete JSON object.
 pub(crate) fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-/// A call's arguments as the text of a JSON object: as the model wrote them where that is one, the raw
-/// text under `_raw` where it is not.
+/// Returns a call's arguments as the text of a JSON object: unchanged if the model wrote an object, otherwise
+/// the raw text under `_raw`.
 pub(crate) fn object_text(input: &str) -> Cow<'_, str> {
     if input.trim().is_empty() {
         Cow::Borrowed("{}")
@@ -41,8 +41,8 @@ pub(crate) fn object_text(input: &str) -> Cow<'_, str> {
     }
 }
 
-/// A tool's name as every wire takes it. Models make names up, and one that breaks the pattern would
-/// make every later request invalid.
+/// Returns a tool's name in a form that every wire accepts. Models make up names, and one that breaks the
+/// pattern would make every later request invalid.
 pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
     const LONGEST: usize = 64;
     let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
@@ -56,7 +56,7 @@ pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A JSON object with fields whose text must stay as it is.
+/// Writes a JSON object with fields whose text must stay unchanged.
 pub(crate) struct ObjectWriter(Vec<u8>);
 
 impl ObjectWriter {
@@ -69,7 +69,7 @@ impl ObjectWriter {
         self
     }
 
-    /// All fields of `map` but the ones in `except`.
+    /// Adds all fields of `map` except those in `except`.
     pub(crate) fn fields(mut self, map: &Map<String, Value>, except: &[&str]) -> Self {
         for (name, value) in map.iter().filter(|(name, _)| !except.contains(&name.as_str())) {
             field(&mut self.0, name, value);
@@ -77,7 +77,7 @@ impl ObjectWriter {
         self
     }
 
-    /// A field whose value is JSON text already.
+    /// Adds a field whose value is already JSON text.
     pub(crate) fn raw(mut self, name: &str, json: &str) -> Self {
         append(&mut self.0, name);
         self.0.push(b':');
@@ -86,7 +86,7 @@ impl ObjectWriter {
         self
     }
 
-    /// The object, or `None` when a raw field was no JSON.
+    /// Returns the object, or `None` if a raw field was not JSON.
     pub(crate) fn finish(mut self) -> Option<Box<RawValue>> {
         if self.0.last() == Some(&b',') {
             self.0.pop();
@@ -98,7 +98,7 @@ impl ObjectWriter {
     }
 }
 
-/// A string field of an object, without owning the rest.
+/// Borrows a string field of an object; empty if there is none.
 pub(crate) fn text<'a>(map: &'a Map<String, Value>, name: &str) -> &'a str {
     map.get(name).and_then(Value::as_str).unwrap_or_default()
 }
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(tool_name(&long).len(), 64);
     }
 
-    /// LOOP-7: arguments that are no JSON object travel under `_raw`, everything else as it was written.
+    /// LOOP-7: arguments that are not a JSON object travel under `_raw`, all others unchanged.
     #[test]
     fn arguments_become_an_object() {
         let cases = [

@@ -1,26 +1,26 @@
-//! What vendors do differently within a wire.
+//! Differences between the vendors of one wire.
 
-/// The deviations of one vendor. The default is what the wire's own documentation says.
+/// Deviations of one vendor. The default follows the wire's own documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quirks {
-    /// How the key is sent.
+    /// Header that carries the key.
     pub auth: AuthStyle,
-    /// The name of the output limit on the chat wire.
+    /// Name of the output limit on the chat wire.
     pub max_tokens: MaxTokensField,
-    /// Which reasoning the chat wire wants back with the reply it belongs to.
+    /// Kind of reasoning the chat wire wants back with its reply.
     pub echo: ReasoningEcho,
-    /// Routes requests of a session to the same warm cache.
+    /// Set if requests carry a session key, which routes them to the same warm cache.
     pub cache_key: bool,
-    /// Call ids must be exactly nine letters and digits.
+    /// Set if call ids must be exactly nine letters and digits.
     pub short_call_ids: bool,
-    /// Refuses to be asked for usage in a stream (and usually sends it anyway).
+    /// Set if the vendor refuses requests for usage in a stream (it usually sends the usage anyway).
     pub no_stream_options: bool,
 }
 
-/// How the key is sent.
+/// Header that carries the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AuthStyle {
-    /// As the wire's own vendor does.
+    /// The header of the wire's own vendor.
     #[default]
     Wire,
     /// `Authorization: Bearer …`.
@@ -29,17 +29,17 @@ pub enum AuthStyle {
     ApiKey,
 }
 
-/// The name of the output limit on the chat wire.
+/// Name of the output limit on the chat wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MaxTokensField {
-    /// `max_tokens`, which nearly every server knows.
+    /// `max_tokens`, which nearly every server accepts.
     #[default]
     MaxTokens,
-    /// `max_completion_tokens`, which OpenAI's reasoning models insist on.
+    /// `max_completion_tokens`, which OpenAI's reasoning models require.
     MaxCompletionTokens,
 }
 
-/// Which reasoning the chat wire wants back.
+/// Kind of reasoning the chat wire wants back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReasoningEcho {
     /// None; most servers refuse or ignore it.
@@ -51,19 +51,19 @@ pub enum ReasoningEcho {
     Details,
 }
 
-/// How hard a model is asked to think.
+/// Reasoning effort requested of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effort {
-    /// A little.
+    /// Little reasoning.
     Low,
-    /// A fair amount.
+    /// Moderate reasoning.
     Medium,
-    /// A lot.
+    /// Extensive reasoning.
     High,
 }
 
 impl Effort {
-    /// The name in settings and on the OpenAI wires.
+    /// Returns the name used in settings and on the OpenAI wires.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -72,14 +72,14 @@ impl Effort {
         }
     }
 
-    /// The effort of that name.
+    /// Returns the effort called `name`.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Low, Self::Medium, Self::High]
             .into_iter()
             .find(|effort| effort.name() == name)
     }
 
-    /// The thinking budget in tokens, where a wire wants a number.
+    /// Returns the thinking budget in tokens, for wires that want a number.
     pub(crate) const fn budget(self) -> u64 {
         match self {
             Self::Low => 4096,

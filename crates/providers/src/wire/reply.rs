@@ -1,4 +1,4 @@
-//! Answers as they arrive: bytes in, provider events out.
+//! Decodes responses as they arrive: bytes in, provider events out.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::{Quirks, Wire, anthropic, chat, responses};
 use crate::failure;
 use crate::sse;
 
-/// Decodes one answer. It knows nothing of the network, so any chunking of the same bytes gives the
-/// same events and the same completion.
+/// Decodes one response. It does no IO, so any chunking of the same bytes gives the same events and the same
+/// completion.
 #[derive(Debug)]
 pub struct ReplyDecoder {
     stream: sse::Decoder,
@@ -19,12 +19,12 @@ pub struct ReplyDecoder {
     assembly: Assembly,
 }
 
-/// Why an event could not be taken.
+/// Error while decoding an event.
 #[derive(Debug)]
 pub(crate) enum EventError {
-    /// It is not what the wire sends.
+    /// The event does not belong to the wire.
     Unreadable(String),
-    /// It reports a failure.
+    /// The event reports a failure.
     Failed(ProviderError),
 }
 
@@ -36,8 +36,8 @@ enum Assembly {
 }
 
 impl ReplyDecoder {
-    /// A decoder for one answer of `provider`. `history` is the conversation the answer belongs to: a
-    /// call that repeats an id of it gets a new one.
+    /// Creates a decoder for one response of `provider`. `history` is the conversation the response belongs
+    /// to: a call that repeats an id of it gets a new one.
     pub fn new(
         wire: Wire,
         provider: &str,
@@ -49,7 +49,7 @@ impl ReplyDecoder {
         Self::with_ids(wire, provider, quirks, limits, ids)
     }
 
-    /// The same, with ids that are the same for the same answer.
+    /// Creates a decoder whose ids are the same for the same response.
     pub(crate) fn seeded(
         wire: Wire,
         provider: &str,
@@ -74,11 +74,11 @@ impl ReplyDecoder {
         }
     }
 
-    /// Takes the next bytes of an event stream and appends what they say. True once the reply is over
-    /// and no further byte matters.
+    /// Takes the next bytes of an event stream and appends the events in them. Returns true once the reply is
+    /// complete and no further byte matters.
     ///
     /// # Errors
-    /// What the provider reported inside the stream, or that the stream cannot be read.
+    /// When the provider reports a failure inside the stream, or the stream cannot be read.
     pub fn push(&mut self, bytes: &[u8], events: &mut Vec<ProviderEvent>) -> Result<bool, ProviderError> {
         let read = self.stream.push(bytes, &mut self.pending);
         self.deliver(events).map_err(|error| match error {
@@ -92,13 +92,13 @@ impl ReplyDecoder {
         Ok(false)
     }
 
-    /// Ends the stream and gives the reply.
+    /// Ends the stream and returns the reply.
     ///
     /// # Errors
     /// When the stream ended before the reply did.
     pub fn finish(&mut self, events: &mut Vec<ProviderEvent>) -> Result<Completion, ProviderError> {
         if !self.is_over() {
-            // What stands behind the last blank line may be half an event. It counts if it can be read.
+            // The bytes after the last blank line may be half an event. They count if they can be parsed.
             let read = self.stream.finish(&mut self.pending);
             match self.deliver(events) {
                 Err(EventError::Failed(error)) => return Err(error),
@@ -110,10 +110,10 @@ impl ReplyDecoder {
         self.complete(events)
     }
 
-    /// Takes an answer that came in one piece, from servers that do not stream.
+    /// Takes a response that came in one piece, from servers that do not stream.
     ///
     /// # Errors
-    /// When it is not a reply.
+    /// When the response is not a reply.
     pub fn whole(
         &mut self,
         body: &[u8],
@@ -154,7 +154,7 @@ impl ReplyDecoder {
         match &mut self.assembly {
             Assembly::Anthropic(decoder) if decoder.is_over() => Ok(decoder.complete()),
             Assembly::Responses(decoder) if decoder.is_over() => Ok(decoder.complete()),
-            // Chat servers forget their last event so often that the finish reason has to do.
+            // Chat servers omit their last event so often that the finish reason has to suffice.
             Assembly::Chat(decoder) if decoder.is_finished() => Ok(decoder.complete(events)),
             _ => Err(failure::ended_early()),
         }

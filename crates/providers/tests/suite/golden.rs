@@ -1,4 +1,4 @@
-//! Recorded-like streams in, events and replies out.
+//! Streams as servers send them in, events and replies out.
 
 use proptest::prelude::*;
 use windlass_core::provider::{Completion, ProviderError, ProviderEvent};
@@ -59,8 +59,8 @@ fn outline((events, reply): (Vec<ProviderEvent>, Result<Completion, ProviderErro
     stable_ids(&(outline_events(&events) + &reply))
 }
 
-/// Ids we make up ourselves differ from run to run: numbered instead.
-fn stable_ids(text: &str) -> String {
+/// Replaces ids that we generate, which differ from run to run, by numbers.
+pub(crate) fn stable_ids(text: &str) -> String {
     let mut text = text.to_owned();
     let is_hex = |id: &str| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut number = 0;
@@ -84,7 +84,7 @@ fn streams_decode_as_recorded() {
     }
 }
 
-/// PROV-12: a byte at a time gives the same.
+/// PROV-12: feeding one byte at a time gives the same result.
 #[test]
 fn single_bytes_give_the_same() {
     for (name, wire) in STREAMS {
@@ -111,7 +111,7 @@ fn whole_answers_decode() {
     }
 }
 
-/// PROV-6: an answer that is no reply says so, and an error in disguise is an error.
+/// PROV-6: a response that is not a reply is reported as such, and an error sent as a success is an error.
 #[test]
 fn answers_that_are_no_reply() {
     for wire in Wire::ALL {
@@ -128,7 +128,7 @@ fn answers_that_are_no_reply() {
     }
 }
 
-/// PROV-12: what is shown as deltas is what is stored.
+/// PROV-12: the text shown as deltas is the text stored.
 #[test]
 fn shown_text_is_stored_text() {
     for (name, wire) in STREAMS {

@@ -1,13 +1,17 @@
-//! Whole providers against a server on loopback.
+//! Complete providers against a server on loopback.
 
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use windlass_core::provider::{Provider, ProviderError, ProviderErrorKind as Kind, ProviderEvent};
 use windlass_providers::sse::Limits;
+use windlass_providers::wire::ReasoningEcho;
 use windlass_providers::{RetryPolicy, TransportLimits, Wire};
 
-use super::support::{Script, Server, config, data, hello, outline_events, provider, short_limits};
+use super::golden::stable_ids;
+use super::support::{
+    Script, Server, config, data, golden, hello, outline_completion, outline_events, provider, short_limits,
+};
 
 async fn failure(script: Script, limits: TransportLimits) -> ProviderError {
     let server = Server::start(vec![script]).await;
@@ -48,7 +52,7 @@ async fn every_wire_answers() {
     }
 }
 
-/// PROV-7: a server says which models it has, where every wire has its list, and with the key.
+/// PROV-7: the models of a server are listed, from the path of every wire and with the key.
 #[tokio::test]
 async fn models_are_listed() {
     let list =
@@ -76,7 +80,7 @@ async fn models_are_listed() {
     assert_eq!(provider(config).models().await.unwrap_err().kind, Kind::Network);
 }
 
-/// PROV-11: the key goes where the vendor wants it.
+/// PROV-11: the key travels in the header the vendor wants.
 #[tokio::test]
 async fn keys_travel_in_the_right_header() {
     use windlass_providers::wire::AuthStyle;
@@ -109,7 +113,7 @@ async fn keys_travel_in_the_right_header() {
     }
 }
 
-/// PROV-6: statuses become kinds, with the provider's words, the wait it asks for and what to do.
+/// PROV-6: a status becomes a kind, with the provider's message, the delay it asks for and a hint.
 #[tokio::test]
 async fn statuses_become_kinds() {
     let body = r#"{"error":{"type":"x","message":"its own words"}}"#;
@@ -142,7 +146,7 @@ async fn statuses_become_kinds() {
     assert!(error.hint.unwrap().starts_with("check the model name `sim-1`"));
 }
 
-/// PROV-12: no redirect is followed; the error says where it would have gone.
+/// PROV-12: no redirect is followed; the error names its target.
 #[tokio::test]
 async fn redirects_are_refused() {
     let elsewhere = Server::start(vec![Script::stream(&data("anthropic_full.sse"))]).await;
@@ -156,7 +160,7 @@ async fn redirects_are_refused() {
     assert!(elsewhere.seen().is_empty(), "the key went elsewhere");
 }
 
-/// PROV-6: silence counts as a dropped connection, before the answer and within it.
+/// PROV-6: silence counts as a dropped connection, before the response and within it.
 #[tokio::test]
 async fn silence_is_a_dropped_connection() {
     let half = Script::stream(b"event: message_start\ndata: {\"type\":\"message_start\"}\n\n");
@@ -192,7 +196,7 @@ async fn cut_streams_are_network_failures() {
     }
 }
 
-/// PROV-12: too much, no text, or no stream at all end in a clear error.
+/// PROV-12: a response that is too long, not text or not a stream ends in a clear error.
 #[tokio::test]
 async fn bad_answers_end_clearly() {
     let limits = TransportLimits {
@@ -241,7 +245,7 @@ async fn bad_answers_end_clearly() {
     assert!(error.hint.unwrap().contains("base_url"));
 }
 
-/// PROV-4: a server that ignores `stream` answers in one piece.
+/// PROV-4: a server that ignores `stream` may reply in one piece.
 #[tokio::test]
 async fn whole_answers_are_taken() {
     let server = Server::start(vec![Script::with_type(
@@ -256,16 +260,37 @@ async fn whole_answers_are_taken() {
     assert_eq!(completion.parts.len(), 2);
 }
 
-/// PROV-4: a chat server that says why it stopped and then just hangs has answered all the same.
+/// PROV-4: a chat server that sends a finish reason and then hangs has replied: the reply is the one of a stream that
+/// ends, and the client hangs up. Without a finish reason the same silence is a failure.
 #[tokio::test]
 async fn a_missing_end_does_no_harm() {
+    let chat = |server: &Server| {
+        let mut config = config(Wire::Chat, &server.url);
+        config.limits = short_limits();
+        config.quirks.echo = ReasoningEcho::Content;
+        provider(config)
+    };
     let server = Server::start(vec![Script::stream(&data("chat_odd.sse")).stalling()]).await;
-    let mut config = config(Wire::Chat, &server.url);
-    config.limits = short_limits();
-    assert!(provider(config).send(hello()).await.is_ok());
+    let mut events: Vec<ProviderEvent> = chat(&server).stream(hello()).collect().await;
+    let Some(ProviderEvent::Complete(completion)) = events.pop() else {
+        panic!("{}", outline_events(&events))
+    };
+    golden(
+        "chat_odd.txt",
+        &stable_ids(&(outline_events(&events) + &outline_completion(&completion))),
+    );
+    while server.seen().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.seen()[1], "hung up");
+
+    let server = Server::start(vec![Script::stream(&data("chat_early.sse")).stalling()]).await;
+    let error = chat(&server).send(hello()).await.unwrap_err();
+    assert_eq!((error.kind, error.retryable), (Kind::Network, true), "{error:?}");
 }
 
-/// PROV-6: a server that answered before and refuses connections now may come back, so that is retried.
+/// PROV-6: a server that responded before and refuses connections now may come back, so the request is
+/// retried.
 #[tokio::test]
 async fn a_server_that_went_away_is_retried() {
     let server = Server::start(vec![Script::stream(&data("chat_odd.sse"))]).await;
@@ -276,7 +301,7 @@ async fn a_server_that_went_away_is_retried() {
     assert_eq!((error.kind, error.retryable), (Kind::Network, true));
 }
 
-/// PROV-6: nobody listens: a network failure that says what to check, and is not tried again.
+/// PROV-6: a refused connection is a network failure with a hint, and is not retried.
 #[tokio::test]
 async fn refused_connections_name_the_address() {
     let address = {
@@ -292,7 +317,7 @@ async fn refused_connections_name_the_address() {
     assert!(error.hint.unwrap().contains("base_url"));
 }
 
-/// PROV-6: a stream that breaks after output began is sent again, and the reply comes once.
+/// PROV-6: a stream that breaks after producing output is sent again, and the reply comes once.
 #[tokio::test]
 async fn broken_streams_are_sent_again() {
     let scripts = vec![

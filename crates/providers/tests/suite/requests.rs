@@ -129,7 +129,7 @@ fn conversation() -> Vec<Arc<Message>> {
     ]
 }
 
-/// PROV-2, PROV-3, PROV-7: every kind of part on every wire, from a history of another provider.
+/// PROV-2, PROV-3, PROV-7: every kind of part on every wire, from the history of another provider.
 #[test]
 fn requests_encode_as_recorded() {
     let mut request = request(conversation());
@@ -167,7 +167,7 @@ fn images_need_a_model_that_reads_them() {
     }
 }
 
-/// MSG-4: what this provider wrote goes back byte for byte, reasoning included, and to no other provider.
+/// MSG-4: items this provider wrote go back byte for byte, reasoning included, and to no other provider.
 #[test]
 fn own_items_go_back_verbatim() {
     let items = [
@@ -236,7 +236,7 @@ fn own_items_go_back_verbatim() {
     }
 }
 
-/// MSG-4: a message changed since it came is what its parts say; the provider's items no longer count.
+/// MSG-4: a message changed since it arrived is encoded from its parts, not from the provider's items.
 #[test]
 fn changed_messages_are_what_their_parts_say() {
     let mut reply = message("m2", Role::Assistant, vec![Part::text("kept")]);
@@ -254,7 +254,7 @@ fn changed_messages_are_what_their_parts_say() {
     assert!(text.contains("kept") && !text.contains("toolu_1"), "{text}");
 }
 
-/// PROV-2: a reply cut while thinking goes back without the thinking it ends in, or not at all.
+/// PROV-2: a reply truncated while thinking goes back without the thinking at its end, or not at all.
 #[test]
 fn replies_do_not_end_in_thinking() {
     let thinking = r#"{"type":"thinking","thinking":"hm","signature":"sig"}"#;
@@ -281,7 +281,8 @@ fn replies_do_not_end_in_thinking() {
     }
 }
 
-/// PROV-3: reasoning the provider would refuse stays at home: without encrypted content, or with nothing behind it.
+/// PROV-3: reasoning the provider would refuse is not sent: without encrypted content, or with nothing after
+/// it.
 #[test]
 fn unusable_reasoning_items_are_left_out() {
     let items = [
@@ -308,7 +309,7 @@ fn unusable_reasoning_items_are_left_out() {
     assert_eq!(body["input"][1]["id"], "msg_1");
 }
 
-/// PROV-2, PROV-3: limits, reasoning and tool choice in each wire's own words; nothing about tools without tools.
+/// PROV-2, PROV-3: limits, reasoning and tool choice in each wire's own terms; no tool fields without tools.
 #[test]
 fn heads_say_what_was_asked() {
     let mut asked = request(vec![Arc::new(message("m1", Role::User, vec![Part::text("x")]))]);
@@ -388,8 +389,8 @@ fn heads_say_what_was_asked() {
     assert_eq!(body(&anthropic, &asked)["max_tokens"], 32_000);
 }
 
-/// TOOL-2, PROV-3: an image a tool shows goes with its result, in each wire's own form; a failed result and a model that
-/// reads no images get its name.
+/// TOOL-2, PROV-3: an image from a tool goes with its result, in each wire's own form; in a failed result, or
+/// for a model that reads no images, its name replaces it.
 #[test]
 fn images_of_results_go_along() {
     let shown = |is_error: bool| {

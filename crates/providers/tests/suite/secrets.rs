@@ -1,4 +1,4 @@
-//! No key is ever shown, and what cannot work is refused by name.
+//! No key is ever shown, and unusable settings are refused by name.
 
 use windlass_core::provider::Provider;
 use windlass_providers::key::Secret;

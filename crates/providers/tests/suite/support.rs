@@ -1,4 +1,4 @@
-//! What the tests share: conversations, outlines of replies, a server that says exactly what it is told.
+//! Shared test support: conversations, outlines of replies, and a scripted server.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ pub(crate) fn data(name: &str) -> Vec<u8> {
     std::fs::read(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Compares with a file, which `UPDATE_GOLDENS=1` writes anew.
+/// Compares with a golden file; `UPDATE_GOLDENS=1` rewrites it.
 pub(crate) fn golden(name: &str, actual: &str) {
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
         std::fs::write(path(name), actual).unwrap();
@@ -78,7 +78,7 @@ pub(crate) fn config(wire: Wire, base_url: &str) -> ProviderConfig {
         model: registry::lookup("sim-1", &[]),
         reasoning: None,
         limits: TransportLimits::default(),
-        // Retries have their own tests; here each failure should show at once.
+        // Retries have their own tests; here each failure must show at once.
         retry: RetryPolicy {
             max_retries: 0,
             ..RetryPolicy::default()
@@ -90,7 +90,7 @@ pub(crate) fn provider(config: ProviderConfig) -> HttpProvider {
     HttpProvider::new(config, Transport::new(), Arc::new(SystemClock::default())).unwrap()
 }
 
-/// One line per event, deltas of one kind joined: what does not depend on how the bytes were cut.
+/// One line per event, with deltas of one kind joined, so that the outline does not depend on the chunking.
 pub(crate) fn outline_events(events: &[ProviderEvent]) -> String {
     let mut lines: Vec<(String, String)> = Vec::new();
     for event in events {
@@ -138,7 +138,7 @@ pub(crate) fn outline_completion(completion: &Completion) -> String {
     text
 }
 
-/// What the server does on one connection.
+/// Behavior of the server on one connection.
 #[derive(Clone)]
 pub(crate) struct Script {
     pub(crate) chunks: Vec<Vec<u8>>,
@@ -180,7 +180,7 @@ impl Script {
     }
 }
 
-/// A server that plays one script per connection, the last one again and again.
+/// A server that plays one script per connection and repeats the last one.
 pub(crate) struct Server {
     pub(crate) url: String,
     accepting: tokio::task::JoinHandle<()>,
@@ -210,7 +210,7 @@ impl Server {
         let _ = self.accepting.await;
     }
 
-    /// The requests so far, head and body.
+    /// Requests so far, head and body.
     pub(crate) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
@@ -235,7 +235,7 @@ async fn play(mut stream: TcpStream, script: Script, seen: Arc<Mutex<Vec<String>
         let _ = stream.flush().await;
     }
     if script.stall {
-        // Until the client hangs up.
+        // Returns when the client hangs up.
         let _ = stream.read(&mut buffer).await;
         seen.lock().unwrap().push("hung up".to_owned());
     }

@@ -1,4 +1,4 @@
-//! Requests are valid whatever ids a history holds.
+//! Requests are valid whatever ids a history contains.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use windlass_providers::{Wire, registry};
 use super::requests::{call, result};
 use super::support::{data, message, request};
 
-/// One turn: the ids of the calls the assistant made.
+/// One turn: the ids of the assistant's calls.
 type Turn = Vec<&'static str>;
 
 fn history(turns: &[Turn]) -> Vec<Arc<Message>> {
@@ -31,7 +31,7 @@ fn history(turns: &[Turn]) -> Vec<Arc<Message>> {
     messages
 }
 
-/// The ids of calls and of results, in order.
+/// Returns the ids of calls and of results, in order.
 fn ids(wire: Wire, body: &Value) -> (Vec<String>, Vec<String>) {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -144,7 +144,7 @@ fn repeated_ids_are_replaced_when_they_arrive() {
     }
 }
 
-/// LOOP-16: a conversation begins with the user even when the first message has nothing to say on the wire.
+/// LOOP-16: a conversation starts with the user even when the first message has no content on the wire.
 #[test]
 fn a_silent_first_message_is_stood_in_for() {
     for wire in Wire::ALL {

@@ -63,7 +63,7 @@ pub(super) fn frames(context: &Context<'_>, answer: &Answer) -> Vec<Frame> {
     out
 }
 
-/// One content block: whole, as it starts in a stream, and what its deltas carry.
+/// One content block: complete, as it starts in a stream, and its deltas.
 struct Block {
     whole: Value,
     start: Value,
@@ -88,7 +88,8 @@ impl Block {
                 .map(|piece| json!({"type": "thinking_delta", "thinking": piece}))
                 .chain([json!({"type": "signature_delta", "signature": signature})])
                 .collect(),
-            // The real service opens with an empty fragment; clients must not take it for the whole input.
+            // The real service starts with an empty fragment; clients must not take it for the complete
+            // input.
             Delta::Input(text) => std::iter::once(String::new())
                 .chain(pieces(text))
                 .map(|piece| json!({"type": "input_json_delta", "partial_json": piece}))
@@ -127,7 +128,7 @@ fn blocks(answer: &Answer) -> Vec<Block> {
     }
     for call in &answer.calls {
         let id = call.id.clone().unwrap_or_else(|| fresh_id("toolu_"));
-        // A whole message cannot carry broken JSON; a stream can, and that is where it happens.
+        // A complete message cannot carry broken JSON; a stream can, and that is where it occurs.
         let input: Value = serde_json::from_str(&call.arguments)
             .ok()
             .filter(Value::is_object)

@@ -166,7 +166,7 @@ fn pieces(answer: &Answer, text: Option<&str>) -> Vec<String> {
     text.map(|text| answer.pieces.split(text)).unwrap_or_default()
 }
 
-/// The readable thoughts, as servers with open reasoning send them.
+/// Returns the readable reasoning, in the form of servers with open reasoning.
 fn reasoning(answer: &Answer) -> Option<String> {
     let thoughts: Vec<&str> = answer
         .thinking

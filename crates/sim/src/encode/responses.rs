@@ -12,7 +12,7 @@ pub(super) fn whole(context: &Context<'_>, answer: &Answer) -> Value {
     finished(context, answer, &fresh_id("resp_"), output)
 }
 
-/// The `response.failed` event for a stream that breaks off.
+/// Builds the `response.failed` event of a stream that breaks off.
 pub(super) fn failed(context: &Context<'_>, message: &str, sequence: usize) -> Value {
     let mut response = envelope(context, &fresh_id("resp_"), "failed");
     response["error"] = json!({"code": "server_error", "message": message});
@@ -48,7 +48,7 @@ pub(super) fn frames(context: &Context<'_>, answer: &Answer) -> Vec<Frame> {
     stream.out
 }
 
-/// One output item: as it is announced, and whole.
+/// One output item: as announced, and complete.
 struct Item {
     id: String,
     added: Value,
@@ -259,7 +259,7 @@ impl Stream {
     }
 }
 
-/// An object with more keys.
+/// Returns `base` with more keys.
 fn with(base: &Value, more: Value) -> Value {
     let mut out = base.as_object().cloned().unwrap_or_else(Map::new);
     if let Value::Object(more) = more {
@@ -268,7 +268,7 @@ fn with(base: &Value, more: Value) -> Value {
     Value::Object(out)
 }
 
-/// A response without output, echoing what the request set.
+/// Builds a response without output that echoes the settings of the request.
 fn envelope(context: &Context<'_>, id: &str, status: &str) -> Value {
     let body = context.body;
     let or = |key: &str, default: Value| match &body[key] {

@@ -1,4 +1,4 @@
-//! Requests that need one call: which one, and what to say about its result.
+//! Handles requests that need one call: picks the call and reports its result.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::intent::Intent;
 use super::{Done, Move, Situation};
 use crate::seen::Role;
 
-/// How much of a result is repeated in the answer.
+/// Maximum number of result lines to repeat in the answer.
 const SHOWN_LINES: usize = 20;
 
 const ABILITIES: &str = "I can list files, read a file, find files matching a pattern, search for a text, run a command \
@@ -34,7 +34,7 @@ pub(super) fn next(situation: &Situation<'_>, intent: &Intent) -> Move {
         other => match call(situation, other) {
             Some(call) => call,
             None if needs_tool(other) => say(&[
-                "I understand, but the tool for it is not offered in this session.",
+                "I understand, but this session does not offer the tool for it.",
                 REAL_MODEL,
             ]),
             None => say(&[
@@ -46,7 +46,7 @@ pub(super) fn next(situation: &Situation<'_>, intent: &Intent) -> Move {
     }
 }
 
-/// The command that runs the tests, told from the names in a listing.
+/// Guesses the command that runs the tests from the names in a listing.
 pub(super) fn test_command(listing: &str) -> Option<&'static str> {
     [
         ("test.sh", "sh test.sh"),
@@ -61,7 +61,7 @@ pub(super) fn test_command(listing: &str) -> Option<&'static str> {
     .map(|(_, command)| command)
 }
 
-/// A listing of a directory by whatever tool is there.
+/// Lists a directory with any tool that is offered.
 pub(super) fn list(situation: &Situation<'_>, path: &str) -> Option<Move> {
     first_offered(
         situation,
@@ -72,7 +72,7 @@ pub(super) fn list(situation: &Situation<'_>, path: &str) -> Option<Move> {
     )
 }
 
-/// The text of a file by whatever tool is there.
+/// Reads a file with any tool that is offered.
 pub(super) fn read(situation: &Situation<'_>, path: &str) -> Option<Move> {
     first_offered(
         situation,
@@ -153,12 +153,12 @@ fn report(intent: &Intent, done: &Done<'_>) -> String {
     let text = done.text();
     let shown = excerpt(text);
     if done.failed() {
-        return format!("`{}` did not work:\n\n{shown}", done.call.name);
+        return format!("`{}` failed:\n\n{shown}", done.call.name);
     }
     let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
     match intent {
-        Intent::List { path } => format!("`{path}` has {lines} lines of entries:\n\n{shown}"),
-        Intent::Read { path } => format!("`{path}` has {lines} lines with text:\n\n{shown}"),
+        Intent::List { path } => format!("`{path}` has {lines} entries:\n\n{shown}"),
+        Intent::Read { path } => format!("`{path}` has {lines} lines of text:\n\n{shown}"),
         Intent::Find { pattern } if lines == 0 => format!("Nothing matches `{pattern}`."),
         Intent::Find { pattern } => format!("These match `{pattern}`:\n\n{shown}"),
         Intent::Search { pattern, .. } if lines == 0 => format!("`{pattern}` was not found."),
@@ -171,7 +171,7 @@ fn report(intent: &Intent, done: &Done<'_>) -> String {
     }
 }
 
-/// The first lines of a result, with the rest counted.
+/// Returns the first lines of a result, and counts the rest.
 pub(super) fn excerpt(text: &str) -> String {
     let text = text.trim_end();
     if text.is_empty() {
@@ -186,7 +186,7 @@ pub(super) fn excerpt(text: &str) -> String {
     shown.join("\n")
 }
 
-/// What was said and done, for requests to compact a conversation.
+/// Summarizes the conversation, for requests to compact it.
 fn summary(situation: &Situation<'_>) -> String {
     let turns = &situation.seen.turns;
     let asks: Vec<String> = turns
@@ -207,7 +207,7 @@ fn say(sentences: &[&str]) -> Move {
     Move::Say(sentences.join(" "))
 }
 
-/// A word for the shell.
+/// Quotes a word for the shell.
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

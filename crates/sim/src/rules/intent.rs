@@ -1,11 +1,11 @@
-//! What the user wants, as far as a table of patterns can tell.
+//! Recognizes the user's intent with a table of patterns.
 
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-/// What the user wants.
+/// Intent of the user.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Intent {
     Hello,
@@ -27,7 +27,7 @@ pub(crate) enum Intent {
 
 type Reading = fn(&Captures<'_>) -> Intent;
 
-/// The patterns, most special first. All ignore case.
+/// The patterns, most specific first. All ignore case.
 const TABLE: &[(&str, Reading)] = &[
     (
         r"\b(?:fix|repair|mend)\b.*\b(?:tests?|bug|checks?)\b|\btests?\b.*\bfail",
@@ -127,7 +127,7 @@ static DONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Reads the wish out of a text. Summaries and titles are only wanted where no tools are offered.
+/// Recognizes the intent of a text. Summaries and titles are only wanted if no tools are offered.
 pub(crate) fn read(ask: &str, tools: bool) -> Intent {
     if let Some(schema) = json_schema(ask) {
         return Intent::Json(schema);
@@ -140,12 +140,12 @@ pub(crate) fn read(ask: &str, tools: bool) -> Intent {
         .unwrap_or(Intent::Unknown)
 }
 
-/// Whether a text asks to finish with the `done` tool.
+/// Returns true if a text asks to finish with the `done` tool.
 pub(crate) fn demands_done(text: &str) -> bool {
     DONE.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// A text without the tagged blocks that a harness puts around the words of the user.
+/// Removes the tagged blocks that a harness puts around the user's text.
 pub(crate) fn without_fragments(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -170,7 +170,7 @@ pub(crate) fn without_fragments(text: &str) -> String {
     out.trim().to_owned()
 }
 
-/// The first JSON object in a text that speaks of JSON and a schema.
+/// Returns the first JSON object in a text that mentions JSON and a schema.
 fn json_schema(ask: &str) -> Option<Value> {
     let lower = ask.to_lowercase();
     if !lower.contains("json") || !lower.contains("schema") {
@@ -197,7 +197,7 @@ fn without_politeness(ask: &str) -> &str {
     text.trim_end_matches(|character: char| character.is_whitespace() || "?!.".contains(character))
 }
 
-/// A captured text, without quotes if it has them; of a text with a quoted part inside, that part.
+/// Returns a captured text without its quotes; if only a part of it is quoted, that part.
 fn quoted(found: &Captures<'_>, group: usize) -> String {
     let text = found.get(group).map_or("", |found| found.as_str()).trim();
     for quote in ['`', '"', '\''] {
@@ -220,7 +220,7 @@ fn path(found: &Captures<'_>, group: usize) -> String {
         .to_owned()
 }
 
-/// A captured directory; words for the current one give a dot.
+/// Returns a captured directory; words for the current one give a dot.
 fn place(found: &Captures<'_>, group: usize) -> String {
     match path(found, group).as_str() {
         "" | "this" | "here" | "current" | "the" | "project" | "it" => ".".to_owned(),

@@ -1,4 +1,4 @@
-//! Mending a failing test: run it, read the function it names, repair one line, run it again.
+//! Fixes a failing test: runs it, reads the function it names, repairs one line, and runs it again.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::act;
 use super::{Done, Move, Situation};
 
-/// One kind of mistake: in which functions it occurs, how it looks, what to write instead.
+/// One kind of mistake: the functions it occurs in, its pattern, and its replacement.
 struct Mistake {
     function: &'static str,
     wrong: &'static str,
@@ -77,7 +77,9 @@ struct Repair {
 
 pub(super) fn next(situation: &Situation<'_>) -> Move {
     let missing = || {
-        Move::Say("I would run the tests and read the code, but the tools for it are not offered.".to_owned())
+        Move::Say(
+            "I would run the tests and read the code, but this session does not offer the tools.".to_owned(),
+        )
     };
     let done = &situation.done;
     if let Some(last) = done.last()
@@ -85,7 +87,7 @@ pub(super) fn next(situation: &Situation<'_>) -> Move {
         && last.call.name != "bash"
     {
         return Move::Say(format!(
-            "`{}` did not work, so I stop here:\n\n{}",
+            "`{}` failed, so I stop here:\n\n{}",
             last.call.name,
             act::excerpt(last.text())
         ));
@@ -116,7 +118,7 @@ fn look_at(situation: &Situation<'_>, test: &Done<'_>) -> Option<Move> {
     let shown = act::excerpt(test.text());
     let Some((line, _)) = failure(test.text()) else {
         return Some(Move::Say(format!(
-            "I ran the tests and see no failure that I can read:\n\n{shown}"
+            "I ran the tests and found no failure that I understand:\n\n{shown}"
         )));
     };
     match SOURCE.as_ref().and_then(|pattern| pattern.find(line)) {
@@ -146,7 +148,7 @@ fn mend(situation: &Situation<'_>, test: &Done<'_>, source: &Done<'_>) -> Move {
             repair.new
         )),
         _ => Move::Say(format!(
-            "`{function}` gives a wrong result, but none of the mistakes I know is in it:\n\n{line}"
+            "`{function}` gives a wrong result, but I found none of the mistakes I know in it:\n\n{line}"
         )),
     }
 }
@@ -157,11 +159,11 @@ fn report(first: &Done<'_>, last: &Done<'_>) -> Move {
     Move::Say(if failure(last.text()).is_some() || last.failed() {
         format!("I changed `{function}`, but the tests still fail:\n\n{shown}")
     } else {
-        format!("I mended `{function}`. The tests now print:\n\n{shown}")
+        format!("I fixed `{function}`. The tests now print:\n\n{shown}")
     })
 }
 
-/// The first line that reports a failure, and the function it names.
+/// Returns the first line that reports a failure, and the function it names.
 fn failure(output: &str) -> Option<(&str, &str)> {
     let found = FAILURE.as_ref()?.captures(output)?;
     Some((found.get(0)?.as_str(), found.get(1)?.as_str()))
@@ -186,7 +188,7 @@ fn find(source: &str, function: &str) -> Option<Repair> {
         })
 }
 
-/// The lines of a function, from the one that names it to the one that closes it.
+/// Returns the lines of a function, from the one that names it to the one that closes it.
 fn body_of<'text>(source: &'text str, function: &str) -> Vec<&'text str> {
     let opens = |line: &str| {
         let line = line.trim_start();
@@ -202,7 +204,7 @@ fn body_of<'text>(source: &'text str, function: &str) -> Vec<&'text str> {
         .collect()
 }
 
-/// A text without the line numbers that a tool may have put in front of every line.
+/// Removes the line numbers that a tool may have put before each line.
 fn without_numbers(text: &str) -> String {
     let Some(pattern) = NUMBERED.as_ref() else {
         return text.to_owned();
@@ -267,7 +269,7 @@ mod tests {
         assert!(MISTAKES.iter().all(|mistake| Regex::new(mistake.wrong).is_ok()));
     }
 
-    /// PROV-5: line numbers in front of a file's lines are not part of the file.
+    /// PROV-5: line numbers before a file's lines are not part of the file.
     #[test]
     fn line_numbers_are_taken_off() {
         assert_eq!(

@@ -1,8 +1,8 @@
-//! A smallest value that fits a JSON schema.
+//! Builds a minimal value that fits a JSON schema.
 
 use serde_json::{Map, Value, json};
 
-/// Deeper schemas are cut off; they may refer to themselves.
+/// Maximum depth. Deeper schemas are cut off, because they may refer to themselves.
 const DEEPEST: usize = 16;
 
 pub(super) fn instance(schema: &Value) -> Value {

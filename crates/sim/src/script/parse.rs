@@ -1,4 +1,4 @@
-//! Scripts from YAML, with messages that name the line and what would be right.
+//! Parses scripts from YAML; errors name the line and what is expected there.
 
 use super::reader::{Parsed, Reader};
 use super::reply::{CallArguments, Reply, ReplyCall, Times};

@@ -5,13 +5,13 @@ use super::tree::{Data, Entry, Node};
 
 pub(super) type Parsed<T> = Result<T, ScriptError>;
 
-/// Reads nodes of one file.
+/// Reads the nodes of one file.
 pub(super) struct Reader<'name> {
     pub(super) name: &'name str,
 }
 
 impl Reader<'_> {
-    /// The entries of a table, all of them with known keys.
+    /// Returns the entries of a table after checking that their keys are known.
     pub(super) fn table<'node>(
         &self,
         node: &'node Node,
@@ -114,7 +114,7 @@ impl Reader<'_> {
     }
 }
 
-/// The number of single-character edits between two words.
+/// Returns the number of single-character edits between two words.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

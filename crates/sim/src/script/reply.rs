@@ -37,7 +37,7 @@ pub(crate) enum CallArguments {
     Raw(String),
 }
 
-/// How often a reply may be used.
+/// Number of times a reply may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Times {
     Count(u64),
@@ -51,7 +51,8 @@ impl Default for Times {
 }
 
 impl Reply {
-    /// A reply with this text. `{{last_result}}`, `{{last_quoted}}`, `{{user}}` and `{{result:N}}` are filled in.
+    /// Creates a reply with this text. `{{last_result}}`, `{{last_quoted}}`, `{{user}}` and `{{result:N}}`
+    /// are filled in.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self {
@@ -60,13 +61,13 @@ impl Reply {
         }
     }
 
-    /// A reply that calls one tool.
+    /// Creates a reply that calls one tool.
     #[must_use]
     pub fn call(tool: &str, args: Value) -> Self {
         Self::default().and_call(tool, args)
     }
 
-    /// A reply that calls one tool with exactly this argument text, valid or not.
+    /// Creates a reply that calls one tool with exactly this argument text, valid or not.
     #[must_use]
     pub fn raw_call(tool: &str, arguments: &str) -> Self {
         let mut reply = Self::default();
@@ -98,14 +99,14 @@ impl Reply {
         self
     }
 
-    /// Adds text in front of the calls.
+    /// Adds text before the calls.
     #[must_use]
     pub fn say(mut self, text: &str) -> Self {
         self.text = Some(text.to_owned());
         self
     }
 
-    /// Thinks before it speaks.
+    /// Adds thinking before the text.
     #[must_use]
     pub fn thinking(mut self, text: &str) -> Self {
         self.thinking.push(Thinking {
@@ -115,7 +116,7 @@ impl Reply {
         self
     }
 
-    /// Thinks in a block the client cannot read.
+    /// Adds thinking that the client cannot read.
     #[must_use]
     pub fn redacted_thinking(mut self, text: &str) -> Self {
         self.thinking.push(Thinking {
@@ -162,35 +163,35 @@ impl Reply {
         self
     }
 
-    /// Answers only requests that fit.
+    /// Answers only requests that meet these conditions.
     #[must_use]
     pub fn when(mut self, when: When) -> Self {
         self.when = when;
         self
     }
 
-    /// May be used this often.
+    /// Limits the reply to this many uses.
     #[must_use]
     pub const fn times(mut self, count: u64) -> Self {
         self.times = Times::Count(count);
         self
     }
 
-    /// May be used without end.
+    /// Removes the limit on uses.
     #[must_use]
     pub const fn forever(mut self) -> Self {
         self.times = Times::Forever;
         self
     }
 
-    /// Goes wrong in this way.
+    /// Adds a fault to the reply.
     #[must_use]
     pub fn fault(mut self, fault: Fault) -> Self {
         self.fault = fault;
         self
     }
 
-    /// The answer to a request, with templates filled in.
+    /// Builds the answer to a request, with templates filled in.
     pub(crate) fn answer(&self, seen: &Seen) -> Answer {
         let calls = self.calls.iter().map(|call| AnswerCall {
             id: call.id.clone(),

@@ -1,11 +1,11 @@
-//! Templates in replies: `{{last_result}}`, `{{user}}`, `{{result:N}}` (from 1, oldest first) and `{{last_quoted}}`, which is
-//! what the results last put in double quotes: a reference to go on with.
+//! Templates in replies: `{{last_result}}`, `{{user}}`, `{{result:N}}` (from 1, oldest first) and
+//! `{{last_quoted}}`, the last text in double quotes in the results, such as a reference for the next call.
 
 use serde_json::Value;
 
 use crate::seen::Seen;
 
-/// Fills a text. An unknown template stays as it is, so that a mistake shows in the answer.
+/// Fills in a text. An unknown template stays unchanged, so that a mistake shows in the answer.
 pub(super) fn fill(text: &str, seen: &Seen) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -30,7 +30,7 @@ pub(super) fn fill(text: &str, seen: &Seen) -> String {
     out
 }
 
-/// Fills every string inside a value.
+/// Fills in every string inside a value.
 pub(super) fn fill_value(value: &Value, seen: &Seen) -> Value {
     match value {
         Value::String(text) => Value::String(fill(text, seen)),

@@ -33,7 +33,7 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// What the node is, for messages.
+    /// Describes the node for messages.
     pub(super) fn describe(&self) -> String {
         match &self.data {
             Data::Null => "nothing".to_owned(),

@@ -3,7 +3,7 @@
 use crate::seen::Seen;
 use crate::wire::Wire;
 
-/// Conditions on a request; all that are given must hold.
+/// Conditions on a request. All conditions given must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct When {
     pub(crate) user_contains: Option<String>,
@@ -17,62 +17,62 @@ pub struct When {
 }
 
 impl When {
-    /// Always true, to start a chain of the methods below.
+    /// Creates a condition that always holds, to start a chain of the methods below.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The last user text contains this.
+    /// Requires that the last user text contains `text`.
     #[must_use]
     pub fn user_contains(mut self, text: &str) -> Self {
         self.user_contains = Some(text.to_owned());
         self
     }
 
-    /// The request ends with a tool result that contains this.
+    /// Requires that the request ends with a tool result that contains `text`.
     #[must_use]
     pub fn last_result_contains(mut self, text: &str) -> Self {
         self.last_result_contains = Some(text.to_owned());
         self
     }
 
-    /// The request ends with a tool result that does not contain this.
+    /// Requires that the request ends with a tool result that does not contain `text`.
     #[must_use]
     pub fn last_result_not_contains(mut self, text: &str) -> Self {
         self.last_result_not_contains = Some(text.to_owned());
         self
     }
 
-    /// The request ends with a result of this tool.
+    /// Requires that the request ends with a result of `tool`.
     #[must_use]
     pub fn last_tool(mut self, tool: &str) -> Self {
         self.last_tool = Some(tool.to_owned());
         self
     }
 
-    /// The system text contains this.
+    /// Requires that the system text contains `text`.
     #[must_use]
     pub fn system_contains(mut self, text: &str) -> Self {
         self.system_contains = Some(text.to_owned());
         self
     }
 
-    /// A tool of this name is offered.
+    /// Requires that `tool` is offered.
     #[must_use]
     pub fn has_tool(mut self, tool: &str) -> Self {
         self.has_tool = Some(tool.to_owned());
         self
     }
 
-    /// The request came over this wire.
+    /// Requires that the request came over `wire`.
     #[must_use]
     pub const fn wire(mut self, wire: Wire) -> Self {
         self.wire = Some(wire);
         self
     }
 
-    /// Whether the request must offer no tools at all (`true`) or some (`false`).
+    /// Requires that the request offers no tools at all (`true`) or some (`false`).
     #[must_use]
     pub const fn no_tools(mut self, none: bool) -> Self {
         self.no_tools = Some(none);

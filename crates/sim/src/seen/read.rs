@@ -1,4 +1,4 @@
-//! Readers, one per wire. They trust nothing and skip what they do not know.
+//! Readers, one per wire. They trust nothing and skip unknown items.
 
 use serde_json::Value;
 
@@ -167,7 +167,7 @@ fn role_of(message: &Value) -> Role {
     }
 }
 
-/// The last turn if it has this role, else a new one.
+/// Returns the last turn if it has this role, otherwise a new one.
 fn turn_for(turns: &mut Vec<SeenTurn>, role: Role) -> &mut SeenTurn {
     let index = match turns.last() {
         Some(last) if last.role == role => turns.len() - 1,
@@ -179,7 +179,7 @@ fn turn_for(turns: &mut Vec<SeenTurn>, role: Role) -> &mut SeenTurn {
     &mut turns[index]
 }
 
-/// The text of a string or of the text parts in an array.
+/// Returns the text of a string, or of the text parts in an array.
 fn text_of(content: &Value) -> String {
     if let Some(text) = content.as_str() {
         return text.to_owned();

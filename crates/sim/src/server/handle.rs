@@ -1,4 +1,4 @@
-//! One request, from its bytes to its answer.
+//! Handles one request, from its bytes to its response.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::stream::{self, Step};
 use crate::validate;
 use crate::wire::{Refusal, Wire};
 
-/// Larger bodies are refused with status 413.
+/// Maximum body size. Larger bodies are refused with status 413.
 const BODY_LIMIT: usize = 64 * 1024 * 1024;
 
 /// Headers whose values never reach the log.
@@ -67,7 +67,7 @@ async fn requests(State(shared): State<Arc<Shared>>) -> Response {
     json_response(StatusCode::OK, &json!({"requests": requests}))
 }
 
-/// A list that both vendors' clients can read.
+/// Lists the models in a form that both vendors' clients can read.
 async fn models() -> Response {
     let model = json!({
         "id": "sim-1",
@@ -89,7 +89,7 @@ async fn models() -> Response {
 }
 
 async fn not_found() -> Response {
-    let refusal = Refusal::new(404, "there is nothing at this address");
+    let refusal = Refusal::new(404, "not found");
     json_response(StatusCode::NOT_FOUND, &refusal.body(Wire::Chat, ""))
 }
 
@@ -135,7 +135,7 @@ impl Exchange {
         self.answer(headers, raw, value, seen).await
     }
 
-    /// Answers as it was answered before. The request was judged then.
+    /// Sends the recorded answer. The request was already validated when it was recorded.
     fn play(&self, recorded: Option<Recorded>) -> Response {
         let Some(recorded) = recorded else {
             let mut response = self.refuse(&Refusal::new(400, "this request is not in the recording"));
@@ -160,7 +160,7 @@ impl Exchange {
             Err(exhausted) => {
                 self.log(headers, raw, value, seen, None);
                 let mut response = self.refuse(&Refusal::new(500, exhausted.to_string()));
-                // Clients retry server errors; a script that ran out will not recover.
+                // Clients retry server errors, but a script that ran out will not recover.
                 response
                     .headers_mut()
                     .insert("x-should-retry", HeaderValue::from_static("false"));
@@ -341,7 +341,7 @@ fn logged_header(name: &HeaderName, value: &HeaderValue) -> (String, String) {
     (name.as_str().to_owned(), shown)
 }
 
-/// Marks the middle of the text for the byte that is not UTF-8.
+/// Marks the middle of the text as the place of the byte that is not UTF-8.
 fn spoil(answer: &Answer) -> Answer {
     let mut answer = answer.clone();
     let text = answer.text.get_or_insert_default();

@@ -33,7 +33,7 @@ const TOP: [(&str, Kind); 22] = [
     ("cache_control", Kind::Object),
 ];
 
-/// The most cache markers a request may carry.
+/// Maximum number of cache markers in a request.
 const MOST_MARKERS: usize = 4;
 
 pub(super) fn check(body: &Value) -> Check {

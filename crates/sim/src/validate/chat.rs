@@ -47,7 +47,7 @@ const TOP: [(&str, Kind); 35] = [
     ("verbosity", Kind::Text),
 ];
 
-/// The longest call id the service takes.
+/// Maximum length of a call id.
 const LONGEST_ID: usize = 40;
 
 pub(super) fn check(body: &Value) -> Check {
@@ -90,7 +90,7 @@ fn stream_options(map: &Map<String, Value>) -> Check {
     keys("stream_options", options, &known, Null::Absent)
 }
 
-/// What the walk over the messages remembers.
+/// State while checking the messages.
 #[derive(Default)]
 struct Walk<'v> {
     /// Calls of the last assistant message that have no result yet.
@@ -176,7 +176,7 @@ fn assistant<'v>(path: &str, map: &'v Map<String, Value>, walk: &mut Walk<'v>) -
         ("refusal", Kind::Text),
         ("audio", Kind::Object),
         ("tool_calls", Kind::Array),
-        // Servers with open reasoning take their own field back.
+        // Servers with open reasoning accept their own field back.
         ("reasoning_content", Kind::Text),
     ];
     keys(path, map, &known, Null::Absent)?;
@@ -262,7 +262,7 @@ fn tool<'v>(path: &str, map: &'v Map<String, Value>, walk: &mut Walk<'v>) -> Che
     };
     walk.open.remove(position);
     match map.get("content") {
-        // Tools may well print nothing.
+        // A tool may print nothing.
         Some(Value::String(_)) => Ok(()),
         _ => content(path, map, &["text"]),
     }

@@ -47,7 +47,8 @@ impl Kind {
     }
 }
 
-/// Whether an optional key may be null. The OpenAI services take it for absent, the Anthropic one refuses it.
+/// Treatment of null for an optional key. The OpenAI services treat it as absent, the Anthropic service
+/// refuses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Null {
     Absent,
@@ -72,7 +73,7 @@ pub(super) fn array<'v>(path: &str, value: &'v Value) -> Result<&'v [Value], Vio
     }
 }
 
-/// A required string that is not empty.
+/// Returns a required string that must not be empty.
 pub(super) fn text<'v>(path: &str, map: &'v Map<String, Value>, key: &str) -> Result<&'v str, Violation> {
     match map.get(key) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text),
@@ -96,7 +97,7 @@ pub(super) fn keys(path: &str, map: &Map<String, Value>, known: &[(&str, Kind)],
     Ok(())
 }
 
-/// A number that, when present, lies in a range.
+/// Checks that a number, if present, is in a range.
 pub(super) fn range(map: &Map<String, Value>, key: &str, low: f64, high: f64) -> Check {
     match map.get(key).and_then(Value::as_f64) {
         Some(number) if number < low || number > high => {
@@ -113,7 +114,7 @@ pub(super) fn not_blank(path: &str, text: &str) -> Check {
     Ok(())
 }
 
-/// Tool names are the same on the three wires.
+/// Checks a tool name; the rule is the same on the three wires.
 pub(super) fn tool_name(path: &str, name: &str) -> Check {
     if name.len() > 64 || !word(name) {
         return fail(path, "must match ^[a-zA-Z0-9_-]{1,64}$");
@@ -121,7 +122,7 @@ pub(super) fn tool_name(path: &str, name: &str) -> Check {
     Ok(())
 }
 
-/// Letters, digits, underscore and dash, at least one.
+/// Returns true for one or more letters, digits, underscores and dashes.
 pub(super) fn word(text: &str) -> bool {
     !text.is_empty()
         && text
@@ -129,7 +130,7 @@ pub(super) fn word(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// Strict base64 with padding.
+/// Returns true for strict base64 with padding.
 pub(super) fn base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     !body.is_empty()
@@ -140,7 +141,7 @@ pub(super) fn base64(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
 }
 
-/// An image given as a `data:` URL or by address.
+/// Checks an image given as a `data:` URL or by address.
 pub(super) fn image_url(path: &str, url: &str) -> Check {
     let Some(rest) = url.strip_prefix("data:") else {
         return if url.starts_with("https://") || url.starts_with("http://") {

@@ -51,7 +51,7 @@ const INCLUDE: [&str; 8] = [
     "message.output_text.logprobs",
 ];
 
-/// The smallest output limit the service takes.
+/// Smallest output limit the service accepts.
 const LEAST_OUTPUT: u64 = 16;
 
 pub(super) fn check(body: &Value) -> Check {

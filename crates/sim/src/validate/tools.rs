@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::fields::{Check, Kind, Null, array, fail, join, keys, object, text, tool_name};
 
-/// Which of the two shapes of OpenAI tools a request uses.
+/// Shape of the OpenAI tools in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// `{type, function: {name, …}}`
@@ -114,7 +114,7 @@ pub(super) fn openai(map: &Map<String, Value>, shape: Shape) -> Check {
     }
 }
 
-/// The names of the offered functions, or `None` when the request has no tools.
+/// Returns the names of the offered functions, or `None` if the request has no tools.
 fn openai_names(map: &Map<String, Value>, shape: Shape) -> Result<Option<HashSet<&str>>, super::Violation> {
     let tools = match map.get("tools") {
         None | Some(Value::Null) => return Ok(None),
@@ -152,7 +152,7 @@ fn openai_names(map: &Map<String, Value>, shape: Shape) -> Result<Option<HashSet
     Ok(Some(names))
 }
 
-/// Checks one function and gives its name.
+/// Checks one function and returns its name.
 fn function<'v>(
     path: &str,
     map: &'v Map<String, Value>,
@@ -178,7 +178,7 @@ fn function<'v>(
     Ok(name)
 }
 
-/// Strict functions must close their schema and require every property.
+/// Checks that a strict function closes its schema and requires every property.
 fn strict_schema(path: &str, schema: &Value) -> Check {
     if schema["additionalProperties"] != Value::Bool(false) {
         return fail(path, "a strict schema needs \"additionalProperties\": false");

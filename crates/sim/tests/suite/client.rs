@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 client that shows what was really on the wire.
+//! A small HTTP/1.1 client that exposes the bytes on the wire.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -7,14 +7,14 @@ use windlass_sim::{Brain, Reply, Script, Sim, SimConfig, SimHandle, Wire};
 
 pub(crate) const WIRES: [Wire; 3] = [Wire::Anthropic, Wire::Chat, Wire::Responses];
 
-/// What came back. `complete` tells whether the body ended as HTTP wants it.
+/// A response. `complete` is true if the body ended as HTTP requires.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
     pub(crate) complete: bool,
-    /// The sizes of the chunks, when the body was chunked.
+    /// Sizes of the chunks, if the body was chunked.
     pub(crate) chunks: Vec<usize>,
 }
 
@@ -34,7 +34,7 @@ impl Answer {
         })
     }
 
-    /// The data of the events, in the plain framing.
+    /// Returns the data of the events, in the plain framing.
     pub(crate) fn events(&self) -> Vec<String> {
         self.text()
             .lines()
@@ -63,7 +63,7 @@ pub(crate) fn path(wire: Wire) -> &'static str {
     }
 }
 
-/// A small valid request.
+/// Builds a small valid request.
 pub(crate) fn request(wire: Wire, text: &str, stream: bool) -> Value {
     let messages = json!([{"role": "user", "content": text}]);
     match wire {
@@ -101,7 +101,7 @@ async fn exchange(sim: &SimHandle, request: &str) -> Answer {
     let mut socket = TcpStream::connect(sim.addr()).await.unwrap();
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut raw = Vec::new();
-    // A dropped connection may show as an end or as a reset; what arrived before it counts either way.
+    // A dropped connection may appear as an end or as a reset; the bytes before it count either way.
     let _ = socket.read_to_end(&mut raw).await;
     parse(&raw)
 }

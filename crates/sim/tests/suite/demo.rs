@@ -1,4 +1,4 @@
-//! The demo, run for real: a minimal agent carries out the calls in a scratch directory.
+//! The demo with real tools: a minimal agent carries out the calls in a scratch directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::client::{path, post};
 
 const TOOLS: [&str; 4] = ["list_directory", "bash", "read_file", "edit_file"];
 
-/// A directory with the demo project, removed at the end.
+/// A directory with the demo project, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -65,7 +65,7 @@ fn carry_out(root: &Path, tool: &str, input: &Value) -> (String, bool) {
     }
 }
 
-/// Talks until no call is left; gives the tools that were called and the last text.
+/// Runs the session until no call is left; returns the tools called and the last text.
 async fn session(brain: Brain, root: &Path) -> (Vec<String>, String) {
     let config = SimConfig {
         brain,
@@ -108,7 +108,7 @@ async fn session(brain: Brain, root: &Path) -> (Vec<String>, String) {
     }
 }
 
-/// PROV-5: script and rules both mend the demo project, with real commands on real files.
+/// PROV-5: script and rules both fix the demo project, with real commands on real files.
 #[tokio::test]
 async fn the_demo_bug_is_mended() {
     let steps = ["list_directory", "bash", "read_file", "edit_file", "bash"];
@@ -125,7 +125,7 @@ async fn the_demo_bug_is_mended() {
     }
 }
 
-/// PROV-5: the script says so when the project is not as it should be.
+/// PROV-5: the script reports it when the project is not in the expected state.
 #[tokio::test]
 async fn the_demo_is_honest_about_surprises() {
     let scratch = Scratch::new();
@@ -133,7 +133,7 @@ async fn the_demo_is_honest_about_surprises() {
     let (called, text) = session(Brain::script(demo_script()), &scratch.0).await;
     assert_eq!(called, ["list_directory", "bash"]);
     assert!(
-        text.contains("did not go as planned") && !text.contains("Mended"),
+        text.contains("did not go as planned") && !text.contains("Fixed"),
         "{text}"
     );
 }

@@ -23,7 +23,7 @@ async fn invalid_requests_are_refused() {
     assert_eq!(sim.violations().len(), 9);
 }
 
-/// PROV-5: a key, when set, is demanded in either header.
+/// PROV-5: a key, if set, is required in either header.
 #[tokio::test]
 async fn a_wrong_key_is_refused() {
     let config = SimConfig {
@@ -48,7 +48,7 @@ async fn a_wrong_key_is_refused() {
     }
 }
 
-/// PROV-5: statuses, headers, bodies and redirects as the script wants them.
+/// PROV-5: statuses, headers, bodies and redirects follow the script.
 #[tokio::test]
 async fn scripted_errors_have_the_right_shape() {
     let limited = Fault::status(429).header("retry-after", "1").message("slow");

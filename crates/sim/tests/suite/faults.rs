@@ -1,12 +1,12 @@
-//! Streams that go wrong, seen from the socket.
+//! Broken streams, observed at the socket.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use windlass_sim::{Fault, Framing, Reply, Wire};
+use windlass_sim::{Fault, Framing, Reply, Script, SimHandle, Wire};
 
-use crate::client::{WIRES, ask, path, request, start_with};
+use crate::client::{WIRES, ask, path, request, start, start_with};
 
 const TEXT: &str = "one two three four five six seven";
 
@@ -14,7 +14,34 @@ fn reply(fault: Fault) -> Reply {
     Reply::text(TEXT).delta_chars(4).fault(fault)
 }
 
-/// PROV-5: a cut connection ends without the end of the body, after exactly what was asked for.
+/// Sends a request without `connection: close`, so that the connection stays open after the reply.
+async fn keep_alive(sim: &SimHandle, stream: bool) -> TcpStream {
+    let body = request(Wire::Anthropic, "hello", stream).to_string();
+    let head = format!(
+        "POST {} HTTP/1.1\r\nhost: sim\r\nanthropic-version: 1\r\ncontent-length: {}\r\n\r\n",
+        path(Wire::Anthropic),
+        body.len()
+    );
+    let mut socket = TcpStream::connect(sim.addr()).await.unwrap();
+    socket
+        .write_all(format!("{head}{body}").as_bytes())
+        .await
+        .unwrap();
+    socket
+}
+
+/// Reads until `text` has arrived. Fails if the server closes the connection before that.
+async fn read_until(socket: &mut TcpStream, text: &str) {
+    let mut seen = Vec::new();
+    let mut buffer = [0; 4096];
+    while !String::from_utf8_lossy(&seen).contains(text) {
+        let count = socket.read(&mut buffer).await.unwrap();
+        assert_ne!(count, 0, "closed before `{text}`");
+        seen.extend_from_slice(&buffer[..count]);
+    }
+}
+
+/// PROV-5: a cut connection ends without the end of the body, after exactly the requested amount.
 #[tokio::test]
 async fn a_cut_connection_is_really_cut() {
     for wire in WIRES {
@@ -36,24 +63,9 @@ async fn a_cut_connection_is_really_cut() {
 #[tokio::test]
 async fn a_stalled_stream_stays_open() {
     let sim = start_with(reply(Fault::new().stall_after_events(2))).await;
-    let body = request(Wire::Anthropic, "hello", true).to_string();
-    let head = format!(
-        "POST {} HTTP/1.1\r\nhost: sim\r\nanthropic-version: 1\r\ncontent-length: {}\r\n\r\n",
-        path(Wire::Anthropic),
-        body.len()
-    );
-    let mut socket = TcpStream::connect(sim.addr()).await.unwrap();
-    socket
-        .write_all(format!("{head}{body}").as_bytes())
-        .await
-        .unwrap();
-    let mut seen = Vec::new();
+    let mut socket = keep_alive(&sim, true).await;
+    read_until(&mut socket, "content_block_start").await;
     let mut buffer = [0; 4096];
-    while !String::from_utf8_lossy(&seen).contains("content_block_start") {
-        let count = socket.read(&mut buffer).await.unwrap();
-        assert_ne!(count, 0, "closed before it stalled");
-        seen.extend_from_slice(&buffer[..count]);
-    }
     let silent = tokio::time::timeout(Duration::from_millis(50), socket.read(&mut buffer)).await;
     assert!(silent.is_err(), "the stream must be silent");
     sim.stop().await;
@@ -62,13 +74,30 @@ async fn a_stalled_stream_stays_open() {
     assert!(!String::from_utf8_lossy(&rest).contains("message_stop"));
 }
 
-/// PROV-5: a stop does not wait for clients that keep a connection.
+/// PROV-5: a stop waits neither for an idle keep-alive connection nor for a stalled stream, and closes both.
 #[tokio::test]
 async fn a_stop_is_prompt() {
-    let sim = start_with(reply(Fault::new())).await;
-    let _idle = TcpStream::connect(sim.addr()).await.unwrap();
-    let stopped = tokio::time::timeout(Duration::from_secs(60), sim.stop()).await;
-    assert!(stopped.is_ok());
+    let script = Script::new()
+        .reply(reply(Fault::new()))
+        .reply(reply(Fault::new().stall_after_events(2)));
+    let sim = start(script).await;
+    let mut idle = keep_alive(&sim, false).await;
+    read_until(&mut idle, "end_turn").await;
+    let mut stalled = keep_alive(&sim, true).await;
+    read_until(&mut stalled, "content_block_start").await;
+
+    // Paused time advances only when every task waits: a stop that waits for its grace period would show it.
+    tokio::time::pause();
+    let before = tokio::time::Instant::now();
+    sim.stop().await;
+    assert_eq!(before.elapsed(), Duration::ZERO);
+
+    for mut socket in [idle, stalled] {
+        let mut rest = Vec::new();
+        // Returns only once the server has closed the connection, with an end or a reset.
+        let _ = socket.read_to_end(&mut rest).await;
+        assert!(!String::from_utf8_lossy(&rest).contains("message_stop"));
+    }
 }
 
 /// PROV-12: any chunking and any legal framing carry the same data.

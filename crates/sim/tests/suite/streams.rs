@@ -1,11 +1,11 @@
-//! Plain answers, whole and streamed.
+//! Plain answers, complete and streamed.
 
 use serde_json::{Value, json};
 use windlass_sim::{OnEnd, Reply, Script, Wire};
 
 use crate::client::{WIRES, ask, get, path, post, request, start, start_with};
 
-/// PROV-5: text over the three wires, whole and streamed.
+/// PROV-5: text over the three wires, complete and streamed.
 #[tokio::test]
 async fn text_arrives_on_every_wire() {
     let sim = start_with(Reply::text("hello wörld").delta_chars(3)).await;
@@ -61,7 +61,7 @@ async fn calls_are_streamed_in_fragments() {
     }
 }
 
-/// PROV-5: the log tells what was seen, over HTTP as well.
+/// PROV-5: the log lists the requests, also over HTTP.
 #[tokio::test]
 async fn requests_are_logged() {
     let sim = start_with(Reply::text("ok")).await;
@@ -89,7 +89,7 @@ async fn requests_are_logged() {
     assert_eq!(get(&sim, "/v1/models").await.json()["data"][0]["id"], "sim-1");
 }
 
-/// PROV-5: what happens when a script has no reply left.
+/// PROV-5: behavior when a script has no reply left.
 #[tokio::test]
 async fn a_script_ends_as_told() {
     let script = || Script::new().reply(Reply::text("once"));

@@ -1,4 +1,4 @@
-//! Contents by their digest, as files beside the database.
+//! Contents addressed by their digest, stored as files beside the database.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -9,12 +9,12 @@ use windlass_core::log::LogError;
 
 use super::failure::damaged;
 
-/// The folder of a database's contents.
+/// Returns the folder of a database's contents.
 pub(super) fn folder(database: &Path) -> PathBuf {
     database.with_file_name("blobs")
 }
 
-/// Keeps a content. One that is there already is not written again.
+/// Stores a content. A content that already exists is not written again.
 pub(super) fn put(folder: &Path, content: &[u8]) -> Result<String, LogError> {
     let address = blake3::hash(content).to_hex().to_string();
     let place = place(folder, &address);
@@ -46,7 +46,7 @@ fn write(place: &Path, content: &[u8]) -> std::io::Result<()> {
     written
 }
 
-/// The content at an address, which must still be what was put there.
+/// Returns the content at an address, after checking that it is unchanged.
 pub(super) fn get(folder: &Path, address: &str) -> Result<Option<Vec<u8>>, LogError> {
     let is_address = address.len() == 64 && address.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_address {
@@ -60,13 +60,13 @@ pub(super) fn get(folder: &Path, address: &str) -> Result<Option<Vec<u8>>, LogEr
     if blake3::hash(&content).to_hex().as_str() != address {
         return Err(damaged(
             format!("the content {address}"),
-            "it is not what was stored",
+            "it does not match its digest",
         ));
     }
     Ok(Some(content))
 }
 
-/// Two levels, so that no folder grows without end.
+/// Two levels, so that no folder grows without bound.
 fn place(folder: &Path, address: &str) -> PathBuf {
     let (start, rest) = address.split_at_checked(2).unwrap_or(("", address));
     folder.join(start).join(rest)

@@ -1,4 +1,4 @@
-//! What model calls used and cost.
+//! Usage and cost of model calls.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::id::SessionId;
@@ -8,7 +8,7 @@ use windlass_core::model::Usage;
 use super::failure::told;
 use super::lease::signed;
 
-/// How far up the parents a cost is added.
+/// Maximum number of ancestors a cost is added to.
 const MAX_PARENTS: usize = 32;
 
 /// Books a call, and adds it to its session and to every session above that.
@@ -53,7 +53,7 @@ pub(super) fn book(connection: &Connection, id: &SessionId, booking: &Booking) -
     Ok(())
 }
 
-/// What was spent, of one session with those below it or of all.
+/// Returns the cost of one session and its descendants, or of all sessions.
 pub(super) fn spent(
     connection: &Connection,
     session: Option<&SessionId>,

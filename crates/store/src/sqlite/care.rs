@@ -1,4 +1,4 @@
-//! Looking after a database.
+//! Maintenance of a database.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,23 +13,23 @@ use windlass_core::log::LogError;
 use super::failure::told;
 use super::{connection, schema};
 
-/// What a check found.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Health {
-    /// The version of the tables.
+    /// Version of the tables.
     pub version: usize,
-    /// How many sessions there are.
+    /// Number of sessions.
     pub sessions: u64,
-    /// How many entries there are.
+    /// Number of entries.
     pub entries: u64,
-    /// What is wrong, each in a line. Everything else can still be read.
+    /// Problems, one per line. Everything else can still be read.
     pub problems: Vec<String>,
 }
 
-/// Reads everything and says what is wrong. Changes nothing.
+/// Reads everything and reports problems. Changes nothing.
 ///
 /// # Errors
-/// When the file is no database of ours, is newer than this program, or cannot be read at all.
+/// When the file is not a Windlass database, is newer than this program, or cannot be read at all.
 pub fn check(path: &Path) -> Result<Health, LogError> {
     let connection = connection::reader(path)?;
     let version = schema::version(&connection)?;
@@ -39,7 +39,7 @@ pub fn check(path: &Path) -> Result<Health, LogError> {
     };
     if version > schema::newest() {
         return Err(LogError::Foreign(format!(
-            "the database has version {version}, and this program knows versions up to {}; use a newer Windlass",
+            "the database has version {version}, but this program supports only versions up to {}; use a newer Windlass",
             schema::newest()
         )));
     }
@@ -66,7 +66,7 @@ pub fn check(path: &Path) -> Result<Health, LogError> {
     Ok(health)
 }
 
-/// Every entry must be readable, and the numbers of a session must have no gap.
+/// Checks that every entry is readable and that the numbers of each session have no gap.
 fn entries(connection: &Connection, health: &mut Health) -> Result<(), LogError> {
     let mut select = connection
         .prepare("SELECT session, seq, payload FROM entry ORDER BY session, seq")
@@ -77,7 +77,7 @@ fn entries(connection: &Connection, health: &mut Health) -> Result<(), LogError>
         let (session, seq): (String, i64) = (row.get(0).map_err(told)?, row.get(1).map_err(told)?);
         let expected = if session == last.0 { last.1 + 1 } else { 1 };
         if seq != expected {
-            let problem = format!("session {session}: entry {seq} follows where {expected} should");
+            let problem = format!("session {session}: found entry {seq} where entry {expected} was expected");
             health.problems.push(problem);
         }
         let payload: Result<String, _> = row.get(2);
@@ -97,14 +97,14 @@ fn entries(connection: &Connection, health: &mut Health) -> Result<(), LogError>
     Ok(())
 }
 
-/// Copies a database that may be in use to a new file, whole and as of one moment.
+/// Copies a database, which may be in use, to a new file: complete, and as of one moment.
 ///
 /// # Errors
-/// When the target exists, or either cannot be used.
+/// When the target exists, or either file cannot be used.
 pub fn backup(path: &Path, target: &Path) -> Result<(), LogError> {
     let from = connection::reader(path)?;
     schema::version(&from)?;
-    // For the user alone, like the database itself.
+    // Private to the user, like the database itself.
     let made = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -119,16 +119,16 @@ pub fn backup(path: &Path, target: &Path) -> Result<(), LogError> {
         .and_then(|backup| backup.run_to_completion(1000, Duration::from_millis(1), None))
         .map_err(told);
     if done.is_err() {
-        // It is ours, and half of it is worth nothing.
+        // We created the file, and half a backup is worth nothing.
         let _ = std::fs::remove_file(target);
     }
     done
 }
 
-/// Gives unused space back to the file system.
+/// Returns unused space to the file system.
 ///
 /// # Errors
-/// When somebody else uses the database, or it cannot be written.
+/// When another process uses the database, or it cannot be written.
 pub fn vacuum(path: &Path) -> Result<(), LogError> {
     connection::make_folder(path)?;
     let connection = connection::open(path)?;

@@ -1,4 +1,4 @@
-//! Opening a database, the same way for everybody.
+//! Opens a database, the same way for every caller.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -10,10 +10,10 @@ use windlass_core::log::LogError;
 
 use super::failure::told;
 
-/// How long a writer of another process is waited for.
+/// Maximum time to wait for a writer in another process.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Makes the folder of a database when there is none: for the user alone.
+/// Creates the folder of a database, private to the user, if it does not exist.
 pub(super) fn make_folder(path: &Path) -> Result<(), LogError> {
     let Some(folder) = path.parent() else {
         return Ok(());
@@ -30,7 +30,7 @@ fn refused(path: &Path, error: &std::io::Error) -> LogError {
     }
 }
 
-/// Opens a database for writing, and makes it when there is none: for the user alone.
+/// Opens a database for writing. Creates it, private to the user, if it does not exist.
 pub(super) fn open(path: &Path) -> Result<Connection, LogError> {
     if !path.exists() {
         let made = fs::OpenOptions::new()
@@ -48,8 +48,9 @@ pub(super) fn open(path: &Path) -> Result<Connection, LogError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(told)?;
     prepare(&connection)?;
-    // A write-ahead log lets readers read while somebody writes. On file systems where it cannot work, as on a network,
-    // SQLite keeps the old way, and two processes would destroy each other's work.
+    // A write-ahead log lets readers read during a write. On file systems where it cannot work, such as
+    // network ones, SQLite silently keeps the rollback journal, and two processes would destroy each other's
+    // work.
     let mode: String = connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
         .map_err(told)?;
@@ -65,7 +66,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, LogError> {
     Ok(connection)
 }
 
-/// Opens a database for reading alone.
+/// Opens a database read-only.
 pub(super) fn reader(path: &Path) -> Result<Connection, LogError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(told)?;

@@ -1,4 +1,4 @@
-//! The entries of a session.
+//! Entries of a session.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -14,10 +14,10 @@ use super::failure::{damaged, told};
 use super::lease::signed;
 use super::{books, lease};
 
-/// What of one message can be searched, in bytes.
+/// Maximum number of bytes of a message that can be searched.
 const MAX_SAID: usize = 200_000;
 
-/// Writes a batch, all of it or nothing.
+/// Writes a batch atomically.
 pub(super) fn append(connection: &Connection, lease: &Lease, batch: &Batch) -> Result<(), LogError> {
     lease::check(connection, lease)?;
     let id = &lease.session;
@@ -70,13 +70,13 @@ fn insert(
         .map_err(told)
 }
 
-/// The word after `"type":`, which every event begins with.
+/// Returns the word after `"type":`, which every event starts with.
 fn kind(payload: &str) -> &str {
     let rest = payload.split_once("\"type\":\"").map_or("", |(_, rest)| rest);
     rest.split('"').next().unwrap_or_default()
 }
 
-/// Keeps the session's row true to its entries.
+/// Updates the session's row to match its entries.
 fn reflect(connection: &Connection, id: &SessionId, seq: u64, event: &Event) -> Result<(), LogError> {
     let update = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
         connection
@@ -102,7 +102,7 @@ fn reflect(connection: &Connection, id: &SessionId, seq: u64, event: &Event) -> 
             &[&id.as_str(), &signed(usage.total_input() + usage.output)],
         ),
         Event::Session(SessionEvent::Compaction { history, .. }) => {
-            // What the model sees from here on is what the entry lists and what comes after it.
+            // From here on the model sees the messages this entry lists and everything after it.
             let base = (!history.is_empty()).then(|| signed(seq));
             let summary = history.get(1).or(history.first()).map(MessageId::as_str);
             update(
@@ -110,7 +110,8 @@ fn reflect(connection: &Connection, id: &SessionId, seq: u64, event: &Event) -> 
                 &[&id.as_str(), &base, &summary],
             )
         }
-        // Behind the last compaction anything may count again; the next one says better.
+        // A rewind to before the last compaction may make any entry count again; the next compaction sets a
+        // better base.
         Event::Session(SessionEvent::Rewind { to }) => update(
             "UPDATE session SET base_seq = 1, summary = NULL WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM entry \
              WHERE session = ?1 AND seq = session.base_seq AND seq <= ?2 AND kind = 'compaction')",
@@ -127,7 +128,7 @@ fn reflect(connection: &Connection, id: &SessionId, seq: u64, event: &Event) -> 
     }
 }
 
-/// A message counts once, whatever version of it is the last.
+/// Updates the session for a message. A message counts once, whichever version is the last.
 fn said(connection: &Connection, id: &SessionId, seq: u64, message: &Message) -> Result<(), LogError> {
     let before: Option<i64> = connection
         .prepare_cached("SELECT min(seq) FROM entry INDEXED BY entry_message WHERE session = ?1 AND message = ?2 AND seq < ?3")
@@ -147,8 +148,8 @@ fn said(connection: &Connection, id: &SessionId, seq: u64, message: &Message) ->
         .map_err(told)
 }
 
-/// Makes what was said since the last time findable. Done when a turn has ended: one message at a time would cost more
-/// with every message that is there.
+/// Adds the messages since the last call to the search index. Called at the end of a turn: indexing each
+/// message alone would get more expensive with every message already there.
 pub(super) fn index(connection: &Connection, id: &SessionId) -> Result<(), LogError> {
     let from: i64 = connection
         .query_row(
@@ -167,7 +168,7 @@ pub(super) fn index(connection: &Connection, id: &SessionId) -> Result<(), LogEr
     for row in rows {
         let row = row.map_err(told)?;
         let seq = row.seq;
-        // One that cannot be read cannot be found either; whoever reads the session is told.
+        // An unreadable entry cannot be indexed either; readers of the session get the error.
         let Ok(Entry {
             event: Event::Message { message },
             ..
@@ -192,12 +193,12 @@ pub(super) fn index(connection: &Connection, id: &SessionId) -> Result<(), LogEr
         .map_err(told)
 }
 
-/// What people said and what was done, without what tools answered.
+/// Returns the searchable text of a message: text and tool calls, without tool results.
 fn searchable(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.parts {
         let _ = match part {
-            // What a front end or the loop says is the same in every session.
+            // Texts that a front end or the loop inserts are the same in every session.
             Part::Text(part) if !part.is_the_users() => Ok(()),
             Part::Text(part) => writeln!(text, "{}", part.text),
             Part::ToolCall(call) => writeln!(text, "{} {}", call.name, call.input),
@@ -209,7 +210,7 @@ fn searchable(message: &Message) -> String {
             break;
         }
     }
-    // What the runtime says on the user's behalf is the same in every session.
+    // Texts that the runtime adds on the user's behalf are the same in every session.
     if message.role == Role::Tool {
         String::new()
     } else {
@@ -255,7 +256,7 @@ pub(super) fn after(
         .collect()
 }
 
-/// A row as it is stored.
+/// A row as stored.
 pub(super) struct Raw {
     seq: i64,
     time: i64,

@@ -1,4 +1,4 @@
-//! What went over the wire, each request as what is new in it.
+//! Recorded exchanges with providers. Each request is stored as its difference from the one before.
 
 use bytes::{Bytes, BytesMut};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -84,7 +84,7 @@ pub(super) fn all(connection: &Connection, id: &SessionId) -> Result<Vec<Exchang
         let shared = usize::try_from(shared).unwrap_or(usize::MAX);
         let Some(begin) = before.get(..shared) else {
             let what = format!("exchange {number} of session {id}");
-            return Err(damaged(what, "what it shares with the one before is not there"));
+            return Err(damaged(what, "the exchange it builds on is missing"));
         };
         let mut request = BytesMut::with_capacity(begin.len() + exchange.request.len());
         request.extend_from_slice(begin);

@@ -1,9 +1,9 @@
-//! What SQLite says, in our words.
+//! Converts SQLite errors.
 
 use rusqlite::ErrorCode;
 use windlass_core::log::LogError;
 
-/// The same error for whoever asked.
+/// Converts a SQLite error for the caller.
 pub(super) fn told(error: rusqlite::Error) -> LogError {
     let text = error.to_string();
     match error.sqlite_error_code() {
@@ -23,7 +23,7 @@ pub(super) fn told(error: rusqlite::Error) -> LogError {
     }
 }
 
-/// Something stored that cannot be understood.
+/// Builds the error for stored data that cannot be parsed.
 pub(super) fn damaged(what: impl Into<String>, why: impl std::fmt::Display) -> LogError {
     LogError::Damaged {
         what: what.into(),

@@ -1,4 +1,4 @@
-//! Finding sessions.
+//! Finds, lists and deletes sessions.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::clock::Timestamp;
@@ -103,7 +103,7 @@ pub(super) fn delete(connection: &Connection, id: &SessionId) -> Result<(), LogE
     connection
         .execute("DELETE FROM said WHERE session = ?1", [id.as_str()])
         .map_err(told)?;
-    // What it cost was spent all the same, so its bookings stay.
+    // The money was spent all the same, so the bookings stay.
     let gone = connection
         .execute("DELETE FROM session WHERE id = ?1", [id.as_str()])
         .map_err(told)?;
@@ -145,7 +145,7 @@ pub(super) fn search(connection: &Connection, words: &str, limit: usize) -> Resu
     rows.map(|row| row.map_err(told)).collect()
 }
 
-/// Words as they are, all of which must be there; the last may go on. What has a meaning for the search has none here.
+/// Quotes words so that search operators have no effect. All words must occur; the last one may be a prefix.
 fn quoted(words: &str) -> String {
     let words: Vec<String> = words
         .split(|c: char| !c.is_alphanumeric() && c != '_')

@@ -1,4 +1,4 @@
-//! Who may write to a session.
+//! Leases: the right to write to a session.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::clock::Timestamp;
@@ -8,10 +8,10 @@ use windlass_core::log::{Lease, LogError, NewSession, Opened};
 use super::failure::told;
 use super::find;
 
-/// How long a lease lasts without being renewed, in milliseconds.
+/// Time after which a lease expires unless renewed, in milliseconds.
 const TERM: u64 = 30_000;
 
-/// Makes a session and takes its lease.
+/// Creates a session and takes its lease.
 pub(super) fn create(connection: &Connection, new: NewSession, owner: &str) -> Result<Opened, LogError> {
     let id = new.id.unwrap_or_else(SessionId::generate);
     let parent = new.parent.as_ref().map(SessionId::as_str);
@@ -44,7 +44,7 @@ pub(super) fn create(connection: &Connection, new: NewSession, owner: &str) -> R
     })
 }
 
-/// Takes a lease, unless somebody who lives has it.
+/// Takes a lease, unless a live owner holds it.
 pub(super) fn take(connection: &Connection, id: &SessionId, owner: &str) -> Result<Lease, LogError> {
     if find::get(connection, id)?.is_none() {
         return Err(LogError::Unknown(id.clone()));
@@ -88,7 +88,7 @@ fn give(connection: &Connection, id: &SessionId, owner: &str, fence: u64) -> Res
     })
 }
 
-/// Refuses a writer whose lease is somebody else's by now.
+/// Refuses a writer whose lease was taken over by another owner.
 pub(super) fn check(connection: &Connection, lease: &Lease) -> Result<(), LogError> {
     let holds: Option<i64> = connection
         .prepare_cached("SELECT 1 FROM lease WHERE session = ?1 AND owner = ?2 AND fence = ?3")
@@ -125,7 +125,7 @@ pub(super) fn release(connection: &Connection, lease: &Lease) -> Result<(), LogE
         .map_err(told)
 }
 
-/// Whether somebody who lives has the lease.
+/// Returns the live owner of the lease, if there is one.
 pub(super) fn holder(connection: &Connection, id: &SessionId) -> Result<Option<String>, LogError> {
     let held: Option<(Option<String>, i64)> = connection
         .query_row(
@@ -138,9 +138,10 @@ pub(super) fn holder(connection: &Connection, id: &SessionId) -> Result<Option<S
     Ok(held.and_then(|(owner, until)| owner.filter(|owner| lives(owner, until))))
 }
 
-/// Whether an owner still works: a process of this machine that is there, or one elsewhere whose term has not ended.
+/// Returns true if an owner is still alive: a running process on this machine, or one elsewhere whose term
+/// has not ended.
 ///
-/// An owner is written `host/pid/start/id`; another form counts by its term alone.
+/// An owner has the form `host/pid/start/id`; for any other form, only the term counts.
 fn lives(owner: &str, until: i64) -> bool {
     let within_term = until > signed(now().0);
     let mut parts = owner.split('/');
@@ -153,13 +154,13 @@ fn lives(owner: &str, until: i64) -> bool {
     started(pid).is_some_and(|now| now == start)
 }
 
-/// When a process was started, in the kernel's count; `None` when it is not there.
+/// Returns the start time of a process, in kernel ticks, or `None` if it does not exist.
 fn started(pid: &str) -> Option<String> {
     let pid: u32 = pid.parse().ok()?;
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ');
-    // One that has ended and was not collected writes nothing any more.
+    // A zombie writes nothing any more.
     if matches!(fields.next(), Some("Z" | "X")) {
         return None;
     }
@@ -171,7 +172,7 @@ fn hostname() -> String {
     name.nodename().to_string_lossy().replace('/', "_")
 }
 
-/// This process as an owner of leases. Different for each call.
+/// Returns a name for this process as an owner of leases. Every call returns a different name.
 pub(super) fn own_name() -> String {
     let pid = std::process::id();
     let start = started(&pid.to_string()).unwrap_or_default();
@@ -183,7 +184,7 @@ fn now() -> Timestamp {
     SystemClock::default().now()
 }
 
-/// SQLite's integers have a sign; none of ours is that large.
+/// Converts to SQLite's signed integers. None of our numbers is too large.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

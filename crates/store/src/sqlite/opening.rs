@@ -1,4 +1,4 @@
-//! Opening a session: what a turn needs of it, and nothing else of what may be a very long record.
+//! Opens a session: reads only what a turn needs from a log that may be very long.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::event::{Event, SessionEvent};
@@ -9,7 +9,7 @@ use super::entries::{entry, raw};
 use super::failure::told;
 use super::find;
 
-/// What a turn needs of a session whose lease was taken.
+/// Reads what a turn needs of a session whose lease is taken.
 pub(super) fn opened(connection: &Connection, id: &SessionId, lease: Lease) -> Result<Opened, LogError> {
     let info = find::get(connection, id)?.ok_or_else(|| LogError::Unknown(id.clone()))?;
     let base: i64 = connection
@@ -37,7 +37,7 @@ pub(super) fn opened(connection: &Connection, id: &SessionId, lease: Lease) -> R
     })
 }
 
-/// What a history is read from: messages that count, and everything of the turn that did not end.
+/// Reads the entries that make up the history: the messages that count, and everything of an unfinished turn.
 fn history(connection: &Connection, id: &SessionId, base: i64) -> Result<Vec<Entry>, LogError> {
     let since = since(connection, id, base)?;
     let mut entries = match since.first() {
@@ -48,7 +48,7 @@ fn history(connection: &Connection, id: &SessionId, base: i64) -> Result<Vec<Ent
     Ok(entries)
 }
 
-/// What counts from an entry on. Results are in messages once a turn has ended.
+/// Reads the entries that count from `base` on. Once a turn has ended, tool results are part of messages.
 fn since(connection: &Connection, id: &SessionId, base: i64) -> Result<Vec<Entry>, LogError> {
     let mut select = connection
         .prepare_cached(
@@ -63,8 +63,8 @@ fn since(connection: &Connection, id: &SessionId, base: i64) -> Result<Vec<Entry
         .collect()
 }
 
-/// What counts of everything before a compaction: the messages it lists, the very first one among them, the goals, and what
-/// waited for its turn then. Nothing where the history does not begin with a compaction.
+/// Reads the entries that count from before a compaction: the messages it lists, including the very first
+/// one, the goals, and the queue at that time. Empty if the history does not start with a compaction.
 fn before(connection: &Connection, id: &SessionId, base: i64, first: &Event) -> Result<Vec<Entry>, LogError> {
     let Event::Session(SessionEvent::Compaction { history, .. }) = first else {
         return Ok(Vec::new());
@@ -82,7 +82,7 @@ fn before(connection: &Connection, id: &SessionId, base: i64, first: &Event) -> 
             entries.push(entry(id, row.map_err(told)?)?);
         }
     }
-    // Rewinds tell which version of a message counts, and which goal.
+    // Rewinds decide which version of a message and which goal counts.
     let few = [
         "SELECT seq, time, payload FROM entry INDEXED BY entry_rewind WHERE session = ?1 AND kind = 'rewind' \
          AND seq < ?2",
@@ -101,7 +101,8 @@ fn before(connection: &Connection, id: &SessionId, base: i64, first: &Event) -> 
     Ok(entries)
 }
 
-/// What waited when a compaction was made. Every turn begins with telling that anew, so it is looked for in its turn only.
+/// Reads the queue at the time of a compaction. Every turn starts by writing the queue again, so only the
+/// turn of the compaction is searched.
 fn queue(connection: &Connection, id: &SessionId, base: i64) -> Result<Option<Entry>, LogError> {
     let found = connection
         .prepare_cached(

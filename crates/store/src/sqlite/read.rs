@@ -1,4 +1,4 @@
-//! Reading, off the threads that must not wait.
+//! Reads on blocking threads, so that async threads never wait.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,10 @@ use windlass_core::log::LogError;
 use super::connection;
 use super::writer::Opening;
 
-/// How many connections are kept for later.
+/// Maximum number of idle connections to keep.
 const KEPT: usize = 4;
 
-/// Connections that read. One is opened when all are in use.
+/// Connections for reading. A new one is opened when all are in use.
 #[derive(Clone)]
 pub(super) struct Readers {
     path: Arc<PathBuf>,
@@ -21,7 +21,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// Readers of a database that is being opened.
+    /// Creates readers for a database that is still being opened.
     pub(super) fn new(path: &Path, opening: Arc<Opening>) -> Self {
         Self {
             path: Arc::new(path.to_owned()),
@@ -30,7 +30,7 @@ impl Readers {
         }
     }
 
-    /// Waits until there is something to read.
+    /// Waits until the database can be read.
     pub(super) fn ready(&self) -> Result<(), LogError> {
         self.opening.wait()
     }
@@ -69,7 +69,7 @@ impl Readers {
     }
 }
 
-/// Runs work that waits for the disk.
+/// Runs work that waits for the disk on a blocking thread.
 pub(super) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, LogError> + Send + 'static,
 ) -> Result<T, LogError> {

@@ -1,14 +1,14 @@
-//! The tables, and how older ones become them. `docs/store.md` describes each.
+//! The tables, and migrations from older versions. `docs/store.md` describes each table.
 
 use rusqlite::Connection;
 use windlass_core::log::LogError;
 
 use super::failure::told;
 
-/// Marks a database as ours: "WNDL".
+/// Application id of our databases: "WNDL".
 const APPLICATION: i32 = 0x574E_444C;
 
-/// One step from a version to the next; never edited once released.
+/// Steps from each version to the next; never edited once released.
 const MIGRATIONS: &[&str] = &[
     "
 CREATE TABLE session (
@@ -123,19 +123,20 @@ CREATE INDEX entry_goal ON entry (session, seq) WHERE kind IN ('goal', 'goal_com
 ",
 ];
 
-/// Brings a database up to date. A new one gets everything; one that is not ours or is newer is left alone.
+/// Migrates a database to the newest version. A new one gets all tables; one that is foreign or newer is left
+/// alone.
 pub(super) fn migrate(connection: &Connection) -> Result<(), LogError> {
     let (mut version, newest) = (version(connection)?, MIGRATIONS.len());
     if version > newest {
         return Err(LogError::Foreign(format!(
-            "the database has version {version}, and this program knows versions up to {newest}; use a newer Windlass"
+            "the database has version {version}, but this program supports only versions up to {newest}; use a newer Windlass"
         )));
     }
     if version == newest {
         return Ok(());
     }
     connection.execute_batch("BEGIN IMMEDIATE").map_err(told)?;
-    // Another process may have done it while we waited.
+    // Another process may have migrated it while we waited.
     let done = self::version(connection).and_then(|now| {
         version = now;
         for step in MIGRATIONS.iter().skip(version) {
@@ -157,7 +158,7 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), LogError> {
     }
 }
 
-/// The version of a database; 0 for an empty one.
+/// Returns the version of a database; 0 for an empty one.
 pub(super) fn version(connection: &Connection) -> Result<usize, LogError> {
     let number = |name: &str| -> Result<i64, LogError> {
         connection
@@ -173,13 +174,13 @@ pub(super) fn version(connection: &Connection) -> Result<usize, LogError> {
     };
     if application != i64::from(APPLICATION) && !is_empty()? {
         return Err(LogError::Foreign(
-            "the file is a database of another program; nothing in it was changed".to_owned(),
+            "the file is a database of another program; it was not changed".to_owned(),
         ));
     }
     usize::try_from(version).map_err(|_| LogError::Foreign("the database has no version".to_owned()))
 }
 
-/// The newest version this program knows.
+/// Returns the newest version this program supports.
 pub(super) fn newest() -> usize {
     MIGRATIONS.len()
 }

@@ -1,4 +1,4 @@
-//! The one thread that writes.
+//! The only thread that writes.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -11,15 +11,15 @@ use windlass_core::log::{Durability, LogError};
 
 use super::failure::told;
 
-/// The most writes of one transaction.
+/// Maximum number of writes in one transaction.
 const GROUP: usize = 256;
 
-/// A log of fewer bytes is left for the next process: reading it costs that one less than folding it costs us, and it
-/// need not make a new one, which would have to be synced before anything is written.
+/// A log of fewer bytes is left for the next process: reading it costs that process less than checkpointing
+/// it costs us, and it saves creating a new log, which would have to be synced before anything is written.
 const LITTLE: u64 = 1 << 20;
 
-/// Hands work to the thread. With the last of these the thread ends and the database is closed, which is waited for:
-/// SQLite then folds its log into the file when it has grown.
+/// Sends work to the thread. Dropping the last handle ends the thread, closes the database and waits for
+/// both; SQLite then checkpoints its log into the file if it has grown.
 #[derive(Clone)]
 pub(super) struct Writer(Arc<Thread>);
 
@@ -37,7 +37,7 @@ impl Drop for Thread {
     }
 }
 
-/// Whether a database is open, for whoever must wait until it is.
+/// State of a database that is being opened, for callers that must wait for it.
 #[derive(Default)]
 pub(super) struct Opening {
     ended: Mutex<Option<Result<(), LogError>>>,
@@ -50,7 +50,7 @@ impl Opening {
         self.is_over.notify_all();
     }
 
-    /// Returns when it is open, or why it is not.
+    /// Waits until the database is open. Returns the cause if it cannot be opened.
     pub(super) fn wait(&self) -> Result<(), LogError> {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -67,11 +67,11 @@ struct Job {
     work: Box<dyn FnOnce(&Connection) -> Tell + Send>,
 }
 
-/// Tells whoever asked, once it is known whether the transaction was committed.
+/// Reports the result to the caller once it is known whether the transaction was committed.
 type Tell = Box<dyn FnOnce(Result<(), LogError>) + Send>;
 
 impl Writer {
-    /// Starts the thread, which opens the database first. Work waits for that, and is refused when it fails.
+    /// Starts the thread, which opens the database first. Work waits for that, and is refused if it fails.
     pub(super) fn start(
         open: impl FnOnce() -> Result<Connection, LogError> + Send + 'static,
     ) -> Result<(Self, Arc<Opening>), LogError> {
@@ -96,8 +96,8 @@ impl Writer {
         Ok((Self(Arc::new(thread)), opening))
     }
 
-    /// Runs work in a transaction, perhaps together with others'; each fails alone. What is queued is done in order, also
-    /// when nobody waits for it any more.
+    /// Runs work in a transaction, possibly together with other work; each piece fails alone. Queued work is
+    /// done in order, even if its caller no longer waits.
     pub(super) fn run<T: Send + 'static>(
         &self,
         durability: Durability,
@@ -105,7 +105,7 @@ impl Writer {
     ) -> impl Future<Output = Result<T, LogError>> + Send + 'static {
         let (sender, receiver) = oneshot::channel();
         let work = move |connection: &Connection| -> Tell {
-            // Without a transaction nothing may be written, and why there is none is told below.
+            // Without a transaction nothing may be written; the reason there is none is reported below.
             let done = (!connection.is_autocommit()).then(|| alone(connection, work));
             Box::new(move |committed: Result<(), LogError>| {
                 let told = match (done, committed) {
@@ -131,7 +131,7 @@ impl Writer {
     }
 }
 
-/// Writes something small, for whoever wants what came before it on the disk.
+/// Writes something small, so that everything before it reaches the disk.
 pub(super) fn touch(connection: &Connection) -> Result<(), LogError> {
     connection
         .execute("UPDATE beat SET count = count + 1", [])
@@ -191,7 +191,7 @@ fn transact(connection: &Connection, group: Vec<Job>) {
     }
 }
 
-/// Runs work that leaves nothing behind when it fails.
+/// Runs work in a savepoint, so that it leaves nothing behind if it fails.
 fn alone<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, LogError>,
@@ -204,7 +204,8 @@ fn alone<T>(
         "ROLLBACK TO one; RELEASE one"
     };
     let ended = connection.execute_batch(end).map_err(told);
-    // A full disk ends the whole transaction, and then there is nothing to go back to: the first error is the cause.
+    // A full disk ends the whole transaction, so there is no savepoint to roll back to: the first error is
+    // the cause.
     done.and_then(|value| ended.map(|()| value))
 }
 
@@ -212,7 +213,7 @@ fn alone<T>(
 mod tests {
     use super::*;
 
-    /// SES-5: whoever waits for a write is told why there was none, not that there was no transaction.
+    /// SES-5: a failed write reports its cause, not that there was no transaction.
     #[tokio::test]
     async fn the_cause_is_told() {
         let folder = tempfile::tempdir().unwrap();

@@ -27,7 +27,7 @@ impl Bed {
         self.folder.path().join("data/windlass.db")
     }
 
-    /// The same database, as another process would open it.
+    /// Opens the same database, as another process would.
     pub(crate) fn again(&self) -> SqliteStore {
         SqliteStore::open(&self.file()).unwrap()
     }

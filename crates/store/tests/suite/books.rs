@@ -1,4 +1,4 @@
-//! What was spent.
+//! Costs.
 
 use windlass_core::clock::Timestamp;
 use windlass_core::log::{Booking, Ledger, NewSession, SessionLog, Sessions, SpentBy};
@@ -22,7 +22,8 @@ fn booking(cause: &str, model: &str, day: u64, cost: Option<f64>) -> Booking {
     }
 }
 
-/// SES-8: every call is in the books, by session, model, cause and day; a child's cost is added to all above it at once.
+/// SES-8: every call is booked by session, model, cause and day; a child's cost is added to all its ancestors
+/// at once.
 #[tokio::test]
 async fn calls_are_booked_and_added_up() {
     let bed = Bed::new();

@@ -1,4 +1,4 @@
-//! Databases that are not as they should be.
+//! Databases that cannot be used as they are.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -15,7 +15,8 @@ fn refused(path: &std::path::Path) -> LogError {
     }
 }
 
-/// SES-1, SES-5: another program's database, a newer one and a file that is none are refused, and left as they are.
+/// SES-1, SES-5: another program's database, a newer one and a file that is not a database are refused and
+/// unchanged.
 #[test]
 fn foreign_files_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -39,7 +40,8 @@ fn foreign_files_are_left_alone() {
     assert!(refused(&path("newer")).to_string().contains("version 99"));
 }
 
-/// SES-5: what is asked of a store that is being opened waits for it; when it cannot be opened, the store says why.
+/// SES-5: requests to a store that is being opened wait for it; if it cannot be opened, the store reports the
+/// cause.
 #[tokio::test]
 async fn what_is_asked_early_waits() {
     let folder = tempfile::tempdir().unwrap();
@@ -62,7 +64,7 @@ async fn what_is_asked_early_waits() {
     assert_eq!(store.ready(), Err(read));
 }
 
-/// SES-5, SAFE-7: the files are the user's alone; a folder that cannot be written is a clear error.
+/// SES-5, SAFE-7: the files are private to the user; a folder that cannot be written is a clear error.
 #[tokio::test]
 async fn files_are_private() {
     let bed = Bed::new();

@@ -1,4 +1,4 @@
-//! What went over the wire is kept and read back whole.
+//! Exchanges are stored and read back complete.
 
 use bytes::Bytes;
 use windlass_core::clock::Timestamp;
@@ -39,8 +39,8 @@ async fn keep(bed: &Bed, exchange: Exchange, shared: usize, limit: u64) -> bool 
     bed.store.keep_exchange(&"one".into(), new, limit).await.unwrap()
 }
 
-/// OBS-2: exchanges come back whole although only what is new in a request was written; over the limit nothing more is
-/// kept; they go with their session.
+/// OBS-2: exchanges come back complete although only the new part of each request is written; over the limit
+/// nothing more is stored; they are deleted with their session.
 #[tokio::test]
 async fn exchanges_come_back_whole() {
     let bed = Bed::new();
@@ -68,7 +68,7 @@ async fn exchanges_come_back_whole() {
     assert!(bed.store.exchanges(&"one".into()).await.unwrap().is_empty());
 }
 
-/// OBS-2: the system prompt and the tools are kept once for all that share them.
+/// OBS-2: the system prompt and the tools are stored once for all requests that share them.
 #[tokio::test]
 async fn frames_are_kept_once() {
     let bed = Bed::new();
@@ -92,8 +92,8 @@ async fn frames_are_kept_once() {
     assert_eq!(bed.store.frame("nothing").await.unwrap(), None);
 }
 
-/// SES-11: a conversation that was taken back goes on from there, and forth again to where it was; also after the
-/// session is opened anew.
+/// SES-11: a rewound conversation continues from there, and can go forward again to where it was; also after
+/// the session is reopened.
 #[tokio::test]
 async fn a_conversation_goes_back_and_forth() {
     let bed = Bed::new();

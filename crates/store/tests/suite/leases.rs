@@ -6,7 +6,8 @@ use windlass_store::SqliteStore;
 
 use super::bed::{Bed, batch, said};
 
-/// SES-2: a second owner is refused while the first lives, and told who it is; after a release it may.
+/// SES-2: a second owner is refused while the first lives, with the name of the first; after a release it
+/// succeeds.
 #[tokio::test]
 async fn a_session_has_one_owner() {
     let bed = Bed::new();
@@ -27,7 +28,7 @@ async fn a_session_has_one_owner() {
     assert!(second.lease.fence > first.lease.fence);
 }
 
-/// SES-2: an owner that was overtaken writes nothing more.
+/// SES-2: an owner that lost its lease writes nothing more.
 #[tokio::test]
 async fn an_older_fence_is_refused() {
     let bed = Bed::new();
@@ -49,7 +50,7 @@ async fn an_older_fence_is_refused() {
         .unwrap();
 }
 
-/// SES-2: the lease of a process that is gone is taken over at once, and so is that of another process with its number.
+/// SES-2: the lease of a dead process is taken over at once, even if another process has its pid now.
 #[tokio::test]
 async fn a_dead_owner_is_replaced() {
     let bed = Bed::new();
@@ -71,7 +72,7 @@ async fn a_dead_owner_is_replaced() {
         };
         bed.store.create(new, &owner).await.unwrap();
         let taken = bed.store.open(&name.as_str().into(), &own).await;
-        // Of another machine nothing is known until its term ends.
+        // Nothing is known about another machine until its term ends.
         assert_eq!(taken.is_ok(), owner.starts_with(host), "{owner}");
     }
     assert!(matches!(

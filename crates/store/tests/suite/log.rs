@@ -1,4 +1,4 @@
-//! Writing a session and reading it back.
+//! Writes a session and reads it back.
 
 use windlass_core::clock::Timestamp;
 use windlass_core::event::{Event, SessionEvent};
@@ -11,7 +11,7 @@ use windlass_store::SqliteStore;
 
 use super::bed::{Bed, append, batch, said, the_end};
 
-/// SES-1, SES-5: what was acknowledged is there when the store is opened again, in order and unchanged.
+/// SES-1, SES-5: acknowledged entries are there when the store is reopened, in order and unchanged.
 #[tokio::test]
 async fn what_is_appended_is_read_back() {
     let bed = Bed::new();
@@ -55,7 +55,7 @@ async fn a_batch_is_all_or_nothing() {
     append(&bed.store, &opened.lease, 2, vec![the_end("x")]).await;
 }
 
-/// SES-4: the draft is there until an entry takes its place.
+/// SES-4: the draft is there until an entry replaces it.
 #[tokio::test]
 async fn a_draft_lives_until_its_entry() {
     let bed = Bed::new();
@@ -84,8 +84,8 @@ async fn a_draft_lives_until_its_entry() {
     assert_eq!(again.draft, None);
 }
 
-/// SES-7, CTX-5: after a compaction a session is opened from the first message that was kept; what it stands for is still
-/// in the record.
+/// SES-7, CTX-5: after a compaction a session is opened from the first message that was kept; the messages it
+/// replaces are still in the record.
 #[tokio::test]
 async fn opening_reads_from_the_last_summary() {
     let bed = Bed::new();
@@ -160,7 +160,8 @@ async fn a_damaged_entry_is_named() {
     assert_eq!(health.problems.len(), 1, "{health:?}");
 }
 
-/// SES-1: contents are kept by what they are, and one that was changed is not handed out; preferences are kept by name.
+/// SES-1: contents are stored by their digest, and a changed one is not returned; preferences are stored by
+/// name.
 #[tokio::test]
 async fn blobs_and_preferences() {
     let bed = Bed::new();

@@ -1,4 +1,4 @@
-//! Opening a session with a long past.
+//! Opens sessions with a long history.
 
 use windlass_core::event::{Event, GoalCompletion, SessionEvent, Waiting};
 use windlass_core::id::MessageId;
@@ -24,14 +24,14 @@ fn compaction(history: &[&Event]) -> Event {
     })
 }
 
-/// Releases and opens again; what a model would see.
+/// Releases and reopens the session; returns the texts a model would see.
 async fn reopened(bed: &Bed, opened: &Opened) -> (Opened, Vec<String>) {
     bed.store.release(&opened.lease).await.unwrap();
     let session = &opened.info.id;
     let again = bed.store.open(session, &SqliteStore::owner()).await.unwrap();
     let history = History::read(&again.entries).into_messages();
     let seen = history.iter().map(|message| message.text()).collect();
-    // Whoever reads everything sees the same.
+    // A reader of the whole log sees the same.
     let all = bed.store.entries(session, 0, usize::MAX).await.unwrap();
     let whole = History::read(&all).into_messages();
     let whole: Vec<String> = whole.iter().map(|message| message.text()).collect();
@@ -39,7 +39,7 @@ async fn reopened(bed: &Bed, opened: &Opened) -> (Opened, Vec<String>) {
     (again, seen)
 }
 
-/// Two turns of which the second begins with a summary of the first, as the summarizing strategy makes it.
+/// Two turns, the second of which starts with a summary of the first, as the summarizing strategy makes it.
 async fn summarized(bed: &Bed) -> Opened {
     let opened = bed.session("one").await;
     let first = said(Role::User, "first");
@@ -58,7 +58,7 @@ async fn summarized(bed: &Bed) -> Opened {
     opened
 }
 
-/// SES-7, CTX-5: a summary keeps the first message of all. What lies between them is not read.
+/// SES-7, CTX-5: a summary keeps the very first message. The messages between the two are not read.
 #[tokio::test]
 async fn the_first_message_does_not_bring_the_others() {
     let bed = Bed::new();
@@ -66,11 +66,12 @@ async fn the_first_message_does_not_bring_the_others() {
     let (again, seen) = reopened(&bed, &opened).await;
     assert_eq!(seen, ["first", "summary", "second", "well"]);
     let numbers: Vec<u64> = again.entries.iter().map(|entry| entry.seq).collect();
-    // What waited when the summary was made is there, too.
+    // The queue at the time of the summary is read as well.
     assert_eq!(numbers, [1, 103, 104, 105, 106, 107, 108]);
 }
 
-/// SES-7: going back within what was said since a summary reads no more than that; going back behind it reads everything.
+/// SES-7: a rewind to after a summary reads only the entries since then; a rewind to before it reads
+/// everything.
 #[tokio::test]
 async fn rewinds_bring_back_what_they_need() {
     let bed = Bed::new();
@@ -97,7 +98,7 @@ async fn rewinds_bring_back_what_they_need() {
     assert_eq!(again.entries.len(), 2 + 3, "the rewinds, too");
 }
 
-/// SES-7: a version of a message that was left behind does not come back with the next summary.
+/// SES-7: an abandoned version of a message does not come back with the next summary.
 #[tokio::test]
 async fn versions_left_behind_stay_there() {
     let bed = Bed::new();
@@ -132,7 +133,7 @@ async fn versions_left_behind_stay_there() {
     assert_eq!(reopened(&bed, &again).await.1, ["cut"]);
 }
 
-/// GOAL-1: what was told of goals is read, however long ago it was.
+/// GOAL-1: goal entries are read, however old they are.
 #[tokio::test]
 async fn goals_are_read_whenever_they_were_set() {
     let bed = Bed::new();

@@ -9,7 +9,7 @@ use windlass_store::SqliteStore;
 
 use super::bed::{Bed, append, said};
 
-/// SES-2, SES-5: many stores on one file, each with sessions of its own, lose nothing.
+/// SES-2, SES-5: many stores on one file, each with its own sessions, lose nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_writers_share_a_database() {
     let bed = Arc::new(Bed::new());

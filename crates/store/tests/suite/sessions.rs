@@ -1,4 +1,4 @@
-//! Finding sessions.
+//! Finds sessions.
 
 use windlass_core::clock::Timestamp;
 use windlass_core::log::{Label, LogError, NewSession, SessionLog, SessionQuery, Sessions};
@@ -6,8 +6,8 @@ use windlass_core::message::Role;
 
 use super::bed::{Bed, append, said, the_end};
 
-/// SES-10: sessions are listed by their last change, by folder, by name, by the beginning of an id, and without those that were
-/// only begun.
+/// SES-10: sessions are listed by their last change, by folder, by name and by the start of an id, without
+/// those that were only created.
 #[tokio::test]
 async fn sessions_are_found() {
     let bed = Bed::new();
@@ -75,7 +75,7 @@ async fn sessions_are_found() {
     assert_eq!(unknown, Err(LogError::Unknown("zz".into())));
 }
 
-/// SES-14: words are found in what was said, whatever signs are between them, and not in deleted sessions.
+/// SES-14: words are found in messages, whatever punctuation is between them, and not in deleted sessions.
 #[tokio::test]
 async fn words_are_found() {
     let bed = Bed::new();
@@ -94,7 +94,7 @@ async fn words_are_found() {
         ],
     )
     .await;
-    // Words are made findable behind what was appended, and nobody waits for that.
+    // Indexing runs after the append, and nobody waits for it.
     bed.store.sync().await.unwrap();
     let search = async |words: &str| bed.store.search(words, 10).await.unwrap();
     for words in [

@@ -1,7 +1,8 @@
-//! The pictures of the documents: the real binary on a terminal, the simulated model behind it, and the screen as SVG.
+//! The pictures of the documents: the real binary on a terminal, with the simulated model, and the screen as
+//! SVG.
 //!
-//! `cargo xtask pictures` builds the binary and runs this with the folder to write to. Every run gives the same bytes: what
-//! differs from one to the next, such as how long a call took, is evened out.
+//! `cargo xtask pictures` builds the binary and runs this with the folder to write to. Every run gives the
+//! same bytes: values that differ between runs, such as durations, are replaced.
 
 mod scenes;
 mod svg;
@@ -14,7 +15,7 @@ fn main() -> ExitCode {
         return failed("usage: pictures FOLDER");
     };
     let Some(binary) = binary() else {
-        return failed("there is no windlass here: `cargo xtask pictures` builds it first");
+        return failed("windlass is not built; `cargo xtask pictures` builds it first");
     };
     let pictures = [
         ("tui.svg", scenes::conversation(&binary)),
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The binary that was built with us: cargo puts examples into a folder below it.
+/// Finds the binary built with this example: cargo puts examples into a folder below it.
 fn binary() -> Option<PathBuf> {
     let us = std::env::current_exe().ok()?;
     let binary = us.parent()?.parent()?.join("windlass");

@@ -1,4 +1,4 @@
-//! Two pieces of work on a small Rust project whose test fails.
+//! Two tasks in a small Rust project whose test fails.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use windlass_testkit::{Screen, SimServer, Workspace, eventually};
 
 use crate::svg;
 
-/// Wide enough for the longest line of keys, and no wider: a document shows a wide picture small.
+/// Wide enough for the longest line of keys, and no wider: documents show a wide picture small.
 const COLUMNS: u16 = 104;
-/// More than any scene needs: what stays empty is not drawn.
+/// More than any scene needs; empty rows are not drawn.
 const ROWS: u16 = 60;
 
 const MANIFEST: &str = "\
@@ -81,7 +81,7 @@ total += match unit {
 };
 ```";
 
-/// A turn from the question to the answer.
+/// A turn from the prompt to the answer.
 pub(crate) fn conversation(binary: &Path) -> String {
     let script = Script::new()
         .reply(
@@ -130,7 +130,7 @@ pub(crate) fn conversation(binary: &Path) -> String {
     )
 }
 
-/// A question before something is changed, and a message that waits meanwhile.
+/// An approval request before a change, and a message queued meanwhile.
 pub(crate) fn approval(binary: &Path) -> String {
     let script = Script::new()
         .reply(
@@ -148,7 +148,7 @@ pub(crate) fn approval(binary: &Path) -> String {
             .when(after("read_file"))
             .tokens(420, 120)
             .cached_tokens(4_120, 0)
-            // Long enough for the message that waits to be typed.
+            // Long enough to type the queued message.
             .fault(Fault::new().delay_ms(1_500)),
         );
     let mended = LIBRARY.replace(WRONG, RIGHT);
@@ -172,7 +172,7 @@ pub(crate) fn approval(binary: &Path) -> String {
     )
 }
 
-/// The project, a model that plays its part, and the binary.
+/// The project, the scripted model and the binary.
 struct Stage {
     workspace: Workspace,
     _model: SimServer,
@@ -205,7 +205,7 @@ impl Stage {
     }
 }
 
-/// Waits until nothing has moved for a while.
+/// Waits until nothing has changed for a while.
 fn settle(screen: &Screen) {
     let (mut last, mut looks) = (String::new(), 0);
     eventually(Duration::from_secs(20), || {
@@ -216,7 +216,8 @@ fn settle(screen: &Screen) {
     });
 }
 
-/// The cargo that runs us comes first: the one that is usually found first asks the user's home for it.
+/// Returns a search path on which the cargo that runs us comes first: the one usually found first depends on
+/// the user's home.
 fn search_path() -> String {
     let path = std::env::var("PATH").unwrap_or_default();
     let cargo = std::env::var("CARGO").unwrap_or_default();

@@ -1,14 +1,14 @@
-//! A terminal's screen as a picture.
+//! Draws a terminal's screen as a picture.
 
 use std::fmt::Write;
 
 use windlass_testkit::vt100::{Cell, Color, Screen};
 
-/// The width of a column: that of a letter in most monospaced fonts, at [`FONT`].
+/// Width of a column: that of a letter in most monospaced fonts, at [`FONT`].
 const COLUMN: f64 = 8.43;
 const ROW: f64 = 19.0;
 const FONT: f64 = 14.0;
-/// Around the text; above it is the bar of the window.
+/// Margin around the text; the window's bar is above it.
 const MARGIN: f64 = 18.0;
 const BAR: f64 = 34.0;
 
@@ -18,7 +18,7 @@ const BACKGROUND: Rgb = (0x12, 0x16, 0x1c);
 const FOREGROUND: Rgb = (0xd5, 0xdb, 0xe3);
 const CURSOR: Rgb = (0x5c, 0x66, 0x73);
 const BORDER: Rgb = (0x2b, 0x32, 0x3c);
-/// The sixteen colours that a terminal has names for.
+/// The sixteen named colours of a terminal.
 const NAMED: [Rgb; 16] = [
     (0x1d, 0x23, 0x2b),
     (0xf0, 0x71, 0x78),
@@ -38,7 +38,7 @@ const NAMED: [Rgb; 16] = [
     (0xf2, 0xf5, 0xf8),
 ];
 
-/// What can be told of a letter's look.
+/// Style of a letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
     text: Rgb,
@@ -48,7 +48,7 @@ struct Look {
     is_underlined: bool,
 }
 
-/// Letters of one look, from a column on.
+/// Letters of one style, starting at a column.
 #[derive(Debug)]
 struct Run {
     column: usize,
@@ -57,7 +57,7 @@ struct Run {
     look: Look,
 }
 
-/// The screen from its first row that has something on it to its last one.
+/// Draws the screen from its first non-empty row to its last one.
 pub(crate) fn picture(screen: &Screen, title: &str) -> String {
     let (rows, columns) = screen.size();
     let (rows, columns) = (rows.get(), columns.get());
@@ -83,7 +83,7 @@ pub(crate) fn picture(screen: &Screen, title: &str) -> String {
     svg
 }
 
-/// The window without what is in it.
+/// Draws the window without its contents.
 fn frame(width: f64, height: f64, title: &str) -> String {
     let (background, border) = (hex(BACKGROUND), hex(BORDER));
     let mut svg = format!(
@@ -121,7 +121,7 @@ fn put_background(svg: &mut String, column: usize, columns: usize, color: Rgb, t
     );
 }
 
-/// Every run stands at its column and takes its columns, whatever font is used.
+/// Writes each run at its column and in its width, whatever font is used.
 fn put_text(svg: &mut String, runs: &[Run], top: f64) {
     let is_seen = |run: &&Run| run.look.is_underlined || !run.text.trim().is_empty();
     let seen: Vec<&Run> = runs.iter().filter(is_seen).collect();
@@ -156,7 +156,7 @@ fn left(column: usize) -> f64 {
     MARGIN + column as f64 * COLUMN
 }
 
-/// A row as runs, without the blanks at its end.
+/// Splits a row into runs, without trailing blanks.
 fn runs(screen: &Screen, row: u16, columns: u16) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for column in 0..columns {
@@ -192,10 +192,10 @@ fn runs(screen: &Screen, row: u16, columns: u16) -> Vec<Run> {
     runs
 }
 
-/// Makes the same of what is another in every run of the program: how long things took, and how far a wheel has turned.
+/// Replaces values that differ between runs of the program: durations, and the position of the spinner.
 fn even_out(runs: &mut [Run]) {
     let row: String = runs.iter().map(|run| run.text.as_str()).collect();
-    // A command takes its time; for anything else it is chance whether that is worth telling.
+    // A command takes time; for anything else it is chance whether the duration is shown.
     let takes_time = row.contains("bash ") || row.contains("esc stops");
     for run in runs {
         if run
@@ -231,7 +231,8 @@ fn without_chance(text: &str, takes_time: bool) -> String {
     words.join(" ")
 }
 
-/// Whether a font with letters of one width has these in that width. Signs may come from another font, so each stands alone.
+/// Returns true if a monospaced font has these letters in its usual width. Symbols may come from another
+/// font, so each is its own run.
 fn is_regular(text: &str) -> bool {
     text.chars()
         .all(|letter| letter.is_ascii() || ('─'..='╿').contains(&letter))
@@ -277,7 +278,7 @@ fn color(color: Color, default: Rgb) -> Rgb {
     }
 }
 
-/// Dimmed text is nearer to what is behind it.
+/// Mixes the text colour of dimmed text with its background.
 fn between(text: Rgb, behind: Rgb) -> Rgb {
     let mix = |one: u8, other: u8| {
         let mixed = (u16::from(one) * 11 + u16::from(other) * 9) / 20;

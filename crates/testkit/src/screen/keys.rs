@@ -1,7 +1,8 @@
-//! What a terminal sends for a key.
+//! Bytes that a terminal sends for a key.
 
-/// The bytes of a key: `enter`, `shift-tab`, `ctrl-r`, `alt-enter`, `pageup`, `f5`, `x`. A terminal that was asked to tell
-/// keys apart sends escape as a sequence, so that it cannot be taken for the beginning of another key.
+/// Returns the bytes of a key: `enter`, `shift-tab`, `ctrl-r`, `alt-enter`, `pageup`, `f5`, `x`. A terminal
+/// with the keyboard protocol on sends escape as a sequence, so that it cannot be mistaken for the start of
+/// another key.
 pub(super) fn bytes(key: &str, tells_apart: bool) -> Vec<u8> {
     let mut name = key;
     let (mut shift, mut alt, mut ctrl) = (false, false, false);
@@ -40,7 +41,7 @@ pub(super) fn bytes(key: &str, tells_apart: bool) -> Vec<u8> {
     bytes
 }
 
-/// The keys that are sequences anyway.
+/// Returns the sequence of a key that always has one.
 fn sequence(name: &str, modifiers: u8) -> Option<String> {
     let (number, last) = match name {
         "up" => (1, 'A'),
@@ -71,7 +72,7 @@ fn one_letter(letter: &str, ctrl: bool, key: &str) -> String {
     let mut letters = letter.chars();
     match (letters.next(), letters.next()) {
         (Some(letter), None) if !ctrl => letter.to_string(),
-        // The control character of a letter has its low five bits; `/` and `_` share one.
+        // The control character of a letter is its low five bits; `/` and `_` share one.
         (Some('/'), None) => "\u{1f}".to_owned(),
         (Some(letter), None) if letter.is_ascii() => {
             char::from(letter.to_ascii_uppercase() as u8 & 0x1f).to_string()
@@ -84,7 +85,7 @@ fn one_letter(letter: &str, ctrl: bool, key: &str) -> String {
 mod tests {
     use super::*;
 
-    /// UI-2: keys are what a terminal sends for them.
+    /// UI-2: keys have the bytes that a terminal sends.
     #[test]
     fn keys_have_their_bytes() {
         let cases = [

@@ -26,7 +26,7 @@ pub(crate) struct Decoder {
     over: bool,
 }
 
-/// A content block: what it began as, and what was added since.
+/// A content block: its start, and everything added since.
 #[derive(Debug)]
 struct Block {
     index: u64,
@@ -45,7 +45,7 @@ enum Kind {
     ToolUse {
         at: At,
     },
-    /// A block this version does not know, or does not read: kept whole.
+    /// A block that this version does not know or does not read, stored as it came.
     Opaque {
         input: String,
     },
@@ -99,7 +99,7 @@ impl Decoder {
             }
             "message_stop" => self.over = true,
             "error" => return Err(EventError::Failed(failure::from_event(data))),
-            // `ping`, and whatever comes next.
+            // `ping`, and any event added later.
             _ => {}
         }
         Ok(())
@@ -227,7 +227,7 @@ impl Decoder {
         }
     }
 
-    /// The block as it goes back to the provider; `None` for what the provider would refuse.
+    /// Returns the block as it goes back to the provider, or `None` if the provider would refuse it.
     fn item(&self, block: &Block) -> Option<Box<RawValue>> {
         let start: Map<String, Value> = serde_json::from_str(block.start.get()).unwrap_or_default();
         match &block.kind {
@@ -247,7 +247,7 @@ impl Decoder {
                 }
                 .finish()
             }
-            // A thinking block without its signature poisons every later request.
+            // A thinking block without its signature makes every later request fail.
             Kind::Thinking { signature, .. } if signature.is_empty() => None,
             Kind::Thinking { at, signature } => ObjectWriter::new()
                 .fields(&start, &["thinking", "signature"])
@@ -268,7 +268,7 @@ impl Decoder {
         }
     }
 
-    /// Later counts replace earlier ones; they are totals.
+    /// Takes over token counts. Later counts are totals, so they replace earlier ones.
     fn count(&mut self, counts: Option<Counts>) {
         let Some(counts) = counts else { return };
         let usage = &mut self.usage;
@@ -279,7 +279,7 @@ impl Decoder {
     }
 }
 
-/// The arguments of a call that came in its start event: compatible servers send them whole.
+/// Returns the arguments of a call from its start event, where compatible servers send them complete.
 fn whole_input(start: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Call<'a> {
@@ -296,7 +296,7 @@ fn stop_reason(name: &str) -> StopReason {
         "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
         "refusal" => StopReason::Refusal,
         "pause_turn" => StopReason::Pause,
-        // `end_turn`, `stop_sequence`, and whatever comes next.
+        // `end_turn`, `stop_sequence`, and any reason added later.
         _ => StopReason::EndTurn,
     }
 }

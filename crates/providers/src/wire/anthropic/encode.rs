@@ -14,17 +14,17 @@ use crate::wire::content::{Content, contents, result_images, result_text, sent_r
 use crate::wire::encoder::{Encoder, Outgoing};
 use crate::wire::json::{append, field, object_text, tool_name};
 
-/// Asks the provider to keep everything up to the block it stands in.
+/// Asks the provider to cache everything up to and including this block.
 pub(crate) const MARKER: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
 
-/// How every message piece ends: its last block, its list, itself. The marker goes before this.
+/// End of every message piece: of its last block, of its list, of the message. The marker goes before it.
 const PIECE_END: &[u8] = b"}]}";
 
-/// The reply length asked for when nobody says otherwise; longer ones are rare and block the account's
+/// Reply length requested by default. Longer replies are rare, and asking for more blocks the account's
 /// output allowance.
 const DEFAULT_OUTPUT: u64 = 32_000;
 
-/// The smallest thinking budget the API takes.
+/// Smallest thinking budget the API accepts.
 const LEAST_BUDGET: u64 = 1024;
 
 pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
@@ -96,12 +96,12 @@ pub(crate) fn tools(tools: &[ToolSpec]) -> Vec<Tool<'_>> {
     tools.collect()
 }
 
-/// One message; empty when there is nothing to say.
+/// Encodes one message; empty if the message has no content on this wire.
 pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let mut content = Vec::new();
     match outgoing.items {
         Some(items) => {
-            // The API refuses a reply that ends in thinking, which is how a cut one may end.
+            // The API refuses a reply that ends in thinking, and a truncated reply may end that way.
             let last = items.iter().rposition(|item| !ItemHead::read(item).is_thinking());
             for item in items.iter().take(last.map_or(0, |last| last + 1)) {
                 push(&mut content, item);
@@ -129,8 +129,9 @@ pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
     out
 }
 
-/// The pieces that carry a marker: the last one, so that this request is kept, and the last one of the
-/// request before, so that what it kept is found. Only user pieces, which never end in a thinking block.
+/// Returns the pieces that carry a marker: the last one, so that this request is cached, and the last one of
+/// the previous request, so that its cache entry is found. Only user pieces, which never end in a thinking
+/// block.
 pub(crate) fn breakpoints(pieces: &[Bytes]) -> Vec<usize> {
     let is_user = |index: &usize| {
         pieces
@@ -156,8 +157,8 @@ pub(crate) fn put_marked(body: &mut BytesMut, piece: &Bytes) {
     body.put_slice(end);
 }
 
-/// A reply in last place with its trailing blanks gone, if it had any: the API refuses them there, and
-/// only there, so the kept bytes stay as they are.
+/// Removes trailing blanks from a reply in last place; `None` if it has none. The API refuses them there, and
+/// only there, so the stored bytes stay unchanged.
 pub(crate) fn without_trailing_blank(piece: &Bytes) -> Option<Bytes> {
     if !piece.starts_with(b"{\"role\":\"assistant\"") {
         return None;
@@ -174,7 +175,7 @@ pub(crate) fn without_trailing_blank(piece: &Bytes) -> Option<Bytes> {
     serde_json::to_vec(&message).ok().map(Bytes::from)
 }
 
-/// The ids of the calls among the provider's own items.
+/// Returns the ids of the calls among the provider's own items.
 pub(crate) fn item_calls(items: &[Box<RawValue>]) -> Vec<String> {
     let calls = items
         .iter()
@@ -210,7 +211,7 @@ fn append_block<'a>(
         ),
         Content::Call(call) => {
             let input = object_text(&call.input);
-            // `object_text` always gives JSON; should it not, the call still needs some object.
+            // `object_text` always gives JSON; if it ever does not, the call still needs some value.
             let input = serde_json::from_str::<&RawValue>(&input).unwrap_or(RawValue::NULL);
             push(
                 out,
@@ -258,7 +259,7 @@ fn push<T: Serialize + ?Sized>(out: &mut Vec<u8>, block: &T) {
     append(out, block);
 }
 
-/// What decides about an item.
+/// Fields of an item that decide how it is sent.
 #[derive(Deserialize, Default)]
 struct ItemHead<'a> {
     #[serde(borrow, default)]
@@ -299,7 +300,7 @@ enum Block<'a> {
     },
 }
 
-/// What a tool answered: text alone, or with what else it showed.
+/// Output of a tool: text alone, or text with images.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Answer<'a> {
@@ -314,7 +315,7 @@ enum Source<'a> {
     Url { url: &'a str },
 }
 
-/// A tool as this wire tells it.
+/// A tool definition on this wire.
 #[derive(Serialize)]
 pub(crate) struct Tool<'a> {
     name: &'a str,

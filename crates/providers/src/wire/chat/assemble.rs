@@ -1,4 +1,4 @@
-//! Tool calls from fragments, by id and by index, whichever the server gets right.
+//! Assembles tool calls from fragments, matched by id or by index, whichever the server gets right.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -8,11 +8,11 @@ use super::chunk::Fragment;
 use crate::wire::draft::{At, Draft};
 use crate::wire::json::{ObjectWriter, is_object, object_text, tool_name};
 
-/// The calls of one reply.
+/// Tool calls of one reply.
 #[derive(Debug, Default)]
 pub(super) struct Calls(Vec<Slot>);
 
-/// One call. It opens when its name is known.
+/// One call. It opens once its name is known.
 #[derive(Debug, Default)]
 struct Slot {
     index: Option<u64>,
@@ -75,7 +75,7 @@ impl Calls {
         self.0.iter().all(|slot| slot.at.is_none())
     }
 
-    /// Ends all calls. One that never got a name cannot be answered and is dropped, and said.
+    /// Ends all calls. A call that never got a name cannot be answered, so it is dropped with a notice.
     pub(super) fn close(&mut self, draft: &mut Draft, events: &mut Vec<ProviderEvent>) {
         for slot in &self.0 {
             match slot.at {
@@ -87,7 +87,7 @@ impl Calls {
         }
     }
 
-    /// The calls as they go back to the provider.
+    /// Returns the calls as they go back to the provider.
     pub(super) fn items(&self, draft: &Draft) -> Vec<Box<RawValue>> {
         let items = self.0.iter().filter_map(|slot| {
             let at = slot.at?;
@@ -105,7 +105,7 @@ impl Calls {
         items.collect()
     }
 
-    /// The call a fragment belongs to; `None` begins a new one.
+    /// Returns the index of the call a fragment belongs to, or `None` if it starts a new one.
     fn place(&self, index: Option<u64>, fragment: &Piece<'_>, draft: &Draft) -> Option<usize> {
         let known = |slot: &Slot| !fragment.id.is_empty() && slot.id == fragment.id && slot.same_index(index);
         let by_id = self.0.iter().rposition(known);
@@ -116,8 +116,8 @@ impl Calls {
         };
         let slot = self.0.get(place)?;
         let new_id = !fragment.id.is_empty() && by_id.is_none();
-        // A name begins a call, unless the arguments of the one before it are still open: then the
-        // server repeats the name, and sometimes a new id, with every fragment.
+        // A name starts a new call, unless the arguments of the previous call are still incomplete: then the
+        // server is repeating the name, and sometimes a new id, with every fragment.
         let may_begin = !fragment.name.is_empty() && !slot.name.is_empty();
         let begins = may_begin
             && match slot.progress(draft) {
@@ -129,14 +129,14 @@ impl Calls {
     }
 }
 
-/// What a fragment says.
+/// Contents of a fragment.
 struct Piece<'a> {
     id: &'a str,
     name: &'a str,
     arguments: &'a str,
 }
 
-/// How far a call's arguments are.
+/// Completeness of a call's arguments.
 enum Progress {
     Empty,
     Inside,

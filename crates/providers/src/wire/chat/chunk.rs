@@ -1,4 +1,4 @@
-//! What a chunk of a chat stream may hold, read as tolerantly as servers write it.
+//! Fields of a chat stream chunk, parsed as tolerantly as servers write them.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ pub(super) struct Chunk {
 pub(super) struct Choice {
     pub(super) index: Option<u64>,
     pub(super) delta: Option<Delta>,
-    /// The whole message, from servers that do not stream.
+    /// The whole message, sent by servers that do not stream.
     pub(super) message: Option<Delta>,
     pub(super) finish_reason: Option<String>,
     pub(super) usage: Option<Counts>,
@@ -38,7 +38,7 @@ pub(super) struct Fragment {
     pub(super) index: Option<u64>,
     pub(super) id: Option<String>,
     pub(super) function: Option<Function>,
-    /// What else the vendor sent with the call, such as a thought signature it wants back.
+    /// Other fields the vendor sent with the call, such as a thought signature it wants back.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
 }
@@ -63,7 +63,7 @@ struct Details {
 }
 
 impl Counts {
-    /// The counts without overlap: on this wire cached tokens are part of the prompt's.
+    /// Returns the counts without overlap: on this wire, cached tokens are part of the prompt's count.
     pub(super) fn usage(&self) -> Usage {
         let prompt = self.prompt_tokens.unwrap_or(0);
         let details = self
@@ -89,7 +89,7 @@ impl Delta {
         }
     }
 
-    /// Reasoning, under whichever of its names.
+    /// Returns the reasoning text, under any of its names.
     pub(super) fn reasoning(&self) -> String {
         for place in [&self.reasoning_content, &self.reasoning] {
             if let Some(Value::String(text)) = place
@@ -113,7 +113,7 @@ impl Delta {
 }
 
 impl Function {
-    /// The arguments as text; some servers send the object itself.
+    /// Returns the arguments as text; some servers send the object itself.
     pub(super) fn arguments(&self) -> String {
         match &self.arguments {
             Some(Value::String(text)) => text.clone(),

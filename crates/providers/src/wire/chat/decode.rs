@@ -23,9 +23,9 @@ pub(crate) struct Decoder {
     echo: ReasoningEcho,
     draft: Draft,
     calls: Calls,
-    /// The text or reasoning that is being written.
+    /// The text or reasoning block that is currently open.
     open: Option<(Speech, At)>,
-    /// Everything said and thought, for the message that goes back.
+    /// All text and reasoning so far, for the message that goes back.
     said: Said,
     model: String,
     usage: Usage,
@@ -66,7 +66,7 @@ impl Decoder {
         self.over
     }
 
-    /// Whether there is a reply, even if the stream never said so.
+    /// Returns true if the reply is complete, even if the stream never sent its last event.
     pub(crate) fn is_finished(&self) -> bool {
         self.stop.is_some() || (self.over && !self.is_empty())
     }
@@ -191,7 +191,7 @@ impl Decoder {
         self.said.text.is_empty() && self.calls.is_empty()
     }
 
-    /// The message as it goes back; `None` when there is nothing the provider would take.
+    /// Returns the message as it goes back, or `None` if it has nothing the provider would accept.
     fn item(&self) -> Option<Box<RawValue>> {
         let calls = self.calls.items(&self.draft);
         let blank = self.said.text.trim().is_empty();
@@ -219,7 +219,7 @@ impl Decoder {
 }
 
 impl Said {
-    /// Details arrive token by token; pieces of one block become one again, as it was thought.
+    /// Adds a reasoning detail. Details arrive token by token; pieces of one block are joined again.
     fn detail(&mut self, detail: Value) {
         let same = |a: &Value, b: &Value| a.get("type") == b.get("type") && a.get("index") == b.get("index");
         let Some(last) = self.details.last_mut().filter(|last| same(last, &detail)) else {
@@ -250,7 +250,7 @@ fn stop_reason(name: &str) -> StopReason {
         "length" | "max_tokens" | "model_length" => StopReason::MaxTokens,
         "tool_calls" | "function_call" => StopReason::ToolUse,
         "content_filter" => StopReason::Refusal,
-        // `stop`, and whatever comes next.
+        // `stop`, and any reason added later.
         _ => StopReason::EndTurn,
     }
 }

@@ -81,7 +81,7 @@ pub(crate) fn tools(tools: &[ToolSpec]) -> Vec<Tool<'_>> {
     tools.collect()
 }
 
-/// A tool as this wire tells it.
+/// A tool definition on this wire.
 #[derive(Serialize)]
 pub(crate) struct Tool<'a> {
     r#type: &'static str,
@@ -95,7 +95,7 @@ struct Described<'a> {
     parameters: &'a Value,
 }
 
-/// One message, which may be several on this wire; empty when there is nothing to say.
+/// Encodes one message, which may become several on this wire; empty if it has no content here.
 pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     if let Some(items) = outgoing.items {
@@ -111,7 +111,7 @@ pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
     out
 }
 
-/// The ids of the calls in the provider's own message.
+/// Returns the ids of the calls in the provider's own message.
 pub(crate) fn item_calls(items: &[Box<RawValue>]) -> Vec<String> {
     #[derive(Deserialize)]
     struct Item {
@@ -163,8 +163,8 @@ fn assistant(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
     );
 }
 
-/// Each result is a message of its own; they come first. A result can only be text on this wire, so its images follow as
-/// the user's, each under its name.
+/// Encodes a user message. Each result becomes a message of its own, and results come first. A result can
+/// only be text on this wire, so its images follow in a user message, each under its name.
 fn user(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
     let mut names = outgoing.names.namer();
     let images = outgoing.model.images;
@@ -209,7 +209,7 @@ fn user(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
         Block::Text { text } => Some(text.as_str()),
         Block::ImageUrl { .. } => None,
     });
-    // Many servers know text content only as a string.
+    // Many servers accept text content only as a string.
     match texts.collect::<Option<Vec<_>>>() {
         Some(texts) => push(
             out,

@@ -27,7 +27,7 @@ pub(crate) struct Decoder {
     refused: bool,
 }
 
-/// A part of the reply: item `output`, and within a message its `content`.
+/// Position of a part of the reply: item `output`, and within a message its `content`.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     output: u64,
@@ -69,7 +69,7 @@ impl Decoder {
         let event: Event<'_> = serde_json::from_str(data).map_err(unreadable)?;
         let output = event.output_index.unwrap_or_default();
         let content = event.content_index.unwrap_or_default();
-        // Not every event's delta is text; those that are not are not ours.
+        // Not every delta is text; the others do not concern us.
         let delta: Option<String> = event
             .delta
             .and_then(|delta| serde_json::from_str(delta.get()).ok());
@@ -170,7 +170,7 @@ impl Decoder {
         }
     }
 
-    /// An item is whole. It is kept as it came; what no delta had told yet is told now.
+    /// Finishes an item. It is stored as it came; text that no delta has sent yet is sent now.
     fn done(&mut self, output: u64, raw: &RawValue, events: &mut Vec<ProviderEvent>) {
         let item: Item = serde_json::from_str(raw.get()).unwrap_or_default();
         let mut kept = raw.to_owned();
@@ -212,11 +212,11 @@ impl Decoder {
                 }
                 self.draft.seal(at, None, item.encrypted_content.clone());
             }
-            // A kind this version does not know is kept whole and goes back whole.
+            // An item of an unknown kind is stored and sent back unchanged.
             _ => {}
         }
         self.close_output(output, None, events);
-        // A message that says nothing would be refused when it comes back.
+        // An empty message would be refused when it goes back.
         let parts = item.content.unwrap_or_default();
         let said = |part: &Map<String, Value>| {
             !text(part, "text").trim().is_empty() || !text(part, "refusal").trim().is_empty()
@@ -226,7 +226,7 @@ impl Decoder {
         }
     }
 
-    /// The call as it goes back, if it cannot go back as it came.
+    /// Returns the call as it goes back, or `None` if it can go back as it came.
     fn call_item(&self, raw: &RawValue, item: &Item, at: At) -> Option<Box<RawValue>> {
         let id = self.draft.call_id(at);
         let arguments = item.arguments.as_deref().unwrap_or_default();
@@ -244,7 +244,7 @@ impl Decoder {
     }
 
     fn end(&mut self, response: Response<'_>, events: &mut Vec<ProviderEvent>) {
-        // Servers that do not stream items put them all here.
+        // Servers that do not stream items put all of them here.
         for (item, output) in response.output.unwrap_or_default().into_iter().zip(0..) {
             if !self.items.iter().any(|(known, _)| *known == output) {
                 self.done(output, item, events);
@@ -283,7 +283,7 @@ impl Decoder {
         }
     }
 
-    /// The part of that place, begun if it is new.
+    /// Returns the part at that position, opening it if it is new.
     fn slot(&mut self, output: u64, content: u64, kind: Kind, events: &mut Vec<ProviderEvent>) -> At {
         if let Some(slot) = self.find(output, content, kind) {
             return slot.at;
@@ -306,7 +306,7 @@ impl Decoder {
         self.open.iter().rev().find(same).copied()
     }
 
-    /// Ends the parts of an item, or one of them.
+    /// Closes the parts of an item, or one of them.
     fn close_output(&mut self, output: u64, content: Option<u64>, events: &mut Vec<ProviderEvent>) {
         for slot in self.open.iter().filter(|slot| slot.output == output) {
             if content.is_none_or(|content| content == slot.content) {

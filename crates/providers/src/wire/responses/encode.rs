@@ -17,7 +17,8 @@ pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
     let mut out = b"{".to_vec();
     field(&mut out, "model", &encoder.model.id);
     field(&mut out, "stream", &true);
-    // The log is ours; the provider keeps nothing, so its reasoning travels encrypted in the items.
+    // We store the log ourselves and the provider stores nothing, so its reasoning travels encrypted in the
+    // items.
     field(&mut out, "store", &false);
     if let Some(most) = request.max_output {
         field(&mut out, "max_output_tokens", &most.max(1));
@@ -76,7 +77,7 @@ pub(crate) fn tools(tools: &[ToolSpec]) -> Vec<Tool<'_>> {
     tools.collect()
 }
 
-/// A tool as this wire tells it.
+/// A tool definition on this wire.
 #[derive(Serialize)]
 pub(crate) struct Tool<'a> {
     r#type: &'static str,
@@ -86,7 +87,7 @@ pub(crate) struct Tool<'a> {
     strict: bool,
 }
 
-/// One message, which may be several items on this wire; empty when there is nothing to say.
+/// Encodes one message, which may become several items on this wire; empty if it has no content here.
 pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     match outgoing.items {
@@ -96,7 +97,7 @@ pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
     out
 }
 
-/// The ids of the calls among the provider's own items.
+/// Returns the ids of the calls among the provider's own items.
 pub(crate) fn item_calls(items: &[Box<RawValue>]) -> Vec<String> {
     let calls = items
         .iter()
@@ -107,8 +108,8 @@ pub(crate) fn item_calls(items: &[Box<RawValue>]) -> Vec<String> {
         .collect()
 }
 
-/// The provider's own items as they came, without reasoning it would refuse: the kind it keeps itself,
-/// the kind that nothing follows, and any kind for a model that does not reason.
+/// Writes the provider's own items as they came, without reasoning that it would refuse: reasoning it stores
+/// itself, reasoning that nothing follows, and all reasoning for a model that does not reason.
 fn verbatim(out: &mut Vec<u8>, items: &[Box<RawValue>], reasons: bool) {
     let heads: Vec<ItemHead<'_>> = items.iter().map(|item| ItemHead::read(item)).collect();
     let last = heads.iter().rposition(|head| head.r#type != "reasoning");
@@ -139,7 +140,7 @@ fn from_parts(out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
                 });
             }
             Content::Call(call) => {
-                // Items stand in the order they were written: text before the call goes first.
+                // Items keep the order they were written in: text before the call goes first.
                 push_message(out, assistant, &mut blocks);
                 let call_id = names.name(call.id.as_str());
                 let arguments = object_text(&call.input);
@@ -197,7 +198,7 @@ fn push<T: Serialize + ?Sized>(out: &mut Vec<u8>, item: &T) {
     append(out, item);
 }
 
-/// What decides about an item.
+/// Fields of an item that decide how it is sent.
 #[derive(Deserialize, Default)]
 struct ItemHead<'a> {
     #[serde(borrow, default)]
@@ -232,7 +233,7 @@ enum Item<'a> {
     },
 }
 
-/// What a tool answered: text alone, or with what else it showed.
+/// Output of a tool: text alone, or text with images.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Output<'a> {

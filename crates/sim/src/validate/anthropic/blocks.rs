@@ -8,7 +8,7 @@ use crate::validate::fields::{
     word,
 };
 
-/// Blocks of tools that the service runs itself. They are known but not looked into.
+/// Blocks of tools that the service itself runs. They are accepted without a closer check.
 const SERVER_BLOCKS: [&str; 9] = [
     "search_result",
     "server_tool_use",

@@ -1,4 +1,4 @@
-//! Every call has one result in the next turn, and every result has its call there.
+//! Checks that every call has one result in the next turn, and every result has its call in the previous one.
 
 use std::collections::HashSet;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::validate::fields::{Check, fail};
 
-/// A block with its place. Plain string content has no block but still takes a place.
+/// A block with its position. Plain string content has no block but still has a position.
 struct Placed<'v> {
     message: usize,
     index: usize,
     block: Option<&'v Value>,
 }
 
-/// Neighbouring messages of one role, which the service merges.
+/// Adjacent messages of one role, which the service merges.
 struct Turn<'v> {
     assistant: bool,
     blocks: Vec<Placed<'v>>,

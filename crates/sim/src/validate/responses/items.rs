@@ -9,19 +9,19 @@ use crate::validate::fields::{
     Check, Kind, Null, array, fail, image_url, join, keys, not_blank, object, text, tool_name,
 };
 
-/// The longest call id the service takes.
+/// Maximum length of a call id.
 const LONGEST_ID: usize = 64;
 
-/// What the walk over the items remembers.
+/// State while checking the items.
 #[derive(Default)]
 struct Walk<'v> {
     /// Calls without an output yet.
     open: Vec<&'v str>,
-    /// Whether outputs have begun, so that no new call may come before all are there.
+    /// Set once outputs have started: no new call may come before all outputs are there.
     answering: bool,
     ids: HashSet<&'v str>,
     started: bool,
-    /// Where a reasoning item waits for the item it belongs to.
+    /// Index of a reasoning item that still lacks the item it belongs to.
     reasoning: Option<usize>,
 }
 
@@ -81,7 +81,7 @@ impl Walk<'_> {
         }
     }
 
-    /// An item of the model begins: outputs that were begun must be complete.
+    /// Checks that outputs are complete, if any have started, before the model's next item.
     fn model_speaks(&mut self, path: &str) -> Check {
         if !self.started {
             return fail(path, "the first message must have the role user");
@@ -198,7 +198,7 @@ fn output<'v>(path: &str, map: &'v Map<String, Value>, walk: &mut Walk<'v>) -> C
     walk.answering = true;
     match map.get("output") {
         None | Some(Value::Null) => fail(join(path, "output"), "field required"),
-        // Tools may well print nothing.
+        // A tool may print nothing.
         Some(Value::String(_)) => Ok(()),
         Some(parts) => each_part(
             &join(path, "output"),
@@ -219,7 +219,7 @@ fn call_id<'v>(path: &str, map: &'v Map<String, Value>) -> Result<&'v str, crate
     Ok(id)
 }
 
-/// Ids of items, when given, carry the prefix of their kind.
+/// Checks that the id of an item, if given, has the prefix of its kind.
 fn item_id(path: &str, map: &Map<String, Value>, prefix: &str) -> Check {
     match map.get("id").and_then(Value::as_str) {
         Some(id) if !id.starts_with(prefix) => fail(

@@ -37,7 +37,7 @@ fn check(cases: Vec<Case>) {
     run(Wire::Anthropic, &base(), cases);
 }
 
-/// LOOP-16, PROV-2: keys and types at the top.
+/// LOOP-16, PROV-2: keys and types at the top level.
 #[test]
 fn top_level() {
     check(vec![
@@ -60,7 +60,7 @@ fn top_level() {
     ]);
 }
 
-/// LOOP-16: who speaks, and never with nothing to say.
+/// LOOP-16: roles, and no message without content.
 #[test]
 fn messages() {
     let user = |content: Value| json!([{"role": "user", "content": content}]);
@@ -204,7 +204,7 @@ fn calls_and_results() {
     assert!(message.contains("`t1` has no tool_result"), "{message}");
 }
 
-/// PROV-2: thinking goes back as it came.
+/// PROV-2: thinking goes back unchanged.
 #[test]
 fn thinking() {
     let enabled = |budget: u64| json!({"type": "enabled", "budget_tokens": budget});

@@ -73,7 +73,7 @@ fn top_level_and_tools() {
     run(Wire::Chat, &bare, cases);
 }
 
-/// LOOP-16: calls, results and never nothing.
+/// LOOP-16: calls, results, and no message without content.
 #[test]
 fn messages() {
     let user = json!({"role": "user", "content": "x"});

@@ -32,7 +32,7 @@ fn base() -> Value {
     })
 }
 
-/// PROV-3: keys, types, tools and what is not supported.
+/// PROV-3: keys, types, tools and unsupported features.
 #[test]
 fn top_level_and_tools() {
     let cases = vec![
@@ -68,7 +68,7 @@ fn top_level_and_tools() {
     run(Wire::Responses, &bare, cases);
 }
 
-/// LOOP-16: items in an order that the service takes.
+/// LOOP-16: items in an order that the service accepts.
 #[test]
 fn items() {
     let user = json!({"role": "user", "content": "x"});
