@@ -15,7 +15,7 @@ use windlass_core::clock::SystemClock;
 use windlass_service::{Options, Service};
 use windlass_store::SqliteStore;
 
-use self::bench::CrowdWorkshop;
+use self::bench::CrowdFactory;
 use crate::process::{memory, peak_memory};
 
 /// Options of the crowd.
@@ -65,7 +65,7 @@ pub(crate) fn crowd(options: &CrowdOptions) -> Result<()> {
 }
 
 async fn run(options: &CrowdOptions) -> Result<()> {
-    let workshop = CrowdWorkshop::new(options.port, options.helper.clone(), options.data.join("outputs"))?;
+    let workshop = CrowdFactory::new(options.port, options.helper.clone(), options.data.join("outputs"))?;
     let service = Service::new(
         Arc::new(SqliteStore::open(&options.data.join("windlass.db"))?),
         Arc::new(workshop),

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use windlass_sandbox::{self as sandbox, Wall};
+use windlass_sandbox::{self as sandbox, Sandbox};
 
 use crate::record;
 use crate::server::END;
@@ -85,11 +85,11 @@ struct Shell {
     program: PathBuf,
     folder: PathBuf,
     variables: Vec<(String, String)>,
-    wall: Option<Wall>,
+    wall: Option<Sandbox>,
 }
 
 impl Shell {
-    fn find(wall: Option<Wall>) -> Result<Self> {
+    fn find(wall: Option<Sandbox>) -> Result<Self> {
         let path = env::var("PATH").context("PATH is not set")?;
         let programs = path.split(':').map(|folder| PathBuf::from(folder).join("bash"));
         let program = programs

@@ -11,7 +11,7 @@ use windlass_providers::preset::preset;
 use windlass_providers::{HttpProvider, ProviderConfig, Transport, install_tls, registry};
 use windlass_tools::{OutputStore, ToolsConfig};
 
-use windlass_sandbox::{Ground, Walls, child_environment};
+use windlass_sandbox::{CommandSandbox, Workspace, child_environment};
 
 use crate::record;
 use crate::wall;
@@ -44,9 +44,9 @@ pub(crate) fn provider(port: u16) -> Result<HttpProvider> {
 /// `outputs` stores outputs that are too long.
 pub(crate) fn tools(helper: &Path, outputs: PathBuf) -> Result<ToolsConfig> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let ground = Ground::new(&std::env::current_dir()?, home.as_deref());
+    let ground = Workspace::new(&std::env::current_dir()?, home.as_deref());
     Ok(ToolsConfig {
-        walls: Arc::new(Walls::with_helper(wall::policy()?, helper).hiding(&ground)),
+        walls: Arc::new(CommandSandbox::with_helper(wall::policy()?, helper).hiding(&ground)),
         outputs: Some(Arc::new(OutputStore::new(outputs))),
         ground,
         ..ToolsConfig::default()

@@ -8,7 +8,7 @@ use clap::Args;
 use windlass_checkpoint::{CheckpointLimits, Tracker};
 use windlass_core::clock::SystemClock;
 
-use windlass_sandbox::Ground;
+use windlass_sandbox::Workspace;
 
 /// Options of the scan.
 #[derive(Debug, Clone, Args)]
@@ -23,7 +23,7 @@ pub(crate) struct SurveyOptions {
 
 pub(crate) fn survey(options: &SurveyOptions) -> Result<()> {
     let tracker = Tracker::new(
-        &Ground::new(&options.workspace, None),
+        &Workspace::new(&options.workspace, None),
         &options.data,
         &"bench".into(),
         Arc::new(SystemClock::default()),

@@ -16,8 +16,8 @@ use windlass_core::provider::{Prefix, Prefixes, Provider};
 use windlass_core::tool::{ExecutionContext, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
-    Access, Bench, CallSettings, ChooseError, Chosen, Defined, Granted, ModelChoice, Models, NotReady,
-    OwnCommand, Setup, ToolInfo, TurnStart, Workshop,
+    CallSettings, ChooseError, Chosen, Defined, Granted, ModelChoice, ModelSwitch, NotReady, Permissions,
+    SessionEnv, SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
 };
 use windlass_tools::builtin;
 
@@ -28,14 +28,14 @@ const SYSTEM: usize = 1_400;
 
 /// Creates environments that share what the sessions of one run share: the connection to the model, and an
 /// equal prefix.
-pub(super) struct CrowdWorkshop {
+pub(super) struct CrowdFactory {
     provider: Arc<dyn Provider>,
     prefixes: Prefixes,
     helper: PathBuf,
     outputs: PathBuf,
 }
 
-impl CrowdWorkshop {
+impl CrowdFactory {
     pub(super) fn new(port: u16, helper: PathBuf, outputs: PathBuf) -> Result<Self> {
         Ok(Self {
             provider: Arc::new(parts::provider(port)?),
@@ -63,8 +63,8 @@ impl CrowdWorkshop {
 }
 
 #[async_trait]
-impl Workshop for CrowdWorkshop {
-    async fn bench(&self, session: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String> {
+impl SessionFactory for CrowdFactory {
+    async fn bench(&self, session: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
         let bench = self.make(session).map_err(|error| error.to_string())?;
         Ok(Box::new(bench))
     }
@@ -94,7 +94,7 @@ impl CrowdBench {
 }
 
 #[async_trait]
-impl Bench for CrowdBench {
+impl SessionEnv for CrowdBench {
     async fn setup(&mut self, _: &TurnStart) -> Result<Setup, NotReady> {
         Ok(Setup {
             provider: Arc::clone(&self.provider),
@@ -116,11 +116,11 @@ impl Bench for CrowdBench {
         None
     }
 
-    fn models(&mut self) -> &mut dyn Models {
+    fn models(&mut self) -> &mut dyn ModelSwitch {
         self
     }
 
-    fn access(&mut self) -> &mut dyn Access {
+    fn permissions(&mut self) -> &mut dyn Permissions {
         self
     }
 
@@ -130,7 +130,7 @@ impl Bench for CrowdBench {
 }
 
 #[async_trait]
-impl Models for CrowdBench {
+impl ModelSwitch for CrowdBench {
     fn list(&self) -> Vec<ModelChoice> {
         Vec::new()
     }
@@ -157,7 +157,7 @@ impl Models for CrowdBench {
 }
 
 #[async_trait]
-impl Access for CrowdBench {
+impl Permissions for CrowdBench {
     fn tools(&mut self) -> Vec<ToolInfo> {
         Vec::new()
     }
@@ -172,8 +172,8 @@ impl Access for CrowdBench {
         Granted::default()
     }
 
-    async fn own_command(&mut self, _: &TurnStart, command: &str) -> OwnCommand {
-        OwnCommand {
+    async fn user_command(&mut self, _: &TurnStart, command: &str) -> UserCommand {
+        UserCommand {
             tools: self.tools.clone(),
             calls: self.calls(),
             tool: "bash".to_owned(),

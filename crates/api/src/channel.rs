@@ -10,7 +10,8 @@ use windlass_core::clock::Clock;
 
 use crate::{
     Client, ClientError, CommandReply, Commands, DeltaKind, EVENT_VERSION, Envelope, Event, EventStream,
-    FinishReason, Follow, OnBusy, Part, Presence, Reply, SessionId, Submission, Wait, Waiting, typed_command,
+    FinishReason, Follow, OnBusy, Part, Presence, SessionId, Submission, UserReply, Wait, Waiting,
+    typed_command,
 };
 
 /// How long a turn may show nothing before it is said what it waits for.
@@ -33,7 +34,7 @@ pub trait Channel: Send {
 
     /// Asks the person what a turn waits for. `None` has the turn stopped. It may be dropped while it waits, when the
     /// turn is stopped meanwhile.
-    async fn confirm(&mut self, asking: &Waiting) -> Result<Option<Reply>, ChannelError>;
+    async fn confirm(&mut self, asking: &Waiting) -> Result<Option<UserReply>, ChannelError>;
 }
 
 /// What somebody said.

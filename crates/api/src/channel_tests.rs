@@ -8,8 +8,8 @@ use windlass_core::clock::SystemClock;
 
 use super::*;
 use crate::{
-    Answer, Begin, CallId, Category, CommandInfo, Label, Message, MessageId, Overview, SessionInfo, Standing,
-    Timestamp, WaitOn,
+    Answer, Begin, CallId, Category, CommandInfo, Label, Message, MessageId, Overview, SessionInfo,
+    SessionStatus, Timestamp, WaitOn,
 };
 
 /// Everything that happened, in order: what the channel was shown and what the backend was asked.
@@ -87,7 +87,7 @@ impl Client for Fake {
         self.end(session, Event::Canceled { message })
     }
 
-    async fn reply(&self, session: &SessionId, call: &CallId, reply: Reply) -> bool {
+    async fn reply(&self, session: &SessionId, call: &CallId, reply: UserReply) -> bool {
         tell(&self.story, format!("reply to {call} in {session}: {reply:?}"));
         self.end(session, final_event("went on"))
     }
@@ -164,7 +164,7 @@ struct Scripted {
     story: Story,
     says: VecDeque<Result<Input, ChannelError>>,
     /// What it answers to questions; `None` when it never does.
-    answer: Option<Result<Option<Reply>, ChannelError>>,
+    answer: Option<Result<Option<UserReply>, ChannelError>>,
     /// The text that cannot be shown, and how that fails.
     fails: Option<(&'static str, ChannelError)>,
 }
@@ -207,7 +207,7 @@ impl Channel for Scripted {
         self.show(format!("status: {text}"))
     }
 
-    async fn confirm(&mut self, _: &Waiting) -> Result<Option<Reply>, ChannelError> {
+    async fn confirm(&mut self, _: &Waiting) -> Result<Option<UserReply>, ChannelError> {
         match self.answer.clone() {
             Some(answer) => answer,
             None => std::future::pending().await,
@@ -254,7 +254,7 @@ fn info(id: &str) -> SessionInfo {
         parent: None,
         label: Label::default(),
         place: String::new(),
-        standing: Standing::New,
+        standing: SessionStatus::New,
         model: None,
         totals: windlass_core::log::Totals::default(),
         summary: None,
@@ -274,7 +274,7 @@ struct Scene {
     says: Vec<Result<Input, ChannelError>>,
     turns: Vec<Vec<Timed>>,
     waits: Vec<Option<WaitOn>>,
-    answer: Option<Result<Option<Reply>, ChannelError>>,
+    answer: Option<Result<Option<UserReply>, ChannelError>>,
     fails: Option<(&'static str, ChannelError)>,
     /// The interruption comes as soon as anybody listens for one, once.
     interrupts: bool,
@@ -428,13 +428,13 @@ async fn questions_are_answered() {
     let cases = [
         (
             vec![queue, request()],
-            Some(Reply::Permission(Answer::Once)),
+            Some(UserReply::Permission(Answer::Once)),
             "reply to c1 in s1: Permission(Once)",
             "final: went on",
         ),
         (
             vec![question],
-            Some(Reply::Text("blue".to_owned())),
+            Some(UserReply::Text("blue".to_owned())),
             "reply to c2 in s1: Text(\"blue\")",
             "final: went on",
         ),

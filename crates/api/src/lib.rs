@@ -40,7 +40,7 @@ pub use windlass_core::event::{
     DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, GoalCompletion, SessionEvent, StepStatus, Waiting,
 };
 pub use windlass_core::id::{CallId, MessageId, SessionId};
-pub use windlass_core::log::{Entry, Label, SessionInfo, SessionKey, Standing};
+pub use windlass_core::log::{Entry, Label, SessionInfo, SessionKey, SessionStatus};
 pub use windlass_core::message::{Binary, FinishReason, Message, Part, Role};
 pub use windlass_core::model::{Usage, dollars};
 pub use windlass_core::permission::Answer;
@@ -143,7 +143,7 @@ pub trait Client: Send + Sync {
     async fn cancel(&self, session: &SessionId) -> bool;
 
     /// Answers a permission request or a question of the session's running turn. Returns whether it was waited for.
-    async fn reply(&self, session: &SessionId, call: &CallId, reply: Reply) -> bool;
+    async fn reply(&self, session: &SessionId, call: &CallId, reply: UserReply) -> bool;
 
     /// The events of a session after a number, those to come included. A reader that is too slow misses live events, and
     /// is told so; state events it never misses.
@@ -166,7 +166,7 @@ impl<T: Client + Commands + Records + Presence> Backend for T {}
 
 /// What a person says to a [`Waiting::PermissionRequest`] or an [`Waiting::Question`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum UserReply {
     /// To a permission request.
     Permission(Answer),
     /// To a question.

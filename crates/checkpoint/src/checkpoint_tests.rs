@@ -40,7 +40,7 @@ impl Case {
     }
 
     fn limited(&self, limits: CheckpointLimits) -> Tracker {
-        let ground = Ground::new(&self.root(), None);
+        let ground = Workspace::new(&self.root(), None);
         let clock = Arc::new(SystemClock::default());
         Tracker::new(&ground, self.data.path(), &"s-1".into(), clock, limits)
     }

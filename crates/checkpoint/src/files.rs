@@ -19,14 +19,14 @@ use super::restore;
 use super::scan::{Scanned, scan};
 use super::tree::{CheckpointLimits, Tree};
 use crate::diff;
-use windlass_sandbox::Ground;
+use windlass_sandbox::Workspace;
 
 /// Files whose difference is shown are at most this large.
 const SHOWN: usize = 1 << 20;
 
 /// Follows what a session does to files. Nothing is read or written until something is changed.
 pub(super) struct Files {
-    pub(super) ground: Ground,
+    pub(super) ground: Workspace,
     pub(super) folder: PathBuf,
     pub(super) session: String,
     pub(super) clock: Arc<dyn Clock>,

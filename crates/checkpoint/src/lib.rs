@@ -36,7 +36,7 @@ use windlass_core::tool::ToolSet;
 
 use self::files::{Files, failed, listed};
 pub use self::tree::CheckpointLimits;
-use windlass_sandbox::Ground;
+use windlass_sandbox::Workspace;
 use windlass_sandbox::sha256_hex;
 
 /// Follows what a session does to files. Nothing is read or written until something is changed. Cheap to clone.
@@ -46,7 +46,7 @@ pub struct Tracker(Arc<Files>);
 impl Tracker {
     /// The tracker of a session that works on `ground`. What it keeps goes below `folder`.
     pub fn new(
-        ground: &Ground,
+        ground: &Workspace,
         folder: &Path,
         session: &SessionId,
         clock: Arc<dyn Clock>,

@@ -267,7 +267,7 @@ pub(crate) struct FrontOptions {
     pub(crate) full_screen: bool,
 }
 
-/// Which session a run belongs to.
+/// SessionChoice session a run belongs to.
 #[derive(Debug, Clone, Args, Default)]
 pub(crate) struct SessionOptions {
     /// Go on with the session that was last worked in from this folder

@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal};
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
-use windlass_api::{Answer, Reply, Waiting};
+use windlass_api::{Answer, UserReply, Waiting};
 
 use windlass_tui::text::{revealed, revealed_line};
 
@@ -27,7 +27,7 @@ pub(crate) trait Answers: Send {
 }
 
 /// Shows a question and waits for the reply. `None` when it asks nothing, and when the terminal is gone.
-pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<Reply> {
+pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<UserReply> {
     match asking {
         Waiting::PermissionRequest {
             tool,
@@ -53,7 +53,7 @@ pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<R
                 .ok()
                 .and_then(|number| number.checked_sub(1));
             let option = chosen.and_then(|index| options.get(index));
-            Some(Reply::Text(option.cloned().unwrap_or(line)))
+            Some(UserReply::Text(option.cloned().unwrap_or(line)))
         }
         Waiting::PermissionAnswer { .. } | Waiting::Queue { .. } => None,
     }
@@ -94,7 +94,7 @@ fn show_ends(preview: &str) {
 }
 
 /// Waits for a yes or a no. To what was not shown whole, nobody can say yes before they have asked for it.
-async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Option<Reply> {
+async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Option<UserReply> {
     tell!(
         "y = yes, once · s = yes, in this session · a = yes, always in this folder · n = no · or say what to do instead"
     );
@@ -123,7 +123,7 @@ async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Op
             }
             _ => Answer::NoBecause(line),
         };
-        return Some(Reply::Permission(answer));
+        return Some(UserReply::Permission(answer));
     }
 }
 

@@ -8,13 +8,13 @@ use windlass_api::{Connections, Offer};
 use crate::args::ConnectOptions;
 use crate::engine::{not_begun, working_directory};
 use crate::exit::Exit;
-use crate::keeping::{Keeper, Which};
+use crate::session_choice::{SessionChoice, SessionStore};
 use crate::terminal::{plain, say, tell_warnings};
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_host::connect::ProviderSetup;
-use windlass_host::remembered::Remembered;
-use windlass_host::roster::Roster;
+use windlass_host::model_preference::ModelPreference;
+use windlass_host::models::Models;
 
 /// No key is longer.
 const LONGEST_KEY: u64 = 64 * 1024;
@@ -23,20 +23,20 @@ const LONGEST_KEY: u64 = 64 * 1024;
 pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
     let cwd = working_directory(None)?;
     let mut given = options.settings.clone();
-    // Kept with the provider: a setting of this run alone would not count in the next one.
+    // StoredKey with the provider: a setting of this run alone would not count in the next one.
     let model = options.name.as_ref().and_then(|_| given.model.take());
     let settings = Arc::new(environment::settings(&given.given(), &cwd)?);
     tell_warnings(&settings.warnings);
     let Some(name) = &options.name else {
-        let setup = ProviderSetup::new(Roster::new(&settings, None));
+        let setup = ProviderSetup::new(Models::new(&settings, None));
         for row in Offer::rows(&setup.offers()) {
             say!("{}", plain(&row));
         }
         return Ok(Exit::Ok);
     };
-    let keeper = Keeper::open(&Which::Latest)?;
-    let remembered = Remembered::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
-    let setup = ProviderSetup::new(Roster::new(&settings, remembered)).asking(model);
+    let keeper = SessionStore::open(&SessionChoice::Latest)?;
+    let remembered = ModelPreference::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
+    let setup = ProviderSetup::new(Models::new(&settings, remembered)).asking(model);
     let offers = setup.offers();
     let offer = offers.iter().find(|offer| offer.name.eq_ignore_ascii_case(name));
     let wants_key = offer.is_some_and(|offer| offer.needs_key && !offer.is_ready);

@@ -7,7 +7,7 @@ use windlass_store::{Health, backup, check, vacuum};
 
 use crate::args::DbCommand;
 use crate::exit::Exit;
-use crate::keeping::database;
+use crate::session_choice::database;
 use crate::terminal::{plain, say};
 use windlass_config::{Problem, ProblemKind};
 

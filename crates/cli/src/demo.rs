@@ -10,14 +10,14 @@ use windlass_sim::{Brain, DEMO_FILES, demo_script};
 use crate::args::{DemoOptions, DemoWire, OutputFormat};
 use crate::exec::{Job, run};
 use crate::exit::Exit;
-use crate::keeping::{Keeper, Which};
 use crate::output::Style;
+use crate::session_choice::{SessionChoice, SessionStore};
 use crate::terminal::say;
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::connect::{connect_sim, start_sim};
-use windlass_host::roster::Roster;
+use windlass_host::models::Models;
 
 const PROMPT: &str = "The test in this folder fails. Find out why, fix it, and show that the test passes.";
 
@@ -53,17 +53,17 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
         require_done: false,
         style,
         interactive: false,
-        which: Which::Ephemeral,
+        which: SessionChoice::Ephemeral,
         fork: false,
         given: Given::default(),
         recorder: None,
     };
     let result = run(
         &settings,
-        &Roster::with(&settings, connection),
+        &Models::with(&settings, connection),
         folder.clone(),
         job,
-        Keeper::open(&Which::Ephemeral)?,
+        SessionStore::open(&SessionChoice::Ephemeral)?,
     )
     .await?;
     if result.exit != Exit::Ok {

@@ -9,7 +9,7 @@ use crate::terminal::say;
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::settings::Settings;
-use windlass_config::trust::{self, Standing};
+use windlass_config::trust::{self, TrustState};
 use windlass_host::connect::Process;
 use windlass_host::connect::{KeysFile, SIM, choose};
 
@@ -25,7 +25,7 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
         None => row("project file", "none above this folder"),
     }
     if let Some(project) = folders.project(&cwd) {
-        let is_trusted = matches!(trust::look(&folders, &project), Standing::Trusted(_));
+        let is_trusted = matches!(trust::look(&folders, &project), TrustState::Trusted(_));
         let (root, not) = (project.root.display(), if is_trusted { "" } else { "not " });
         row("project", &format!("{root} is {not}trusted"));
     }

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use windlass_api::{Client, ClientError, SessionId, SessionInfo};
 use windlass_core::clock::SystemClock;
-use windlass_core::log::SharedTape;
+use windlass_core::log::SharedRecorder;
 use windlass_sandbox::process;
-use windlass_service::{Options, Recorder, Service};
+use windlass_service::{ExchangeRecorder, Options, Service};
 use windlass_store::SqliteStore;
 
-use crate::keeping::{self, Keeper, Which};
+use crate::session_choice::{self, SessionChoice, SessionStore};
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
-use windlass_host::assemble::{Purpose, RunWorkshop};
-use windlass_host::remembered::Remembered;
-use windlass_host::roster::Roster;
+use windlass_host::factory::{LocalFactory, SessionSpec};
+use windlass_host::model_preference::ModelPreference;
+use windlass_host::models::Models;
 
 /// How long child processes may take to die before we exit all the same.
 const LAST_CALL: Duration = Duration::from_secs(3);
@@ -26,44 +26,44 @@ const LAST_CALL: Duration = Duration::from_secs(3);
 const BUFFER: usize = 16_384;
 
 /// The models of a run, and what keeps what goes over the wire.
-pub(crate) struct Lines {
-    pub(crate) roster: Roster,
-    pub(crate) recorder: Option<Arc<Recorder>>,
+pub(crate) struct ModelRuntime {
+    pub(crate) roster: Models,
+    pub(crate) recorder: Option<Arc<ExchangeRecorder>>,
 }
 
-impl Lines {
+impl ModelRuntime {
     /// Nothing is connected yet. What the channel was told to use last is restored, unless nothing is kept.
     pub(crate) async fn new(
         settings: &Arc<Settings>,
-        keeper: &Keeper,
-        which: &Which,
-        remembered: Option<Remembered>,
+        keeper: &SessionStore,
+        which: &SessionChoice,
+        remembered: Option<ModelPreference>,
     ) -> Self {
         let recorder = match which {
-            Which::Ephemeral => None,
+            SessionChoice::Ephemeral => None,
             _ => recorder(settings, keeper),
         };
-        let tape = recorder.clone().map(|recorder| recorder as SharedTape);
-        let remembered = remembered.filter(|_| *which != Which::Ephemeral);
-        let roster = Roster::new(settings, remembered).recorded(tape);
+        let tape = recorder.clone().map(|recorder| recorder as SharedRecorder);
+        let remembered = remembered.filter(|_| *which != SessionChoice::Ephemeral);
+        let roster = Models::new(settings, remembered).recorded(tape);
         roster.restore().await;
         Self { roster, recorder }
     }
 }
 
 /// OBS-2: keeps what goes over the wire, unless that is off.
-fn recorder(settings: &Settings, keeper: &Keeper) -> Option<Arc<Recorder>> {
+fn recorder(settings: &Settings, keeper: &SessionStore) -> Option<Arc<ExchangeRecorder>> {
     let session = &settings.agent.session;
     let limit = session.record_max_mb.saturating_mul(1 << 20);
     session
         .record
-        .then(|| Recorder::new(Arc::clone(&keeper.store) as _, limit))
+        .then(|| ExchangeRecorder::new(Arc::clone(&keeper.store) as _, limit))
 }
 
-/// Which session a run works in, and how.
+/// SessionChoice session a run works in, and how.
 pub(crate) struct Plan {
     pub(crate) cwd: PathBuf,
-    pub(crate) which: Which,
+    pub(crate) which: SessionChoice,
     /// Whether that session is copied first.
     pub(crate) fork: bool,
     pub(crate) require_done: bool,
@@ -72,7 +72,7 @@ pub(crate) struct Plan {
     /// What the command line says of settings.
     pub(crate) given: Given,
     /// Keeps what goes over the wire.
-    pub(crate) recorder: Option<Arc<Recorder>>,
+    pub(crate) recorder: Option<Arc<ExchangeRecorder>>,
 }
 
 /// A service with a session that has begun.
@@ -82,19 +82,20 @@ pub(crate) struct Engine {
     pub(crate) session: SessionInfo,
     /// The one that is gone on with, as it was before.
     pub(crate) past: Option<SessionInfo>,
-    keeper: Keeper,
-    recorder: Option<Arc<Recorder>>,
+    keeper: SessionStore,
+    recorder: Option<Arc<ExchangeRecorder>>,
 }
 
 impl Engine {
     pub(crate) async fn start(
         settings: &Arc<Settings>,
-        roster: &Roster,
+        roster: &Models,
         plan: Plan,
-        keeper: Keeper,
+        keeper: SessionStore,
     ) -> Result<Self, Problem> {
-        let (begin, session, past) = keeping::begin(&keeper.store, &plan.which, plan.fork, &plan.cwd).await?;
-        let purpose = Purpose {
+        let (begin, session, past) =
+            session_choice::begin(&keeper.store, &plan.which, plan.fork, &plan.cwd).await?;
+        let purpose = SessionSpec {
             cwd: plan.cwd,
             session: session.clone(),
             require_done: plan.require_done,
@@ -104,7 +105,7 @@ impl Engine {
             store: Some(Arc::clone(&keeper.store) as _),
             prefixes: Arc::default(),
         };
-        let workshop = Arc::new(RunWorkshop::new(settings, roster, purpose));
+        let workshop = Arc::new(LocalFactory::new(settings, roster, purpose));
         let service = Service::new(
             Arc::clone(&keeper.store) as _,
             Arc::clone(&workshop) as _,
@@ -120,7 +121,7 @@ impl Engine {
         if let Err(problem) = prepared {
             keeper.ready()?;
             if past.is_none() {
-                keeping::drop_unused(&keeper.store, &session).await;
+                session_choice::drop_unused(&keeper.store, &session).await;
             }
             return Err(problem);
         }
@@ -148,7 +149,7 @@ impl Engine {
             recorder.close().await;
         }
         for session in unused {
-            keeping::drop_unused(&self.keeper.store, session).await;
+            session_choice::drop_unused(&self.keeper.store, session).await;
         }
         process::settle(LAST_CALL).await;
     }

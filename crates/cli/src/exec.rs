@@ -13,29 +13,29 @@ use windlass_api::{
     Client, ClientError, Event, EventStream, OnBusy, Part, Presence, SessionId, Submission, Waiting,
     command_line,
 };
-use windlass_service::{Recorder, Service};
+use windlass_service::{ExchangeRecorder, Service};
 
 use self::input::read_prompt;
 use self::schema::AnswerSchema;
 use crate::args::{ExecOptions, OutputFormat, SettingsOptions};
 use crate::asking;
-use crate::engine::{Engine, Lines, Plan, not_begun, working_directory};
+use crate::engine::{Engine, ModelRuntime, Plan, not_begun, working_directory};
 use crate::exit::Exit;
-use crate::keeping::{self, Keeper, Which};
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, printer};
+use crate::session_choice::{self, SessionChoice, SessionStore};
 use crate::signals::Signals;
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
-use windlass_host::remembered::Remembered;
-use windlass_host::roster::Roster;
+use windlass_host::model_preference::ModelPreference;
+use windlass_host::models::Models;
 
 /// Runs a prompt and shows its answer.
 pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit, Problem> {
     let style = Style::detect(options.quiet, &environment::var);
-    let (which, fork) = Which::of(&options.session)?;
-    let keeper = Keeper::begin(&which)?;
+    let (which, fork) = SessionChoice::of(&options.session)?;
+    let keeper = SessionStore::begin(&which)?;
     let cwd = working_directory(options.cd.as_deref())?;
     let schema = options
         .output_schema
@@ -48,8 +48,8 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         style.warn(warning);
     }
     let prompt = read_prompt(words, style).await?;
-    let remembered = Remembered::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
-    let Lines { roster, recorder } = Lines::new(&settings, &keeper, &which, remembered).await;
+    let remembered = ModelPreference::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
+    let ModelRuntime { roster, recorder } = ModelRuntime::new(&settings, &keeper, &which, remembered).await;
     // What is piped in is data, and not typed by anybody.
     let is_command = command_line(&words.join(" ")).is_some();
     // A command may need nobody to ask; one that does connects then.
@@ -79,10 +79,10 @@ pub(crate) async fn kept(
     mut options: SettingsOptions,
 ) -> Result<Exit, Problem> {
     let style = Style::detect(false, &environment::var);
-    let which = session.map_or(Which::Latest, Which::Called);
-    let keeper = Keeper::open(&which)?;
+    let which = session.map_or(SessionChoice::Latest, SessionChoice::Called);
+    let keeper = SessionStore::open(&which)?;
     let mut cwd = working_directory(None)?;
-    let found = keeping::found(&keeper.store, &which, &cwd).await?;
+    let found = session_choice::found(&keeper.store, &which, &cwd).await?;
     if let Some(info) = found {
         let place = PathBuf::from(info.place);
         if place.is_dir() {
@@ -112,12 +112,12 @@ pub(crate) async fn kept(
         given: Given::default(),
         recorder: None,
     };
-    let roster = Roster::new(&settings, None);
+    let roster = Models::new(&settings, None);
     Ok(run(&settings, &roster, cwd, job, keeper).await?.exit)
 }
 
 /// Connects before there is a turn, so that what is wrong has its own exit code.
-async fn connect(roster: &Roster, style: Style) -> Result<(), Problem> {
+async fn connect(roster: &Models, style: Style) -> Result<(), Problem> {
     for notice in roster.connect().await?.take_notices() {
         style.note(&notice);
     }
@@ -136,22 +136,22 @@ pub(crate) struct Job {
     /// Whether questions are asked on the terminal.
     pub(crate) interactive: bool,
     /// The session it belongs to.
-    pub(crate) which: Which,
+    pub(crate) which: SessionChoice,
     /// Whether that is copied first.
     pub(crate) fork: bool,
     /// What the command line says of settings.
     pub(crate) given: Given,
     /// Keeps what goes over the wire.
-    pub(crate) recorder: Option<Arc<Recorder>>,
+    pub(crate) recorder: Option<Arc<ExchangeRecorder>>,
 }
 
 /// Runs a job to its end, output included, and leaves no process behind.
 pub(crate) async fn run(
     settings: &Arc<Settings>,
-    roster: &Roster,
+    roster: &Models,
     cwd: PathBuf,
     job: Job,
-    keeper: Keeper,
+    keeper: SessionStore,
 ) -> Result<RunResult, Problem> {
     let begun = Instant::now();
     let plan = Plan {
@@ -180,7 +180,8 @@ pub(crate) async fn run(
         runner.command(&job, roster, last).await
     } else {
         if let Some(info) = &engine.past {
-            job.style.note(&format!("going on with {}", keeping::line(info)));
+            job.style
+                .note(&format!("going on with {}", session_choice::line(info)));
             runner.tell_queue(job.style).await;
         }
         let said = vec![Part::text(job.prompt.clone())];

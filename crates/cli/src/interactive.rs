@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use windlass_api::SessionInfo;
 use windlass_core::log::Preferences;
-use windlass_service::{Models, Service};
+use windlass_service::{ModelSwitch, Service};
 
 use crate::args::{ExecOptions, FrontOptions, OutputFormat};
-use crate::engine::{Engine, Lines, Plan, working_directory};
+use crate::engine::{Engine, ModelRuntime, Plan, working_directory};
 use crate::exec::flags;
 use crate::exit::Exit;
-use crate::keeping::{self, Keeper, Which};
 use crate::output::Style;
 use crate::repl::{self, Spoken};
+use crate::session_choice::{self, SessionChoice, SessionStore};
 use crate::terminal::tell_last;
 use crate::{asking, terminal_ui, trust};
 use windlass_config::environment;
@@ -22,8 +22,8 @@ use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::connect::{SIM, choose};
-use windlass_host::remembered::Remembered;
-use windlass_host::roster::Roster;
+use windlass_host::model_preference::ModelPreference;
+use windlass_host::models::Models;
 
 /// What is said when there is nobody to ask but the simulated model.
 const NO_KEY: &str = "no key was found: the simulated model answers. /connect sets up a real one";
@@ -39,8 +39,8 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         spinner: detected.spinner && !is_plain,
         ..detected
     };
-    let (which, fork) = Which::of(&options.session)?;
-    let keeper = Keeper::begin(&which)?;
+    let (which, fork) = SessionChoice::of(&options.session)?;
+    let keeper = SessionStore::begin(&which)?;
     let cwd = working_directory(options.cd.as_deref())?;
     let is_somebody_there = asking::somebody_is_there();
     if is_somebody_there {
@@ -54,13 +54,13 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         keeper,
         notices,
     } = Ready::make(given, keeper, &which, &cwd).await?;
-    let keeps = which != Which::Ephemeral;
+    let keeps = which != SessionChoice::Ephemeral;
     let plan = Plan {
         cwd,
         which,
         fork,
         require_done: false,
-        // Lines of a pipe are messages, and none of them is an answer.
+        // ModelRuntime of a pipe are messages, and none of them is an answer.
         interactive: is_somebody_there,
         given,
         recorder: lines.recorder.clone(),
@@ -101,7 +101,7 @@ pub(crate) struct Scene<'a> {
     /// The session that is gone on with, as it was before.
     pub(crate) past: Option<&'a SessionInfo>,
     pub(crate) settings: &'a Arc<Settings>,
-    pub(crate) roster: &'a Roster,
+    pub(crate) roster: &'a Models,
     /// Keeps small choices.
     pub(crate) preferences: &'a Arc<dyn Preferences>,
     /// What the person should know first.
@@ -131,7 +131,7 @@ fn greet(scene: &Scene<'_>) {
         style.warn(warning);
     }
     if let Some(past) = scene.past {
-        style.note(&format!("going on with {}", keeping::line(past)));
+        style.note(&format!("going on with {}", session_choice::line(past)));
     }
     for notice in scene.notices {
         style.note(notice);
@@ -169,22 +169,27 @@ fn check(options: &ExecOptions, front: &FrontOptions) -> Result<(), Problem> {
 struct Ready {
     settings: Arc<Settings>,
     given: Given,
-    lines: Lines,
-    keeper: Keeper,
+    lines: ModelRuntime,
+    keeper: SessionStore,
     notices: Vec<String>,
 }
 
 impl Ready {
-    async fn make(mut given: Given, keeper: Keeper, which: &Which, cwd: &Path) -> Result<Self, Problem> {
+    async fn make(
+        mut given: Given,
+        keeper: SessionStore,
+        which: &SessionChoice,
+        cwd: &Path,
+    ) -> Result<Self, Problem> {
         let settings = read(&given, cwd)?;
-        let remembered = Remembered::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
-        let lines = Lines::new(&settings, &keeper, which, remembered).await;
+        let remembered = ModelPreference::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
+        let lines = ModelRuntime::new(&settings, &keeper, which, remembered).await;
         if lines.roster.active().is_err() && has_no_key(&settings) {
             // As if the command line had named it, so that settings which are read again do not say otherwise.
             given.provider = Some(SIM.to_owned());
             let settings = read(&given, cwd)?;
-            let remembered = Remembered::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
-            let lines = Lines::new(&settings, &keeper, which, remembered).await;
+            let remembered = ModelPreference::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
+            let lines = ModelRuntime::new(&settings, &keeper, which, remembered).await;
             // What its line has to say is in the notice.
             lines.roster.connect().await?.take_notices();
             let notices = vec![NO_KEY.to_owned()];

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use windlass_core::log::Exchanges;
 use windlass_core::provider::Prefix;
-use windlass_lab::{Report, Session, Setup, Summarizer, plot, recorded, synthetic};
+use windlass_lab::{Experiment, Report, Session, Summarizer, plot, recorded, synthetic};
 use windlass_providers::{registry, tokens};
 use windlass_store::SqliteStore;
 
 use crate::args::{LabCommand, LabContextOptions, LabSummarizer};
 use crate::exit::Exit;
-use crate::{keeping, print_text};
+use crate::{print_text, session_choice};
 use windlass_config::{Problem, ProblemKind};
 
 /// Runs the command.
@@ -35,7 +35,7 @@ async fn context(options: &LabContextOptions) -> Result<Exit, Problem> {
         )));
     }
     model.context_window = options.window;
-    let setup = Setup {
+    let setup = Experiment {
         model,
         counters: tokens::counter_for,
         summarizer: match options.summarizer {
@@ -63,7 +63,7 @@ fn write(file: &Path, text: &str) -> Result<(), Problem> {
 async fn sessions(options: &LabContextOptions) -> Result<Vec<Session>, Problem> {
     let mut sessions = Vec::new();
     if !options.sessions.is_empty() {
-        let store = keeping::store()?;
+        let store = session_choice::store()?;
         for called in &options.sessions {
             sessions.push(load(&store, called).await?);
         }
@@ -81,10 +81,10 @@ async fn sessions(options: &LabContextOptions) -> Result<Vec<Session>, Problem> 
 }
 
 async fn load(store: &SqliteStore, called: &str) -> Result<Session, Problem> {
-    let info = keeping::find(store, called).await?;
+    let info = session_choice::find(store, called).await?;
     let entries = windlass_core::log::record(store, &info.id)
         .await
-        .map_err(keeping::problem)?;
+        .map_err(session_choice::problem)?;
     let name = info.label.name.or(info.label.title);
     let name = name.unwrap_or_else(|| info.id.to_string());
     let session = recorded(&name, &entries, frame(store, &info.id).await?);
@@ -96,10 +96,10 @@ async fn load(store: &SqliteStore, called: &str) -> Result<Session, Problem> {
 
 /// System prompt and tools as they were first sent; nothing where that was not recorded.
 async fn frame(store: &SqliteStore, session: &windlass_api::SessionId) -> Result<Prefix, Problem> {
-    let exchanges = store.exchanges(session).await.map_err(keeping::problem)?;
+    let exchanges = store.exchanges(session).await.map_err(session_choice::problem)?;
     let Some(digest) = exchanges.iter().find_map(|exchange| exchange.frame.clone()) else {
         return Ok(Prefix::default());
     };
-    let frame = store.frame(&digest).await.map_err(keeping::problem)?;
+    let frame = store.frame(&digest).await.map_err(session_choice::problem)?;
     Ok(frame.map(|frame| frame.prefix()).unwrap_or_default())
 }

@@ -18,7 +18,7 @@ use crate::terminal::{plain, say, tell_warnings};
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::settings::Settings;
-use windlass_host::assemble::{Purpose, policy, tools};
+use windlass_host::factory::{SessionSpec, policy, tools};
 use windlass_host::grants::{GrantFile, grant_line};
 
 /// Prints the mode and the rules in effect, and where they come from.
@@ -105,7 +105,7 @@ struct Bench {
 
 impl Bench {
     fn new(settings: &Settings, cwd: &Path) -> Result<Self, Problem> {
-        let purpose = Purpose::looking(cwd, "permissions");
+        let purpose = SessionSpec::looking(cwd, "permissions");
         Ok(Self {
             tools: tools(settings, &purpose)?.0.tools().clone(),
             policy: policy(settings),

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use tokio::sync::Notify;
 use windlass_api::{
-    Answer, Channel, ChannelError, Ended, Envelope, Input, Reply, SessionId, Waiting, converse,
+    Answer, Channel, ChannelError, Ended, Envelope, Input, SessionId, UserReply, Waiting, converse,
 };
 use windlass_core::clock::SystemClock;
 
@@ -299,10 +299,10 @@ impl Channel for Repl {
         Ok(())
     }
 
-    async fn confirm(&mut self, asking: &Waiting) -> Result<Option<Reply>, ChannelError> {
+    async fn confirm(&mut self, asking: &Waiting) -> Result<Option<UserReply>, ChannelError> {
         if !self.can_answer {
             // The request is told all the same, and is refused without us.
-            return Ok(Some(Reply::Permission(Answer::No)));
+            return Ok(Some(UserReply::Permission(Answer::No)));
         }
         self.shared.view().pause();
         // What was typed before the question was seen is no answer to it.

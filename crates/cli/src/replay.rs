@@ -10,30 +10,30 @@ use windlass_api::{Begin, Client, Event, Message, Part, Role, SessionId, Session
 use windlass_core::clock::SystemClock;
 use windlass_core::log::{Entry, Exchange, Exchanges, Frame, SessionLog};
 use windlass_core::provider::Provider;
-use windlass_service::replay::{Players, Reel, Replay, TurnAgain, Verdict};
+use windlass_service::replay::{Replay, ReplayProviders, ReplayRecording, ReplayVerdict, TurnAgain};
 use windlass_service::{Options, Service};
 use windlass_sim::{Brain, Recorded, SimHandle};
 use windlass_store::SqliteStore;
-use windlass_tools::{Background, TodoList};
+use windlass_tools::{BackgroundJobs, TodoList};
 
 use crate::args::{ExecOptions, ReplaySessionOptions, SessionOptions, SettingsOptions};
 use crate::exit::Exit;
-use crate::keeping;
+use crate::session_choice;
 use crate::{editor, engine, exec};
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
-use windlass_host::assemble::{Purpose, RunWorkshop};
 use windlass_host::connect::{connect_recorded, start_sim};
 use windlass_host::context_parts::ContextParts;
-use windlass_host::roster::Roster;
-use windlass_host::session_bench::limits;
+use windlass_host::factory::{LocalFactory, SessionSpec};
+use windlass_host::local_env::limits;
+use windlass_host::models::Models;
 
 /// Runs the command.
 pub(crate) async fn replay(options: &ReplaySessionOptions) -> Result<Exit, Problem> {
-    let store = Arc::new(keeping::store()?);
-    let info = keeping::find(&store, &options.session).await?;
-    let exchanges = store.exchanges(&info.id).await.map_err(keeping::problem)?;
+    let store = Arc::new(session_choice::store()?);
+    let info = session_choice::find(&store, &options.session).await?;
+    let exchanges = store.exchanges(&info.id).await.map_err(session_choice::problem)?;
     if exchanges.is_empty() {
         return Err(Problem::usage(format!(
             "nothing was recorded of session {}: it was imported or copied, or `session.record` is off",
@@ -51,7 +51,7 @@ pub(crate) async fn replay(options: &ReplaySessionOptions) -> Result<Exit, Probl
     let entries = store
         .entries(&info.id, 0, usize::MAX)
         .await
-        .map_err(keeping::problem)?;
+        .map_err(session_choice::problem)?;
     match options.fork_at {
         Some(number) => {
             let exchange = exchanges.get(number - 1);
@@ -71,13 +71,13 @@ async fn again(
 ) -> Result<Exit, Problem> {
     let place = PathBuf::from(&info.place);
     let settings = environment::settings(&options.settings.given(), &place)?;
-    let reel = Arc::new(Reel::new(exchanges, options.to));
-    let players = Recording {
+    let reel = Arc::new(ReplayRecording::new(exchanges, options.to));
+    let players = RecordedProviders {
         sim: start_sim(brain(Arc::clone(&reel))).await?,
         store: Arc::clone(store),
         settings: &settings,
     };
-    let open = (TodoList::new(), Background::default());
+    let open = (TodoList::new(), BackgroundJobs::default());
     let context = ContextParts::new(&settings, open, None, &info.id)?;
     let replay = Replay {
         session: info.id.clone(),
@@ -96,7 +96,7 @@ async fn again(
 }
 
 /// The simulated model, answering from the recording.
-fn brain(reel: Arc<Reel>) -> Brain {
+fn brain(reel: Arc<ReplayRecording>) -> Brain {
     Brain::recording(move |request| {
         let exchange = reel.play(&Bytes::copy_from_slice(request))?;
         let answer = &exchange.answer;
@@ -109,14 +109,14 @@ fn brain(reel: Arc<Reel>) -> Brain {
     })
 }
 
-struct Recording<'a> {
+struct RecordedProviders<'a> {
     sim: SimHandle,
     store: Arc<SqliteStore>,
     settings: &'a Settings,
 }
 
 #[async_trait]
-impl Players for Recording<'_> {
+impl ReplayProviders for RecordedProviders<'_> {
     async fn provider(&self, name: &str, model: &str) -> Result<Arc<dyn Provider>, String> {
         connect_recorded(self.settings, name, model, self.sim.url())
             .await
@@ -135,15 +135,15 @@ impl Players for Recording<'_> {
     }
 }
 
-fn tell(turns: &[TurnAgain], reel: &Reel) -> std::io::Result<Exit> {
+fn tell(turns: &[TurnAgain], reel: &ReplayRecording) -> std::io::Result<Exit> {
     let mut out = std::io::stdout().lock();
     let mut exit = Exit::Ok;
     for (number, turn) in turns.iter().enumerate() {
         let verdict = match &turn.verdict {
-            Verdict::Same => "the same".to_owned(),
-            Verdict::NotRecorded => "not recorded".to_owned(),
-            Verdict::Stopped => "stopped here".to_owned(),
-            Verdict::Different(why) => {
+            ReplayVerdict::Same => "the same".to_owned(),
+            ReplayVerdict::NotRecorded => "not recorded".to_owned(),
+            ReplayVerdict::Stopped => "stopped here".to_owned(),
+            ReplayVerdict::Different(why) => {
                 exit = Exit::Failed;
                 format!("different: {why}")
             }
@@ -160,7 +160,7 @@ fn tell(turns: &[TurnAgain], reel: &Reel) -> std::io::Result<Exit> {
         )?;
     }
     let (played, all) = (reel.played(), reel.exchanges().len());
-    let is_whole = turns.iter().all(|turn| turn.verdict == Verdict::Same);
+    let is_whole = turns.iter().all(|turn| turn.verdict == ReplayVerdict::Same);
     match exit {
         Exit::Ok if !is_whole => writeln!(
             out,
@@ -249,8 +249,8 @@ async fn copy(
 ) -> Result<SessionId, Problem> {
     let id = SessionId::generate();
     let settings = Arc::new(settings);
-    let purpose = Purpose::looking(Path::new(&info.place), id.as_str());
-    let workshop = RunWorkshop::new(&settings, &Roster::new(&settings, None), purpose);
+    let purpose = SessionSpec::looking(Path::new(&info.place), id.as_str());
+    let workshop = LocalFactory::new(&settings, &Models::new(&settings, None), purpose);
     workshop.prepare()?;
     let service = Service::new(
         store as _,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use windlass_sandbox::program;
-use windlass_sandbox::{Gap, Network, Wall};
+use windlass_sandbox::{Gap, Network, Sandbox};
 
 use crate::args::SandboxOptions;
 use crate::engine::working_directory;
@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::terminal::tell;
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
-use windlass_host::reach::Reach;
+use windlass_host::sandbox_access::SandboxAccess;
 
 /// Runs a command that can change only this folder and the temporary one, and returns its exit code.
 pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
@@ -25,12 +25,12 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     let failed = |what: String| Problem::new(ProblemKind::Failed, what);
     let cwd = working_directory(None)?;
     let settings = environment::settings(&options.settings.given(), &cwd)?;
-    let mut policy = Reach::new(&settings.security, &cwd)?.policy();
+    let mut policy = SandboxAccess::new(&settings.security, &cwd)?.policy();
     policy.write.extend(options.write.iter().cloned());
     if options.network {
         policy.network = Network::On;
     }
-    let wall = Wall::new(policy).map_err(|error| failed(error.to_string()))?;
+    let wall = Sandbox::new(policy).map_err(|error| failed(error.to_string()))?;
     for gap in wall.gaps() {
         match gap {
             Gap::Open(path) => tell!("warning: {} cannot be protected here", path.display()),

@@ -9,20 +9,20 @@ mod list;
 mod show;
 
 use windlass_core::log::{SessionInfo, Sessions};
-pub(crate) use windlass_service::telling::short;
-use windlass_service::{past, telling};
+pub(crate) use windlass_service::format::short;
+use windlass_service::{format, past};
 use windlass_store::SqliteStore;
 
 use crate::args::SessionsCommand;
 use crate::exit::Exit;
-use crate::keeping::{self, find, problem};
 use crate::print_text;
+use crate::session_choice::{self, find, problem};
 use crate::terminal::{plain, say};
 use windlass_config::{Problem, ProblemKind};
 
 /// Runs a command.
 pub(crate) async fn command(command: SessionsCommand) -> Result<Exit, Problem> {
-    let store = keeping::store()?;
+    let store = session_choice::store()?;
     match command {
         SessionsCommand::List(options) => list::list(&store, &options).await,
         SessionsCommand::Show { session, json } => show::show(&store, &session, json).await,
@@ -53,17 +53,17 @@ async fn rename(store: &SqliteStore, session: &str, name: &str) -> Result<Exit, 
 
 /// What a session is called, on one line.
 fn called(info: &SessionInfo) -> String {
-    line(&telling::called(info))
+    line(&format::called(info))
 }
 
 /// Foreign text on one line.
 fn line(text: &str) -> String {
-    telling::one_line(&plain(text))
+    format::one_line(&plain(text))
 }
 
 /// The same, cut after so many characters.
 fn cut(text: &str, most: usize) -> String {
-    telling::cut(&plain(text), most)
+    format::cut(&plain(text), most)
 }
 
 /// Prints a value as JSON.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use windlass_api::Records;
 use windlass_core::clock::SystemClock;
-use windlass_tui::{Keys, Looks, Palette, Start, Theme, Why};
+use windlass_tui::{KeyBindings, Looks, Palette, Start, Theme, Why};
 
 use crate::desktop::Machine;
 use crate::exit::Exit;
@@ -69,7 +69,7 @@ async fn look(settings: &Settings, machine: &Machine, full_screen: bool) -> Resu
         .keys
         .iter()
         .map(|(action, key)| (action.as_str(), key.as_str()));
-    let keys = Keys::with(changes)
+    let keys = KeyBindings::with(changes)
         .map_err(|error| Problem::new(ProblemKind::Config, format!("`tui.keys`: {error}")))?;
     let theme = match &screen.theme {
         Some(name) => Some(name.clone()),

@@ -15,8 +15,8 @@ use crate::signals::Signals;
 use crate::terminal::{plain, say, tell_warnings};
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
-use windlass_host::assemble::{Purpose, tools};
-use windlass_host::reload::{Workbench, source};
+use windlass_host::factory::{SessionSpec, tools};
+use windlass_host::tool_catalog::{ToolCatalog, source};
 
 /// Runs a subcommand.
 pub(crate) async fn command(command: ToolsCommand) -> Result<Exit, Problem> {
@@ -31,12 +31,12 @@ pub(crate) async fn command(command: ToolsCommand) -> Result<Exit, Problem> {
     }
 }
 
-fn purpose() -> Result<Purpose, Problem> {
-    Ok(Purpose::looking(&working_directory(None)?, "tools"))
+fn purpose() -> Result<SessionSpec, Problem> {
+    Ok(SessionSpec::looking(&working_directory(None)?, "tools"))
 }
 
 /// The tools here. What is wrong with files, or not in effect, is told.
-fn workbench(options: &SettingsOptions, purpose: &Purpose) -> Result<Workbench, Problem> {
+fn workbench(options: &SettingsOptions, purpose: &SessionSpec) -> Result<ToolCatalog, Problem> {
     let settings = environment::settings(&options.given(), &purpose.cwd)?;
     let (workbench, _) = tools(&settings, purpose)?;
     tell_warnings(&settings.warnings);

@@ -36,18 +36,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use self::layers::Effective;
-use self::layers::{Layers, Origin};
+use self::layers::{Layers, SettingOrigin};
 pub use self::problem::SettingsError;
 pub use self::reference::{explain, reference_markdown};
 pub use self::schema::schema;
 pub use self::show::show;
 pub use self::typed::{
-    AgentSettings, ContextSettings, KeyCommand, ModelEntry, OnMaxIterations, PermissionMode, ProviderEntry,
-    Reasoning, RetrySettings, SecuritySettings, TimeoutSettings, ToolExecution, ToolSettings, Wire,
+    AgentSettings, ContextSettings, KeyCommand, ModelEntry, ProviderEntry, RetrySettings, SecuritySettings,
+    TimeoutSettings, ToolSettings,
 };
 pub use self::value::quote;
 use crate::folders::{Folders, Project, same_place};
-use crate::trust::{self, Standing};
+use crate::trust::{self, TrustState};
 
 /// Where settings are looked for.
 pub struct Sources<'a> {
@@ -109,7 +109,12 @@ impl Settings {
     /// Whether a flag or a variable of this run sets a key.
     pub fn is_told(&self, key: &str) -> bool {
         let mut told = self.origins.iter().filter(|entry| entry.key == key);
-        told.any(|entry| matches!(entry.origin, Origin::Environment(_) | Origin::Flag(_)))
+        told.any(|entry| {
+            matches!(
+                entry.origin,
+                SettingOrigin::Environment(_) | SettingOrigin::Flag(_)
+            )
+        })
     }
 }
 
@@ -147,7 +152,7 @@ fn read_project(folders: &Folders, project: &Project, user_file: &Path, layers: 
     if let Some(notice) = standing.notice(project) {
         layers.warn(notice);
     }
-    if let (Standing::Trusted(snapshot), false) = (standing, is_users) {
+    if let (TrustState::Trusted(snapshot), false) = (standing, is_users) {
         file::read_project(&path, snapshot.bytes(project, &path), layers);
     }
 }
@@ -186,7 +191,7 @@ pub fn preview(path: &Path, bytes: &[u8]) -> Result<Preview, SettingsError> {
     file::read_project(path, Some(bytes), &mut layers);
     let settings = layers.into_settings()?;
     let set = settings.origins.iter();
-    let set = set.filter(|entry| matches!(entry.origin, Origin::File { .. }));
+    let set = set.filter(|entry| matches!(entry.origin, SettingOrigin::File { .. }));
     Ok(Preview {
         assignments: set.map(show::assignment).collect(),
         warnings: settings.warnings,

@@ -1,20 +1,19 @@
 //! Trust in a folder: what a project brings along does nothing until its user has seen it and said yes.
 //!
 //! Whoever writes a repository writes its `.windlass` too, and cloning must not be agreeing. The answer is bound to the
-//! content ([`content::Snapshot`]) and kept in the user's own folder ([`store::Store`]). [`look`] is the one way to a
+//! content ([`content::Snapshot`]) and kept in the user's own folder ([`store::TrustStore`]). [`look`] is the one way to a
 //! project's files: it hands out what was checked, as bytes, so that nothing can change between the check and the use.
 
 mod content;
 mod store;
 
 pub use self::content::{Covered, Snapshot};
-use self::store::Store;
-pub use self::store::{Store as TrustStore, Trusted};
+pub use self::store::{TrustStore, Trusted};
 use crate::folders::{Folders, Project};
 
 /// How a project stands with the user.
 #[derive(Debug)]
-pub enum Standing {
+pub enum TrustState {
     /// The user said yes to exactly this.
     Trusted(Snapshot),
     /// Nobody said yes.
@@ -28,22 +27,22 @@ pub enum Standing {
 }
 
 /// Compares a project with what is trusted. Of a folder that nobody trusts, nothing is read.
-pub fn look(folders: &Folders, project: &Project) -> Standing {
-    let store = match Store::read(&folders.trust_file()) {
+pub fn look(folders: &Folders, project: &Project) -> TrustState {
+    let store = match TrustStore::read(&folders.trust_file()) {
         Ok(store) => store,
-        Err(why) => return Standing::Unknown(why),
+        Err(why) => return TrustState::Unknown(why),
     };
     let Some(trusted) = store.find(&project.root) else {
-        return Standing::Untrusted;
+        return TrustState::Untrusted;
     };
     match Snapshot::read(project) {
-        Ok(snapshot) if snapshot.hash == trusted.hash => Standing::Trusted(snapshot),
-        Ok(_) => Standing::Changed,
-        Err(why) => Standing::Unfit(why),
+        Ok(snapshot) if snapshot.hash == trusted.hash => TrustState::Trusted(snapshot),
+        Ok(_) => TrustState::Changed,
+        Err(why) => TrustState::Unfit(why),
     }
 }
 
-impl Standing {
+impl TrustState {
     /// Why the project's files are not in effect, on one line; `None` when they are.
     pub fn notice(&self, project: &Project) -> Option<String> {
         let shows = "`windlass trust` shows what it would do";
@@ -64,5 +63,5 @@ impl Standing {
 /// When the project cannot be trusted, or the trust file cannot be written.
 pub fn trust(folders: &Folders, project: &Project) -> Result<(), String> {
     let hash = Snapshot::read(project)?.hash;
-    Store::change(&folders.trust_file(), |store| store.insert(&project.root, hash))?
+    TrustStore::change(&folders.trust_file(), |store| store.insert(&project.root, hash))?
 }

@@ -15,12 +15,12 @@ mod session;
 
 use async_trait::async_trait;
 
-pub use self::exchange::{Answer, Exchange, Exchanges, Frame, NewExchange, SharedTape, Tape};
+pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer, Recorder, SharedRecorder};
 pub use self::history::{History, counting};
-pub use self::key::{KeyError, SessionKey};
+pub use self::key::{SessionKey, SessionKeyError};
 pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
 pub use self::session::{
-    Booking, Found, Label, NewSession, SessionInfo, SessionQuery, Spent, SpentBy, Standing, Totals,
+    Booking, Found, Label, NewSession, SessionInfo, SessionQuery, SessionStatus, Spent, SpentBy, Totals,
 };
 use crate::clock::Timestamp;
 use crate::event::Event;

@@ -12,7 +12,7 @@ use crate::provider::{
     Completion, Prefix, ProviderError, ProviderErrorKind, ProviderEvent, Request, RetryNotice, ToolChoice,
 };
 use crate::run::Deps;
-use crate::turn::{Answer, Ask, LAST_WORD_PROMPT};
+use crate::turn::{Ask, LAST_WORD_PROMPT, ModelAnswer};
 
 /// Asks the model about `history` and shows the reply as it comes.
 pub(crate) async fn reply(
@@ -20,9 +20,9 @@ pub(crate) async fn reply(
     context: &mut Context,
     history: &[Arc<Message>],
     ask: Ask,
-) -> Answer {
+) -> ModelAnswer {
     if deps.cancel.is_cancelled() {
-        return Answer::Canceled { partial: None };
+        return ModelAnswer::Canceled { partial: None };
     }
     let session = history
         .last()
@@ -39,12 +39,12 @@ pub(crate) async fn reply(
     loop {
         let event = tokio::select! {
             biased;
-            () = &mut canceled => return Answer::Canceled { partial: listener.partial() },
+            () = &mut canceled => return ModelAnswer::Canceled { partial: listener.partial() },
             event = stream.next() => event,
         };
         let Some(event) = event else {
             let error = ProviderError::new(ProviderErrorKind::Network, "the reply ended without an end");
-            return Answer::Failed {
+            return ModelAnswer::Failed {
                 error,
                 partial: listener.partial(),
             };
@@ -88,7 +88,7 @@ impl Listener<'_> {
         }
     }
 
-    async fn hear(&mut self, event: ProviderEvent) -> Option<Answer> {
+    async fn hear(&mut self, event: ProviderEvent) -> Option<ModelAnswer> {
         match event {
             ProviderEvent::ContentDelta(text) => {
                 self.text.push_str(&text);
@@ -104,12 +104,12 @@ impl Listener<'_> {
             ProviderEvent::Retry(notice) => self.retrying(notice).await,
             ProviderEvent::Complete(completion) => return Some(self.complete(*completion)),
             ProviderEvent::Error(_) if self.deps.cancel.is_cancelled() => {
-                return Some(Answer::Canceled {
+                return Some(ModelAnswer::Canceled {
                     partial: self.partial(),
                 });
             }
             ProviderEvent::Error(error) => {
-                return Some(Answer::Failed {
+                return Some(ModelAnswer::Failed {
                     error,
                     partial: self.partial(),
                 });
@@ -142,12 +142,12 @@ impl Listener<'_> {
         .await;
     }
 
-    fn complete(&self, completion: Completion) -> Answer {
+    fn complete(&self, completion: Completion) -> ModelAnswer {
         let now = self.deps.clock.now();
         let mut message = Message::new(&self.session, Role::Assistant, completion.parts, now);
         message.model = Some(completion.model);
         message.origin = completion.origin;
-        Answer::Complete {
+        ModelAnswer::Complete {
             message,
             stop: completion.stop,
             usage: completion.usage,

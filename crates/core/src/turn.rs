@@ -13,7 +13,7 @@ mod repeat;
 use std::sync::Arc;
 
 pub(crate) use self::answer::refused;
-pub use self::answer::{Answer, Planned, Settled, SettledEnd};
+pub use self::answer::{ModelAnswer, Planned, Settled, SettledEnd};
 pub use self::limits::{Limits, OnMaxIterations};
 pub use self::outcome::{Answered, ContextMetrics, Failure, Outcome, TurnReport};
 use self::repeat::Repeats;
@@ -252,10 +252,10 @@ impl Turn {
     }
 
     /// The model answered, or did not.
-    pub fn answered(&mut self, answer: Answer) {
+    pub fn answered(&mut self, answer: ModelAnswer) {
         let State::Waiting(ask) = self.state else { return };
         match answer {
-            Answer::Complete { message, stop, usage } => {
+            ModelAnswer::Complete { message, stop, usage } => {
                 self.now = message.updated_at;
                 self.book(
                     usage,
@@ -270,9 +270,9 @@ impl Turn {
                     Ask::LastWord => self.last_word(Some(message)),
                 }
             }
-            Answer::Canceled { partial } => self.cancel(partial),
-            Answer::Failed { .. } if ask == Ask::LastWord => self.last_word(None),
-            Answer::Failed { error, partial } => self.unanswered(error, partial),
+            ModelAnswer::Canceled { partial } => self.cancel(partial),
+            ModelAnswer::Failed { .. } if ask == Ask::LastWord => self.last_word(None),
+            ModelAnswer::Failed { error, partial } => self.unanswered(error, partial),
         }
     }
 

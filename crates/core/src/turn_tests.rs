@@ -34,9 +34,9 @@ fn turn() -> Turn {
     turn_with(Limits::default())
 }
 
-fn said(parts: Vec<Part>, stop: StopReason) -> Answer {
+fn said(parts: Vec<Part>, stop: StopReason) -> ModelAnswer {
     let message = Message::new(&session(), Role::Assistant, parts, NOW);
-    Answer::Complete {
+    ModelAnswer::Complete {
         message,
         stop,
         usage: Usage {
@@ -47,11 +47,11 @@ fn said(parts: Vec<Part>, stop: StopReason) -> Answer {
     }
 }
 
-fn text(text: &str) -> Answer {
+fn text(text: &str) -> ModelAnswer {
     said(vec![Part::text(text)], StopReason::EndTurn)
 }
 
-fn calls(names: &[&str]) -> Answer {
+fn calls(names: &[&str]) -> ModelAnswer {
     let parts = names
         .iter()
         .enumerate()
@@ -192,7 +192,7 @@ fn iteration_limit() {
     for (last, expected) in [
         (text("half done"), "half done"),
         (
-            Answer::Failed {
+            ModelAnswer::Failed {
                 error: ProviderError::new(ProviderErrorKind::Network, "x"),
                 partial: None,
             },
@@ -404,7 +404,7 @@ fn cost_limit() {
 /// PROV-10: a context overflow leads to compaction and one retry, then it is an error.
 #[test]
 fn overflow_compacts_and_retries_once() {
-    let overflow = || Answer::Failed {
+    let overflow = || ModelAnswer::Failed {
         error: ProviderError::new(ProviderErrorKind::ContextOverflow, "too long"),
         partial: None,
     };
@@ -535,7 +535,7 @@ fn cancel_keeps_what_was_said() {
     let mut turn = turn();
     to_question(&mut turn);
     let partial = Message::new(&session(), Role::Assistant, vec![Part::text("I was say")], NOW);
-    turn.answered(Answer::Canceled {
+    turn.answered(ModelAnswer::Canceled {
         partial: Some(partial),
     });
     assert_eq!(turn.advance(), Action::Done(Outcome::Canceled));
@@ -632,11 +632,11 @@ fn every_turn_ends() {
         Just(said(vec![call_part("c0", "x", "{")], StopReason::MaxTokens)),
         Just(said(vec![Part::text("wait")], StopReason::Pause)),
         Just(said(vec![Part::text("no")], StopReason::Refusal)),
-        Just(Answer::Failed {
+        Just(ModelAnswer::Failed {
             error: ProviderError::new(ProviderErrorKind::ContextOverflow, "long"),
             partial: None
         }),
-        Just(Answer::Canceled { partial: None }),
+        Just(ModelAnswer::Canceled { partial: None }),
     ];
     let script = (
         proptest::collection::vec(reply, 1..12),

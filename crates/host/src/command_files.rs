@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use windlass_api::{CommandSource, command_line};
-use windlass_service::telling::cut;
+use windlass_service::format::cut;
 use windlass_service::{Defined, DefinedCommand};
 
 use windlass_config::folders::Folders;
-use windlass_config::trust::{self, Standing};
+use windlass_config::trust::{self, TrustState};
 
 /// The largest file, in bytes.
 const LARGEST: u64 = 64 * 1024;
@@ -70,7 +70,7 @@ impl CommandFiles {
         }
         let standing = trust::look(&self.folders, &project);
         defined.warnings.extend(standing.notice(&project));
-        let Standing::Trusted(snapshot) = standing else {
+        let TrustState::Trusted(snapshot) = standing else {
             return;
         };
         for (name, bytes) in snapshot.below(&project, &folder) {

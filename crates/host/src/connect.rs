@@ -8,21 +8,21 @@ mod setup;
 use std::sync::Arc;
 
 use windlass_core::clock::SystemClock;
-use windlass_core::log::SharedTape;
+use windlass_core::log::SharedRecorder;
 use windlass_core::model::{Model, Price};
 use windlass_core::provider::Provider;
 use windlass_providers::preset::{Preset, preset, presets};
 use windlass_providers::registry::{self, ModelOverride};
 use windlass_providers::{
-    Effort, HttpProvider, ProviderConfig, Quirks, RetryPolicy, Transport, TransportLimits, Wire,
+    HttpProvider, ProviderConfig, Quirks, RetryPolicy, Transport, TransportLimits, Wire,
 };
 use windlass_sim::{Brain, Sim, SimConfig, SimHandle};
 
 use self::key::find_key;
-pub use self::keys_file::{Keys, KeysFile};
+pub use self::keys_file::{KeysFile, StoredKeys};
 pub use self::probe::reach;
 pub use self::setup::{ProviderSetup, offers};
-use windlass_config::settings::{self, ProviderEntry, Reasoning, Settings};
+use windlass_config::settings::{ProviderEntry, Settings};
 use windlass_config::{Problem, ProblemKind, environment};
 
 /// The name of the simulated model's provider.
@@ -47,7 +47,7 @@ pub trait Surroundings: Sync {
     ///
     /// # Errors
     /// When there are some that cannot be used.
-    fn keys(&self) -> Result<Keys, Problem>;
+    fn keys(&self) -> Result<StoredKeys, Problem>;
 }
 
 /// The environment variables of this process, and the user's stored keys.
@@ -58,7 +58,7 @@ impl Surroundings for Process {
         environment::var(name)
     }
 
-    fn keys(&self) -> Result<Keys, Problem> {
+    fn keys(&self) -> Result<StoredKeys, Problem> {
         KeysFile::new(&environment::folders()?).read()
     }
 }
@@ -69,8 +69,8 @@ impl<F: Fn(&str) -> Option<String> + Sync> Surroundings for F {
         self(name)
     }
 
-    fn keys(&self) -> Result<Keys, Problem> {
-        Ok(Keys::default())
+    fn keys(&self) -> Result<StoredKeys, Problem> {
+        Ok(StoredKeys::default())
     }
 }
 
@@ -84,7 +84,7 @@ const NOTHING: fn(&str) -> Option<String> = |_| None;
 pub async fn connect(
     settings: &Settings,
     env: Env<'_>,
-    tape: Option<&SharedTape>,
+    tape: Option<&SharedRecorder>,
 ) -> Result<Connection, Problem> {
     let choice = choose(settings, env)?;
     let sim = if choice.name == SIM && choice.base_url.is_empty() {
@@ -168,7 +168,7 @@ async fn connect_to(
     choice: Choice<'_>,
     base_url: String,
     sim: Option<SimHandle>,
-    tape: Option<&SharedTape>,
+    tape: Option<&SharedRecorder>,
 ) -> Result<Connection, Problem> {
     let mut notices = Vec::new();
     if choice.name == SIM {
@@ -216,7 +216,7 @@ async fn http_provider(
             .unwrap_or_default(),
         quirks,
         model,
-        reasoning: effort(settings.agent.reasoning),
+        reasoning: settings.agent.reasoning,
         limits: TransportLimits {
             connect: settings.timeouts.connect,
             stream_idle: settings.timeouts.stream_idle,
@@ -331,7 +331,7 @@ impl<'a> Choice<'a> {
             .or_else(|| preset.map(|preset| preset.base_url.clone()))
             .ok_or_else(|| incomplete(name, "base_url", "where its server is"))?;
         let wire = match (entry.and_then(|entry| entry.wire), preset) {
-            (Some(wire), _) => wire_of(wire),
+            (Some(wire), _) => wire,
             // A server that only looks like OpenAI rarely speaks the newer wire.
             (None, Some(preset))
                 if preset.wire == Wire::Responses && from_env.is_some() && !is_openai(&base_url) =>
@@ -423,23 +423,6 @@ fn incomplete(name: &str, key: &str, what: &str) -> Problem {
 
 fn is_openai(base_url: &str) -> bool {
     base_url.starts_with("https://api.openai.com")
-}
-
-fn wire_of(wire: settings::Wire) -> Wire {
-    match wire {
-        settings::Wire::AnthropicMessages => Wire::Anthropic,
-        settings::Wire::OpenAiChat => Wire::Chat,
-        settings::Wire::OpenAiResponses => Wire::Responses,
-    }
-}
-
-fn effort(reasoning: Reasoning) -> Option<Effort> {
-    match reasoning {
-        Reasoning::Off => None,
-        Reasoning::Low => Some(Effort::Low),
-        Reasoning::Medium => Some(Effort::Medium),
-        Reasoning::High => Some(Effort::High),
-    }
 }
 
 fn overrides(settings: &Settings) -> Vec<ModelOverride> {

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::compact::{
-    Compactor, CompleteFocus, Deferred, FocusConfig, FocusState, PAIR_SUMMARY, PairSummaries, Parts,
-    Pressure, SidequestTurns, Standing, StartFocus, Strategy, UsageReport, extract, validate,
+    Compactor, CompleteFocus, Deferred, FocusConfig, FocusState, OpenFacts, PAIR_SUMMARY, PairSummaries,
+    Parts, Pressure, SidequestTurns, StartFocus, Strategy, UsageReport, extract, validate,
 };
 use windlass_core::id::SessionId;
 use windlass_core::log::{Booking, Store};
@@ -21,7 +21,7 @@ use windlass_core::tokens::Gauge;
 use windlass_core::tool::{ToolSet, erase};
 use windlass_providers::tokens::counter_for;
 use windlass_service::{BetweenTurns, Booker};
-use windlass_tools::{Background, TodoList};
+use windlass_tools::{BackgroundJobs, TodoList};
 
 use windlass_config::settings::{ContextSettings, Settings};
 use windlass_config::{Problem, ProblemKind};
@@ -78,14 +78,14 @@ impl Books {
 /// CTX-15: what stands open outside of the conversation.
 struct Open {
     todos: TodoList,
-    background: Background,
+    background: BackgroundJobs,
     /// What the user pinned.
     pins: Pins,
 }
 
 type Pins = Arc<Mutex<Vec<String>>>;
 
-impl Standing for Open {
+impl OpenFacts for Open {
     fn facts(&self) -> Vec<(String, String)> {
         let list = |items: Vec<String>| {
             items
@@ -114,7 +114,7 @@ impl ContextParts {
     /// What the settings ask for.
     pub fn new(
         settings: &Settings,
-        open: (TodoList, Background),
+        open: (TodoList, BackgroundJobs),
         store: Option<Arc<dyn Store>>,
         session: &SessionId,
     ) -> Result<Self, Problem> {
@@ -149,7 +149,7 @@ impl ContextParts {
                 focus: Arc::new(FocusState::new(focus)),
                 sidequest: Arc::new(SidequestTurns::new(SIDEQUEST_TURNS)),
             },
-            has_sidequest: context.sidequest || strategy == Strategy::Sidequest,
+            has_sidequest: context.sidequest || strategy == Strategy::ModelEviction,
             has_pairs: context.pair_summaries,
             soft: context.soft_threshold,
             hard: context.hard_threshold,
@@ -252,7 +252,7 @@ impl ContextParts {
     pub fn between(&self, provider: &Arc<dyn Provider>) -> Option<Arc<dyn BetweenTurns>> {
         let is_needed = matches!(
             self.strategy,
-            Strategy::Subgoal | Strategy::SubgoalMig | Strategy::Focus
+            Strategy::Subgoal | Strategy::SubgoalByGain | Strategy::Focus
         );
         is_needed.then(|| {
             Arc::new(Between {

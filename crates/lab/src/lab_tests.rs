@@ -12,8 +12,8 @@ use windlass_core::tokens::Estimate;
 
 use super::*;
 
-fn setup(window: u64, summarizer: Summarizer) -> Setup {
-    Setup {
+fn setup(window: u64, summarizer: Summarizer) -> Experiment {
+    Experiment {
         model: Model {
             id: "lab".to_owned(),
             context_window: window,

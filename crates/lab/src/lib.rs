@@ -2,7 +2,7 @@
 //!
 //! A [`Session`] is what was said, in order: a recorded one ([`recorded`]) or one that was made up ([`synthetic`]).
 //! [`simulate`] sends it through a strategy: before each reply the request is made as the loop would make it — the same
-//! pressure, the same compactor, the same repair — and measured. The reply is then the one of the session. An [`Outcome`]
+//! pressure, the same compactor, the same repair — and measured. The reply is then the one of the session. An [`StrategyOutcome`]
 //! says what was sent; [`Report`] puts those of all strategies side by side, as a table, as JSON or as a plot.
 //!
 //! What is real: everything of `windlass_core::compact`, what a compaction records, and what `recall` reads back of it. What
@@ -31,7 +31,7 @@ use windlass_core::tokens::Counters;
 pub use self::offline::Summarizer;
 pub use self::plot::plot;
 pub use self::recorded::recorded;
-pub use self::report::{Report, Row};
+pub use self::report::{Report, ReportRow};
 use self::walk::Walk;
 
 /// A session as it is sent again.
@@ -73,7 +73,7 @@ pub struct Stretch {
 
 /// What sessions are sent through beside the strategy.
 #[derive(Clone)]
-pub struct Setup {
+pub struct Experiment {
     /// The model that would have been asked: its window and its prices count.
     pub model: Model,
     /// What tokens are counted with.
@@ -84,7 +84,7 @@ pub struct Setup {
 
 /// What came of one session with one strategy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct StrategyOutcome {
     /// The strategy.
     pub strategy: Strategy,
     /// Each request of the session itself.
@@ -159,7 +159,7 @@ impl Facts {
 }
 
 /// Sends a session through a strategy.
-pub async fn simulate(session: &Session, strategy: Strategy, setup: &Setup) -> Outcome {
+pub async fn simulate(session: &Session, strategy: Strategy, setup: &Experiment) -> StrategyOutcome {
     simulate_watched(session, strategy, setup, &mut |_| {}).await
 }
 
@@ -167,9 +167,9 @@ pub async fn simulate(session: &Session, strategy: Strategy, setup: &Setup) -> O
 pub async fn simulate_watched(
     session: &Session,
     strategy: Strategy,
-    setup: &Setup,
+    setup: &Experiment,
     watch: &mut (dyn FnMut(&[Arc<Message>]) + Send),
-) -> Outcome {
+) -> StrategyOutcome {
     Box::pin(Walk::new(session, strategy, setup, watch).run()).await
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use windlass_api::{Event, Message};
 use windlass_core::clock::{Clock, Timestamp};
-use windlass_core::compact::Standing;
+use windlass_core::compact::OpenFacts;
 use windlass_core::event::{EventSink, SinkError};
 use windlass_core::log::Entry;
 
@@ -98,7 +98,7 @@ impl Open {
     }
 }
 
-impl Standing for Open {
+impl OpenFacts for Open {
     fn facts(&self) -> Vec<(String, String)> {
         let list = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         list.into_iter().map(|list| ("todos".to_owned(), list)).collect()

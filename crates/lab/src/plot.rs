@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::report::grouped;
-use super::{Outcome, Report};
+use super::{Report, StrategyOutcome};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 480.0;
@@ -158,7 +158,7 @@ fn limits(svg: &mut String, scale: &Scale, window: u64) {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn line(svg: &mut String, scale: &Scale, outcome: &Outcome, (color, dash): (&str, &str)) {
+fn line(svg: &mut String, scale: &Scale, outcome: &StrategyOutcome, (color, dash): (&str, &str)) {
     let _ = write!(
         svg,
         "<polyline fill=\"none\" stroke=\"{color}\" stroke-width=\"1.8\" stroke-dasharray=\"{}\" points=\"",

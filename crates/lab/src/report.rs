@@ -7,7 +7,7 @@ use windlass_api::Usage;
 use windlass_core::compact::Strategy;
 use windlass_core::model::Price;
 
-use super::{Facts, Outcome, Session, Setup, Side, simulate};
+use super::{Experiment, Facts, Session, Side, StrategyOutcome, simulate};
 
 /// Sessions sent through every strategy.
 #[derive(Debug, Clone, Serialize)]
@@ -21,15 +21,15 @@ pub struct Report {
     /// Tokens of the window.
     pub window: u64,
     /// A row per strategy.
-    pub strategies: Vec<Row>,
+    pub strategies: Vec<ReportRow>,
     /// What each strategy made of the first session, for a plot.
     #[serde(skip)]
-    pub first: Vec<Outcome>,
+    pub first: Vec<StrategyOutcome>,
 }
 
 /// What came of one strategy over all sessions.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct ReportRow {
     /// The strategy.
     pub strategy: &'static str,
     /// Tokens of all requests, those of the strategy itself included.
@@ -54,15 +54,15 @@ pub struct Row {
 
 impl Report {
     /// Sends sessions through every strategy.
-    pub async fn new(sessions: &[Session], setup: &Setup) -> Self {
-        let mut strategies: Vec<Row> = Vec::new();
+    pub async fn new(sessions: &[Session], setup: &Experiment) -> Self {
+        let mut strategies: Vec<ReportRow> = Vec::new();
         let mut first = Vec::new();
         for strategy in Strategy::ALL {
             let mut outcomes = Vec::new();
             for session in sessions {
                 outcomes.push(simulate(session, strategy, setup).await);
             }
-            let mut row = Row::new(strategy, &outcomes, setup);
+            let mut row = ReportRow::new(strategy, &outcomes, setup);
             let none = strategies
                 .first()
                 .map_or(row.input_tokens, |none| none.input_tokens);
@@ -148,8 +148,8 @@ impl Report {
     }
 }
 
-impl Row {
-    fn new(strategy: Strategy, outcomes: &[Outcome], setup: &Setup) -> Self {
+impl ReportRow {
+    fn new(strategy: Strategy, outcomes: &[StrategyOutcome], setup: &Experiment) -> Self {
         let window = setup.model.context_window;
         let (mut usage, mut facts, mut side) = (Usage::default(), Facts::default(), Side::default());
         let (mut bytes, mut reused, mut compactions, mut own, mut too_large) = (0, 0, 0, 0, 0);

@@ -25,7 +25,7 @@ use windlass_core::tool::ToolSet;
 
 use self::measure::Meter;
 use self::rig::Rig;
-use super::{Need, Outcome, Sent, Session, Setup, Side, Stretch};
+use super::{Experiment, Need, Sent, Session, Side, StrategyOutcome, Stretch};
 
 /// Where the session stands.
 pub(super) struct Walk<'a> {
@@ -45,14 +45,14 @@ pub(super) struct Walk<'a> {
     last_usage: Option<Usage>,
     /// How many calls the lab made up.
     made_up: usize,
-    outcome: Outcome,
+    outcome: StrategyOutcome,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(
         session: &'a Session,
         strategy: Strategy,
-        setup: &Setup,
+        setup: &Experiment,
         watch: &'a mut (dyn FnMut(&[Arc<Message>]) + Send),
     ) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl<'a> Walk<'a> {
             is_exhausted: false,
             last_usage: None,
             made_up: 0,
-            outcome: Outcome {
+            outcome: StrategyOutcome {
                 strategy,
                 requests: Vec::new(),
                 usage: Usage::default(),
@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) async fn run(mut self) -> Outcome {
+    pub(super) async fn run(mut self) -> StrategyOutcome {
         let mut needs: HashMap<usize, Vec<&Need>> = HashMap::new();
         for need in &self.session.needs {
             needs.entry(need.at).or_default().push(need);
@@ -136,7 +136,7 @@ impl<'a> Walk<'a> {
             return;
         }
         self.rig.focus.turn_ended();
-        if matches!(self.outcome.strategy, Strategy::Subgoal | Strategy::SubgoalMig) {
+        if matches!(self.outcome.strategy, Strategy::Subgoal | Strategy::SubgoalByGain) {
             let clock = Arc::clone(&self.rig.clock) as Arc<dyn Clock>;
             let cancel = CancellationToken::new();
             // What it used is in the provider's books.

@@ -1,10 +1,10 @@
 //! Entry points that `cargo xtask fuzz` feeds arbitrary input, and the tests feed the stored corpus.
 
-use crate::sse::Limits;
+use crate::sse::StreamLimits;
 use crate::wire::{Quirks, ReasoningEcho, ReplyDecoder, Wire};
 
 /// Limits low enough for a small input to exceed.
-const SMALL: Limits = Limits {
+const SMALL: StreamLimits = StreamLimits {
     event: 60,
     reply: 400,
 };
@@ -43,7 +43,7 @@ fn decoder(choice: u8) -> ReplyDecoder {
         ..Quirks::default()
     };
     let limits = if choice & 0x20 == 0 {
-        Limits::default()
+        StreamLimits::default()
     } else {
         SMALL
     };

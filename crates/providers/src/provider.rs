@@ -14,14 +14,14 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 use windlass_core::clock::Clock;
-use windlass_core::log::SharedTape;
+use windlass_core::log::SharedRecorder;
 use windlass_core::model::Model;
 use windlass_core::provider::{Layout, Provider, ProviderError, ProviderErrorKind, ProviderEvent, Request};
 use windlass_core::tool::ToolSpec;
 
 use self::attempt::attempt;
 use self::endpoint::Endpoint;
-use self::taping::{Taping, Told};
+use self::taping::{RecordingStream, Told};
 use crate::key::{Secret, redact};
 use crate::registry;
 use crate::retry::{Jitter, RetryPolicy, Retrying, retrying};
@@ -125,7 +125,7 @@ struct Shared {
 
 /// A tape, and the state of the last body recorded on it.
 struct Recording {
-    tape: SharedTape,
+    tape: SharedRecorder,
     /// State of the last recorded body.
     last: Mutex<Option<Told>>,
 }
@@ -181,7 +181,7 @@ impl HttpProvider {
 
     /// Records every exchange on `tape`. Call this before the provider is used or shared.
     #[must_use]
-    pub fn recorded(mut self, tape: SharedTape) -> Self {
+    pub fn recorded(mut self, tape: SharedRecorder) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.0) {
             shared.tape = Some(Recording {
                 tape,
@@ -223,7 +223,7 @@ impl Provider for HttpProvider {
             session,
             ..
         } = request;
-        let taping = Taping::new(&shared, session, (&body, kept), messages.last());
+        let taping = RecordingStream::new(&shared, session, (&body, kept), messages.last());
         let messages = Arc::new(messages);
         let parts = Retrying {
             policy: shared.retry,

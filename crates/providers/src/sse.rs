@@ -6,14 +6,14 @@
 
 /// Size limits; a stream that exceeds one is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct StreamLimits {
     /// Maximum bytes of one event.
     pub event: usize,
     /// Maximum bytes of the whole reply.
     pub reply: usize,
 }
 
-impl Default for Limits {
+impl Default for StreamLimits {
     fn default() -> Self {
         Self {
             event: 8 * 1024 * 1024,
@@ -24,7 +24,7 @@ impl Default for Limits {
 
 /// One event of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// The `event` field; empty when there was none.
     pub name: String,
     /// The `data` lines, joined by line breaks.
@@ -48,7 +48,7 @@ pub enum SseError {
 /// Turns bytes into events. Feed it with [`Decoder::push`], then call [`Decoder::finish`] at the end.
 #[derive(Debug)]
 pub struct Decoder {
-    limits: Limits,
+    limits: StreamLimits,
     received: usize,
     /// Start of a line whose end has not arrived.
     line: Vec<u8>,
@@ -62,7 +62,7 @@ pub struct Decoder {
 
 impl Decoder {
     /// Creates a decoder for the start of a stream.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: StreamLimits) -> Self {
         Self {
             limits,
             received: 0,
@@ -79,7 +79,7 @@ impl Decoder {
     ///
     /// # Errors
     /// When a limit is exceeded or a line is not UTF-8. The stream cannot be read any further after that.
-    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), SseError> {
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         // Events within the limit count, no matter which chunk exceeds it.
         let left = self.limits.reply.saturating_sub(self.received);
         self.received = self.received.saturating_add(bytes.len());
@@ -92,7 +92,7 @@ impl Decoder {
         }
     }
 
-    fn take(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), SseError> {
+    fn take(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         let mut rest = bytes;
         while !rest.is_empty() {
             if std::mem::take(&mut self.after_return) && rest.first() == Some(&b'\n') {
@@ -125,7 +125,7 @@ impl Decoder {
     ///
     /// # Errors
     /// As for [`Decoder::push`].
-    pub fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), SseError> {
+    pub fn finish(&mut self, events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
             self.take_line(&line, events)?;
@@ -143,7 +143,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn take_line(&mut self, line: &[u8], events: &mut Vec<Event>) -> Result<(), SseError> {
+    fn take_line(&mut self, line: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         self.check_size(line.len())?;
         let mut line = line;
         if std::mem::take(&mut self.first_line) {
@@ -175,11 +175,11 @@ impl Decoder {
         Ok(())
     }
 
-    fn dispatch(&mut self, events: &mut Vec<Event>) {
+    fn dispatch(&mut self, events: &mut Vec<SseEvent>) {
         let name = std::mem::take(&mut self.name);
         let data = std::mem::take(&mut self.data);
         if std::mem::take(&mut self.has_data) {
-            events.push(Event { name, data });
+            events.push(SseEvent { name, data });
         }
     }
 }

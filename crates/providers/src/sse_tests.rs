@@ -2,11 +2,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn decode(chunks: &[&[u8]]) -> Result<Vec<Event>, SseError> {
-    decode_within(Limits::default(), chunks)
+fn decode(chunks: &[&[u8]]) -> Result<Vec<SseEvent>, SseError> {
+    decode_within(StreamLimits::default(), chunks)
 }
 
-fn decode_within(limits: Limits, chunks: &[&[u8]]) -> Result<Vec<Event>, SseError> {
+fn decode_within(limits: StreamLimits, chunks: &[&[u8]]) -> Result<Vec<SseEvent>, SseError> {
     let mut decoder = Decoder::new(limits);
     let mut events = Vec::new();
     for chunk in chunks {
@@ -70,7 +70,7 @@ fn refuses_bytes_that_are_not_text() {
 /// PROV-12: an event and a reply have a size limit, even when no line ever ends.
 #[test]
 fn limits_events_and_replies() {
-    let limits = Limits {
+    let limits = StreamLimits {
         event: 10,
         reply: 1000,
     };
@@ -83,7 +83,7 @@ fn limits_events_and_replies() {
         decode_within(limits, &[lines.as_bytes()]),
         Err(SseError::EventTooLong(10))
     );
-    let limits = Limits {
+    let limits = StreamLimits {
         event: 100,
         reply: 20,
     };
@@ -96,7 +96,7 @@ fn limits_events_and_replies() {
 /// PROV-12: neither the events within the limits nor the limit exceeded first depends on the chunks.
 #[test]
 fn limits_do_not_depend_on_chunks() {
-    let limits = Limits { event: 20, reply: 60 };
+    let limits = StreamLimits { event: 20, reply: 60 };
     let cases: [(&str, Result<(), SseError>); 5] = [
         ("data: 0123456789abcd\n\n", Ok(())),
         ("data: 0123456789abcde\n\n", Err(SseError::EventTooLong(20))),

@@ -22,7 +22,7 @@ pub struct TransportLimits {
     /// Maximum time without data, before the response starts and between two pieces of it.
     pub stream_idle: Duration,
     /// Maximum size of events and replies.
-    pub stream: sse::Limits,
+    pub stream: sse::StreamLimits,
     /// Maximum number of bytes to read of an error body.
     pub error_body: usize,
 }
@@ -32,7 +32,7 @@ impl Default for TransportLimits {
         Self {
             connect: Duration::from_secs(10),
             stream_idle: Duration::from_secs(120),
-            stream: sse::Limits::default(),
+            stream: sse::StreamLimits::default(),
             error_body: 64 * 1024,
         }
     }

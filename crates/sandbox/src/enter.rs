@@ -12,8 +12,8 @@ use std::process::{Command, exit};
 use rustix::io::FdFlags;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::policy::{Guard, Limits, Settled};
-use super::{WallError, capabilities, filter, grants, kernel, masks, support};
+use super::policy::{Guard, ResourceLimits, Settled};
+use super::{SandboxError, capabilities, filter, grants, kernel, masks, support};
 
 /// What a program reads that has no input.
 const NOTHING: &str = "/dev/null";
@@ -30,7 +30,7 @@ const NOT_FOUND: i32 = 127;
 pub fn enter(args: impl Iterator<Item = OsString>) -> ! {
     let (code, text) = match narrow_and_run(args) {
         Ok(never) => match never {},
-        Err(Failure::Wall(error)) => (CANNOT_RUN, format!("the sandbox could not be set up: {error}")),
+        Err(Failure::Sandbox(error)) => (CANNOT_RUN, format!("the sandbox could not be set up: {error}")),
         Err(Failure::Program(name, error)) => {
             let missing = error.kind() == io::ErrorKind::NotFound;
             let code = if missing { NOT_FOUND } else { CANNOT_RUN };
@@ -43,32 +43,33 @@ pub fn enter(args: impl Iterator<Item = OsString>) -> ! {
 }
 
 enum Failure {
-    Wall(WallError),
+    Sandbox(SandboxError),
     Program(OsString, io::Error),
 }
 
-impl From<WallError> for Failure {
-    fn from(error: WallError) -> Self {
-        Self::Wall(error)
+impl From<SandboxError> for Failure {
+    fn from(error: SandboxError) -> Self {
+        Self::Sandbox(error)
     }
 }
 
 fn narrow_and_run(mut args: impl Iterator<Item = OsString>) -> Result<Infallible, Failure> {
-    let policy = args.next().ok_or(WallError::Arguments)?;
+    let policy = args.next().ok_or(SandboxError::Arguments)?;
     if policy == support::PROBE {
         exit(support::probe());
     }
-    let policy = policy.to_str().ok_or(WallError::Arguments)?;
+    let policy = policy.to_str().ok_or(SandboxError::Arguments)?;
     let settled = Settled::decode(policy)?;
     if args.next().is_none_or(|mark| mark != "--") {
-        return Err(WallError::Arguments.into());
+        return Err(SandboxError::Arguments.into());
     }
-    let program = args.next().ok_or(WallError::Arguments)?;
+    let program = args.next().ok_or(SandboxError::Arguments)?;
     let mut command = Command::new(&program);
     command.args(args);
     if settled.prepared.is_some() {
         // What is there now is for us.
-        let nothing = File::open(NOTHING).map_err(|error| WallError::system("opening /dev/null", error))?;
+        let nothing =
+            File::open(NOTHING).map_err(|error| SandboxError::system("opening /dev/null", error))?;
         command.stdin(nothing);
     }
     narrow(&settled)?;
@@ -76,24 +77,25 @@ fn narrow_and_run(mut args: impl Iterator<Item = OsString>) -> Result<Infallible
 }
 
 /// The order matters: each step takes away what the one before needed.
-fn narrow(settled: &Settled) -> Result<(), WallError> {
+fn narrow(settled: &Settled) -> Result<(), SandboxError> {
     if settled.has(Guard::Descriptors) {
-        close_on_exec().map_err(|error| WallError::system("closing inherited files", error))?;
+        close_on_exec().map_err(|error| SandboxError::system("closing inherited files", error))?;
     }
     let masked = match settled.masks {
         true if settled.has(Guard::Masks) => masks::put_up(settled)?,
         true => settled.inside_writable().cloned().collect(),
         false => BTreeSet::new(),
     };
-    if settled.has(Guard::Limits) {
-        limit(&settled.limits).map_err(|error| WallError::system("setting limits", error))?;
+    if settled.has(Guard::ResourceLimits) {
+        limit(&settled.limits).map_err(|error| SandboxError::system("setting limits", error))?;
     }
     if settled.has(Guard::Capabilities) {
-        capabilities::drop_dangerous().map_err(|error| WallError::system("dropping capabilities", error))?;
+        capabilities::drop_dangerous()
+            .map_err(|error| SandboxError::system("dropping capabilities", error))?;
     }
     if settled.has(Guard::NewPrivileges) {
         rustix::thread::set_no_new_privs(true)
-            .map_err(|error| WallError::system("refusing new privileges", error))?;
+            .map_err(|error| SandboxError::system("refusing new privileges", error))?;
     }
     if settled.has(Guard::Paths) {
         match &settled.prepared {
@@ -129,7 +131,7 @@ fn close_on_exec() -> io::Result<()> {
     Ok(())
 }
 
-fn limit(limits: &Limits) -> rustix::io::Result<()> {
+fn limit(limits: &ResourceLimits) -> rustix::io::Result<()> {
     let core = Some(limits.core.unwrap_or_default());
     let wanted = [
         (Resource::Core, core),

@@ -11,7 +11,7 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-use super::WallError;
+use super::SandboxError;
 use super::policy::{LocalSockets, Network, Settled};
 use super::support::Truncation;
 
@@ -63,8 +63,8 @@ const SOCKET_TYPE: u64 = 0xf;
 ///
 /// # Errors
 /// When the processor is not known or the kernel refuses.
-pub(super) fn install(settled: &Settled, truncation: Truncation) -> Result<(), WallError> {
-    let arch: TargetArch = ARCH.try_into().map_err(|_| WallError::NoFilter)?;
+pub(super) fn install(settled: &Settled, truncation: Truncation) -> Result<(), SandboxError> {
+    let arch: TargetArch = ARCH.try_into().map_err(|_| SandboxError::NoFilter)?;
     let rules = refused(settled, truncation).map_err(seccompiler::Error::from)?;
     let program = program(rules, arch).map_err(seccompiler::Error::from)?;
     seccompiler::apply_filter(&program)?;

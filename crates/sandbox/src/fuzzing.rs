@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use tempfile::TempDir;
 
-use crate::{Access, Parents, PathDenied, Roots};
+use crate::{OpenMode, Parents, PathDenied, Roots};
 
 /// What a byte from 128 on stands for. Other bytes stand for themselves.
 const WORDS: &[&[u8]] = &[
@@ -204,7 +204,7 @@ fn is_secret(name: &OsStr) -> bool {
 pub fn paths(data: &[u8]) {
     let Ok(scene) = &*SCENE else { return };
     let path = scene.path(data);
-    match scene.roots.open(&path, Access::Read) {
+    match scene.roots.open(&path, OpenMode::Read) {
         Ok(file) => scene.assert_object_allowed(&path, &file),
         Err(PathDenied::Outside(_)) => {
             let real = fs::canonicalize(&path).ok();

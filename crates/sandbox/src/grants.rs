@@ -14,7 +14,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 use super::policy::{Network, Settled};
 use super::prepared::Seen;
-use super::{WallError, kernel, masks, support};
+use super::{SandboxError, kernel, masks, support};
 
 /// The newest version whose rights we have tried. Rights that a kernel does not know are left out by the crate.
 const TRIED: ABI = ABI::V7;
@@ -36,13 +36,13 @@ const TERMINALS: [&str; 3] = ["/dev/tty", "/dev/ptmx", "/dev/pts"];
 ///
 /// # Errors
 /// When the kernel does not enforce it.
-pub(super) fn restrict(settled: &Settled, masked: &BTreeSet<PathBuf>) -> Result<(), WallError> {
+pub(super) fn restrict(settled: &Settled, masked: &BTreeSet<PathBuf>) -> Result<(), SandboxError> {
     let mut rules = rules(settled, masked, &mut Seen::default())?;
     if let Some((memory, access)) = private_memory(settled) {
         rules = rules.add_rule(PathBeneath::new(memory, access))?;
     }
     match rules.restrict_self()?.ruleset {
-        RulesetStatus::NotEnforced => Err(WallError::NoLandlock),
+        RulesetStatus::NotEnforced => Err(SandboxError::NoLandlock),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
     }
 }
@@ -51,14 +51,14 @@ pub(super) fn restrict(settled: &Settled, masked: &BTreeSet<PathBuf>) -> Result<
 ///
 /// # Errors
 /// When the descriptor is something else, or the kernel does not enforce it.
-pub(super) fn restrict_to(rules: BorrowedFd<'_>, settled: &Settled) -> Result<(), WallError> {
+pub(super) fn restrict_to(rules: BorrowedFd<'_>, settled: &Settled) -> Result<(), SandboxError> {
     if let Some((memory, access)) = private_memory(settled) {
         // The library leaves out what the kernel does not know; here that is for us to do.
         let access = access & support::file_rights();
         let allowed = kernel::allow(rules, memory.as_fd(), access.bits());
-        allowed.map_err(|error| WallError::system("allowing shared memory", error))?;
+        allowed.map_err(|error| SandboxError::system("allowing shared memory", error))?;
     }
-    kernel::restrict_self(rules).map_err(|error| WallError::system("applying path rules", error))
+    kernel::restrict_self(rules).map_err(|error| SandboxError::system("applying path rules", error))
 }
 
 /// The rules for what is the same for every command, and in `seen` what they were made from.
@@ -69,7 +69,7 @@ pub(super) fn rules(
     settled: &Settled,
     masked: &BTreeSet<PathBuf>,
     seen: &mut Seen,
-) -> Result<RulesetCreated, WallError> {
+) -> Result<RulesetCreated, SandboxError> {
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(TRIED))?
         .scope(Scope::from_all(TRIED))?;
@@ -127,7 +127,7 @@ struct Rules<'a> {
 
 impl Rules<'_> {
     /// Allows a place, but not what is denied in it.
-    fn around(&mut self, place: &Path, rights: Rights) -> Result<(), WallError> {
+    fn around(&mut self, place: &Path, rights: Rights) -> Result<(), SandboxError> {
         let settled = self.settled;
         if settled.denied.iter().any(|denied| place.starts_with(denied)) {
             return Ok(());
@@ -171,7 +171,7 @@ impl Rules<'_> {
         self.settled.masks || !self.settled.denied.iter().any(|path| shown(&path))
     }
 
-    fn devices(&mut self) -> Result<(), WallError> {
+    fn devices(&mut self) -> Result<(), SandboxError> {
         let use_it = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
         for path in HARMLESS_DEVICES.into_iter().chain(TERMINALS) {
             self.seen.place(Path::new(path));
@@ -187,7 +187,7 @@ impl Rules<'_> {
     }
 
     /// What has vanished, or cannot be reached, needs no rule.
-    fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), WallError> {
+    fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), SandboxError> {
         let Some((place, access)) = opened(path, access) else {
             return Ok(());
         };

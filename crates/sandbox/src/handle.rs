@@ -28,7 +28,7 @@ const LINKS: usize = 40;
 
 /// What a file is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum OpenMode {
     /// Reading. A folder can be opened, too.
     Read,
     /// Writing to a file that exists.
@@ -113,7 +113,7 @@ impl Roots {
     ///
     /// # Errors
     /// When it is denied, outside, or the system refuses.
-    pub fn open(&self, path: &Path, how: Access) -> Result<File, PathDenied> {
+    pub fn open(&self, path: &Path, how: OpenMode) -> Result<File, PathDenied> {
         self.retrying(path, |roots| {
             let place = roots.locate_once(path, Parents::Exist)?;
             place.open(how)
@@ -166,7 +166,7 @@ impl Roots {
         let file = match rustix::fs::openat2(CWD, real, flags, Mode::empty(), no_links) {
             Ok(file) => File::from(file),
             // Old kernels, and filters that do not know the call.
-            Err(Errno::NOSYS | Errno::PERM) => self.open(real, Access::Read)?,
+            Err(Errno::NOSYS | Errno::PERM) => self.open(real, OpenMode::Read)?,
             Err(Errno::LOOP) => return Err(PathDenied::Raced(real.to_owned())),
             Err(error) => return Err(system(error.into())),
         };

@@ -48,7 +48,7 @@ impl Scene {
     }
 
     fn read(&self, path: &str) -> String {
-        match self.roots.open(&self.at(path), Access::Read) {
+        match self.roots.open(&self.at(path), OpenMode::Read) {
             Ok(mut file) => {
                 let mut text = String::new();
                 file.read_to_string(&mut text)
@@ -105,7 +105,7 @@ fn absent_denied_paths_cannot_be_made() {
         "work/src/.env",
         "work/dangling",
     ] {
-        let open = scene.roots.open(&scene.at(path), Access::Create).map(drop);
+        let open = scene.roots.open(&scene.at(path), OpenMode::Create).map(drop);
         let place = scene.roots.locate(&scene.at(path), Parents::Make).map(drop);
         for result in [open, place] {
             let told = result.map_err(|error| scene.told(&error));
@@ -134,10 +134,10 @@ fn links_may_not_lead_out() {
     }
     let proc = Path::new("/proc/self/root").join(scene.at("outside/file").strip_prefix("/").unwrap());
     assert!(matches!(
-        scene.roots.open(&proc, Access::Read),
+        scene.roots.open(&proc, OpenMode::Read),
         Err(PathDenied::Outside(_))
     ));
-    let relative = scene.roots.open(Path::new("work/a"), Access::Read);
+    let relative = scene.roots.open(Path::new("work/a"), OpenMode::Read);
     assert!(matches!(relative, Err(PathDenied::Outside(_))));
     assert_eq!(scene.read("work/src/in"), "a");
     assert!(scene.read("work/none").contains("No such file"));
@@ -162,13 +162,13 @@ fn files_are_written_made_and_replaced() {
     assert_eq!(fs::read(&path).unwrap(), b"three");
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
-    let mut file = scene.roots.open(&path, Access::Write).unwrap();
+    let mut file = scene.roots.open(&path, OpenMode::Write).unwrap();
     file.write_all(b"T").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"Three");
     place.remove().unwrap();
-    scene.roots.open(&path, Access::Create).unwrap();
-    assert!(scene.roots.open(&path, Access::Create).is_err());
-    assert!(scene.roots.open(&scene.at("work"), Access::Read).is_ok());
+    scene.roots.open(&path, OpenMode::Create).unwrap();
+    assert!(scene.roots.open(&path, OpenMode::Create).is_err());
+    assert!(scene.roots.open(&scene.at("work"), OpenMode::Read).is_ok());
     assert!(!scene.roots.denies(&path) && scene.roots.denies(&scene.at("work/.env")));
 }
 

@@ -1,8 +1,8 @@
 //! The wall around child processes, and path handles for the file tools.
 //!
-//! - [`Policy`] says what a child may reach. [`Wall::new`] checks it against this machine, [`Wall::wrap`] gives what to
+//! - [`SandboxPolicy`] says what a child may reach. [`Sandbox::new`] checks it against this machine, [`Sandbox::wrap`] gives what to
 //!   start instead of the program: this binary again, which narrows itself in [`enter`] and becomes the program. For one
-//!   without input, [`Wall::wrap_without_input`] makes the path rules beforehand, once for many.
+//!   without input, [`Sandbox::wrap_without_input`] makes the path rules beforehand, once for many.
 //! - [`Roots`] opens files for our own tools so that the object that was checked is the object that is used.
 //! - [`support`] says what this kernel enforces.
 //!
@@ -13,12 +13,12 @@
 //! 2. Inside a writable folder that would forbid new files beside a denied path. There a *mount namespace* hides the
 //!    denied path behind an empty, read-only folder, a read-only path behind a read-only mount, and pins the folders
 //!    above, so that they cannot be moved away. A denied path that does not exist is held by an empty folder for as long
-//!    as the [`Wall`] lives, because nothing can be mounted on nothing.
+//!    as the [`Sandbox`] lives, because nothing can be mounted on nothing.
 //! 3. *seccomp* refuses sockets, new namespaces, mounts, tracing and the rest of what a command has no business with.
 //! 4. Root keeps only the capabilities that files need. No new privileges, no inherited descriptors, no core files.
 //!
 //! Without namespaces, a denied path that exists inside a writable folder is still kept, at the price that nothing new
-//! can be made beside it, and one that does not exist is not kept. [`Wall::gaps`] lists both, so that somebody is asked.
+//! can be made beside it, and one that does not exist is not kept. [`Sandbox::gaps`] lists both, so that somebody is asked.
 //!
 //! Everything only ever narrows: a child that starts the helper again with a wider policy gets the narrower of the two.
 //!
@@ -27,6 +27,7 @@
 
 mod aliases;
 mod capabilities;
+mod command_sandbox;
 mod digest;
 mod enter;
 mod environment;
@@ -34,7 +35,6 @@ mod filter;
 #[doc(hidden)]
 pub mod fuzzing;
 mod grants;
-mod ground;
 mod handle;
 mod hold;
 mod kernel;
@@ -45,26 +45,26 @@ mod prepared;
 pub mod process;
 pub mod program;
 mod support;
-mod walls;
 mod working_directory;
+mod workspace;
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+pub use self::command_sandbox::CommandSandbox;
 pub use self::digest::sha256_hex;
 pub use self::enter::enter;
 pub use self::environment::child_environment;
-pub use self::ground::Ground;
-pub use self::handle::{Access, Parents, PathDenied, Place, Roots};
+pub use self::handle::{OpenMode, Parents, PathDenied, Place, Roots};
 use self::hold::Holds;
 use self::policy::Settled;
-pub use self::policy::{Guard, Limits, LocalSockets, Network, Policy};
+pub use self::policy::{Guard, LocalSockets, Network, ResourceLimits, SandboxPolicy};
 use self::prepared::Prepared;
 pub use self::support::{Support, support};
-pub use self::walls::Walls;
 pub use self::working_directory::WorkingDirectory;
+pub use self::workspace::Workspace;
 
 /// The first argument that makes this binary the helper.
 pub const HELPER: &str = "__sandbox";
@@ -74,7 +74,7 @@ const OURSELVES: &str = "/proc/self/exe";
 
 /// Why there is no wall. Never a reason to run without one: that is for a person to decide.
 #[derive(Debug, thiserror::Error)]
-pub enum WallError {
+pub enum SandboxError {
     /// Nothing can be enforced here.
     #[error("this kernel has no Landlock, so commands cannot be confined")]
     NoLandlock,
@@ -89,7 +89,7 @@ pub enum WallError {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// The helper was started with something else than what [`Wall::wrap`] gives.
+    /// The helper was started with something else than what [`Sandbox::wrap`] gives.
     #[error("the sandbox helper got arguments that it does not understand")]
     Arguments,
     /// A step was refused by the system.
@@ -109,7 +109,7 @@ pub enum WallError {
     Seccomp(#[from] seccompiler::Error),
 }
 
-impl WallError {
+impl SandboxError {
     fn system(step: impl Into<String>, source: impl Into<io::Error>) -> Self {
         Self::System {
             step: step.into(),
@@ -130,7 +130,7 @@ pub enum Gap {
 /// A checked policy, ready to start children. It must live as long as they do: what holds the place of absent denied
 /// paths goes with it.
 #[derive(Debug)]
-pub struct Wall {
+pub struct Sandbox {
     settled: Settled,
     helper: PathBuf,
     holds: Holds,
@@ -138,26 +138,26 @@ pub struct Wall {
     gaps: Vec<Gap>,
 }
 
-impl Wall {
+impl Sandbox {
     /// Checks a policy against this machine. The program must call [`enter`] when its first argument is [`HELPER`].
     ///
     /// # Errors
     /// When the kernel cannot enforce it, or a path in it is no place.
-    pub fn new(policy: Policy) -> Result<Self, WallError> {
+    pub fn new(policy: SandboxPolicy) -> Result<Self, SandboxError> {
         Self::with_helper(policy, Path::new(OURSELVES))
     }
 
     /// The same with another program that calls [`enter`].
     ///
     /// # Errors
-    /// As [`Wall::new`].
-    pub fn with_helper(policy: Policy, helper: &Path) -> Result<Self, WallError> {
+    /// As [`Sandbox::new`].
+    pub fn with_helper(policy: SandboxPolicy, helper: &Path) -> Result<Self, SandboxError> {
         let support = support::of(helper);
         if support.landlock_abi.is_none() {
-            return Err(WallError::NoLandlock);
+            return Err(SandboxError::NoLandlock);
         }
         if !support.seccomp {
-            return Err(WallError::NoFilter);
+            return Err(SandboxError::NoFilter);
         }
         let settled = policy.settle(support.user_namespaces)?;
         let mut wall = Self {

@@ -15,7 +15,7 @@ use rustix::mount::{
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::policy::{Guard, Settled};
-use super::{WallError, grants};
+use super::{SandboxError, grants};
 
 const NOTHING_SPECIAL: MountFlags = MountFlags::NOSUID
     .union(MountFlags::NODEV)
@@ -28,10 +28,10 @@ const EMPTY: &std::ffi::CStr = c"mode=555,size=4k,nr_inodes=2";
 ///
 /// # Errors
 /// When one of them inside a writable folder cannot be put up, or a path that must be held is not there.
-pub(super) fn put_up(settled: &Settled) -> Result<BTreeSet<PathBuf>, WallError> {
+pub(super) fn put_up(settled: &Settled) -> Result<BTreeSet<PathBuf>, SandboxError> {
     let directory =
-        env::current_dir().map_err(|error| WallError::system("finding the working directory", error))?;
-    own_namespace().map_err(|error| WallError::system("making a mount namespace", error))?;
+        env::current_dir().map_err(|error| SandboxError::system("finding the working directory", error))?;
+    own_namespace().map_err(|error| SandboxError::system("making a mount namespace", error))?;
     if settled.has(Guard::Pins) {
         pin(settled)?;
     }
@@ -53,12 +53,12 @@ pub(super) fn put_up(settled: &Settled) -> Result<BTreeSet<PathBuf>, WallError> 
     if private_memory(settled) {
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         mount(c"tmpfs", grants::SHARED_MEMORY, c"tmpfs", flags, c"mode=1777")
-            .map_err(|error| WallError::system("mounting /dev/shm", error))?;
+            .map_err(|error| SandboxError::system("mounting /dev/shm", error))?;
     }
     if settled.has(Guard::Directory) {
         // We still stand on what is now below a mount, and from there a relative path would not meet the masks.
         env::set_current_dir(&directory)
-            .map_err(|error| WallError::system(format!("entering {}", directory.display()), error))?;
+            .map_err(|error| SandboxError::system(format!("entering {}", directory.display()), error))?;
     }
     Ok(masked)
 }
@@ -67,7 +67,7 @@ pub(super) fn put_up(settled: &Settled) -> Result<BTreeSet<PathBuf>, WallError> 
 ///
 /// # Errors
 /// When a path that must be held is not there.
-pub(super) fn hidden_files(settled: &Settled) -> Result<BTreeSet<PathBuf>, WallError> {
+pub(super) fn hidden_files(settled: &Settled) -> Result<BTreeSet<PathBuf>, SandboxError> {
     let mut places = to_hide(settled)?;
     places.retain(|path| !settled.writable(path) && !path.is_dir());
     Ok(places)
@@ -130,7 +130,7 @@ fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
 
 /// Makes a mount of every folder between a writable root and a kept path. A mount cannot be renamed, so the kept path
 /// cannot be moved to where nobody looks for it.
-fn pin(settled: &Settled) -> Result<(), WallError> {
+fn pin(settled: &Settled) -> Result<(), SandboxError> {
     let mut folders = BTreeSet::new();
     for path in settled.inside_writable() {
         let above = path.ancestors().skip(1);
@@ -146,7 +146,7 @@ fn pin(settled: &Settled) -> Result<(), WallError> {
 }
 
 /// Where the read-only mounts belong.
-fn to_keep(settled: &Settled) -> Result<BTreeSet<PathBuf>, WallError> {
+fn to_keep(settled: &Settled) -> Result<BTreeSet<PathBuf>, SandboxError> {
     let paths = settled.read_only.iter();
     let paths = paths.filter(|path| settled.writable(path) && !path.is_symlink());
     let open = paths.filter(|path| !settled.denied.iter().any(|denied| path.starts_with(denied)));
@@ -155,7 +155,7 @@ fn to_keep(settled: &Settled) -> Result<BTreeSet<PathBuf>, WallError> {
 }
 
 /// Where the masks belong. What is below another denied path is hidden with it.
-fn to_hide(settled: &Settled) -> Result<BTreeSet<PathBuf>, WallError> {
+fn to_hide(settled: &Settled) -> Result<BTreeSet<PathBuf>, SandboxError> {
     let mut places = BTreeSet::new();
     for path in settled.denied.iter().filter(|path| !path.is_symlink()) {
         let above = |other: &PathBuf| other != path && path.starts_with(other);
@@ -177,7 +177,7 @@ fn to_hide(settled: &Settled) -> Result<BTreeSet<PathBuf>, WallError> {
         .collect())
 }
 
-fn read_only(path: &Path) -> Result<(), WallError> {
+fn read_only(path: &Path) -> Result<(), SandboxError> {
     mount_bind_recursive(path, path).map_err(|error| failed("protecting", path, error))?;
     let flags = flags_of(path).map_err(|error| failed("protecting", path, error))?;
     let flags = MountFlags::BIND | MountFlags::RDONLY | flags;
@@ -205,7 +205,7 @@ enum Hidden {
     File,
 }
 
-fn hide(path: &Path) -> Result<Hidden, WallError> {
+fn hide(path: &Path) -> Result<Hidden, SandboxError> {
     if !path.is_dir() {
         return hide_file(path).map(|()| Hidden::File);
     }
@@ -221,7 +221,7 @@ fn hide(path: &Path) -> Result<Hidden, WallError> {
 }
 
 /// A device on a mount without devices cannot be opened by anybody, root included.
-fn hide_file(path: &Path) -> Result<(), WallError> {
+fn hide_file(path: &Path) -> Result<(), SandboxError> {
     mount_bind(c"/dev/null", path).map_err(|error| failed("hiding", path, error))?;
     let flags = MountFlags::BIND | MountFlags::RDONLY | NOTHING_SPECIAL;
     mount_remount(path, flags, c"").map_err(|error| failed("hiding", path, error))
@@ -234,11 +234,11 @@ fn held(path: &Path) -> Option<PathBuf> {
     (part == path || super::hold::holds_a_place(part)).then(|| part.to_owned())
 }
 
-fn not_held(path: &Path) -> WallError {
+fn not_held(path: &Path) -> SandboxError {
     let source = io::Error::from(io::ErrorKind::NotFound);
-    WallError::system(format!("holding the place of {}", path.display()), source)
+    SandboxError::system(format!("holding the place of {}", path.display()), source)
 }
 
-fn failed(what: &str, path: &Path, error: rustix::io::Errno) -> WallError {
-    WallError::system(format!("{what} {}", path.display()), error)
+fn failed(what: &str, path: &Path, error: rustix::io::Errno) -> SandboxError {
+    SandboxError::system(format!("{what} {}", path.display()), error)
 }

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::aliases::Mounts;
 use super::hold::holds_a_place;
-use super::{Gap, WallError};
+use super::{Gap, SandboxError};
 
 /// What a child and all its children may reach.
 #[derive(Debug, Clone, Default)]
-pub struct Policy {
+pub struct SandboxPolicy {
     /// What may be read and executed, with everything below.
     pub read: Vec<PathBuf>,
     /// What may be changed, with everything below.
@@ -27,7 +27,7 @@ pub struct Policy {
     /// Whether other programs on this machine can be reached.
     pub local_sockets: LocalSockets,
     /// How much of it.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     /// What a test leaves out.
     #[doc(hidden)]
     pub without_for_tests: Vec<Guard>,
@@ -54,9 +54,9 @@ pub enum LocalSockets {
     All,
 }
 
-/// Limits of one process. What is `None` stays as it is.
+/// ResourceLimits of one process. What is `None` stays as it is.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// How many processes the user may have.
     pub processes: Option<u64>,
     /// How many bytes a file may grow to.
@@ -79,12 +79,12 @@ pub enum Guard {
     Filter,
     Capabilities,
     Descriptors,
-    Limits,
+    ResourceLimits,
     NewPrivileges,
     Directory,
 }
 
-impl Policy {
+impl SandboxPolicy {
     /// Everything may be read but what is denied, the workspace and the temporary folder may be changed, the network is off.
     pub fn for_workspace(workspace: &Path, temp: &Path, denied: &[PathBuf]) -> Self {
         Self {
@@ -104,8 +104,9 @@ impl Policy {
     }
 
     /// The policy on this machine. `masks` says whether mount namespaces work.
-    pub(super) fn settle(self, masks: bool) -> Result<Settled, WallError> {
-        let mounts = Mounts::read().map_err(|error| WallError::system("reading the mount table", error))?;
+    pub(super) fn settle(self, masks: bool) -> Result<Settled, SandboxError> {
+        let mounts =
+            Mounts::read().map_err(|error| SandboxError::system("reading the mount table", error))?;
         let denied = every_name(&self.denied, &mounts)?;
         let read_only = every_name(&self.read_only, &mounts)?;
         let mut write = Vec::new();
@@ -121,7 +122,7 @@ impl Policy {
         }
         let read = self.read.iter().map(|path| Ok(real(path)?.0));
         let settled = Settled {
-            read: read.collect::<Result<_, WallError>>()?,
+            read: read.collect::<Result<_, SandboxError>>()?,
             write,
             denied: denied.into_iter().collect(),
             read_only: read_only.into_iter().collect(),
@@ -151,7 +152,7 @@ pub(super) struct Settled {
     pub(super) read_only: Vec<PathBuf>,
     pub(super) network: Network,
     pub(super) local_sockets: LocalSockets,
-    pub(super) limits: Limits,
+    pub(super) limits: ResourceLimits,
     /// Whether the helper makes a mount namespace. Without one there are gaps, and the caller knows them.
     pub(super) masks: bool,
     /// When the path rules are made already, and on standard input: the files that they count on being hidden.
@@ -165,8 +166,8 @@ impl Settled {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    pub(super) fn decode(text: &str) -> Result<Self, WallError> {
-        serde_json::from_str(text).map_err(|_| WallError::Arguments)
+    pub(super) fn decode(text: &str) -> Result<Self, SandboxError> {
+        serde_json::from_str(text).map_err(|_| SandboxError::Arguments)
     }
 
     pub(super) fn has(&self, guard: Guard) -> bool {
@@ -216,7 +217,7 @@ fn first_absent(path: &Path) -> Option<PathBuf> {
 }
 
 /// All paths under which the same places can be reached: as written, with links followed, and through other mounts.
-fn every_name(paths: &[PathBuf], mounts: &Mounts) -> Result<BTreeSet<PathBuf>, WallError> {
+fn every_name(paths: &[PathBuf], mounts: &Mounts) -> Result<BTreeSet<PathBuf>, SandboxError> {
     let mut names = BTreeSet::new();
     for path in paths {
         let (place, target) = real(path)?;
@@ -233,7 +234,7 @@ fn every_name(paths: &[PathBuf], mounts: &Mounts) -> Result<BTreeSet<PathBuf>, W
 }
 
 /// The path with the links of its folders followed; and, when it is a link itself, what it leads to.
-fn real(path: &Path) -> Result<(PathBuf, Option<PathBuf>), WallError> {
+fn real(path: &Path) -> Result<(PathBuf, Option<PathBuf>), SandboxError> {
     if !path.is_absolute() {
         return Err(wrong(path, "is not absolute"));
     }
@@ -254,7 +255,7 @@ fn real(path: &Path) -> Result<(PathBuf, Option<PathBuf>), WallError> {
 }
 
 /// The real path of what exists of a path, and the rest as it is written.
-fn nearest(path: &Path) -> Result<PathBuf, WallError> {
+fn nearest(path: &Path) -> Result<PathBuf, SandboxError> {
     for ancestor in path.ancestors() {
         let Ok(existing) = fs::canonicalize(ancestor) else {
             continue;
@@ -268,8 +269,8 @@ fn nearest(path: &Path) -> Result<PathBuf, WallError> {
     Err(wrong(path, "does not exist"))
 }
 
-fn wrong(path: &Path, problem: &'static str) -> WallError {
-    WallError::Path {
+fn wrong(path: &Path, problem: &'static str) -> SandboxError {
+    SandboxError::Path {
         path: path.to_owned(),
         problem,
     }

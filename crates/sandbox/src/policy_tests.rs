@@ -2,7 +2,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-fn settled(policy: Policy) -> Settled {
+fn settled(policy: SandboxPolicy) -> Settled {
     policy.settle(true).expect("a policy")
 }
 
@@ -17,7 +17,7 @@ fn denied_paths_are_real_ones() {
     symlink(root.join("home"), root.join("link")).unwrap();
     symlink(root.join("keys"), root.join("home/.ssh")).unwrap();
     let denied = [root.join("link/.ssh"), root.join("link/.gnupg/absent")];
-    let policy = Policy::for_workspace(&root.join("work"), &root.join("temp"), &denied);
+    let policy = SandboxPolicy::for_workspace(&root.join("work"), &root.join("temp"), &denied);
     let expected = ["home/.gnupg/absent", "home/.ssh", "keys"].map(|name| root.join(name));
     assert_eq!(settled(policy).denied, expected);
 }
@@ -27,7 +27,8 @@ fn denied_paths_are_real_ones() {
 fn masks_are_for_what_is_inside() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
-    let masks = |denied: &Path| settled(Policy::for_workspace(&root, &root, &[denied.to_owned()])).masks;
+    let masks =
+        |denied: &Path| settled(SandboxPolicy::for_workspace(&root, &root, &[denied.to_owned()])).masks;
     assert!(masks(&root.join(".env")));
     assert!(masks(Path::new("/etc/passwd")));
     assert!(!masks(Path::new("/etc/no-such-file")));
@@ -38,7 +39,7 @@ fn bad_policies_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let check = |write: &Path, denied: &Path| {
-        let policy = Policy::for_workspace(write, &root, &[denied.to_owned()]);
+        let policy = SandboxPolicy::for_workspace(write, &root, &[denied.to_owned()]);
         policy.settle(true).map(drop).map_err(|error| error.to_string())
     };
     let told = |path: &Path, problem: &str| {
@@ -70,12 +71,16 @@ fn bad_policies_are_refused() {
 fn a_policy_survives_the_way_to_the_helper() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
-    let before = settled(Policy::for_workspace(&root, &root, &[root.join("a \"b\" \n")]));
+    let before = settled(SandboxPolicy::for_workspace(
+        &root,
+        &root,
+        &[root.join("a \"b\" \n")],
+    ));
     let after = Settled::decode(&before.encode()).unwrap();
     assert_eq!(after.encode(), before.encode());
     for text in ["", "{}", "[]", "{\"read\":[]}"] {
         assert!(
-            matches!(Settled::decode(text), Err(WallError::Arguments)),
+            matches!(Settled::decode(text), Err(SandboxError::Arguments)),
             "{text}"
         );
     }

@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::MemfdFlags;
 
 use super::policy::{Guard, Settled};
-use super::{WallError, grants, masks};
+use super::{SandboxError, grants, masks};
 
 /// How many commands use the same rules. Each adds a place to them that only it can reach.
 const USES: usize = 64;
@@ -46,7 +46,7 @@ impl Prepared {
     ///
     /// # Errors
     /// When they cannot be made. Whoever starts the command finds out why when it makes its own.
-    pub(super) fn next(&self, settled: &Settled) -> Result<(OwnedFd, BTreeSet<PathBuf>), WallError> {
+    pub(super) fn next(&self, settled: &Settled) -> Result<(OwnedFd, BTreeSet<PathBuf>), SandboxError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let usable = kept
             .take()
@@ -57,7 +57,7 @@ impl Prepared {
         };
         made.left = made.left.saturating_sub(1);
         let rules = made.rules.try_clone();
-        let rules = rules.map_err(|error| WallError::system("handing on path rules", error))?;
+        let rules = rules.map_err(|error| SandboxError::system("handing on path rules", error))?;
         let hidden = made.hidden.clone();
         *kept = Some(made);
         Ok((rules, hidden))
@@ -65,7 +65,7 @@ impl Prepared {
 }
 
 impl Made {
-    fn now(settled: &Settled) -> Result<Self, WallError> {
+    fn now(settled: &Settled) -> Result<Self, SandboxError> {
         let hidden = match settled.masks && settled.has(Guard::Masks) {
             true => masks::hidden_files(settled)?,
             false => BTreeSet::new(),
@@ -77,7 +77,7 @@ impl Made {
         let mut seen = Seen::default();
         let rules: Option<OwnedFd> = grants::rules(settled, &masked, &mut seen)?.into();
         Ok(Self {
-            rules: rules.ok_or(WallError::NoLandlock)?,
+            rules: rules.ok_or(SandboxError::NoLandlock)?,
             hidden,
             left: if seen.was_quiet() { USES } else { 0 },
             seen,

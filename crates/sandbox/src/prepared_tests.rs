@@ -1,12 +1,12 @@
 use super::*;
-use crate::Policy;
+use crate::SandboxPolicy;
 
 /// A policy that goes around `/usr`, which nobody changes while a test runs.
 fn settled() -> Settled {
-    let policy = Policy {
+    let policy = SandboxPolicy {
         read: vec!["/usr".into()],
         denied: vec!["/usr/no-such-folder".into()],
-        ..Policy::default()
+        ..SandboxPolicy::default()
     };
     policy.settle(false).unwrap()
 }

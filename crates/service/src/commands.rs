@@ -26,8 +26,8 @@ use windlass_core::log::{LogError, Store};
 use self::complete::Complete;
 pub(crate) use self::look::Look;
 use self::table::COMMANDS;
+use crate::environment::{Defined, DefinedCommand};
 use crate::live::Live;
-use crate::workshop::{Defined, DefinedCommand};
 use crate::{Service, refused};
 
 /// What the desk can be asked.

@@ -1,6 +1,6 @@
 //! Runs sessions. Each live one is a task that owns its state; idle ones live in the store alone.
 //!
-//! [`Service`] is the [`Client`] that front ends use, and carries out their [`Commands`]. It is handed a [`Store`], which keeps the log, and a [`Workshop`],
+//! [`Service`] is the [`Client`] that front ends use, and carries out their [`Commands`]. It is handed a [`Store`], which keeps the log, and a [`SessionFactory`],
 //! which makes what a session's turns need: a model, tools, rules. It knows no provider, no tool and no database by name.
 //!
 //! The life of an input: it is stored, then acted on; every state event is stored before the next step; what a person is
@@ -10,26 +10,26 @@
 //! Deliberately absent: any way to reach a session but through its id, and any state that is not in the log.
 
 mod commands;
+mod compress;
+pub mod context_report;
+mod environment;
 mod feed;
 mod fork;
+pub mod format;
 mod goal;
+mod handle;
 mod keyed;
 mod live;
-mod looking;
 pub mod past;
 mod pins;
+mod queries;
 mod recorder;
 pub mod replay;
 mod replies;
-mod seat;
 mod sink;
-mod taco;
-pub mod telling;
 mod title;
 mod turn;
 mod why;
-mod workshop;
-pub mod xray;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,23 +41,24 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_api::{
     Begin, CallId, Client, ClientError, CommandInfo, CommandReply, Commands, EventStream, Follow, Presence,
-    Reply, SessionId, SessionInfo, Submission, WaitOn, command_line,
+    SessionId, SessionInfo, Submission, UserReply, WaitOn, command_line,
 };
 use windlass_core::clock::Clock;
 use windlass_core::log::{LogError, NewSession, Opened, Store};
 
 use self::commands::{Asked, Then};
+pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
+pub use self::environment::{
+    BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, Goals, Granted, ModelChoice,
+    ModelSwitch, NotReady, Permissions, SessionEnv, SessionFactory, Setup, Titles, ToolInfo, TurnStart,
+    UserCommand,
+};
 use self::feed::Feed;
+use self::handle::SessionSeat;
 use self::keyed::Routed;
 use self::live::{Input, Live, Order};
-pub use self::recorder::Recorder;
-use self::seat::Seat;
+pub use self::recorder::ExchangeRecorder;
 use self::sink::Sink;
-pub use self::taco::{Booker, Taco, TacoLimits};
-pub use self::workshop::{
-    Access, Aims, Bench, BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, Granted,
-    ModelChoice, Models, NotReady, OwnCommand, Setup, Titles, ToolInfo, TurnStart, Workshop,
-};
 
 /// How many orders may wait for a session's task. Nobody waits long: the task takes them at once.
 const ORDERS: usize = 64;
@@ -91,7 +92,7 @@ pub struct Service {
 
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) workshop: Arc<dyn Workshop>,
+    pub(crate) workshop: Arc<dyn SessionFactory>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: Options,
     /// This process as the owner of sessions.
@@ -113,14 +114,14 @@ pub(crate) struct Inner {
 struct Handle {
     orders: mpsc::Sender<Order>,
     sink: Arc<Sink>,
-    seat: Seat,
+    seat: SessionSeat,
 }
 
 impl Service {
     /// A service over a store. `owner` names this process to others that share the store.
     pub fn new(
         store: Arc<dyn Store>,
-        workshop: Arc<dyn Workshop>,
+        workshop: Arc<dyn SessionFactory>,
         clock: Arc<dyn Clock>,
         owner: String,
         options: Options,
@@ -286,7 +287,7 @@ impl Client for Service {
         handle.is_some_and(|handle| handle.seat.stop())
     }
 
-    async fn reply(&self, session: &SessionId, call: &CallId, reply: Reply) -> bool {
+    async fn reply(&self, session: &SessionId, call: &CallId, reply: UserReply) -> bool {
         let handle = self.lock().get(session).cloned();
         handle.is_some_and(|handle| handle.seat.replies.give(call, reply))
     }

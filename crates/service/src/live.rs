@@ -24,12 +24,12 @@ use windlass_core::message::{FinishReason, Message, Part, Role};
 use windlass_core::turn::TurnReport;
 
 use crate::commands::{Asked, Desk};
+use crate::environment::{NotReady, SessionEnv, TurnStart};
 use crate::goal::Goal;
+use crate::handle::{SessionSeat, Stoppable};
 use crate::pins::pinned;
-use crate::seat::{Seat, Stoppable};
 use crate::sink::Sink;
 use crate::turn::Work;
-use crate::workshop::{Bench, NotReady, TurnStart};
 use crate::{Inner, refused, title};
 
 /// How often a lease is renewed; it lasts three times as long.
@@ -78,9 +78,9 @@ pub(crate) struct Live {
     pub(crate) goal: Goal,
     /// The texts that were pinned, the first one first.
     pub(crate) pins: Vec<String>,
-    pub(crate) bench: Box<dyn Bench>,
+    pub(crate) bench: Box<dyn SessionEnv>,
     sink: Arc<Sink>,
-    seat: Seat,
+    seat: SessionSeat,
     stay: Stay,
 }
 
@@ -117,7 +117,7 @@ impl Live {
         inner: Arc<Inner>,
         opened: Opened,
         sink: Arc<Sink>,
-        seat: Seat,
+        seat: SessionSeat,
     ) -> Result<Self, ClientError> {
         let Opened {
             lease,

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use windlass_api::SessionId;
-use windlass_core::log::{Exchange, Frame, NewExchange, Store, Tape};
+use windlass_core::log::{Exchange, Frame, NewExchange, Recorder, Store};
 use windlass_core::provider::Prefix;
 
 /// The tape of all sessions of a process. What it is told is written in order by one task; nobody waits for it.
-pub struct Recorder {
+pub struct ExchangeRecorder {
     notes: Mutex<Option<UnboundedSender<Note>>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -29,7 +29,7 @@ struct Recent {
     digest: Option<String>,
 }
 
-impl Recorder {
+impl ExchangeRecorder {
     /// A recorder into a store. `limit` is the most bytes it keeps of a session.
     pub fn new(store: Arc<dyn Store>, limit: u64) -> Arc<Self> {
         let (notes, inbox) = unbounded_channel();
@@ -65,7 +65,7 @@ impl Recorder {
     }
 }
 
-impl Tape for Recorder {
+impl Recorder for ExchangeRecorder {
     fn keep(&self, session: &SessionId, exchange: Exchange) {
         self.note(Note::Exchange(session.clone(), Box::new(exchange)));
     }

@@ -24,7 +24,7 @@ use windlass_core::tool::ExecutionContext;
 use windlass_core::turn::{Limits, TurnInput};
 
 use self::past::{Past, nobody};
-pub use self::reel::{Difference, Reel};
+pub use self::reel::{Difference, ReplayRecording};
 
 /// What a session is driven again with.
 pub struct Replay {
@@ -33,7 +33,7 @@ pub struct Replay {
     /// Its whole record.
     pub entries: Vec<Entry>,
     /// The recorded exchanges.
-    pub reel: Arc<Reel>,
+    pub reel: Arc<ReplayRecording>,
     /// The caps of its turns.
     pub limits: Limits,
     /// Steps around every iteration.
@@ -46,7 +46,7 @@ pub struct Replay {
 
 /// Makes the providers of a replay: like those of the session, but they ask the recording.
 #[async_trait]
-pub trait Players: Send + Sync {
+pub trait ReplayProviders: Send + Sync {
     /// The provider of this configured name, with this model.
     ///
     /// # Errors
@@ -68,12 +68,12 @@ pub struct TurnAgain {
     /// How many requests were sent again.
     pub requests: usize,
     /// The outcome.
-    pub verdict: Verdict,
+    pub verdict: ReplayVerdict,
 }
 
 /// Whether a turn came to the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ReplayVerdict {
     /// All of it.
     Same,
     /// It was not recorded.
@@ -94,11 +94,11 @@ struct Turn<'a> {
 
 impl Replay {
     /// Drives every turn again, until one goes another way.
-    pub async fn run(&self, players: &dyn Players) -> Result<Vec<TurnAgain>, String> {
+    pub async fn run(&self, players: &dyn ReplayProviders) -> Result<Vec<TurnAgain>, String> {
         let mut told = Vec::new();
         for turn in turns(&self.entries) {
             let again = self.turn(&turn, players).await?;
-            let goes_on = matches!(again.verdict, Verdict::Same | Verdict::NotRecorded);
+            let goes_on = matches!(again.verdict, ReplayVerdict::Same | ReplayVerdict::NotRecorded);
             told.push(again);
             if !goes_on {
                 break;
@@ -107,7 +107,7 @@ impl Replay {
         Ok(told)
     }
 
-    async fn turn(&self, turn: &Turn<'_>, players: &dyn Players) -> Result<TurnAgain, String> {
+    async fn turn(&self, turn: &Turn<'_>, players: &dyn ReplayProviders) -> Result<TurnAgain, String> {
         let prompt = turn
             .messages
             .first()
@@ -125,10 +125,10 @@ impl Replay {
             verdict,
         };
         let Some(first) = first else {
-            return Ok(told(0, Verdict::NotRecorded));
+            return Ok(told(0, ReplayVerdict::NotRecorded));
         };
         if self.reel.is_over() {
-            return Ok(told(0, Verdict::Stopped));
+            return Ok(told(0, ReplayVerdict::Stopped));
         }
         let provider = players.provider(&first.provider, &first.model).await?;
         let frame = players.frame(first).await?;
@@ -139,7 +139,7 @@ impl Replay {
         self.drive(&*provider, &frame, &past, history).await;
         let requests = self.reel.played() - before;
         if self.reel.is_over() {
-            return Ok(told(requests, Verdict::Stopped));
+            return Ok(told(requests, ReplayVerdict::Stopped));
         }
         let has_answer = matches!(turn.end, Some(Event::Final { .. }));
         Ok(told(requests, self.verdict(&turn.messages, &past, has_answer)))
@@ -197,16 +197,16 @@ impl Replay {
     }
 
     /// Compares what the turn came to with the log. One that was stopped half way is compared as far as it got.
-    fn verdict(&self, messages: &[&Arc<Message>], past: &Past, has_answer: bool) -> Verdict {
+    fn verdict(&self, messages: &[&Arc<Message>], past: &Past, has_answer: bool) -> ReplayVerdict {
         if has_answer && let Some(difference) = self.reel.difference() {
-            return Verdict::Different(difference.to_string());
+            return ReplayVerdict::Different(difference.to_string());
         }
         let again = past.messages();
         let logged = messages.iter().skip(1);
         for (number, (was, is)) in logged.clone().zip(&again).enumerate() {
             if essence(was) != essence(is) {
                 let number = number + 2;
-                return Verdict::Different(format!(
+                return ReplayVerdict::Different(format!(
                     "message {number} of the turn is another one than in the log ({:?})",
                     is.role
                 ));
@@ -214,13 +214,13 @@ impl Replay {
         }
         let (was, is) = (logged.count(), again.len());
         if has_answer && was != is {
-            return Verdict::Different(format!(
+            return ReplayVerdict::Different(format!(
                 "the turn has {} messages, and {} in the log",
                 is + 1,
                 was + 1
             ));
         }
-        Verdict::Same
+        ReplayVerdict::Same
     }
 }
 

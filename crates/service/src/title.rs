@@ -10,8 +10,8 @@ use windlass_core::message::Role;
 use windlass_core::provider::{Prefix, Request, ToolChoice};
 
 use crate::Inner;
+use crate::environment::Titles;
 use crate::sink::Sink;
-use crate::workshop::Titles;
 
 /// The longest title, in characters.
 const LONGEST: usize = 50;

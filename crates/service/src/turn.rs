@@ -17,8 +17,8 @@ use windlass_core::provider::ToolChoice;
 use windlass_core::run::{Deps, Inbox, run};
 use windlass_core::turn::{TurnInput, TurnReport};
 
+use crate::environment::Setup;
 use crate::sink::Sink;
-use crate::workshop::Setup;
 
 /// Everything one turn needs. Owned, so that it can run in a task of its own.
 pub(crate) struct Work {

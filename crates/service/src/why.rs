@@ -6,7 +6,7 @@ use windlass_api::{CallId, Event, Message, Part, Role, SessionEvent, Wait, WaitO
 use windlass_core::clock::span;
 use windlass_core::compact::COMPACTING;
 
-use crate::telling::cut;
+use crate::format::cut;
 
 /// How much is told of a command, a question or an error.
 const LINE: usize = 120;

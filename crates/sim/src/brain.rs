@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::rules;
 use crate::script::{OnEnd, Script, Times};
 use crate::seen::Seen;
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 /// Decides the answer to a request.
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ impl Mind {
         }
     }
 
-    pub(crate) fn answer(&self, wire: Wire, seen: &Seen) -> Result<Answer, Exhausted> {
+    pub(crate) fn answer(&self, wire: Protocol, seen: &Seen) -> Result<Answer, Exhausted> {
         let script = match &self.brain.kind {
             Kind::Rules | Kind::Recording(_) => return Ok(rules::answer(seen)),
             Kind::Script(script) => script,
@@ -124,7 +124,7 @@ impl Mind {
     }
 
     /// Picks the first unused reply that fits, and marks it as used.
-    fn pick(&self, script: &Script, wire: Wire, seen: &Seen) -> Result<usize, Exhausted> {
+    fn pick(&self, script: &Script, wire: Protocol, seen: &Seen) -> Result<usize, Exhausted> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let find = |used: &[u64]| {
             (0..script.replies.len())

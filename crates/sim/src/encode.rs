@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::usage::Usage;
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 /// Creation time of all answers. It is fixed so that recordings are equal from run to run.
 const CREATED: u64 = 1_750_000_000;
@@ -21,7 +21,7 @@ pub(crate) struct Frame {
     pub(crate) part: Part,
 }
 
-/// Role of a frame, for the faults that remove or replace frames.
+/// SeenRole of a frame, for the faults that remove or replace frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Opens or closes a part of the answer.
@@ -35,7 +35,7 @@ pub(crate) enum Part {
 /// Everything an encoder needs besides the answer.
 #[derive(Debug)]
 pub(crate) struct Context<'request> {
-    pub(crate) wire: Wire,
+    pub(crate) wire: Protocol,
     pub(crate) model: String,
     pub(crate) usage: Usage,
     pub(crate) body: &'request Value,
@@ -45,18 +45,18 @@ impl Context<'_> {
     /// Encodes the answer as one JSON document.
     pub(crate) fn whole(&self, answer: &Answer) -> Value {
         match self.wire {
-            Wire::Anthropic => anthropic::whole(self, answer),
-            Wire::Chat => chat::whole(self, answer),
-            Wire::Responses => responses::whole(self, answer),
+            Protocol::Anthropic => anthropic::whole(self, answer),
+            Protocol::Chat => chat::whole(self, answer),
+            Protocol::Responses => responses::whole(self, answer),
         }
     }
 
     /// Encodes the answer as a stream.
     pub(crate) fn frames(&self, answer: &Answer) -> Vec<Frame> {
         match self.wire {
-            Wire::Anthropic => anthropic::frames(self, answer),
-            Wire::Chat => chat::frames(self, answer),
-            Wire::Responses => responses::frames(self, answer),
+            Protocol::Anthropic => anthropic::frames(self, answer),
+            Protocol::Chat => chat::frames(self, answer),
+            Protocol::Responses => responses::frames(self, answer),
         }
     }
 
@@ -64,7 +64,7 @@ impl Context<'_> {
     pub(crate) fn error_frame(&self, kind: &str, sequence: usize) -> Frame {
         let message = "the simulated model failed in the middle of the stream";
         let (event, data) = match self.wire {
-            Wire::Anthropic => {
+            Protocol::Anthropic => {
                 let error_type = match kind {
                     "overloaded" => "overloaded_error",
                     "failed" => "api_error",
@@ -73,15 +73,15 @@ impl Context<'_> {
                 let error = json!({"type": error_type, "message": message});
                 (Some("error"), json!({"type": "error", "error": error}))
             }
-            Wire::Chat => {
+            Protocol::Chat => {
                 let error = json!({"message": message, "type": kind, "param": null, "code": kind});
                 (None, json!({"error": error}))
             }
-            Wire::Responses if kind == "failed" => (
+            Protocol::Responses if kind == "failed" => (
                 Some("response.failed"),
                 responses::failed(self, message, sequence),
             ),
-            Wire::Responses => (
+            Protocol::Responses => (
                 Some("error"),
                 json!({
                     "type": "error",

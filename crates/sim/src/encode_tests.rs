@@ -6,7 +6,7 @@ use super::{Context, Frame};
 use crate::answer::{Answer, AnswerCall, Stop, Thinking};
 use crate::fault::{Deviation, Fault};
 use crate::usage::Usage;
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 fn answer() -> Answer {
     let call = |tool: &str, arguments: &str| AnswerCall {
@@ -25,7 +25,7 @@ fn answer() -> Answer {
     }
 }
 
-fn frames(wire: Wire, body: &Value, answer: &Answer) -> Vec<Frame> {
+fn frames(wire: Protocol, body: &Value, answer: &Answer) -> Vec<Frame> {
     let context = Context {
         wire,
         model: "m".to_owned(),
@@ -35,7 +35,7 @@ fn frames(wire: Wire, body: &Value, answer: &Answer) -> Vec<Frame> {
     context.frames(answer)
 }
 
-fn events(wire: Wire, answer: &Answer) -> Vec<&'static str> {
+fn events(wire: Protocol, answer: &Answer) -> Vec<&'static str> {
     frames(wire, &json!({}), answer)
         .iter()
         .map(|frame| frame.event.unwrap())
@@ -43,7 +43,7 @@ fn events(wire: Wire, answer: &Answer) -> Vec<&'static str> {
 }
 
 fn chunks(body: &Value, answer: &Answer) -> Vec<Value> {
-    frames(Wire::Chat, body, answer)
+    frames(Protocol::Chat, body, answer)
         .iter()
         .filter_map(|frame| serde_json::from_str(&frame.data).ok())
         .collect()
@@ -76,7 +76,7 @@ fn anthropic_events_come_in_order() {
         "message_delta",
         "message_stop",
     ];
-    assert_eq!(events(Wire::Anthropic, &answer()), expected);
+    assert_eq!(events(Protocol::Anthropic, &answer()), expected);
 }
 
 /// PROV-3: the complete sequence of events, numbered without gaps.
@@ -107,8 +107,11 @@ fn responses_events_come_in_order() {
         "response.output_item.done",
         "response.completed",
     ];
-    assert_eq!(events(Wire::Responses, &answer()), expected);
-    for (index, frame) in frames(Wire::Responses, &json!({}), &answer()).iter().enumerate() {
+    assert_eq!(events(Protocol::Responses, &answer()), expected);
+    for (index, frame) in frames(Protocol::Responses, &json!({}), &answer())
+        .iter()
+        .enumerate()
+    {
         let data: Value = serde_json::from_str(&frame.data).unwrap();
         assert_eq!(data["sequence_number"], json!(index));
         assert_eq!(data["type"].as_str(), frame.event);
@@ -122,12 +125,15 @@ fn responses_end_in_other_ways() {
         stop: Some(Stop::Refusal),
         ..Answer::text("no")
     };
-    assert!(events(Wire::Responses, &refusal).contains(&"response.refusal.delta"));
+    assert!(events(Protocol::Responses, &refusal).contains(&"response.refusal.delta"));
     let cut = Answer {
         stop: Some(Stop::MaxTokens),
         ..Answer::text("and th")
     };
-    assert_eq!(events(Wire::Responses, &cut).last(), Some(&"response.incomplete"));
+    assert_eq!(
+        events(Protocol::Responses, &cut).last(),
+        Some(&"response.incomplete")
+    );
 }
 
 /// PROV-3: role first, then text, calls by index, the reason, usage if requested, and the end mark.
@@ -150,7 +156,7 @@ fn chat_chunks_come_in_order() {
     assert_eq!(chunks[7]["choices"][0]["finish_reason"], "tool_calls");
     assert_eq!(chunks[8]["choices"], json!([]));
     assert!(chunks[8]["usage"]["prompt_tokens"].is_u64());
-    let last = frames(Wire::Chat, &body, &answer()).pop().unwrap();
+    let last = frames(Protocol::Chat, &body, &answer()).pop().unwrap();
     assert_eq!(last.data, "[DONE]");
 }
 
@@ -163,7 +169,7 @@ fn chat_deviates_on_demand() {
             ..answer()
         };
         let body = json!({"stream_options": {"include_usage": true}});
-        (chunks(&body, &answer), frames(Wire::Chat, &body, &answer))
+        (chunks(&body, &answer), frames(Protocol::Chat, &body, &answer))
     };
     let call = |chunk: &Value| chunk["choices"][0]["delta"]["tool_calls"][0].clone();
     let (shared, _) = with(Deviation::SharedIndex);

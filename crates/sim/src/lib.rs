@@ -85,6 +85,6 @@ pub use crate::demo::{DEMO_FILES, demo_script};
 pub use crate::fault::{Deviation, Fault, Framing};
 pub use crate::log::Logged;
 pub use crate::script::{OnEnd, Reply, Script, ScriptError, When};
-pub use crate::seen::{Role, Seen, SeenCall, SeenResult, SeenTurn};
+pub use crate::seen::{Seen, SeenCall, SeenResult, SeenRole, SeenTurn};
 pub use crate::server::{Sim, SimConfig, SimError, SimHandle};
-pub use crate::wire::Wire;
+pub use crate::wire::Protocol;

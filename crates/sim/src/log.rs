@@ -6,13 +6,13 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::seen::Seen;
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 /// One request as the server saw it.
 #[derive(Clone, Debug)]
 pub struct Logged {
-    /// Wire the request came over.
-    pub wire: Wire,
+    /// Protocol the request came over.
+    pub wire: Protocol,
     /// Parsed body; null if bodies are not kept or the body was not JSON.
     pub body: Value,
     /// Bytes of the body; empty if bodies are not kept.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use self::intent::Intent;
 use crate::answer::Answer;
-use crate::seen::{Role, Seen, SeenCall, SeenResult};
+use crate::seen::{Seen, SeenCall, SeenResult, SeenRole};
 
 /// Maximum number of calls for one user request.
 const MOST_CALLS: usize = 8;
@@ -108,7 +108,7 @@ impl<'seen> Situation<'seen> {
     pub(crate) fn of(seen: &'seen Seen) -> Self {
         let asked = seen.turns.iter().enumerate().rev().find_map(|(index, turn)| {
             let text = intent::without_fragments(&turn.text);
-            (turn.role == Role::User && !text.is_empty()).then_some((index, text))
+            (turn.role == SeenRole::User && !text.is_empty()).then_some((index, text))
         });
         let (start, ask) = asked.unwrap_or_default();
         let later = || seen.turns.iter().skip(start + 1);

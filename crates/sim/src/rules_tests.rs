@@ -6,7 +6,7 @@ use super::{LABEL, answer, intent};
 use crate::answer::Answer;
 use crate::demo::DEMO_FILES;
 use crate::seen::Seen;
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 const TOOLS: [&str; 8] = [
     "bash",
@@ -38,7 +38,7 @@ impl Talk {
     fn answer(&self) -> Answer {
         let tools: Vec<Value> = self.tools.iter().map(|name| json!({"name": name})).collect();
         let body = json!({"model": "m", "system": self.system, "messages": self.messages, "tools": tools});
-        answer(&Seen::read(Wire::Anthropic, &body))
+        answer(&Seen::read(Protocol::Anthropic, &body))
     }
 
     /// Returns the call the rules make, with the arguments as JSON text.

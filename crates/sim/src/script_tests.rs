@@ -7,7 +7,7 @@ use super::{OnEnd, Reply, Script, When};
 use crate::answer::{Pieces, Stop};
 use crate::fault::{Deviation, Fault, Framing};
 use crate::seen::Seen;
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 /// PROV-5: YAML and the builder give the same script.
 #[test]
@@ -45,7 +45,12 @@ replies:
                 .cached_tokens(3, 4)
                 .delta_chars(12)
                 .forever()
-                .when(When::new().user_contains("hi").wire(Wire::Chat).no_tools(false)),
+                .when(
+                    When::new()
+                        .user_contains("hi")
+                        .wire(Protocol::Chat)
+                        .no_tools(false),
+                ),
         )
         .reply(
             Reply::default()
@@ -140,7 +145,7 @@ fn raw_arguments_stay_raw() {
 
 fn seen() -> Seen {
     Seen::read(
-        Wire::Chat,
+        Protocol::Chat,
         &json!({"model": "m", "messages": [
             {"role": "system", "content": "be kind"},
             {"role": "user", "content": "list"},
@@ -168,7 +173,7 @@ fn templates_are_filled() {
         Some("<>")
     );
     let kept = Seen::read(
-        Wire::Chat,
+        Protocol::Chat,
         &json!({"messages": [
             {"role": "assistant", "tool_calls": [
                 {"id": "a", "type": "function", "function": {"name": "bash", "arguments": "{}"}},
@@ -201,13 +206,13 @@ fn conditions_hold_or_not() {
         (When::new().system_contains("rude"), false),
         (When::new().has_tool("bash"), true),
         (When::new().has_tool("grep"), false),
-        (When::new().wire(Wire::Chat), true),
-        (When::new().wire(Wire::Anthropic), false),
+        (When::new().wire(Protocol::Chat), true),
+        (When::new().wire(Protocol::Anthropic), false),
         (When::new().no_tools(true), false),
         (When::new().no_tools(false), true),
     ];
     let seen = seen();
     for (when, expected) in cases {
-        assert_eq!(when.holds(Wire::Chat, &seen), expected, "{when:?}");
+        assert_eq!(when.holds(Protocol::Chat, &seen), expected, "{when:?}");
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 /// A normalised request: the same conversation gives the same value on every wire, except for what a wire
 /// cannot express.
@@ -33,7 +33,7 @@ pub struct Seen {
 
 /// Author of a turn. Tool results belong to the user's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum SeenRole {
     /// The user, or tool results.
     User,
     /// The model.
@@ -44,7 +44,7 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenTurn {
     /// Author of the turn.
-    pub role: Role,
+    pub role: SeenRole,
     /// All text of the turn, joined with line breaks.
     pub text: String,
     /// Thinking or reasoning parts, each as its readable text (empty when redacted).
@@ -82,11 +82,11 @@ pub struct SeenResult {
 impl Seen {
     /// Reads a validated request. Parts that do not fit are left out; reporting them is up to the validator.
     #[must_use]
-    pub fn read(wire: Wire, body: &Value) -> Self {
+    pub fn read(wire: Protocol, body: &Value) -> Self {
         let mut seen = match wire {
-            Wire::Anthropic => read::anthropic(body),
-            Wire::Chat => read::chat(body),
-            Wire::Responses => read::responses(body),
+            Protocol::Anthropic => read::anthropic(body),
+            Protocol::Chat => read::chat(body),
+            Protocol::Responses => read::responses(body),
         };
         seen.turn_count = seen.turns.len();
         seen
@@ -98,7 +98,7 @@ impl Seen {
         self.turns
             .iter()
             .rev()
-            .find(|turn| turn.role == Role::User && !turn.text.trim().is_empty())
+            .find(|turn| turn.role == SeenRole::User && !turn.text.trim().is_empty())
             .map(|turn| turn.text.as_str())
     }
 
@@ -170,7 +170,7 @@ impl Seen {
 }
 
 impl SeenTurn {
-    pub(crate) const fn new(role: Role) -> Self {
+    pub(crate) const fn new(role: SeenRole) -> Self {
         Self {
             role,
             text: String::new(),
@@ -191,8 +191,8 @@ impl SeenTurn {
             let _ = writeln!(out, "thinking {}", excerpt(thought));
         }
         let who = match self.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
+            SeenRole::User => "user",
+            SeenRole::Assistant => "assistant",
         };
         if !self.text.is_empty() {
             let _ = writeln!(out, "{who} {}", excerpt(&self.text));

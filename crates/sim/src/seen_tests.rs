@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Seen;
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 const OUTLINE: &str = "\
 model m stream max_tokens=64 tool_choice=bash
@@ -64,9 +64,9 @@ fn the_wires_agree() {
         ],
     });
     for (wire, body) in [
-        (Wire::Anthropic, anthropic),
-        (Wire::Chat, chat),
-        (Wire::Responses, responses),
+        (Protocol::Anthropic, anthropic),
+        (Protocol::Chat, chat),
+        (Protocol::Responses, responses),
     ] {
         assert_eq!(Seen::read(wire, &body).outline(), OUTLINE, "{wire}");
     }
@@ -76,7 +76,7 @@ fn the_wires_agree() {
 #[test]
 fn long_texts_are_cut() {
     let body = json!({"model": "m", "input": "ä".repeat(500)});
-    let outline = Seen::read(Wire::Responses, &body).outline();
+    let outline = Seen::read(Protocol::Responses, &body).outline();
     assert!(outline.contains("… (+380 chars)"), "{outline}");
 }
 
@@ -88,7 +88,7 @@ fn nonsense_is_skipped() {
         json!([1]),
         json!({"messages": [3, {"content": {}}], "input": [null]}),
     ] {
-        for wire in [Wire::Anthropic, Wire::Chat, Wire::Responses] {
+        for wire in [Protocol::Anthropic, Protocol::Chat, Protocol::Responses] {
             let _ = Seen::read(wire, &body).outline();
         }
     }

@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::Value;
 
 use crate::answer::{Answer, UsageOverride};
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 /// Number of blocks before a marker in which the Anthropic service looks for a stored prefix.
 const LOOKBACK: usize = 20;
@@ -64,12 +64,12 @@ struct Prefix {
 
 impl PromptCache {
     /// Compares a request with earlier ones, and remembers it.
-    pub(crate) fn measure(&mut self, wire: Wire, body: &Value) -> Usage {
+    pub(crate) fn measure(&mut self, wire: Protocol, body: &Value) -> Usage {
         let prefixes = Row::of(wire, body).prefixes;
         let total = prefixes.last().map_or(0, Prefix::tokens);
         let (read_end, write_end) = match wire {
-            Wire::Anthropic => self.anthropic(&prefixes),
-            Wire::Chat | Wire::Responses => self.automatic(&prefixes),
+            Protocol::Anthropic => self.anthropic(&prefixes),
+            Protocol::Chat | Protocol::Responses => self.automatic(&prefixes),
         };
         let tokens_at = |end: usize| {
             end.checked_sub(1)
@@ -127,7 +127,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(wire: Wire, body: &Value) -> Self {
+    fn of(wire: Protocol, body: &Value) -> Self {
         // Caches are not shared between models or wires.
         let mut hasher = DefaultHasher::new();
         (wire, body["model"].as_str()).hash(&mut hasher);
@@ -138,15 +138,15 @@ impl Row {
         };
         row.add_all("tool", &body["tools"]);
         match wire {
-            Wire::Anthropic => {
+            Protocol::Anthropic => {
                 row.add_all("system", &body["system"]);
                 for message in body["messages"].as_array().into_iter().flatten() {
                     let role = message["role"].as_str().unwrap_or_default();
                     row.add_all(role, &message["content"]);
                 }
             }
-            Wire::Chat => row.add_all("message", &body["messages"]),
-            Wire::Responses => {
+            Protocol::Chat => row.add_all("message", &body["messages"]),
+            Protocol::Responses => {
                 row.add_all("system", &body["instructions"]);
                 row.add_all("item", &body["input"]);
             }
@@ -221,7 +221,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::PromptCache;
-    use crate::wire::Wire;
+    use crate::wire::Protocol;
 
     fn marked(text: &str) -> Value {
         json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}})
@@ -238,7 +238,7 @@ mod tests {
         let mut cache = PromptCache::default();
         let long = "x".repeat(400);
         let first = ask(&json!([{"role": "user", "content": [marked(&long)]}]));
-        let usage = cache.measure(Wire::Anthropic, &first);
+        let usage = cache.measure(Protocol::Anthropic, &first);
         assert_eq!((usage.cache_read, usage.input), (0, 0));
         assert!(usage.cache_write >= 100);
 
@@ -247,7 +247,7 @@ mod tests {
             {"role": "assistant", "content": "ok"},
             {"role": "user", "content": [marked(&"y".repeat(40))]},
         ]));
-        let next = cache.measure(Wire::Anthropic, &second);
+        let next = cache.measure(Protocol::Anthropic, &second);
         assert_eq!(next.cache_read, usage.cache_write);
         assert!(next.cache_write >= 10 && next.input == 0);
     }
@@ -258,13 +258,13 @@ mod tests {
         let mut cache = PromptCache::default();
         let plain = ask(&json!([{"role": "user", "content": "hello there"}]));
         for _ in 0..2 {
-            let usage = cache.measure(Wire::Anthropic, &plain);
+            let usage = cache.measure(Protocol::Anthropic, &plain);
             assert_eq!((usage.cache_read, usage.cache_write), (0, 0));
         }
         let first = ask(&json!([{"role": "user", "content": [marked("one")]}]));
         let other = ask(&json!([{"role": "user", "content": [marked("two")]}]));
-        cache.measure(Wire::Anthropic, &first);
-        assert_eq!(cache.measure(Wire::Anthropic, &other).cache_read, 0);
+        cache.measure(Protocol::Anthropic, &first);
+        assert_eq!(cache.measure(Protocol::Anthropic, &other).cache_read, 0);
     }
 
     /// PROV-3: the OpenAI wires cache every prefix without a marker.
@@ -272,8 +272,8 @@ mod tests {
     fn openai_caches_by_itself() {
         let mut cache = PromptCache::default();
         let first = ask(&json!([{"role": "user", "content": "z".repeat(80)}]));
-        assert_eq!(cache.measure(Wire::Chat, &first).cache_read, 0);
-        let again = cache.measure(Wire::Chat, &first);
+        assert_eq!(cache.measure(Protocol::Chat, &first).cache_read, 0);
+        let again = cache.measure(Protocol::Chat, &first);
         assert_eq!((again.input, again.cache_write), (0, 0));
         assert!(again.cache_read >= 20);
     }

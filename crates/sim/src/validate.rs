@@ -13,7 +13,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 /// One broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,11 +46,11 @@ impl std::error::Error for Violation {}
 /// # Errors
 ///
 /// Returns the first broken rule.
-pub fn check(wire: Wire, body: &Value) -> Result<(), Violation> {
+pub fn check(wire: Protocol, body: &Value) -> Result<(), Violation> {
     match wire {
-        Wire::Anthropic => anthropic(body),
-        Wire::Chat => chat(body),
-        Wire::Responses => responses(body),
+        Protocol::Anthropic => anthropic(body),
+        Protocol::Chat => chat(body),
+        Protocol::Responses => responses(body),
     }
 }
 

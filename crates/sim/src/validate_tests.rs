@@ -10,7 +10,7 @@ mod responses_table;
 use serde_json::{Value, json};
 
 use super::check;
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 /// A change to a valid request, and a part of the expected message; empty if the request stays valid.
 struct Case {
@@ -28,7 +28,7 @@ fn case(path: &'static str, value: Value, expected: &'static str) -> Case {
 }
 
 /// Applies each change to the base, by JSON pointer, and compares the outcome.
-fn run(wire: Wire, base: &Value, cases: Vec<Case>) {
+fn run(wire: Protocol, base: &Value, cases: Vec<Case>) {
     assert_eq!(check(wire, base), Ok(()), "the base must be valid");
     for Case {
         path,
@@ -58,11 +58,11 @@ fn run(wire: Wire, base: &Value, cases: Vec<Case>) {
 /// LOOP-16: a body that is not an object, or lacks a required key, is refused on every wire.
 #[test]
 fn required_keys_are_required() {
-    for wire in [Wire::Anthropic, Wire::Chat, Wire::Responses] {
+    for wire in [Protocol::Anthropic, Protocol::Chat, Protocol::Responses] {
         assert!(check(wire, &json!([])).is_err());
         assert!(check(wire, &json!({})).is_err());
         assert!(check(wire, &json!({"model": "m"})).is_err());
         let unlimited = json!({"model": "m", "messages": [{"role": "user", "content": "x"}]});
-        assert_eq!(check(wire, &unlimited).is_ok(), wire == Wire::Chat);
+        assert_eq!(check(wire, &unlimited).is_ok(), wire == Protocol::Chat);
     }
 }

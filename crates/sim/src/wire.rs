@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// One of the three request formats the server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wire {
+pub enum Protocol {
     /// `POST /v1/messages`, the Anthropic Messages API.
     Anthropic,
     /// `POST /v1/chat/completions`, the OpenAI Chat Completions API.
@@ -15,7 +15,7 @@ pub enum Wire {
     Responses,
 }
 
-impl Wire {
+impl Protocol {
     /// Returns the name used in scripts, in the request log and on screen.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -35,7 +35,7 @@ impl Wire {
     }
 }
 
-impl fmt::Display for Wire {
+impl fmt::Display for Protocol {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
     }
@@ -61,18 +61,18 @@ impl Refusal {
     }
 
     /// Returns the body in the wire's own error shape.
-    pub(crate) fn body(&self, wire: Wire, request_id: &str) -> Value {
+    pub(crate) fn body(&self, wire: Protocol, request_id: &str) -> Value {
         let kind = self
             .error_type
             .clone()
             .unwrap_or_else(|| default_type(wire, self.status).to_owned());
         match wire {
-            Wire::Anthropic => json!({
+            Protocol::Anthropic => json!({
                 "type": "error",
                 "error": {"type": kind, "message": self.message},
                 "request_id": request_id,
             }),
-            Wire::Chat | Wire::Responses => json!({"error": {
+            Protocol::Chat | Protocol::Responses => json!({"error": {
                 "message": self.message,
                 "type": kind,
                 "param": self.param,
@@ -83,19 +83,19 @@ impl Refusal {
 }
 
 /// Returns the error type each vendor documents for a status.
-fn default_type(wire: Wire, status: u16) -> &'static str {
+fn default_type(wire: Protocol, status: u16) -> &'static str {
     match (wire, status) {
-        (Wire::Anthropic, 401) => "authentication_error",
-        (Wire::Anthropic, 402) => "billing_error",
-        (Wire::Anthropic, 403) => "permission_error",
-        (Wire::Anthropic, 404) => "not_found_error",
-        (Wire::Anthropic, 413) => "request_too_large",
-        (Wire::Anthropic, 429) => "rate_limit_error",
-        (Wire::Anthropic, 504) => "timeout_error",
-        (Wire::Anthropic, 529) => "overloaded_error",
-        (Wire::Anthropic, 500..) => "api_error",
-        (Wire::Chat | Wire::Responses, 429) => "rate_limit_error",
-        (Wire::Chat | Wire::Responses, 500..) => "server_error",
+        (Protocol::Anthropic, 401) => "authentication_error",
+        (Protocol::Anthropic, 402) => "billing_error",
+        (Protocol::Anthropic, 403) => "permission_error",
+        (Protocol::Anthropic, 404) => "not_found_error",
+        (Protocol::Anthropic, 413) => "request_too_large",
+        (Protocol::Anthropic, 429) => "rate_limit_error",
+        (Protocol::Anthropic, 504) => "timeout_error",
+        (Protocol::Anthropic, 529) => "overloaded_error",
+        (Protocol::Anthropic, 500..) => "api_error",
+        (Protocol::Chat | Protocol::Responses, 429) => "rate_limit_error",
+        (Protocol::Chat | Protocol::Responses, 500..) => "server_error",
         _ => "invalid_request_error",
     }
 }

@@ -12,12 +12,12 @@
 //! - [`eventually`] and [`processes_with`]: wait for a condition, search the process table.
 //!
 //! ```no_run
-//! use windlass_sim::{Reply, Script, Wire};
+//! use windlass_sim::{Reply, Script, Protocol};
 //! use windlass_testkit::{SimServer, Workspace};
 //!
 //! let sim = SimServer::script(Script::new().reply(Reply::text("hello")));
 //! let workspace = Workspace::new("path/to/windlass");
-//! workspace.use_sim(&sim, Wire::Chat);
+//! workspace.use_sim(&sim, Protocol::Chat);
 //! let output = workspace.run(&["exec", "hi"]).output();
 //! assert_eq!((output.code, output.stdout.as_str()), (Some(0), "hello\n"));
 //! ```

@@ -4,19 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use windlass_sim::Wire;
+use windlass_sim::Protocol;
 
 use crate::{Run, SimServer, must};
 
 /// All wires, for tests that must pass on each.
-pub const WIRES: [Wire; 3] = [Wire::Anthropic, Wire::Chat, Wire::Responses];
+pub const WIRES: [Protocol; 3] = [Protocol::Anthropic, Protocol::Chat, Protocol::Responses];
 
 /// Returns the name of a wire in the settings.
-pub fn settings_name(wire: Wire) -> &'static str {
+pub fn settings_name(wire: Protocol) -> &'static str {
     match wire {
-        Wire::Anthropic => "anthropic-messages",
-        Wire::Chat => "openai-chat",
-        Wire::Responses => "openai-responses",
+        Protocol::Anthropic => "anthropic-messages",
+        Protocol::Chat => "openai-chat",
+        Protocol::Responses => "openai-responses",
     }
 }
 
@@ -86,13 +86,13 @@ impl Workspace {
     }
 
     /// Writes settings that use the simulated model `sim-1` over `wire`, and retry without delay.
-    pub fn use_sim(&self, sim: &SimServer, wire: Wire) {
+    pub fn use_sim(&self, sim: &SimServer, wire: Protocol) {
         self.use_sim_with(sim, wire, "");
     }
 
     /// Like [`Self::use_sim`], with more settings, which may add keys to `[providers.test]` first and tables
     /// after that.
-    pub fn use_sim_with(&self, sim: &SimServer, wire: Wire, more: &str) {
+    pub fn use_sim_with(&self, sim: &SimServer, wire: Protocol, more: &str) {
         self.config(&format!(
             "provider = \"test\"\n\n[retry]\nmax_delay_secs = 0\n\n\
              [providers.test]\nwire = \"{}\"\nbase_url = \"{}\"\nmodel = \"sim-1\"\n{more}",

@@ -23,7 +23,7 @@ use self::patch::{FilePatch, PatchError};
 use self::plan::Plan;
 use crate::blocking;
 use crate::ledger::FileLedger;
-use windlass_sandbox::Ground;
+use windlass_sandbox::Workspace;
 
 /// Changes several files, all or none. Takes a unified diff, or lines between `*** Begin Patch` and `*** End Patch`:
 /// `*** Add File: path` and its lines, each with + before it; `*** Delete File: path`; `*** Update File: path`, maybe
@@ -38,7 +38,7 @@ pub(crate) struct ApplyPatchInput {
 /// The tool.
 pub(crate) struct ApplyPatch {
     pub(crate) ledger: FileLedger,
-    pub(crate) ground: Ground,
+    pub(crate) ground: Workspace,
 }
 
 impl Tool for ApplyPatch {

@@ -35,8 +35,8 @@ use crate::ToolsConfig;
 use crate::arguments::null_is_default;
 use crate::bash_job::answer;
 use windlass_core::permission::Escalation;
-use windlass_sandbox::Ground;
-use windlass_sandbox::Walls;
+use windlass_sandbox::CommandSandbox;
+use windlass_sandbox::Workspace;
 use windlass_sandbox::process::Tree;
 use windlass_shell::{Analysis, Blocklist, analyse};
 
@@ -81,8 +81,8 @@ pub(crate) struct Bash {
     jobs: Arc<Jobs>,
     shells: ShellFinder,
     blocklist: Blocklist,
-    ground: Ground,
-    walls: Arc<Walls>,
+    ground: Workspace,
+    walls: Arc<CommandSandbox>,
 }
 
 impl Bash {

@@ -55,7 +55,7 @@ pub use self::fingerprint::Fingerprint;
 pub(crate) use self::fuzz::fuzz;
 pub use self::last_good::{LastGood, Refresh};
 pub use self::outline::Outline;
-pub use self::problem::{DeclarationError, Problem};
+pub use self::problem::{DeclarationError, DeclarationProblem};
 use self::tool::DeclaredTool;
 use crate::ToolsConfig;
 

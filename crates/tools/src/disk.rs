@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 use windlass_core::tool::ToolError;
 
-use windlass_sandbox::{Access, Parents, PathDenied, Place, Roots};
+use windlass_sandbox::{OpenMode, Parents, PathDenied, Place, Roots};
 
 /// Why a file could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +107,7 @@ pub(crate) fn real(roots: &Roots, path: &Path) -> Result<(PathBuf, FileType), Di
 pub(crate) fn open_at(place: &Place<'_>) -> Result<Opened, DiskError> {
     let found = place.look()?.ok_or(DiskError::Missing)?;
     regular(FileType::from_raw_mode(found.st_mode))?;
-    let file = place.file(Access::Read)?;
+    let file = place.file(OpenMode::Read)?;
     let data = file.metadata()?;
     regular(FileType::from_raw_mode(data.mode()))?;
     Ok(Opened {

@@ -20,7 +20,7 @@ use crate::ledger::FileLedger;
 use crate::write_file::stale;
 use windlass_checkpoint::diff::Change;
 use windlass_core::text;
-use windlass_sandbox::Ground;
+use windlass_sandbox::Workspace;
 use windlass_sandbox::path::{path_in, resolve_path, shown};
 use windlass_sandbox::{Parents, Place, Roots};
 
@@ -31,7 +31,7 @@ const MAX_RESULT: usize = 64_000_000;
 /// The tool.
 pub(crate) struct EditFile {
     pub(crate) ledger: FileLedger,
-    pub(crate) ground: Ground,
+    pub(crate) ground: Workspace,
 }
 
 impl Tool for EditFile {

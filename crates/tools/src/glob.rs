@@ -14,8 +14,8 @@ use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, Too
 use crate::blocking;
 use crate::disk::{self, DiskError};
 use crate::search::{PathPattern, Smallest, as_asked, split_root, walk};
-use windlass_sandbox::Ground;
 use windlass_sandbox::Roots;
+use windlass_sandbox::Workspace;
 use windlass_sandbox::path::{place, resolve_path, shown};
 
 const MAX_RESULTS: usize = 200;
@@ -33,7 +33,7 @@ pub(crate) struct GlobInput {
 
 /// The tool.
 pub(crate) struct Glob {
-    pub(crate) ground: Ground,
+    pub(crate) ground: Workspace,
 }
 
 impl Tool for Glob {

@@ -19,8 +19,8 @@ use crate::blocking;
 use crate::disk;
 use crate::search::{PathPattern, Smallest, as_asked, walk};
 use windlass_core::text;
-use windlass_sandbox::Ground;
 use windlass_sandbox::Roots;
+use windlass_sandbox::Workspace;
 use windlass_sandbox::path::{resolve_path, shown};
 
 const MAX_MATCHES: usize = 200;
@@ -51,7 +51,7 @@ pub(crate) struct GrepInput {
 
 /// The tool.
 pub(crate) struct Grep {
-    pub(crate) ground: Ground,
+    pub(crate) ground: Workspace,
 }
 
 impl Tool for Grep {

@@ -80,7 +80,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use windlass_core::tool::ToolSet;
-use windlass_sandbox::{Ground, Walls};
+use windlass_sandbox::{CommandSandbox, Workspace};
 
 pub use self::fetch::FetchConfig;
 pub use self::outputs::OutputStore;
@@ -102,15 +102,15 @@ pub struct ToolsConfig {
     /// Where `todo` keeps its list.
     pub todos: TodoList,
     /// The folder the session works in, and where files may be used.
-    pub ground: Ground,
+    pub ground: Workspace,
     /// What commands run behind. None by default: a program that wants them calls [`sandbox::enter`] in its `main`.
-    pub walls: Arc<Walls>,
+    pub walls: Arc<CommandSandbox>,
     /// How `fetch` works; it is not offered without.
     pub fetch: Option<FetchConfig>,
     /// What `bash` refuses to run.
     pub blocked_commands: Vec<String>,
     /// Tells what runs in the background.
-    pub background: Background,
+    pub background: BackgroundJobs,
     /// Where the whole of a long output is kept. Without it, what is cut is lost, and `tool_output` is not offered.
     pub outputs: Option<Arc<OutputStore>>,
 }
@@ -123,14 +123,14 @@ impl Default for ToolsConfig {
             offer_done: false,
             offer_ask_user: false,
             todos: TodoList::new(),
-            ground: Ground::default(),
+            ground: Workspace::default(),
             walls: Arc::default(),
             fetch: None,
             blocked_commands: windlass_shell::BLOCKED_COMMANDS
                 .iter()
                 .map(|entry| (*entry).to_owned())
                 .collect(),
-            background: Background::default(),
+            background: BackgroundJobs::default(),
             outputs: None,
         }
     }
@@ -138,15 +138,15 @@ impl Default for ToolsConfig {
 
 /// What runs in the background of a session.
 #[derive(Clone, Default)]
-pub struct Background(Arc<OnceLock<Arc<Jobs>>>);
+pub struct BackgroundJobs(Arc<OnceLock<Arc<Jobs>>>);
 
-impl std::fmt::Debug for Background {
+impl std::fmt::Debug for BackgroundJobs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Background")
+        f.write_str("BackgroundJobs")
     }
 }
 
-impl Background {
+impl BackgroundJobs {
     /// Each job that still runs, in a line.
     pub fn running(&self) -> Vec<String> {
         let jobs = self.0.get().map(|jobs| jobs.all()).unwrap_or_default();

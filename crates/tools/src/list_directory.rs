@@ -14,9 +14,9 @@ use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, Too
 use crate::blocking;
 use crate::disk::{self, DiskError};
 use windlass_core::text;
-use windlass_sandbox::Ground;
+use windlass_sandbox::Workspace;
 use windlass_sandbox::path::{resolve_path, shown};
-use windlass_sandbox::{Access, Roots};
+use windlass_sandbox::{OpenMode, Roots};
 
 const MAX_ENTRIES: usize = 500;
 
@@ -31,7 +31,7 @@ pub(crate) struct ListDirectoryInput {
 
 /// The tool.
 pub(crate) struct ListDirectory {
-    pub(crate) ground: Ground,
+    pub(crate) ground: Workspace,
 }
 
 impl Tool for ListDirectory {
@@ -67,7 +67,7 @@ impl Tool for ListDirectory {
 fn list(roots: &Roots, real: &Path, name: &str, stopped: &dyn Fn() -> bool) -> io::Result<ToolOutput> {
     let mut entries = Vec::new();
     // Through a handle: the folder that was checked is the folder that is read.
-    let folder = roots.open(real, Access::Read).map_err(io::Error::other)?;
+    let folder = roots.open(real, OpenMode::Read).map_err(io::Error::other)?;
     for entry in fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))? {
         if stopped() {
             break;

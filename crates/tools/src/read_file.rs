@@ -21,8 +21,8 @@ use crate::blocking;
 use crate::disk::{self, DiskError, Opened, Stamp};
 use crate::ledger::FileLedger;
 use windlass_core::text;
-use windlass_sandbox::Ground;
 use windlass_sandbox::Roots;
+use windlass_sandbox::Workspace;
 use windlass_sandbox::path::{resolve_path, shown};
 
 const DEFAULT_LINES: u64 = 2000;
@@ -46,7 +46,7 @@ pub(crate) struct ReadFileInput {
 /// The tool.
 pub(crate) struct ReadFile {
     pub(crate) ledger: FileLedger,
-    pub(crate) ground: Ground,
+    pub(crate) ground: Workspace,
 }
 
 impl Tool for ReadFile {

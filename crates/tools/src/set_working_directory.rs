@@ -8,7 +8,7 @@ use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, Too
 
 use crate::blocking;
 use crate::disk;
-use windlass_sandbox::Ground;
+use windlass_sandbox::Workspace;
 use windlass_sandbox::path::{resolve_path, shown};
 
 /// Changes the working directory, from the user's next message on. Calls of this turn still start where it began.
@@ -21,7 +21,7 @@ pub(crate) struct SetWorkingDirectoryInput {
 
 /// The tool.
 pub(crate) struct SetWorkingDirectory {
-    pub(crate) ground: Ground,
+    pub(crate) ground: Workspace,
 }
 
 impl Tool for SetWorkingDirectory {

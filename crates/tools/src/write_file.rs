@@ -13,7 +13,7 @@ use crate::disk::{self, DiskError, Opened, Stamp, Target};
 use crate::ledger::FileLedger;
 use windlass_checkpoint::diff::Change;
 use windlass_core::text;
-use windlass_sandbox::Ground;
+use windlass_sandbox::Workspace;
 use windlass_sandbox::path::{path_in, resolve_path, shown};
 use windlass_sandbox::{Place, Roots};
 
@@ -33,7 +33,7 @@ pub(crate) struct WriteFileInput {
 /// The tool.
 pub(crate) struct WriteFile {
     pub(crate) ledger: FileLedger,
-    pub(crate) ground: Ground,
+    pub(crate) ground: Workspace,
 }
 
 impl Tool for WriteFile {

@@ -29,7 +29,7 @@ pub(crate) use self::frame::Frame;
 pub(crate) use self::jobs::{Done, Jobs, Report};
 use crate::composer::Composer;
 use crate::desktop::Desktop;
-use crate::keys::{Action, Keys};
+use crate::keys::{KeyAction, KeyBindings};
 use crate::menu::Menu;
 use crate::overlay::Overlay;
 use crate::request::PendingRequest;
@@ -172,7 +172,7 @@ struct Caches {
 
 /// Key bindings, and input that is not complete yet.
 struct Input {
-    keys: Keys,
+    keys: KeyBindings,
     presses: Presses,
     /// Number of dropped images that are still being read.
     dropped: usize,
@@ -189,7 +189,13 @@ struct Redraw {
 
 impl App {
     /// Creates the app for a session.
-    pub(crate) fn new(jobs: Jobs, info: SessionInfo, view: Viewport, keys: Keys, composer: Composer) -> Self {
+    pub(crate) fn new(
+        jobs: Jobs,
+        info: SessionInfo,
+        view: Viewport,
+        keys: KeyBindings,
+        composer: Composer,
+    ) -> Self {
         let now = millis(&jobs.ports);
         Self {
             session: SessionView::new(info, now),
@@ -449,7 +455,7 @@ impl App {
             columns: usize::from(self.view.size.0).max(1),
             theme: self.view.theme,
             unfolded: self.view.unfolded,
-            is_unfoldable: self.input.keys.key(Action::Transcript) == "ctrl+o",
+            is_unfoldable: self.input.keys.key(KeyAction::Transcript) == "ctrl+o",
         }
     }
 

@@ -447,7 +447,7 @@ fn long_texts_stay_usable() {
 /// An input to a composer.
 #[derive(Debug, Clone)]
 enum Event {
-    Keys(&'static str),
+    KeyBindings(&'static str),
     Letter(char),
     Paste(String),
     Render(usize, usize),
@@ -488,7 +488,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         'ᅡ',
     ]);
     let event = prop_oneof![
-        6 => prop::sample::select(named).prop_map(Event::Keys),
+        6 => prop::sample::select(named).prop_map(Event::KeyBindings),
         8 => letters.prop_map(Event::Letter),
         1 => "[a-c\n日🇩\u{301}]{0,12}".prop_map(Event::Paste),
         1 => "(x\n\u{301}){4,6}".prop_map(Event::Paste),
@@ -500,7 +500,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 
 fn happen(composer: &mut Composer, event: &Event) {
     match event {
-        Event::Keys(keys) => drop(type_keys(composer, keys)),
+        Event::KeyBindings(keys) => drop(type_keys(composer, keys)),
         Event::Letter(letter) => drop(type_keys(composer, letter.encode_utf8(&mut [0; 4]))),
         Event::Paste(text) => composer.paste(text),
         Event::Render(columns, rows) => drop(composer.render(*columns, *rows, Theme::default())),

@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Actions a key can be bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Action {
+pub enum KeyAction {
     /// Sends the message; a running turn receives it between two steps.
     Send,
     /// Queues the message until the running turn ends.
@@ -34,12 +34,12 @@ pub enum Action {
     /// Suspends to the shell.
     Suspend,
     /// Lists the keys.
-    Keys,
+    KeyBindings,
 }
 
 /// An action with its name and help.
 struct Named {
-    action: Action,
+    action: KeyAction,
     name: &'static str,
     default: &'static str,
     help: &'static str,
@@ -47,24 +47,24 @@ struct Named {
 
 #[rustfmt::skip]
 const ACTIONS: &[Named] = &[
-    Named { action: Action::Send,       name: "send",        default: "enter",     help: "send; while a turn runs, the model gets it before its next step" },
-    Named { action: Action::Queue,      name: "queue",       default: "tab",       help: "while a turn runs: send when it ends" },
-    Named { action: Action::Stop,       name: "stop",        default: "esc",       help: "stop the turn; twice with no text: go back to an earlier message" },
-    Named { action: Action::Cancel,     name: "cancel",      default: "ctrl+c",    help: "clear the text, then stop the turn, then (twice) quit" },
-    Named { action: Action::Leave,      name: "leave",       default: "ctrl+d",    help: "quit, if there is no text" },
-    Named { action: Action::Mode,       name: "mode",        default: "shift+tab", help: "next mode: default, accept-edits, plan" },
-    Named { action: Action::History,    name: "history",     default: "ctrl+r",    help: "search earlier messages" },
-    Named { action: Action::Editor,     name: "editor",      default: "ctrl+g",    help: "edit in your own editor ($VISUAL or $EDITOR)" },
-    Named { action: Action::PasteImage, name: "paste_image", default: "ctrl+v",    help: "attach the image from the clipboard" },
-    Named { action: Action::OpenPaste,  name: "open_paste",  default: "ctrl+x",    help: "expand the pasted text at the cursor, to see and edit it" },
-    Named { action: Action::TakeBack,   name: "take_back",   default: "alt+up",    help: "edit the last queued message" },
-    Named { action: Action::Transcript, name: "transcript",  default: "ctrl+o",    help: "full-screen conversation, everything unfolded" },
-    Named { action: Action::Redraw,     name: "redraw",      default: "ctrl+l",    help: "redraw the screen" },
-    Named { action: Action::Suspend,    name: "suspend",     default: "ctrl+z",    help: "suspend to the shell; fg returns" },
-    Named { action: Action::Keys,       name: "keys",        default: "f1",        help: "this list" },
+    Named { action: KeyAction::Send,       name: "send",        default: "enter",     help: "send; while a turn runs, the model gets it before its next step" },
+    Named { action: KeyAction::Queue,      name: "queue",       default: "tab",       help: "while a turn runs: send when it ends" },
+    Named { action: KeyAction::Stop,       name: "stop",        default: "esc",       help: "stop the turn; twice with no text: go back to an earlier message" },
+    Named { action: KeyAction::Cancel,     name: "cancel",      default: "ctrl+c",    help: "clear the text, then stop the turn, then (twice) quit" },
+    Named { action: KeyAction::Leave,      name: "leave",       default: "ctrl+d",    help: "quit, if there is no text" },
+    Named { action: KeyAction::Mode,       name: "mode",        default: "shift+tab", help: "next mode: default, accept-edits, plan" },
+    Named { action: KeyAction::History,    name: "history",     default: "ctrl+r",    help: "search earlier messages" },
+    Named { action: KeyAction::Editor,     name: "editor",      default: "ctrl+g",    help: "edit in your own editor ($VISUAL or $EDITOR)" },
+    Named { action: KeyAction::PasteImage, name: "paste_image", default: "ctrl+v",    help: "attach the image from the clipboard" },
+    Named { action: KeyAction::OpenPaste,  name: "open_paste",  default: "ctrl+x",    help: "expand the pasted text at the cursor, to see and edit it" },
+    Named { action: KeyAction::TakeBack,   name: "take_back",   default: "alt+up",    help: "edit the last queued message" },
+    Named { action: KeyAction::Transcript, name: "transcript",  default: "ctrl+o",    help: "full-screen conversation, everything unfolded" },
+    Named { action: KeyAction::Redraw,     name: "redraw",      default: "ctrl+l",    help: "redraw the screen" },
+    Named { action: KeyAction::Suspend,    name: "suspend",     default: "ctrl+z",    help: "suspend to the shell; fg returns" },
+    Named { action: KeyAction::KeyBindings,       name: "keys",        default: "f1",        help: "this list" },
 ];
 
-/// Keys that edit text and cannot be rebound.
+/// KeyBindings that edit text and cannot be rebound.
 #[rustfmt::skip]
 const FIXED: &[(&str, &str)] = &[
     ("shift+enter, alt+enter, ctrl+j", "new line; \\ before enter does the same"),
@@ -85,10 +85,10 @@ pub struct Chord {
 
 /// Invalid key binding.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
+pub enum KeyBindingError {
     /// Unknown action.
     #[error("unknown action `{0}`; the actions are {1}")]
-    Action(String, String),
+    KeyAction(String, String),
     /// Unknown key.
     #[error("`{0}` is not a key; write it as `ctrl+o`, `alt+up`, `shift+tab`, `f2` or `esc`")]
     Key(String),
@@ -106,9 +106,9 @@ pub enum KeyError {
 
 /// The key bindings.
 #[derive(Debug, Clone)]
-pub struct Keys(Vec<(Chord, Action)>);
+pub struct KeyBindings(Vec<(Chord, KeyAction)>);
 
-impl Default for Keys {
+impl Default for KeyBindings {
     fn default() -> Self {
         let bound = ACTIONS
             .iter()
@@ -117,26 +117,26 @@ impl Default for Keys {
     }
 }
 
-impl Keys {
+impl KeyBindings {
     /// Returns the defaults with changes, each an action's name and its key.
     ///
     /// # Errors
     /// If an action or a key is unknown, or a key is bound to two actions.
-    pub fn with<'a>(changes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, KeyError> {
+    pub fn with<'a>(changes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, KeyBindingError> {
         let mut keys = Self::default();
         for (name, key) in changes {
             let named = ACTIONS.iter().find(|named| named.name == name).ok_or_else(|| {
                 let all: Vec<&str> = ACTIONS.iter().map(|named| named.name).collect();
-                KeyError::Action(name.to_owned(), all.join(", "))
+                KeyBindingError::KeyAction(name.to_owned(), all.join(", "))
             })?;
-            let chord = chord(key).ok_or_else(|| KeyError::Key(key.to_owned()))?;
+            let chord = chord(key).ok_or_else(|| KeyBindingError::Key(key.to_owned()))?;
             keys.0.retain(|(_, action)| *action != named.action);
             keys.0.push((chord, named.action));
         }
         for (index, (chord, action)) in keys.0.iter().enumerate() {
             let other = keys.0.iter().skip(index + 1).find(|(other, _)| other == chord);
             if let Some((_, other)) = other {
-                return Err(KeyError::Twice {
+                return Err(KeyBindingError::Twice {
                     key: written(*chord),
                     one: name_of(*action).to_owned(),
                     other: name_of(*other).to_owned(),
@@ -147,14 +147,14 @@ impl Keys {
     }
 
     /// Returns the action of a key.
-    pub(crate) fn action(&self, key: &KeyEvent) -> Option<Action> {
+    pub(crate) fn action(&self, key: &KeyEvent) -> Option<KeyAction> {
         let chord = Chord::of(key);
         let found = self.0.iter().find(|(bound, _)| *bound == chord);
         found.map(|(_, action)| *action)
     }
 
     /// Returns the key of an action, as written in the settings.
-    pub(crate) fn key(&self, action: Action) -> String {
+    pub(crate) fn key(&self, action: KeyAction) -> String {
         let found = self.0.iter().find(|(_, bound)| *bound == action);
         found.map(|(chord, _)| written(*chord)).unwrap_or_default()
     }
@@ -171,7 +171,7 @@ impl Keys {
     }
 }
 
-fn name_of(action: Action) -> &'static str {
+fn name_of(action: KeyAction) -> &'static str {
     let found = ACTIONS.iter().find(|named| named.action == action);
     found.map_or("", |named| named.name)
 }
@@ -280,7 +280,7 @@ mod tests {
     /// UI-2: every default key can be written in the settings, and no key has two actions.
     #[test]
     fn defaults_can_be_written() {
-        let keys = Keys::with([]).unwrap();
+        let keys = KeyBindings::with([]).unwrap();
         assert_eq!(keys.0.len(), ACTIONS.len());
         for named in ACTIONS {
             assert_eq!(keys.key(named.action), named.default, "{}", named.name);
@@ -290,10 +290,10 @@ mod tests {
     /// UI-2: keys can be rebound; an invalid binding is rejected with a hint.
     #[test]
     fn keys_can_be_bound_anew() {
-        let keys = Keys::with([("transcript", "f2"), ("mode", "ctrl+t")]).unwrap();
+        let keys = KeyBindings::with([("transcript", "f2"), ("mode", "ctrl+t")]).unwrap();
         assert_eq!(
             keys.action(&press(KeyCode::F(2), KeyModifiers::NONE)),
-            Some(Action::Transcript)
+            Some(KeyAction::Transcript)
         );
         assert_eq!(
             keys.action(&press(KeyCode::Char('o'), KeyModifiers::CONTROL)),
@@ -309,7 +309,7 @@ mod tests {
             ),
         ];
         for (change, expected) in cases {
-            let error = Keys::with([change]).unwrap_err().to_string();
+            let error = KeyBindings::with([change]).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         }
     }
@@ -317,31 +317,33 @@ mod tests {
     /// UI-2: shift+tab is recognised however the terminal reports it.
     #[test]
     fn shifted_tabs_are_known() {
-        let keys = Keys::default();
+        let keys = KeyBindings::default();
         for key in [
             press(KeyCode::BackTab, KeyModifiers::SHIFT),
             press(KeyCode::BackTab, KeyModifiers::NONE),
             press(KeyCode::Tab, KeyModifiers::SHIFT),
         ] {
-            assert_eq!(keys.action(&key), Some(Action::Mode));
+            assert_eq!(keys.action(&key), Some(KeyAction::Mode));
         }
         assert_eq!(
             keys.action(&press(KeyCode::Tab, KeyModifiers::NONE)),
-            Some(Action::Queue)
+            Some(KeyAction::Queue)
         );
     }
 
     /// UI-2: a letter is the same key with shift, which not every terminal reports: such bindings work.
     #[test]
     fn shifted_letters_are_known() {
-        let keys = Keys::with([("mode", "ctrl+shift+t")]).unwrap();
+        let keys = KeyBindings::with([("mode", "ctrl+shift+t")]).unwrap();
         for key in [
             press(KeyCode::Char('T'), KeyModifiers::CONTROL | KeyModifiers::SHIFT),
             press(KeyCode::Char('t'), KeyModifiers::CONTROL),
         ] {
-            assert_eq!(keys.action(&key), Some(Action::Mode));
+            assert_eq!(keys.action(&key), Some(KeyAction::Mode));
         }
-        let error = Keys::with([("mode", "ctrl+shift+r")]).unwrap_err().to_string();
+        let error = KeyBindings::with([("mode", "ctrl+shift+r")])
+            .unwrap_err()
+            .to_string();
         assert!(
             error.starts_with("`ctrl+r` is bound to both `history`"),
             "{error}"

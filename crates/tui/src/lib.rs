@@ -4,7 +4,7 @@
 //! a time; the app turns keys and events into frames and knows no terminal; a painter writes only the
 //! differences.
 //!
-//! The types to know: [`Start`], [`Looks`], [`Desktop`], [`Ended`].
+//! The types to know: [`Start`], [`Looks`], [`Desktop`], [`Exited`].
 //!
 //! Deliberately absent: files, processes, the environment and the clock. Access to the user's machine goes
 //! through the [`Desktop`] port.
@@ -28,6 +28,6 @@ mod transcript;
 mod tty;
 
 pub use self::desktop::{Desktop, Image};
-pub use self::keys::{Action, Chord, KeyError, Keys};
-pub use self::run::{Ended, Looks, Start, TuiError, Why, run};
+pub use self::keys::{Chord, KeyAction, KeyBindingError, KeyBindings};
+pub use self::run::{Exited, Looks, Start, TuiError, Why, run};
 pub use self::theme::{Palette, Theme};

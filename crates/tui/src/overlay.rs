@@ -46,7 +46,7 @@ pub(crate) enum Step {
     Want(OverlayAction),
 }
 
-/// Action requested by an overlay.
+/// KeyAction requested by an overlay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OverlayAction {
     /// The row with this key was chosen.

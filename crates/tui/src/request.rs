@@ -3,7 +3,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::{Line, Span};
-use windlass_api::{Answer, CallId, Category, Reply, Waiting};
+use windlass_api::{Answer, CallId, Category, UserReply, Waiting};
 
 use crate::diff;
 use crate::text::{count, cut, one_line, plain, revealed, revealed_line, wrap};
@@ -80,7 +80,7 @@ pub(crate) enum Pressed {
     /// The key was consumed.
     Taken,
     /// The request was answered.
-    Reply(Reply),
+    UserReply(UserReply),
     /// The user wants to see the whole request.
     View,
 }
@@ -145,10 +145,10 @@ impl PendingRequest {
     }
 
     /// Converts the typed text to an answer.
-    pub(crate) fn answer(&self, text: String) -> Reply {
+    pub(crate) fn answer(&self, text: String) -> UserReply {
         match self.kind {
-            Kind::Permission { .. } => Reply::Permission(Answer::NoBecause(text)),
-            Kind::Question { .. } => Reply::Text(text),
+            Kind::Permission { .. } => UserReply::Permission(Answer::NoBecause(text)),
+            Kind::Question { .. } => UserReply::Text(text),
         }
     }
 
@@ -221,7 +221,7 @@ impl PendingRequest {
                 KeyCode::Char(digit @ '1'..='9') if is_empty => {
                     let index = digit.to_digit(10).unwrap_or_default().saturating_sub(1) as usize;
                     match options.get(index) {
-                        Some(option) => Pressed::Reply(Reply::Text(option.clone())),
+                        Some(option) => Pressed::UserReply(UserReply::Text(option.clone())),
                         None => Pressed::Nothing,
                     }
                 }
@@ -235,14 +235,14 @@ impl PendingRequest {
         let was_keeping = std::mem::take(&mut self.is_keeping);
         match code {
             KeyCode::Char('y' | 's' | 'a') if self.sight == Sight::Part => Pressed::Taken,
-            KeyCode::Char('y') => Pressed::Reply(Reply::Permission(Answer::Once)),
-            KeyCode::Char('s') => Pressed::Reply(Reply::Permission(Answer::Session)),
-            KeyCode::Char('a') if was_keeping => Pressed::Reply(Reply::Permission(Answer::Always)),
+            KeyCode::Char('y') => Pressed::UserReply(UserReply::Permission(Answer::Once)),
+            KeyCode::Char('s') => Pressed::UserReply(UserReply::Permission(Answer::Session)),
+            KeyCode::Char('a') if was_keeping => Pressed::UserReply(UserReply::Permission(Answer::Always)),
             KeyCode::Char('a') => {
                 self.is_keeping = true;
                 Pressed::Taken
             }
-            KeyCode::Char('n') => Pressed::Reply(Reply::Permission(Answer::No)),
+            KeyCode::Char('n') => Pressed::UserReply(UserReply::Permission(Answer::No)),
             KeyCode::Char('v') => {
                 self.sight = Sight::Viewed;
                 Pressed::View

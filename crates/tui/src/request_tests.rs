@@ -60,7 +60,7 @@ fn letters_answer_a_request() {
         let mut request = seen(None);
         assert_eq!(
             press(&mut request, letter),
-            Pressed::Reply(Reply::Permission(answer))
+            Pressed::UserReply(UserReply::Permission(answer))
         );
     }
     let mut request = seen(None);
@@ -72,7 +72,7 @@ fn letters_answer_a_request() {
     let note = request.answer("use git pull".to_owned());
     assert_eq!(
         note,
-        Reply::Permission(Answer::NoBecause("use git pull".to_owned()))
+        UserReply::Permission(Answer::NoBecause("use git pull".to_owned()))
     );
 }
 
@@ -104,7 +104,7 @@ fn always_is_confirmed() {
     }
     let mut request = seen(None);
     press(&mut request, 'a');
-    let always = Pressed::Reply(Reply::Permission(Answer::Always));
+    let always = Pressed::UserReply(UserReply::Permission(Answer::Always));
     assert_eq!(press(&mut request, 'a'), always);
     for capital in ['Y', 'S', 'A', 'N', 'V', 'T'] {
         let mut request = seen(None);
@@ -143,12 +143,12 @@ fn a_question_is_answered() {
     let mut request = PendingRequest::of(&question()).unwrap();
     assert_eq!(
         press(&mut request, '2'),
-        Pressed::Reply(Reply::Text("blue".to_owned()))
+        Pressed::UserReply(UserReply::Text("blue".to_owned()))
     );
     assert_eq!(press(&mut request, '7'), Pressed::Nothing);
     assert_eq!(
         request.answer("green".to_owned()),
-        Reply::Text("green".to_owned())
+        UserReply::Text("green".to_owned())
     );
     let lines = texts(&request.render(60, 20, Theme::default()));
     assert_eq!(lines.first().map(String::as_str), Some("? Which one?"));
@@ -208,7 +208,7 @@ fn what_is_cut_away_is_not_agreed_to() {
             press(&mut request, letter);
         }
         assert!(
-            matches!(press(&mut request, letter), Pressed::Reply(_)),
+            matches!(press(&mut request, letter), Pressed::UserReply(_)),
             "{letter}"
         );
     }
@@ -216,13 +216,13 @@ fn what_is_cut_away_is_not_agreed_to() {
     request.render(80, 12, Theme::default());
     assert_eq!(
         press(&mut request, 'n'),
-        Pressed::Reply(Reply::Permission(Answer::No))
+        Pressed::UserReply(UserReply::Permission(Answer::No))
     );
     // With enough room, all of it is visible.
     request.render(80, 100, Theme::default());
     assert_eq!(
         press(&mut request, 'y'),
-        Pressed::Reply(Reply::Permission(Answer::Once))
+        Pressed::UserReply(UserReply::Permission(Answer::Once))
     );
 }
 

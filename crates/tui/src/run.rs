@@ -15,7 +15,7 @@ use windlass_core::clock::Clock;
 use crate::app::{App, Done, Effect, Frame, Jobs, Ports, Report, Viewport};
 use crate::composer::Composer;
 use crate::desktop::Desktop;
-use crate::keys::Keys;
+use crate::keys::KeyBindings;
 use crate::paint::Painter;
 use crate::theme::{Theme, Tone};
 use crate::tty::{self, Tty};
@@ -55,14 +55,14 @@ pub struct Looks {
     /// True to edit with vim keys.
     pub vim: bool,
     /// Key bindings.
-    pub keys: Keys,
+    pub keys: KeyBindings,
     /// True if the terminal rewraps lines when its width changes.
     pub reflows: bool,
 }
 
 /// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct Exited {
     /// Last session on screen.
     pub session: SessionId,
     /// Reason for the end.
@@ -92,7 +92,7 @@ pub enum TuiError {
 ///
 /// # Errors
 /// If there is no terminal, or it cannot be used.
-pub async fn run(start: Start) -> Result<Ended, TuiError> {
+pub async fn run(start: Start) -> Result<Exited, TuiError> {
     let failed = |error: tty::TtyError| TuiError::Terminal(error.to_string());
     tty::guard_panics();
     let tty = Tty::open().map_err(failed)?;
@@ -136,7 +136,7 @@ pub async fn run(start: Start) -> Result<Ended, TuiError> {
     };
     let why = front.run().await;
     front.leave();
-    Ok(Ended {
+    Ok(Exited {
         session: front.app.session.info.id.clone(),
         why,
     })

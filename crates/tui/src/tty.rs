@@ -1,6 +1,6 @@
 //! The real terminal: its modes, its size, and a writer that never blocks on it.
 //!
-//! Keys are read elsewhere, after the terminal was opened here.
+//! KeyBindings are read elsewhere, after the terminal was opened here.
 
 mod modes;
 mod writer;

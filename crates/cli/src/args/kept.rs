@@ -194,7 +194,7 @@ Exit codes:
   4    somebody works in the session
   10   the store of sessions cannot be used: see `windlass db check`";
 
-/// Which session's files.
+/// SessionChoice session's files.
 #[derive(Debug, Args)]
 pub(crate) struct OfSession {
     /// The session: its name, or the beginning of its id; the last one of this folder otherwise

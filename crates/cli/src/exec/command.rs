@@ -12,11 +12,11 @@ use super::{Ending, Job, Runner, connect};
 use crate::engine::not_begun;
 use crate::exit::Exit;
 use windlass_config::Problem;
-use windlass_host::roster::Roster;
+use windlass_host::models::Models;
 
 impl Runner<'_> {
     /// Carries out the command of a job. `last` is the number of the session's last entry.
-    pub(super) async fn command(&mut self, job: &Job, roster: &Roster, last: u64) -> Result<Ending, Problem> {
+    pub(super) async fn command(&mut self, job: &Job, roster: &Models, last: u64) -> Result<Ending, Problem> {
         let reply = match self.client.command(&self.session, &job.prompt).await {
             Ok(reply) => reply,
             Err(error) => return Ok(refused(error)),

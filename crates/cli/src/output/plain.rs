@@ -6,7 +6,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use windlass_api::{CallId, Envelope, Event, StepStatus};
-use windlass_service::telling::cut;
+use windlass_service::format::cut;
 
 use super::text::{Style, TextPrinter, millis};
 use super::{Printer, RunResult};

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use windlass_api::{DeltaKind, Envelope, Event, SessionEvent, StepStatus};
-use windlass_service::telling::cut;
+use windlass_service::format::cut;
 
 use super::spinner::Spinner;
 use super::{Printer, RunResult};

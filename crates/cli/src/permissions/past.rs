@@ -11,7 +11,7 @@ use windlass_core::turn::CANCELED_TEXT;
 
 use super::{Bench, Recorded, Verdict};
 use crate::args::ReplayOptions;
-use crate::keeping::{self, find, problem};
+use crate::session_choice::{self, find, problem};
 use crate::sessions::short;
 use crate::terminal::{plain, say, tell};
 use windlass_config::Problem;
@@ -59,7 +59,7 @@ struct Counts {
 
 /// Prints the calls that would be treated differently now, then a count.
 pub(super) async fn test(options: &ReplayOptions, settings: &Settings, cwd: &Path) -> Result<(), Problem> {
-    let store = keeping::store()?;
+    let store = session_choice::store()?;
     let mut sessions: Vec<SessionInfo> = Vec::new();
     for called in &options.session {
         sessions.push(find(&store, called).await?);

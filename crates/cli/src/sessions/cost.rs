@@ -3,13 +3,13 @@
 use serde_json::json;
 use windlass_core::id::SessionId;
 use windlass_core::log::{Ledger, Sessions, Spent, SpentBy};
-use windlass_service::telling::{spent_table, total};
+use windlass_service::format::{spent_table, total};
 use windlass_store::SqliteStore;
 
 use super::{called, cut, line, print_json, short};
 use crate::args::CostBy;
 use crate::exit::Exit;
-use crate::keeping::{find, problem};
+use crate::session_choice::{find, problem};
 use crate::terminal::say;
 use windlass_config::Problem;
 

@@ -7,11 +7,10 @@ use windlass_store::SqliteStore;
 
 use super::called;
 use crate::exit::Exit;
-use crate::keeping::{find, line, problem};
+use crate::session_choice::{find, line, problem};
 use crate::terminal::{plain, say, tell};
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
-use windlass_host::assemble;
 
 /// Removes sessions: all that were named, or none when one of them cannot be.
 pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> Result<Exit, Problem> {
@@ -35,7 +34,7 @@ pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> 
     let folders = environment::folders()?;
     for info in &sessions {
         store.delete(&info.id).await.map_err(problem)?;
-        let outputs = assemble::outputs_folder(&folders, &info.id);
+        let outputs = windlass_host::factory::outputs_folder(&folders, &info.id);
         // They are of no use without the session; the oldest are removed anyway when space is needed.
         let _ = std::fs::remove_dir_all(outputs);
         say!(

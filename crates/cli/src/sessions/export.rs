@@ -16,8 +16,8 @@ use windlass_store::SqliteStore;
 use super::fixture;
 use crate::args::{ExportFormat, ExportOptions};
 use crate::exit::Exit;
-use crate::keeping::{find, problem};
 use crate::print_text;
+use crate::session_choice::{find, problem};
 use crate::terminal::{plain, tell};
 use windlass_config::{Problem, ProblemKind};
 

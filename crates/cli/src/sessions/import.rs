@@ -25,7 +25,7 @@ use super::line;
 use crate::args::{ImportFrom, ImportOptions};
 use crate::engine::working_directory;
 use crate::exit::Exit;
-use crate::keeping::problem;
+use crate::session_choice::problem;
 use crate::terminal::{say, tell};
 use windlass_config::{Problem, ProblemKind};
 

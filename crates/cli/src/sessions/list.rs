@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use windlass_core::log::{SessionInfo, SessionQuery, Sessions};
-use windlass_service::telling::{dollars, short_id, standing};
+use windlass_service::format::{dollars, short_id, standing};
 use windlass_store::SqliteStore;
 
 use super::{called, cut, line, print_json, short};
 use crate::args::ListOptions;
 use crate::engine::working_directory;
 use crate::exit::Exit;
-use crate::keeping::{ago, problem};
+use crate::session_choice::{ago, problem};
 use crate::terminal::say;
 use windlass_config::Problem;
 

@@ -5,12 +5,12 @@ use windlass_core::log::{SessionInfo, Sessions};
 use windlass_service::past::Stood;
 
 use windlass_core::log::record;
-use windlass_service::telling::{date, dollars, standing};
+use windlass_service::format::{date, dollars, standing};
 use windlass_store::SqliteStore;
 
 use super::{called, cut, line, print_json};
 use crate::exit::Exit;
-use crate::keeping::{ago, find, problem};
+use crate::session_choice::{ago, find, problem};
 use crate::terminal::say;
 use windlass_config::Problem;
 

@@ -9,7 +9,7 @@ use crate::terminal::tell;
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::folders::{Folders, Project};
-use windlass_config::trust::{Standing, look};
+use windlass_config::trust::{TrustState, look};
 
 /// Shows what the project around `cwd` would bring along and asks about it, unless that was answered before. Must only be
 /// called where somebody is there. Nothing that goes wrong here stops anybody: what is not trusted has no effect.
@@ -22,9 +22,9 @@ pub(crate) fn offer(folders: &Folders, cwd: &Path) {
         return;
     };
     match look(folders, &project) {
-        Standing::Untrusted | Standing::Changed => {}
+        TrustState::Untrusted | TrustState::Changed => {}
         // Settings that are read next say why nothing of it takes effect.
-        Standing::Trusted(_) | Standing::Unfit(_) | Standing::Unknown(_) => return,
+        TrustState::Trusted(_) | TrustState::Unfit(_) | TrustState::Unknown(_) => return,
     }
     if let Err(problem) = ask(folders, &project) {
         tell!("not trusted: {}", line(&problem.message));

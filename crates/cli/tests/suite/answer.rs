@@ -1,14 +1,14 @@
 //! `--output-schema`: the answer is JSON that matches, or the run fails.
 
 use serde_json::json;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, SimServer, WIRES};
 
 use super::support::with_replies;
 
 const SCHEMA: &str = r#"{"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"], "additionalProperties": false}"#;
 
-fn run(wire: Wire, replies: Vec<Reply>, format: &str) -> (SimServer, Output) {
+fn run(wire: Protocol, replies: Vec<Reply>, format: &str) -> (SimServer, Output) {
     let (sim, workspace) = with_replies(wire, replies);
     workspace.write("schema.json", SCHEMA);
     let output = workspace
@@ -65,13 +65,13 @@ fn a_wrong_answer_is_repaired_once() {
 #[test]
 fn an_answer_that_stays_wrong() {
     let wrong = || vec![Reply::text("three"), Reply::text("{\"count\": 1, \"extra\": 2}")];
-    let (sim, output) = run(Wire::Anthropic, wrong(), "text");
+    let (sim, output) = run(Protocol::Anthropic, wrong(), "text");
     output
         .assert_code(9)
         .assert_says("does not match schema.json")
         .assert_says("extra");
     assert_eq!(sim.count(), 2);
-    let (_sim, output) = run(Wire::Chat, wrong(), "json");
+    let (_sim, output) = run(Protocol::Chat, wrong(), "json");
     let object = output.assert_code(9).json();
     assert_eq!(
         (&object["ok"], &object["structured"], &object["error"]["kind"]),
@@ -83,7 +83,7 @@ fn an_answer_that_stays_wrong() {
 #[test]
 fn the_answer_may_come_through_done() {
     let replies = [Reply::call("done", json!({"message": "{\"count\": 3}"}))];
-    let (_sim, workspace) = with_replies(Wire::Responses, replies);
+    let (_sim, workspace) = with_replies(Protocol::Responses, replies);
     workspace.write("schema.json", SCHEMA);
     let output = workspace
         .run(&[

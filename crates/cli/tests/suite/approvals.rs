@@ -1,7 +1,7 @@
 //! Questions on a terminal: what is shown, and what each answer does.
 
 use serde_json::json;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, SimServer, Workspace};
 
 use super::support::with_replies;
@@ -17,7 +17,7 @@ fn scene() -> (SimServer, Workspace) {
         )
     };
     let (sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [
             call("once"),
             call("twice"),
@@ -87,7 +87,7 @@ fn a_lasting_yes_is_bound_to_what_was_shown() {
             Reply::call("bash", json!({ "command": command })),
             Reply::text("fine"),
         ]));
-        workspace.use_sim(&sim, Wire::Anthropic);
+        workspace.use_sim(&sim, Protocol::Anthropic);
         std::fs::create_dir_all(workspace.path().join(folder)).unwrap();
         let run = workspace.run(&["exec", "go"]).cwd(workspace.path().join(folder));
         run.output().code
@@ -111,7 +111,7 @@ fn a_lasting_yes_is_bound_to_what_was_shown() {
 fn a_person_sees_what_they_agree_to() {
     let ask = |command: &str, description: &str, answers: &[&str]| {
         let call = Reply::call("bash", json!({ "command": command, "description": description }));
-        let (sim, workspace) = with_replies(Wire::Anthropic, [call, Reply::text("fine")]);
+        let (sim, workspace) = with_replies(Protocol::Anthropic, [call, Reply::text("fine")]);
         workspace.write("plain.txt", "plain\n");
         (answer(&workspace, "exec go", answers), sim.count())
     };
@@ -172,7 +172,7 @@ fn an_edit_is_shown_as_a_diff() {
         "write_file",
         json!({ "path": "plain.txt", "content": "new \u{1b}[2J line\n" }),
     );
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [call, Reply::text("fine")]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [call, Reply::text("fine")]);
     workspace.write("plain.txt", "old line\n");
     let output = answer(
         &workspace,
@@ -191,16 +191,16 @@ fn the_model_asks_the_user() {
     let call = || {
         Reply::call(
             "ask_user",
-            json!({ "question": "Which colour?", "options": ["red", "green"] }),
+            json!({ "question": "SessionChoice colour?", "options": ["red", "green"] }),
         )
     };
     for (typed, told) in [("2", "green"), ("blue", "blue")] {
-        let (sim, workspace) = with_replies(Wire::Anthropic, [call(), Reply::text("fine")]);
+        let (sim, workspace) = with_replies(Protocol::Anthropic, [call(), Reply::text("fine")]);
         let output = answer(&workspace, "exec go", &[typed]);
         assert!(output.stdout.contains("2) green"), "{output}");
         assert!(sim.outlines()[1].contains(told), "{}", sim.outlines()[1]);
     }
-    let (sim, workspace) = with_replies(Wire::Anthropic, [call(), Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [call(), Reply::text("fine")]);
     workspace.run(&["exec", "go"]).output().assert_code(0);
     assert!(
         sim.outlines()[1].contains("Unknown tool 'ask_user'"),

@@ -2,14 +2,14 @@
 
 use std::net::TcpListener;
 
-use windlass_sim::{Fault, Reply, Wire};
+use windlass_sim::{Fault, Protocol, Reply};
 use windlass_testkit::{SimServer, WIRES, Workspace, settings_name};
 
 use super::support::{script, with_replies, workspace};
 
 const KEY: &str = "sk-test-51f0a3c2d9e84b7f";
 
-fn guarded(wire: Wire, more: &str) -> (SimServer, Workspace) {
+fn guarded(wire: Protocol, more: &str) -> (SimServer, Workspace) {
     let sim = SimServer::script_with_key(script([Reply::text("fine").forever()]), KEY);
     let workspace = workspace();
     workspace.use_sim_with(&sim, wire, more);
@@ -147,16 +147,22 @@ fn the_usual_variables_are_enough() {
             "ANTHROPIC_BASE_URL",
             "",
             "claude-sonnet-4-5",
-            Wire::Anthropic,
+            Protocol::Anthropic,
         ),
         (
             "ANTHROPIC_AUTH_TOKEN",
             "ANTHROPIC_BASE_URL",
             "",
             "claude-sonnet-4-5",
-            Wire::Anthropic,
+            Protocol::Anthropic,
         ),
-        ("OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1", "gpt-5.1", Wire::Chat),
+        (
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+            "/v1",
+            "gpt-5.1",
+            Protocol::Chat,
+        ),
     ];
     for (key, address, path, model, wire) in cases {
         let sim = SimServer::script_with_key(script([Reply::text("fine")]), KEY);
@@ -180,7 +186,7 @@ fn the_usual_variables_are_enough() {
 /// EXT-6: `provider/model` names both, and flags win over settings.
 #[test]
 fn a_model_may_name_its_provider() {
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine").forever()]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine").forever()]);
     let config = std::fs::read_to_string(workspace.config_file())
         .unwrap()
         .replace("provider = \"test\"\n", "");
@@ -351,7 +357,7 @@ fn commands_do_not_see_keys() {
         KEY,
     );
     let workspace = workspace();
-    workspace.use_sim_with(&sim, Wire::Chat, "key_env = \"TEST_KEY\"\n");
+    workspace.use_sim_with(&sim, Protocol::Chat, "key_env = \"TEST_KEY\"\n");
     let output = workspace
         .run(&["exec", "hi"])
         .env("TEST_KEY", KEY)
@@ -370,7 +376,7 @@ fn a_key_comes_from_a_command() {
         format!("'echo {KEY}'"),
         format!("[\"printf\", \"%s\", \"{KEY}\"]"),
     ] {
-        let (sim, workspace) = guarded(Wire::Anthropic, &format!("key_command = {command}\n"));
+        let (sim, workspace) = guarded(Protocol::Anthropic, &format!("key_command = {command}\n"));
         workspace.run(&["exec", "hi"]).output().assert_code(0);
         assert_eq!(sim.count(), 1);
     }
@@ -380,7 +386,7 @@ fn a_key_comes_from_a_command() {
         ("[\"/no/such/program\"]", "could not be started"),
     ];
     for (command, text) in cases {
-        let (sim, workspace) = guarded(Wire::Chat, &format!("key_command = {command}\n"));
+        let (sim, workspace) = guarded(Protocol::Chat, &format!("key_command = {command}\n"));
         let output = workspace.run(&["exec", "hi"]).output();
         output
             .assert_code(8)
@@ -388,7 +394,7 @@ fn a_key_comes_from_a_command() {
             .assert_says(text);
         assert_eq!(sim.count(), 0);
     }
-    let (_sim, workspace) = guarded(Wire::Chat, "key_env = \"NOT_SET\"\n");
+    let (_sim, workspace) = guarded(Protocol::Chat, "key_env = \"NOT_SET\"\n");
     workspace
         .run(&["exec", "hi"])
         .output()

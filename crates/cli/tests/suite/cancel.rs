@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use windlass_sim::{Fault, Reply, Wire};
+use windlass_sim::{Fault, Protocol, Reply};
 use windlass_testkit::{
     Output, PATIENCE, Running, Signal, SimServer, WIRES, Workspace, eventually, processes_with,
 };
@@ -72,7 +72,7 @@ fn every_wait_ends_at_a_signal() {
         (later(), "retry", Signal::TERM),
         (silent(), "start", Signal::HUP),
     ] {
-        let (sim, workspace) = with_replies(Wire::Anthropic, [reply]);
+        let (sim, workspace) = with_replies(Protocol::Anthropic, [reply]);
         let mut run = workspace.run(&STREAM).start();
         run.wait_for_stdout(&format!(r#""type":"{sign}""#));
         assert!(eventually(PATIENCE, || sim.count() == 1));
@@ -117,7 +117,7 @@ fn a_signal_ends_the_whole_tree() {
             .and_call("bash", json!({"command": "touch made"}))
             .and_call("list_directory", json!({"path": "."}));
         let sim = SimServer::script(script([calls]));
-        workspace.use_sim(&sim, Wire::Anthropic);
+        workspace.use_sim(&sim, Protocol::Anthropic);
         let run = workspace.run(&STREAM).start();
         assert!(eventually(PATIENCE, || workspace.has("up")), "{command}");
         let since = Instant::now();
@@ -149,7 +149,7 @@ fn the_second_signal_leaves_at_once() {
     let marker = marker(&workspace);
     let [_, _, _, command] = stubborn(&marker);
     let sim = SimServer::script(script([Reply::call("bash", json!({"command": command}))]));
-    workspace.use_sim(&sim, Wire::Chat);
+    workspace.use_sim(&sim, Protocol::Chat);
     let run = workspace.run(&["exec", "go"]).start();
     assert!(eventually(PATIENCE, || workspace.has("up")));
     let since = Instant::now();
@@ -175,7 +175,7 @@ fn a_reader_that_leaves_ends_the_run() {
         let wait = Reply::call("bash", json!({"command": format!("sleep 1 # {marker}")}));
         let replies = [talk, wait, Reply::text(&long).delta_chars(2_000)];
         let sim = SimServer::script(script(replies));
-        workspace.use_sim(&sim, Wire::Chat);
+        workspace.use_sim(&sim, Protocol::Chat);
         let run = workspace
             .run(&["exec", "go", "-o", format])
             .start_with_short_readers(100, u64::MAX);
@@ -213,7 +213,7 @@ fn pages_do_not_mind_a_reader_that_leaves() {
 #[test]
 fn status_lines_may_go_unread() {
     let call = |word: &str| Reply::call("bash", json!({"command": format!("echo {word}")}));
-    let (_sim, workspace) = with_replies(Wire::Chat, [call("one"), call("two"), Reply::text("fine")]);
+    let (_sim, workspace) = with_replies(Protocol::Chat, [call("one"), call("two"), Reply::text("fine")]);
     let output = workspace
         .run(&["exec", "go"])
         .start_with_short_readers(u64::MAX, 0)

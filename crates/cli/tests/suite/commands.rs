@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use serde_json::Value;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Run, Workspace};
 
 use super::support::{repository_file, with_replies, workspace};
@@ -57,7 +57,7 @@ fn settings_say_where_they_come_from() {
 /// CFG-1, SAFE-6: a project cannot choose where keys go, trusted or not; what it may not set is ignored with a warning.
 #[test]
 fn a_project_cannot_redirect() {
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine"), Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine"), Reply::text("fine")]);
     workspace.write(
         ".windlass/config.toml",
         "provider = \"evil\"\n[providers.evil]\nwire = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9\"\nmodel = \"x\"\n",
@@ -249,7 +249,7 @@ fn the_doctor_looks() {
     }
     let text = empty.run_in_itself(&["doctor", "--provider", "sim"]);
     assert!(text.contains("built in: no network"), "{text}");
-    let (sim, workspace) = with_replies(Wire::Responses, []);
+    let (sim, workspace) = with_replies(Protocol::Responses, []);
     let text = workspace.run_in_itself(&["doctor"]);
     assert!(
         text.contains("reachable       yes") && text.contains(&sim.url()),

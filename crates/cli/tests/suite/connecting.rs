@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, SimServer, Workspace};
 
 use super::support::{script, with_replies, workspace};
@@ -122,7 +122,7 @@ fn a_wrong_file_of_keys_is_told() {
 /// is set up.
 #[test]
 fn what_needs_no_key_is_connected_without() {
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine").forever()]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine").forever()]);
     let connected = workspace.run(&["connect", "test"]).output();
     assert!(
         connected

@@ -1,7 +1,7 @@
 //! What a model is sent can be looked at, byte by byte, and every missed cache has its cause.
 
 use serde_json::json;
-use windlass_sim::{Reply, When, Wire};
+use windlass_sim::{Protocol, Reply, When};
 use windlass_testkit::{Output, WIRES, Workspace};
 
 use super::support::with_replies;
@@ -62,9 +62,9 @@ fn every_byte_of_the_next_request_is_shown() {
 /// CTX-16: the ledger names the first changed byte of every request, the cause of every miss, and what it cost.
 #[test]
 fn every_miss_has_a_cause() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("an answer").forever()]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("an answer").forever()]);
     let price = "\n[models.sim-1.price]\ninput = 10.0\noutput = 10.0\ncache_read = 1.0\ncache_write = 12.0\n";
-    workspace.use_sim_with(&sim, Wire::Anthropic, price);
+    workspace.use_sim_with(&sim, Protocol::Anthropic, price);
     let long = "word ".repeat(4_000);
     run(&workspace, &["exec", &long]).assert_code(0);
     run(&workspace, &["exec", "--continue", "two"]).assert_code(0);
@@ -98,7 +98,7 @@ fn rows_are_dropped_and_pinned() {
         Reply::text("first answer"),
         Reply::text(&"second answer ".repeat(200)).forever(),
     ];
-    let (sim, workspace) = with_replies(Wire::Chat, replies);
+    let (sim, workspace) = with_replies(Protocol::Chat, replies);
     run(&workspace, &["exec", "first"]).assert_code(0);
     let row = |text: &str| {
         let shown = run(&workspace, &["context", "show"]);

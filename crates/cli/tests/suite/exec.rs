@@ -1,14 +1,14 @@
 //! `exec` and its ways in and out.
 
 use serde_json::json;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, WIRES};
 
 use super::support::{check_events, with_replies};
 
 /// What the model was asked, without the fragment about the environment.
 fn asked(args: &[&str], stdin: Option<&str>) -> (Output, String) {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
     let run = workspace.run(args);
     let output = match stdin {
         Some(text) => run.stdin(text).output(),
@@ -76,7 +76,7 @@ fn options_stand_anywhere() {
 /// UI-3: bad bytes on standard input are replaced, and that is said.
 #[test]
 fn input_that_is_not_utf8_is_read_all_the_same() {
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine")]);
     let output = workspace
         .run(&["exec"])
         .stdin(b"caf\xe9 au lait".to_vec())
@@ -113,7 +113,7 @@ fn text_output_is_the_answer() {
 #[test]
 fn quiet_says_nothing() {
     let (_sim, workspace) = with_replies(
-        Wire::Chat,
+        Protocol::Chat,
         [Reply::call("bash", json!({"command": "ls"})), Reply::text("fine")],
     );
     let output = workspace.run(&["exec", "--quiet", "hi"]).output();
@@ -137,7 +137,7 @@ fn colours_follow_the_conventions() {
         (&[("FORCE_COLOR", "1"), ("NO_COLOR", "")], true),
     ];
     for (variables, coloured) in cases {
-        let (_sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine")]);
+        let (_sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine")]);
         let run = variables
             .iter()
             .fold(workspace.run(&["exec", "hi"]), |run, (name, value)| {
@@ -161,7 +161,7 @@ fn what_tools_print_cannot_steer_the_terminal() {
         json!({"command": "printf '\\033]0;owned\\007\\033[2J\\n'"}),
     );
     let (_sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [evil.say("look \u{1b}[31mred"), Reply::text("fine")],
     );
     let output = workspace.run(&["exec", "hi"]).output();
@@ -222,7 +222,7 @@ fn json_output_is_one_object() {
 /// UI-3: a failed run still prints its one object, with the kind of failure and the exit code.
 #[test]
 fn json_output_tells_failures() {
-    let (_sim, workspace) = with_replies(Wire::Chat, []);
+    let (_sim, workspace) = with_replies(Protocol::Chat, []);
     let output = workspace.run(&["exec", "-o", "json", "hi"]).output();
     let object = output.assert_code(8).json();
     assert_eq!(
@@ -290,7 +290,7 @@ fn stream_json_is_one_event_per_line() {
 #[test]
 fn cd_moves_the_work() {
     let write = Reply::call("write_file", json!({"path": "made.txt", "content": "x\n"}));
-    let (_sim, workspace) = with_replies(Wire::Chat, [write, Reply::text("fine")]);
+    let (_sim, workspace) = with_replies(Protocol::Chat, [write, Reply::text("fine")]);
     workspace.write("deep/er/keep", "");
     workspace
         .run(&["exec", "--cd", "deep/er", "hi"])
@@ -302,7 +302,7 @@ fn cd_moves_the_work() {
 /// UI-3: input piped beside a prompt is waited for; a pipe that nobody closes is named, and Ctrl-C leaves.
 #[test]
 fn an_open_pipe_is_named() {
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine")]);
     let mut run = workspace.run(&["exec", "hi"]).open_stdin().start();
     run.wait_for_stderr("reading standard input until it ends");
     assert_eq!(sim.count(), 0);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_sim::{Deviation, Fault, Framing, Reply, Stop, Wire};
+use windlass_sim::{Deviation, Fault, Framing, Protocol, Reply, Stop};
 use windlass_testkit::{Output, SimServer, WIRES};
 
 use super::support::{check_events, with_replies};
@@ -14,7 +14,7 @@ fn failing(fault: Fault) -> Reply {
     Reply::text("never seen whole").delta_chars(2).fault(fault)
 }
 
-fn run(wire: Wire, replies: Vec<Reply>, more: &[&str]) -> (SimServer, Output) {
+fn run(wire: Protocol, replies: Vec<Reply>, more: &[&str]) -> (SimServer, Output) {
     let (sim, workspace) = with_replies(wire, replies);
     let output = workspace.run(&STREAM).args(more).output();
     assert!(!output.stderr.contains("panicked"), "{output}");
@@ -24,7 +24,7 @@ fn run(wire: Wire, replies: Vec<Reply>, more: &[&str]) -> (SimServer, Output) {
 
 /// The events of a run that must have worked, with `retries` retries and the text only once.
 #[track_caller]
-fn check_recovered(wire: Wire, output: &Output, retries: usize) -> Vec<Value> {
+fn check_recovered(wire: Protocol, output: &Output, retries: usize) -> Vec<Value> {
     output.assert_code(0);
     check_events(output);
     let events = output.events();
@@ -79,7 +79,7 @@ fn passing_failures_are_retried() {
 fn retries_are_seen() {
     for format in ["text", "json"] {
         let (_sim, workspace) = with_replies(
-            Wire::Anthropic,
+            Protocol::Anthropic,
             [failing(Fault::status(529)), Reply::text("fine")],
         );
         let output = workspace.run(&["exec", "go", "-o", format]).output();
@@ -93,11 +93,11 @@ fn retries_are_seen() {
 #[test]
 fn retry_after_wins() {
     let wait = |text: &str| failing(Fault::status(429).header("retry-after", text));
-    let (_sim, output) = run(Wire::Anthropic, vec![wait("1"), Reply::text("fine")], &[]);
-    let told = check_recovered(Wire::Anthropic, &output, 1);
+    let (_sim, output) = run(Protocol::Anthropic, vec![wait("1"), Reply::text("fine")], &[]);
+    let told = check_recovered(Protocol::Anthropic, &output, 1);
     assert_eq!(told[0]["delay_ms"], 1_000);
     assert!(output.elapsed >= Duration::from_secs(1), "{output}");
-    let (sim, output) = run(Wire::Chat, vec![wait("121"), Reply::text("fine")], &[]);
+    let (sim, output) = run(Protocol::Chat, vec![wait("121"), Reply::text("fine")], &[]);
     output.assert_code(8).assert_says("wait 121 s");
     assert_eq!(sim.count(), 1);
 }
@@ -146,11 +146,11 @@ fn lasting_failures_are_not_retried() {
 /// PROV-6, LOOP-17: retries have a cap.
 #[test]
 fn retries_have_a_cap() {
-    let (sim, output) = run(Wire::Chat, vec![failing(Fault::status(500)).forever()], &[]);
+    let (sim, output) = run(Protocol::Chat, vec![failing(Fault::status(500)).forever()], &[]);
     output.assert_code(8);
     assert_eq!((sim.count(), output.events_of("retry").len()), (9, 8));
     let (sim, output) = run(
-        Wire::Chat,
+        Protocol::Chat,
         vec![failing(Fault::status(500)).forever()],
         &["-c", "retry.max_retries=0"],
     );
@@ -169,7 +169,7 @@ fn a_broken_stream_starts_over() {
             Fault::new().no_finish(),
         ];
         // The words of each wire for "overloaded" are its own.
-        faults.push(Fault::new().mid_stream_error(if wire == Wire::Anthropic {
+        faults.push(Fault::new().mid_stream_error(if wire == Protocol::Anthropic {
             "overloaded_error"
         } else {
             "server_error"
@@ -274,7 +274,7 @@ fn deviations_of_compatible_servers_do_not_matter() {
             calls.delta_chars(5).fault(fault.clone()),
             Reply::text("fine").fault(fault),
         ];
-        let (sim, workspace) = with_replies(Wire::Chat, replies);
+        let (sim, workspace) = with_replies(Protocol::Chat, replies);
         let output = workspace.run(&["exec", "go"]).output();
         assert_eq!(output.assert_code(0).stdout, "fine\n", "{deviation:?}");
         let requests = sim.requests();
@@ -380,7 +380,7 @@ fn an_overflow_is_compacted_once() {
 #[test]
 fn a_paused_reply_goes_on() {
     let paused = Reply::text("So far.").stop(Stop::PauseTurn);
-    let (sim, output) = run(Wire::Anthropic, vec![paused, Reply::text("fine")], &[]);
+    let (sim, output) = run(Protocol::Anthropic, vec![paused, Reply::text("fine")], &[]);
     output.assert_code(0);
     assert_eq!(sim.count(), 2);
 }

@@ -1,6 +1,6 @@
 //! What a session is to reach, through the binary.
 
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, Workspace};
 
 use super::support::{check_events, with_replies, workspace};
@@ -44,7 +44,7 @@ fn a_goal_is_reached_in_the_stream() {
         Reply::text("I look into it."),
         Reply::text("All tests pass. Task complete."),
     ];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let first = run(&workspace, &["exec", "-o", "stream-json", "fix the bug"]);
     check_events(first.assert_code(0));
     let events = first.events();
@@ -81,11 +81,11 @@ fn a_goal_is_reached_in_the_stream() {
 /// GOAL-2: people are told after the answer, and not when it is piped on.
 #[test]
 fn people_are_told_that_a_goal_is_reached() {
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("Done.").forever()]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("Done.").forever()]);
     let told = run(&workspace, &["exec", "fix the bug"]);
     assert_eq!(told.assert_code(0).stdout, "Done.\n");
     told.assert_says("Goal reached: fix the bug");
-    workspace.use_sim_with(&sim, Wire::Chat, "\n[agent.goal]\nenabled = false\n");
+    workspace.use_sim_with(&sim, Protocol::Chat, "\n[agent.goal]\nenabled = false\n");
     let off = run(&workspace, &["exec", "fix the bug"]);
     assert!(!off.assert_code(0).stderr.contains("Goal"), "{off}");
     run(&workspace, &["exec", "/goal"])
@@ -105,11 +105,11 @@ fn a_system_prompt_may_tell_the_goal() {
         Reply::text("{current_goal}, you say."),
         Reply::text("not told"),
     ];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let settings = |tracks: bool| {
         let prompt = "system_prompt = \"The goal: [{current_goal}]\"";
         let more = format!("\n[agent]\n{prompt}\n\n[agent.goal]\ntrack_in_system_prompt = {tracks}\n");
-        workspace.use_sim_with(&sim, Wire::Anthropic, &more);
+        workspace.use_sim_with(&sim, Protocol::Anthropic, &more);
     };
     settings(true);
     run(&workspace, &["exec", "fix it"]).assert_code(0);

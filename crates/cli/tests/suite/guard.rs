@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{PATIENCE, Run, SimServer, Workspace, eventually, processes_with};
 
 use super::support::with_replies;
@@ -75,7 +75,7 @@ impl Scene {
         };
         let arguments: Value = serde_json::from_str(&fill(&attack.arguments.to_string())).unwrap();
         let call = Reply::call(attack.tool, arguments);
-        let (sim, workspace) = with_replies(Wire::Anthropic, [call, Reply::text("done")]);
+        let (sim, workspace) = with_replies(Protocol::Anthropic, [call, Reply::text("done")]);
         let put = |path: PathBuf, text: &str| {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
@@ -310,7 +310,7 @@ fn no_process_is_left() {
         "setsid sleep {marker} & (trap '' TERM; sleep {marker}) & nohup sleep {marker} > /dev/null 2>&1 &"
     );
     let (_sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [
             Reply::call("bash", json!({ "command": command })),
             Reply::text("done"),

@@ -21,10 +21,10 @@ use windlass_sim::validate;
 const NOW: Timestamp = Timestamp(1_750_000_000_000);
 
 /// The three wires, as we and as the validator call them.
-pub(super) const WIRES: [(Wire, windlass_sim::Wire); 3] = [
-    (Wire::Anthropic, windlass_sim::Wire::Anthropic),
-    (Wire::Chat, windlass_sim::Wire::Chat),
-    (Wire::Responses, windlass_sim::Wire::Responses),
+pub(super) const WIRES: [(Wire, windlass_sim::Protocol); 3] = [
+    (Wire::Anthropic, windlass_sim::Protocol::Anthropic),
+    (Wire::Chat, windlass_sim::Protocol::Chat),
+    (Wire::Responses, windlass_sim::Protocol::Responses),
 ];
 
 pub(super) fn config(wire: Wire, base_url: &str, reasoning: Option<Effort>) -> ProviderConfig {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use windlass_core::log::INTERRUPTED_TEXT;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, WIRES, Workspace};
 
 use super::support::{Dice, repository_file, with_replies};
@@ -103,7 +103,7 @@ fn sessions_of_other_agents_go_on() {
 /// SES-14: what is left out is counted, and a session that was taken in is the last one of its folder.
 #[test]
 fn what_is_left_out_is_counted() {
-    let (_sim, workspace) = with_replies(Wire::Chat, [Reply::text("went on")]);
+    let (_sim, workspace) = with_replies(Protocol::Chat, [Reply::text("went on")]);
     let output = import(&workspace, &fixture("claude-code"), &["--from", "claude-code"]);
     output.assert_code(0).assert_says("1 file-history-snapshot");
     output.assert_says("1 progress").assert_says("1 undone");
@@ -114,7 +114,7 @@ fn what_is_left_out_is_counted() {
 /// SES-14: a damaged line is named with its file and number, and nothing is taken; with `--lenient` the rest is.
 #[test]
 fn a_damaged_file_is_not_taken_in_part() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("went on")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("went on")]);
     let whole = fixture("pi");
     let cut = whole.trim_end().len() - 20;
     let damaged = format!("{}\n", whole.get(..cut).unwrap());
@@ -157,7 +157,7 @@ fn an_export_comes_back() {
         Reply::text("done"),
         Reply::text("went on"),
     ];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     workspace.run(&["exec", "go"]).output().assert_code(0);
     let listed = workspace.run(&["sessions", "list", "--json"]).output().json();
     let id = listed[0]["id"].as_str().unwrap().to_owned();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, Workspace};
 
 use super::support::{with_replies, workspace};
@@ -100,7 +100,7 @@ fn made_up_sessions_are_compared() {
 fn recorded_sessions_are_compared() {
     let call = |last: u32| Reply::call("bash", json!({ "command": format!("seq 1 {last}") }));
     let (sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [call(4_001), call(4_002), call(4_003), Reply::text("counted")],
     );
     workspace.run(&["exec", "count"]).output().assert_code(0);

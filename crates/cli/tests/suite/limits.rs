@@ -1,7 +1,7 @@
 //! How turns go on and end: errors as content, caps, denials, unfinished work.
 
 use serde_json::{Value, json};
-use windlass_sim::{Reply, SeenResult, Stop, When, Wire};
+use windlass_sim::{Protocol, Reply, SeenResult, Stop, When};
 use windlass_testkit::{Output, SimServer, WIRES};
 
 use super::support::{check_events, with_replies};
@@ -146,7 +146,7 @@ fn the_iteration_limit_asks_for_a_summary() {
 fn the_iteration_limit_has_a_fixed_text() {
     let cases: [(&[&str], usize); 2] = [(&["-c", "agent.on_max_iterations=message"], 1), (&[], 2)];
     for (more, requests) in cases {
-        let (sim, workspace) = with_replies(Wire::Chat, [list()]);
+        let (sim, workspace) = with_replies(Protocol::Chat, [list()]);
         let output = workspace
             .run(&["exec", "go", "--max-turns", "1"])
             .args(more)
@@ -162,7 +162,7 @@ fn the_iteration_limit_has_a_fixed_text() {
 /// LOOP-9: a turn that finishes on its last iteration is a normal finish.
 #[test]
 fn finishing_on_the_last_iteration_is_normal() {
-    let (_sim, workspace) = with_replies(Wire::Chat, [list(), Reply::text("fine")]);
+    let (_sim, workspace) = with_replies(Protocol::Chat, [list(), Reply::text("fine")]);
     let output = workspace.run(&["exec", "go", "--max-iterations", "2"]).output();
     assert_eq!(output.assert_code(0).stdout, "fine\n");
 }
@@ -185,7 +185,7 @@ fn done_ends_the_turn() {
             .filter(|event| event["message"]["role"] == "tool");
         assert_eq!(tools.count(), 2, "{wire}");
     }
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine")]);
     workspace.run(&["exec", "go"]).output().assert_code(0);
     assert!(!sim.requests()[0].seen.offers("done"));
 }
@@ -193,7 +193,7 @@ fn done_ends_the_turn() {
 /// LOOP-10, LOOP-13, EXT-6: an answer without `done` is sent back twice, then the run fails with code 1.
 #[test]
 fn an_answer_without_done_is_not_enough() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("I think so.").times(3)]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("I think so.").times(3)]);
     let output = workspace.run(&["exec", "go", "--require-done"]).output();
     output.assert_code(1).assert_says("without calling `done`");
     assert_eq!(sim.count(), 3);
@@ -209,7 +209,7 @@ fn open_todos_are_brought_up() {
             "todo",
             json!({"items": [{"text": "write the docs", "status": "pending"}]}),
         );
-        let (sim, workspace) = with_replies(Wire::Chat, [todo, Reply::text("Done, I believe.").times(9)]);
+        let (sim, workspace) = with_replies(Protocol::Chat, [todo, Reply::text("Done, I believe.").times(9)]);
         let run = workspace
             .run(&["exec", "go", "-c"])
             .arg(format!("agent.max_incomplete_prompts={limit}"));
@@ -365,7 +365,7 @@ fn cost_has_a_cap() {
         output.assert_code(7).assert_says("cost limit");
         assert_eq!(sim.count(), 2, "{wire}");
     }
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine")]);
     let output = workspace
         .run(&["exec", "go", "--max-cost", "0.5", "--model", "nobody-knows"])
         .output();

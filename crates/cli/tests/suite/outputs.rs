@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, PATIENCE, WIRES, Workspace, eventually, processes_with};
 
 use super::support::{check_events, with_replies};
@@ -97,7 +97,7 @@ fn every_long_result_is_kept() {
         let text = fs::read_to_string(&config).unwrap();
         fs::write(config, format!("{text}\n[tools]\nmax_tool_result_chars = 1000\n")).unwrap();
     };
-    let (_sim, workspace) = with_replies(Wire::Anthropic, script());
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, script());
     fill(&workspace);
     let output = workspace.run(&["exec", "go"]).output();
     output
@@ -105,7 +105,7 @@ fn every_long_result_is_kept() {
         .assert_says("the output of grep was cut for the model: 1,000 of ");
     assert_eq!(kept(&workspace).len(), 1);
 
-    let (sim, workspace) = with_replies(Wire::Anthropic, script());
+    let (sim, workspace) = with_replies(Protocol::Anthropic, script());
     fill(&workspace);
     fs::create_dir_all(workspace.home().join("state")).unwrap();
     fs::write(workspace.home().join("state/outputs"), "in the way").unwrap();
@@ -133,7 +133,7 @@ fn peak_memory(pid: u32) -> Option<u64> {
 fn a_flood_costs_no_memory() {
     let command = "yes | head -c 3000000000";
     let (sim, workspace) = with_replies(
-        Wire::Chat,
+        Protocol::Chat,
         [
             Reply::call("bash", json!({"command": command, "timeout_secs": 600})),
             Reply::text("dry"),
@@ -184,7 +184,7 @@ fn marker(workspace: &Workspace) -> String {
 fn a_job_lives_over_iterations() {
     let serve = "while [ ! -e go ]; do sleep 0.01; done; echo went; sleep 100";
     let (sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [
             Reply::call("bash", json!({"command": serve, "background": true})),
             Reply::call("write_file", json!({"path": "go", "content": ""})),
@@ -242,7 +242,7 @@ fn nothing_is_left_after_the_end() {
             vec![begin, wait]
         };
         let sim = windlass_testkit::SimServer::script(super::support::script(replies));
-        workspace.use_sim(&sim, Wire::Anthropic);
+        workspace.use_sim(&sim, Protocol::Anthropic);
         let run = workspace.run(&STREAM).start();
         if signals > 0 {
             assert!(eventually(PATIENCE, || workspace.has("up")));

@@ -7,7 +7,7 @@ use windlass_core::clock::Timestamp;
 use windlass_core::event::{Event, SessionEvent};
 use windlass_core::log::{Batch, NewSession, SessionLog};
 use windlass_core::message::{FinishReason, Message, Role};
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_store::SqliteStore;
 use windlass_testkit::{WIRES, Workspace};
 
@@ -30,7 +30,7 @@ enum Path {
     /// After a summary was made.
     Compact,
     /// With another provider than before.
-    Switch(Wire),
+    Switch(Protocol),
     /// After it was written to a file and read back.
     Import,
 }
@@ -89,7 +89,7 @@ async fn plant(workspace: &Workspace, messages: &[Message], path: Path) {
     store.release(&opened.lease).await.unwrap();
 }
 
-fn live_through(messages: &[Message], wire: Wire, path: Path) -> Result<(), String> {
+fn live_through(messages: &[Message], wire: Protocol, path: Path) -> Result<(), String> {
     let (sim, workspace) = with_replies(wire, [Reply::text("an answer").forever()]);
     RUNTIME.block_on(plant(&workspace, messages, path));
     let most = match path {
@@ -185,7 +185,7 @@ proptest! {
 /// SES-13: over the limit the oldest exchanges go as a whole, that is said, and they stay in the record.
 #[test]
 fn the_oldest_exchanges_go_first() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("an answer").forever()]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("an answer").forever()]);
     workspace.run(&["exec", "alpha"]).output().assert_code(0);
     for prompt in ["beta", "gamma"] {
         workspace

@@ -1,7 +1,7 @@
 //! Rules, modes and declared tools, through the binary.
 
 use serde_json::json;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 
 use super::support::{with_replies, workspace};
 
@@ -25,7 +25,7 @@ fn rules_decide() {
             Reply::text("I see."),
         ]
     };
-    let (sim, workspace) = with_replies(Wire::Anthropic, calls());
+    let (sim, workspace) = with_replies(Protocol::Anthropic, calls());
     workspace.write("secrets/key", "hunter2");
     let output = workspace
         .run(&["exec", "go", "-c", "security.deny=[\"read_file(secrets/**)\"]"])
@@ -38,7 +38,7 @@ fn rules_decide() {
     );
     assert!(!told.contains("hunter2"), "{told}");
 
-    let (sim, workspace) = with_replies(Wire::Anthropic, calls());
+    let (sim, workspace) = with_replies(Protocol::Anthropic, calls());
     workspace.write("secrets/key", "hunter2");
     let output = workspace
         .run(&["exec", "go", "-c", "security.ask=[\"read_file\"]"])
@@ -51,7 +51,7 @@ fn rules_decide() {
 #[test]
 fn modes_decide() {
     let write = |path: &str| Reply::call("write_file", json!({ "path": path, "content": "x" }));
-    let (sim, workspace) = with_replies(Wire::Anthropic, [write("a.txt"), Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [write("a.txt"), Reply::text("fine")]);
     workspace
         .run(&["exec", "go", "--mode", "plan"])
         .output()
@@ -60,7 +60,7 @@ fn modes_decide() {
     assert!(sim.outlines()[1].contains("plan mode"));
 
     let (_sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [write("/usr/local/windlass-test"), Reply::text("fine")],
     );
     workspace.run(&["exec", "go"]).output().assert_code(5);
@@ -71,12 +71,12 @@ fn modes_decide() {
         ("cp inside.txt ../../../../usr/local/windlass-test", 5),
     ] {
         let call = Reply::call("bash", json!({ "command": command }));
-        let (_sim, workspace) = with_replies(Wire::Anthropic, [call, Reply::text("fine")]);
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, [call, Reply::text("fine")]);
         workspace.write("inside.txt", "");
         workspace.run(&["exec", "go"]).output().assert_code(code);
     }
 
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [write("a.txt"), Reply::text("fine")]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [write("a.txt"), Reply::text("fine")]);
     workspace.run(&["exec", "go"]).output().assert_code(0);
     assert!(workspace.has("a.txt"));
 }
@@ -130,7 +130,7 @@ fn declared_tools_are_offered() {
         Reply::call("count_lines", json!({ "path": "a.txt" })),
         Reply::text("two"),
     ];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     workspace.write("a.txt", "1\n2\n");
     let file = workspace.home().join("config/tools.yaml");
     std::fs::write(&file, TOOLS).expect("tools.yaml");
@@ -219,7 +219,7 @@ fn blocked_commands_are_refused() {
             Reply::call("bash", json!({ "command": command })),
             Reply::text("Then not."),
         ];
-        let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+        let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
         workspace.write("kept.txt", "");
         workspace
             .run(&["exec", "go", "--mode", "full"])
@@ -233,7 +233,7 @@ fn blocked_commands_are_refused() {
         Reply::call("bash", json!({ "command": "rm kept.txt" })),
         Reply::text("Gone."),
     ];
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
     workspace.write("kept.txt", "");
     let output = workspace
         .run(&[
@@ -259,7 +259,7 @@ fn commands_that_reach_outside_ask() {
             Reply::text("Pushed."),
         ]
     };
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies());
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies());
     let output = workspace.run(&["exec", "go"]).output();
     output
         .assert_code(5)
@@ -267,11 +267,11 @@ fn commands_that_reach_outside_ask() {
         .assert_says("security.allow");
     assert!(!workspace.has("made"));
 
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies());
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies());
     let half = "security.allow=[\"bash(git *)\"]";
     workspace.run(&["exec", "go", "-c", half]).output().assert_code(5);
 
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies());
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies());
     let whole = "security.allow=[\"bash(git *)\", \"bash(touch *)\"]";
     workspace
         .run(&["exec", "go", "-c", whole])
@@ -293,7 +293,7 @@ fn an_unattended_run_does_what_is_listed() {
         ("[\"write_file(a.txt)\"]", false, true),
     ] {
         let (sim, workspace) = with_replies(
-            Wire::Anthropic,
+            Protocol::Anthropic,
             [read(), call(), write(), Reply::text("as far as I could")],
         );
         workspace.write("plain.txt", "plain to see");
@@ -321,7 +321,7 @@ fn rules_are_tried_on_past_sessions() {
             json!({ "path": "/usr/local/windlass-test", "content": "" }),
         ),
     ];
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
     workspace.write("secrets/k", "x");
     let test = |rules: &str, which: &[&str]| {
         let mut args = vec!["permissions", "test"];

@@ -1,7 +1,7 @@
 //! A conversation that grows too long is made smaller, and what matters survives, whatever the strategy.
 
 use serde_json::json;
-use windlass_sim::{Reply, When, Wire};
+use windlass_sim::{Protocol, Reply, When};
 use windlass_testkit::{Output, Workspace};
 
 use super::support::{with_replies, workspace};
@@ -46,7 +46,7 @@ fn every_strategy_keeps_what_matters() {
         "focus",
         "sidequest",
     ] {
-        let (sim, workspace) = with_replies(Wire::Anthropic, replies());
+        let (sim, workspace) = with_replies(Protocol::Anthropic, replies());
         let strategy_flag = format!("memory.compression.pruning_strategy={strategy}");
         let args = [
             "exec",
@@ -82,7 +82,7 @@ fn every_strategy_keeps_what_matters() {
 /// CTX-15: a summary says what is open as it is now.
 #[test]
 fn what_is_open_is_said_in_the_summary() {
-    let (sim, workspace) = with_replies(Wire::Chat, replies());
+    let (sim, workspace) = with_replies(Protocol::Chat, replies());
     run(&workspace, &["exec", "-c", WINDOW, "go"]).assert_code(0);
     let requests = sim.requests();
     let open = requests.iter().any(|request| {
@@ -124,7 +124,7 @@ fn long_outputs_are_compressed_when_wished() {
         Reply::call("bash", json!({"command": "seq 1 4000"})),
         Reply::text("an answer").forever(),
     ];
-    let (sim, workspace) = with_replies(Wire::Responses, replies);
+    let (sim, workspace) = with_replies(Protocol::Responses, replies);
     let args = ["exec", "-o", "stream-json", "-c", "tools.taco.enabled=true", "go"];
     let output = run(&workspace, &args);
     let result = &output.assert_code(0).events_of("tool_result")[0];
@@ -166,7 +166,7 @@ fn a_bad_summarizer_is_survived() {
             .into_iter()
             .chain(calls)
             .chain([Reply::text("an answer").forever()]);
-        let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+        let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
         let limit = "timeouts.context_prep_timeout_secs=1";
         let output = run(
             &workspace,

@@ -3,7 +3,7 @@
 //! A run with an answer that does not fit its schema has two turns; what changes while the first one waits for its reply
 //! counts in the second.
 
-use windlass_sim::{Fault, Reply, Wire};
+use windlass_sim::{Fault, Protocol, Reply};
 use windlass_testkit::{Output, PATIENCE, SimServer, Workspace, eventually};
 
 use super::support::with_replies;
@@ -15,7 +15,7 @@ fn two_turns(
 ) -> (SimServer, Output) {
     let slow = Fault::new().delay_ms(600);
     let replies = [Reply::text("no JSON").fault(slow), Reply::text("{\"n\": 1}")];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     setup(&workspace, &sim);
     workspace.write("schema.json", "{\"type\": \"object\", \"required\": [\"n\"]}");
     let running = workspace
@@ -67,7 +67,7 @@ fn settings_are_read_again() {
         |workspace, sim| {
             workspace.use_sim_with(
                 sim,
-                Wire::Anthropic,
+                Protocol::Anthropic,
                 "\n[agent]\nsystem_prompt = \"Be brief.\"\n\n[timeouts]\nconnect_secs = 7\n",
             );
         },

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windlass_sim::{Fault, Reply, Wire};
+use windlass_sim::{Fault, Protocol, Reply};
 use windlass_testkit::{Output, PATIENCE, Run, SimServer, WIRES, Workspace, eventually};
 
 use super::support::{script, with_replies, workspace};
@@ -75,7 +75,7 @@ fn lines_are_turns_of_one_session() {
 /// SES-10: `--continue` goes on where something was said, also when an empty session was begun since.
 #[test]
 fn an_empty_session_is_not_gone_on_with() {
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("ok").forever()]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("ok").forever()]);
     talk(&workspace, &[], "alpha\n").assert_code(0);
     let id = sessions(&workspace)[0]["id"].as_str().unwrap().to_owned();
     let lines = format!("/clear\n/session resume {id}\n");
@@ -88,7 +88,7 @@ fn an_empty_session_is_not_gone_on_with() {
 /// SES-11: after going back to before the first message, the model is told again where it is.
 #[test]
 fn going_back_to_the_beginning_tells_the_place() {
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("ok").forever()]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("ok").forever()]);
     talk(&workspace, &[], "alpha\nbeta\n/rewind 1\ngamma\n").assert_code(0);
     let requests = sim.requests();
     let asked = requests
@@ -103,7 +103,7 @@ fn going_back_to_the_beginning_tells_the_place() {
 /// UI-1, SES-10: `--continue` and `--fork` choose the session, `--ephemeral` keeps nothing, and settings count.
 #[test]
 fn options_choose_the_session() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine").forever()]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
     let none = talk(&workspace, &["--continue"], "hi\n");
     none.assert_code(2).assert_says("there is no session in ");
     assert_eq!(sessions(&workspace).len(), 0);
@@ -133,7 +133,7 @@ fn options_choose_the_session() {
 /// CMD-2, UI-1: commands work as everywhere, none reaches a model, and one that is wrong is told with what was meant.
 #[test]
 fn commands_reach_no_model() {
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine")]);
     let output = talk(
         &workspace,
         &[],
@@ -155,7 +155,7 @@ fn commands_reach_no_model() {
     assert_eq!(left.assert_code(0).stdout, "fine\n", "{left}");
     assert_eq!(sim.count(), 1);
 
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("a"), Reply::text("b")]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("a"), Reply::text("b")]);
     let output = talk(&workspace, &[], "tell zebras\n/clear\nho\n/etc/hosts is odd\n");
     output.assert_code(8);
     assert_eq!(sessions(&workspace).len(), 2);
@@ -175,14 +175,14 @@ fn commands_reach_no_model() {
 #[test]
 fn the_exit_code_is_that_of_the_last_turn() {
     let failing = || Reply::default().fault(Fault::status(400).message("not like this"));
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [failing(), Reply::text("fine"), failing()]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [failing(), Reply::text("fine"), failing()]);
     let output = talk(&workspace, &[], "one\ntwo\n");
     assert_eq!(output.assert_code(0).stdout, "fine\n", "{output}");
     output.assert_says("not like this");
     talk(&workspace, &[], "three\n").assert_code(8);
 
     let denied = || Reply::call("bash", json!({ "command": "curl -sS http://127.0.0.1:1/" }));
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [denied(), Reply::text("fine"), denied()]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [denied(), Reply::text("fine"), denied()]);
     let output = talk(&workspace, &[], "go\ny\n");
     assert_eq!(
         output.assert_code(0).stdout,
@@ -197,7 +197,7 @@ fn the_exit_code_is_that_of_the_last_turn() {
 #[test]
 fn an_interrupt_stops_the_turn_only() {
     let (sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [slow(), Reply::text("on"), Reply::text("and on")],
     );
     let mut running = workspace.run(&[]).open_stdin().start();
@@ -214,13 +214,13 @@ fn an_interrupt_stops_the_turn_only() {
     assert!(asked(1).unwrap().ends_with("next") && asked(2).unwrap().ends_with("last"));
 
     // What ends with a stopped turn says so; so does what is told to end.
-    let (sim, workspace) = with_replies(Wire::Anthropic, [slow()]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [slow()]);
     let running = workspace.run(&[]).stdin("wait for it\n").start();
     wait_for_requests(&sim, 1);
     running.interrupt();
     running.output().assert_code(130).assert_says("--resume");
 
-    let (sim, workspace) = with_replies(Wire::Anthropic, [slow()]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [slow()]);
     let mut running = workspace.run(&[]).open_stdin().start();
     running.say("wait for it\nnever asked\n");
     wait_for_requests(&sim, 1);
@@ -228,7 +228,7 @@ fn an_interrupt_stops_the_turn_only() {
     running.output().assert_code(130);
     assert_eq!(sim.count(), 1);
 
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine")]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
     let mut running = workspace.run(&[]).open_stdin().start();
     running.say("hi\n");
     running.wait_for_stdout("fine\n");
@@ -240,7 +240,7 @@ fn an_interrupt_stops_the_turn_only() {
 /// UI-1: a standard input that is closed, empty or no stream of bytes is told, with the exit code of wrong usage.
 #[test]
 fn nothing_can_be_said() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
     for line in [
         "exec \"$WINDLASS\" <&-",
         "exec \"$WINDLASS\" < /dev/null",
@@ -258,7 +258,7 @@ fn nothing_can_be_said() {
 /// UI-1: bytes that are not UTF-8 are replaced and that is told; a line that is too long is not taken, and the next one is.
 #[test]
 fn odd_lines_are_told() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine").forever()]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
     let output = talk(&workspace, &[], b"caf\xe9 au lait\n".to_vec());
     assert_eq!(output.assert_code(0).stdout, "fine\n");
     output.assert_says("not valid UTF-8");
@@ -301,7 +301,7 @@ fn no_key_is_needed() {
 #[test]
 fn a_reader_that_leaves_ends_it() {
     let long = "a long answer ".repeat(50_000);
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text(&long), Reply::text("more")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text(&long), Reply::text("more")]);
     let line = "{ printf 'go\\nand on\\n' | \"$WINDLASS\"; echo \"code $?\" >&2; } | head -c 5";
     let output = shell(&workspace, line);
     output.assert_code(0).assert_says("code 141");
@@ -311,7 +311,7 @@ fn a_reader_that_leaves_ends_it() {
 /// SAFE-7: what a model says reaches no reader as a control sequence, terminal or not.
 #[test]
 fn answers_are_clean() {
-    let (_sim, workspace) = with_replies(Wire::Chat, [Reply::text("a\u{1b}]0;evil\u{7}b\u{1b}[2J")]);
+    let (_sim, workspace) = with_replies(Protocol::Chat, [Reply::text("a\u{1b}]0;evil\u{7}b\u{1b}[2J")]);
     let output = talk(&workspace, &[], "hi\n");
     assert_eq!(output.assert_code(0).stdout, "ab\n");
 }
@@ -330,7 +330,7 @@ fn plain_lines_tell_each_call() {
     ];
     let sim = SimServer::script(script(replies));
     let workspace = workspace();
-    workspace.use_sim(&sim, Wire::Anthropic);
+    workspace.use_sim(&sim, Protocol::Anthropic);
     workspace.write("a.txt", "alpha\n");
     let output = workspace
         .run(&["--plain"])
@@ -362,7 +362,7 @@ fn plain_lines_tell_each_call() {
 /// is asked, and the next message tells the model of it.
 #[test]
 fn an_exclamation_mark_runs_a_command() {
-    let (sim, workspace) = with_replies(Wire::Chat, [Reply::text("I see")]);
+    let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("I see")]);
     let output = talk(&workspace, &[], "!echo hi there\nwhat did it say?\n");
     assert_eq!(output.assert_code(0).stdout, "hi there\nI see\n", "{output}");
     let outlines = sim.outlines();

@@ -1,7 +1,7 @@
 //! A conversation with a person at a terminal, which is a pseudo-terminal made by `script`.
 
 use serde_json::json;
-use windlass_sim::{Fault, Reply, Wire};
+use windlass_sim::{Fault, Protocol, Reply};
 use windlass_testkit::{PATIENCE, Running, Signal, Workspace, eventually, processes_with};
 
 use super::support::with_replies;
@@ -38,7 +38,7 @@ fn outside() -> Reply {
 #[test]
 fn a_person_is_asked() {
     let (sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [outside(), Reply::text("It ran."), Reply::text("You are welcome.")],
     );
     let mut running = start(&workspace, "");
@@ -56,7 +56,7 @@ fn a_person_is_asked() {
     assert!(outlines[1].contains("ran"), "{outlines:?}");
     assert_eq!(sim.requests()[2].seen.last_user_text(), Some("y"));
 
-    let (sim, workspace) = with_replies(Wire::Anthropic, [outside(), Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [outside(), Reply::text("fine")]);
     let mut running = start(&workspace, "--plain");
     wait_for_prompt(&mut running, 1);
     running.say("go\n");
@@ -75,7 +75,7 @@ fn what_was_allowed_is_listed() {
     for (answer, line_begins, is_for_session) in
         [("s", "allow  bash in", true), ("a", "always bash in", false)]
     {
-        let (_sim, workspace) = with_replies(Wire::Anthropic, [outside(), Reply::text("It ran.")]);
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, [outside(), Reply::text("It ran.")]);
         let mut running = start(&workspace, "");
         wait_for_prompt(&mut running, 1);
         running.say("go\n");
@@ -104,7 +104,7 @@ fn what_was_allowed_is_listed() {
 #[test]
 fn ctrl_c_and_ctrl_d() {
     let slow = Reply::text("slow").fault(Fault::new().delay_ms(60_000));
-    let (sim, workspace) = with_replies(Wire::Anthropic, [slow, Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [slow, Reply::text("fine")]);
     let mut running = start(&workspace, "");
     wait_for_prompt(&mut running, 1);
     running.say("go\n");
@@ -134,7 +134,7 @@ fn ctrl_c_and_ctrl_d() {
 fn what_moves_depends_on_the_terminal() {
     let reply = || Reply::text("Here it is.").fault(Fault::new().delay_ms(400));
     let show = |line: &str, term: &str| {
-        let (_sim, workspace) = with_replies(Wire::Anthropic, [reply()]);
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, [reply()]);
         let run = workspace.run_on_terminal(line).open_stdin().env("TERM", term);
         let mut running = run.start();
         wait_for_prompt(&mut running, 1);
@@ -162,7 +162,7 @@ fn what_moves_depends_on_the_terminal() {
 /// asked: yes is trust, no is not asked again until they change, nothing is asked again.
 #[test]
 fn trust_is_asked_for() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine").forever()]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
     workspace.write(".windlass/config.toml", "agent.max_iterations = 17\n");
     let begin = |answer: Option<&str>| {
         let mut running = start(&workspace, "");
@@ -200,7 +200,7 @@ fn trust_is_asked_for() {
 #[test]
 fn a_terminal_that_goes_away_ends_it() {
     let slow = Reply::text("slow").fault(Fault::new().delay_ms(60_000));
-    let (sim, workspace) = with_replies(Wire::Anthropic, [slow]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [slow]);
     let marker = "agent.max_iterations=47113";
     for says_something in [true, false] {
         let mut running = start(&workspace, &format!("-c {marker}"));

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use windlass_sim::{Fault, Reply, Wire};
+use windlass_sim::{Fault, Protocol, Reply};
 use windlass_testkit::{Output, WIRES, Workspace};
 
 use super::support::with_replies;
@@ -81,7 +81,10 @@ fn compaction_is_driven_again() {
             json!({"path": format!("{number}.txt"), "content": long}),
         )
     });
-    let (_sim, workspace) = with_replies(Wire::Anthropic, calls.chain([Reply::text("an answer").forever()]));
+    let (_sim, workspace) = with_replies(
+        Protocol::Anthropic,
+        calls.chain([Reply::text("an answer").forever()]),
+    );
     let window = ["-c", "models.sim-1.context_window=16000"];
     let first = run(
         &workspace,
@@ -102,7 +105,7 @@ fn compaction_is_driven_again() {
 /// OBS-2: a difference is named with its request and byte, and has its own exit code.
 #[test]
 fn a_difference_is_named() {
-    let (_sim, workspace) = with_replies(Wire::Chat, [Reply::text("yes"), Reply::text("and no")]);
+    let (_sim, workspace) = with_replies(Protocol::Chat, [Reply::text("yes"), Reply::text("and no")]);
     run(&workspace, &["exec", "first"]).assert_code(0);
     run(&workspace, &["exec", "--continue", "second"]).assert_code(0);
     let file = workspace.home().join("data/windlass.db");
@@ -127,8 +130,8 @@ fn a_difference_is_named() {
 #[test]
 fn what_is_kept_is_private() {
     let replies = [Reply::text("yes").forever()];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
-    workspace.use_sim_with(&sim, Wire::Anthropic, "key_env = \"TEST_KEY\"\n");
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    workspace.use_sim_with(&sim, Protocol::Anthropic, "key_env = \"TEST_KEY\"\n");
     let exec = |args: &[&str]| {
         let run = workspace
             .run(args)
@@ -162,7 +165,7 @@ fn a_session_goes_on_from_its_middle() {
         Reply::text("second answer"),
         Reply::text("another answer"),
     ];
-    let (sim, workspace) = with_replies(Wire::Responses, replies);
+    let (sim, workspace) = with_replies(Protocol::Responses, replies);
     run(&workspace, &["exec", "first"]).assert_code(0);
     run(&workspace, &["exec", "--continue", "second"]).assert_code(0);
     let id = session(&workspace);
@@ -194,7 +197,7 @@ fn a_session_goes_on_from_its_middle() {
 /// OBS-2: a session becomes a test that runs by itself and notices when an answer changes.
 #[test]
 fn a_session_becomes_a_test() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies());
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies());
     run(&workspace, &["exec", "first"]).assert_code(0);
     run(&workspace, &["exec", "--continue", "second\nwith two lines"]).assert_code(0);
     let folder = workspace.path().join("fixture");
@@ -221,7 +224,7 @@ fn a_session_becomes_a_test() {
 /// OBS-2, EVT-6: the JSON of a session still has everything beside what is recorded.
 #[test]
 fn recording_does_not_change_exports() {
-    let (_sim, workspace) = with_replies(Wire::Chat, [Reply::text("yes")]);
+    let (_sim, workspace) = with_replies(Protocol::Chat, [Reply::text("yes")]);
     run(&workspace, &["exec", "first"]).assert_code(0);
     let exported = run(
         &workspace,

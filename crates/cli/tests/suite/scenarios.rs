@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{PATIENCE, SimServer, Workspace, eventually, processes_with};
 
 use super::support::with_replies;
@@ -11,7 +11,7 @@ use super::support::with_replies;
 /// A model that makes one call and then answers.
 fn scene(tool: &str, arguments: Value) -> (SimServer, Workspace) {
     with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [Reply::call(tool, arguments), Reply::text("done")],
     )
 }

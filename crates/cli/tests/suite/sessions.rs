@@ -1,7 +1,7 @@
 //! `windlass sessions`: past sessions, found, read, named and deleted.
 
 use serde_json::{Value, json};
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, Workspace};
 
 use super::support::{with_replies, workspace};
@@ -22,7 +22,7 @@ fn run(workspace: &Workspace, args: &[&str]) -> Output {
 /// SES-10: sessions are listed newest first, those of this folder unless all are wished; where there are none, that is said.
 #[test]
 fn sessions_are_listed() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("one").forever()]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one").forever()]);
     let empty = run(&workspace, &["sessions", "list"]);
     assert!(
         empty.assert_code(0).stdout.starts_with("No sessions in "),
@@ -60,7 +60,7 @@ fn sessions_are_listed() {
 /// told with a list.
 #[test]
 fn sessions_are_called() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("one").forever()]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one").forever()]);
     let none = run(&workspace, &["sessions", "show", "x"]);
     none.assert_code(2).assert_says("there is no session x");
     for prompt in ["first thing", "second thing"] {
@@ -99,7 +99,7 @@ fn sessions_are_called() {
 #[test]
 fn a_session_is_shown() {
     let long = "a long answer ".repeat(100);
-    let (_sim, workspace) = with_replies(Wire::Chat, [Reply::text(&long).tokens(100, 20)]);
+    let (_sim, workspace) = with_replies(Protocol::Chat, [Reply::text(&long).tokens(100, 20)]);
     run(&workspace, &["exec", "what is this?"]).assert_code(0);
     let id = ids(&workspace).remove(0);
     let shown = run(&workspace, &["sessions", "show", &id]);
@@ -125,7 +125,7 @@ fn a_session_is_shown() {
 #[test]
 fn words_are_found() {
     let (_sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [
             Reply::text("the \u{1b}[2J zebra runs"),
             Reply::text("nothing here"),
@@ -155,7 +155,7 @@ fn a_session_is_exported_for_people() {
             .say("I begin."),
         Reply::text("All done."),
     ];
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
     workspace.write("a.txt", "old\n");
     run(&workspace, &["exec", "do it"]);
     let id = ids(&workspace).remove(0);
@@ -189,7 +189,7 @@ fn a_session_is_exported_for_programs() {
         Reply::call("bash", json!({ "command": "true" })),
         Reply::text("All done."),
     ];
-    let (_sim, workspace) = with_replies(Wire::Responses, replies);
+    let (_sim, workspace) = with_replies(Protocol::Responses, replies);
     let told = run(&workspace, &["exec", "-o", "stream-json", "do it"]);
     let id = ids(&workspace).remove(0);
     let record = run(&workspace, &["sessions", "export", &id, "--format", "json"]).json();
@@ -213,7 +213,10 @@ fn a_session_is_exported_for_programs() {
 /// SES-10: deleting asks, or needs `--yes`; all that were named go, or none; what they cost stays in the books.
 #[test]
 fn sessions_are_deleted() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("one").tokens(100, 10).forever()]);
+    let (_sim, workspace) = with_replies(
+        Protocol::Anthropic,
+        [Reply::text("one").tokens(100, 10).forever()],
+    );
     for prompt in ["first thing", "second thing", "third thing"] {
         run(&workspace, &["exec", prompt]).assert_code(0);
     }
@@ -252,10 +255,10 @@ fn costs_are_told() {
         "{nothing}"
     );
     let reply = Reply::text("one").tokens(1000, 100).cached_tokens(0, 0);
-    let (sim, workspace) = with_replies(Wire::Anthropic, [reply.forever()]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [reply.forever()]);
     workspace.use_sim_with(
         &sim,
-        Wire::Anthropic,
+        Protocol::Anthropic,
         "\n[models.sim-1]\nprice = { input = 3.0, output = 15.0 }\n",
     );
     run(&workspace, &["exec", "first thing"]).assert_code(0);

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, Workspace};
 
 use super::support::{check_events, with_replies, workspace};
@@ -50,7 +50,7 @@ fn commands_need_nobody() {
 /// that only looks like one goes to the model.
 #[test]
 fn what_is_wrong_is_told() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("it is").forever()]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("it is").forever()]);
     let unknown = run(&workspace, &["exec", "/sessoin", "list"]);
     unknown.assert_code(2).assert_says("did you mean /session?");
     let usage = run(&workspace, &["exec", "/cost everything"]);
@@ -97,7 +97,7 @@ fn replies_have_a_shape() {
 #[test]
 fn commands_are_about_a_session() {
     let (sim, workspace) = with_replies(
-        Wire::Chat,
+        Protocol::Chat,
         [Reply::text("about \u{1b}[31m zebras"), Reply::text("more")],
     );
     run(&workspace, &["exec", "tell me"]).assert_code(0);
@@ -146,7 +146,7 @@ fn commands_are_about_a_session() {
 #[test]
 fn own_commands_are_sent() {
     let (sim, workspace) = with_replies(
-        Wire::Responses,
+        Protocol::Responses,
         [Reply::text("reviewed"), Reply::text("committed")],
     );
     define(
@@ -184,7 +184,7 @@ fn own_commands_are_sent() {
 /// CMD-1, SAFE-6: a project's commands are there when the folder is trusted, not before, and not after one changed.
 #[test]
 fn a_projects_commands_need_trust() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("done")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("done")]);
     workspace.write(".windlass/commands/ship.md", "Ship $1.");
     let untrusted = run(&workspace, &["exec", "/ship it"]);
     untrusted.assert_code(2).assert_says("there is no command /ship");
@@ -207,7 +207,7 @@ fn a_projects_commands_need_trust() {
 /// SES-11: `undo`, `redo` and `checkpoint` are commands of their own: they need no provider, and say when there is nothing.
 #[test]
 fn undo_is_a_command() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("hello")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("hello")]);
     run(&workspace, &["undo"])
         .assert_code(2)
         .assert_says("there is no session in ");
@@ -229,7 +229,7 @@ fn undo_is_a_command() {
 /// printed is printed, and the model reads it with the next prompt.
 #[test]
 fn own_commands_run_without_a_model() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("I see it").forever()]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("I see it").forever()]);
     workspace.write("a.txt", "one");
     let output = run(
         &workspace,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use windlass_sim::{Fault, Reply, Wire};
+use windlass_sim::{Fault, Protocol, Reply};
 use windlass_testkit::{Output, PATIENCE, Run, Running, Workspace, eventually};
 
 use super::support::with_replies;
@@ -51,7 +51,7 @@ fn a_full_disk_is_a_clear_error() {
         Reply::text(&"long ".repeat(80_000)),
         Reply::text("went on"),
     ];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let script = r#"
         DATA="$WINDLASS_HOME/data"; mkdir -p "$DATA"
         mount -t tmpfs -o size=3000k tmpfs "$DATA" || exit 77
@@ -80,7 +80,7 @@ fn a_full_disk_is_a_clear_error() {
 #[test]
 fn a_limit_on_files_is_a_clear_error() {
     let replies = [Reply::text(&"long ".repeat(80_000)), Reply::text("went on")];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     // Blocks of 512 bytes. A write beyond the limit is an error, not a signal.
     let script = r#"
         trap '' XFSZ
@@ -101,7 +101,7 @@ fn a_limit_on_files_is_a_clear_error() {
 /// SES-5: a store that cannot be written is a clear error, and nothing is asked.
 #[test]
 fn a_store_that_cannot_be_written_is_a_clear_error() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("one")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one")]);
     std::fs::write(workspace.home().join("data"), "a file").unwrap();
     let output = workspace.run(&["exec", "go"]).output();
     output.assert_code(10).assert_says("cannot be written");
@@ -137,7 +137,7 @@ fn a_session_that_is_in_use_is_busy() {
     let stall = Reply::text("one two three")
         .delta_chars(3)
         .fault(Fault::new().stall_after_events(5));
-    let (sim, workspace) = with_replies(Wire::Anthropic, [stall, Reply::text("went on")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [stall, Reply::text("went on")]);
     let run = stalled(&workspace, &["exec", "-o", "stream-json", "go"]);
     let id = sessions(&workspace)[0]["id"].as_str().unwrap().to_owned();
     let second = workspace.run(&["exec", "--resume", &id, "me too"]).output();
@@ -162,7 +162,7 @@ fn many_processes_share_a_database() {
     let call = Reply::call("bash", serde_json::json!({ "command": "true" }));
     let done = Reply::text("done").when(windlass_sim::When::new().last_tool("bash"));
     let replies = [done.forever(), call.forever()];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let runs: Vec<Running> = (0..PROCESSES)
         .map(|number| workspace.run(&["exec", &format!("number {number}")]).start())
         .collect();
@@ -184,7 +184,7 @@ fn many_processes_share_a_database() {
 #[test]
 fn one_of_two_gets_the_session() {
     let slow = Reply::text("answer").fault(Fault::new().delay_ms(300)).forever();
-    let (sim, workspace) = with_replies(Wire::Anthropic, [slow]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [slow]);
     workspace.run(&["exec", "go"]).output().assert_code(0);
     let runs = [(); 4].map(|()| workspace.run(&["exec", "--continue", "again"]).start());
     let mut codes = runs.map(|run| run.output().code);
@@ -204,7 +204,7 @@ fn one_of_two_gets_the_session() {
 /// SES-1, SES-5: a database that is another program's, newer or damaged is told with what can be done, and left alone.
 #[test]
 fn a_foreign_database_is_left_alone() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("one")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one")]);
     let file = workspace.home().join("data/windlass.db");
     let content = "this is not a database ".repeat(200);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -227,7 +227,7 @@ fn a_foreign_database_is_left_alone() {
 /// SES-1: the database can be checked, copied and made smaller; no file is overwritten.
 #[test]
 fn a_database_is_looked_after() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("one")]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one")]);
     let nothing = workspace.run(&["db", "check"]).output();
     assert!(
         nothing.assert_code(0).stdout.contains("no database yet"),
@@ -255,7 +255,7 @@ fn a_database_is_looked_after() {
 #[test]
 fn damage_is_found() {
     let replies = (0..40).map(|number| Reply::text(&format!("answer {number} {}", "x".repeat(3000))));
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
     for _ in 0..4 {
         workspace.run(&["exec", "go"]).output().assert_code(0);
     }
@@ -277,7 +277,7 @@ fn damage_is_found() {
 #[test]
 fn what_is_kept_is_private() {
     use std::os::unix::fs::PermissionsExt;
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("one")]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one")]);
     workspace.run(&["exec", "go"]).output().assert_code(0);
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&workspace.home().join("data/windlass.db")), 0o600);

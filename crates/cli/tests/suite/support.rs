@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use windlass_sim::{Reply, Script, Wire};
+use windlass_sim::{Protocol, Reply, Script};
 use windlass_testkit::{Output, SimServer, Workspace};
 
 /// An empty workspace for the binary under test.
@@ -12,7 +12,10 @@ pub(super) fn workspace() -> Workspace {
 }
 
 /// A simulated model with these replies, and a workspace that asks it over `wire`.
-pub(super) fn with_replies(wire: Wire, replies: impl IntoIterator<Item = Reply>) -> (SimServer, Workspace) {
+pub(super) fn with_replies(
+    wire: Protocol,
+    replies: impl IntoIterator<Item = Reply>,
+) -> (SimServer, Workspace) {
     let sim = SimServer::script(script(replies));
     let workspace = workspace();
     workspace.use_sim(&sim, wire);

@@ -1,7 +1,7 @@
 //! Providers that are switched, remembered, or not there, through the binary.
 
 use serde_json::Value;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, SimServer, Workspace, settings_name};
 
 use super::support::{script, workspace};
@@ -13,7 +13,7 @@ struct Two {
     workspace: Workspace,
 }
 
-fn two(wire: Wire, more: &str) -> Two {
+fn two(wire: Protocol, more: &str) -> Two {
     let reply = |text: &str| {
         Reply::text(text)
             .thinking(&format!("secret thought of {text}"))
@@ -52,7 +52,7 @@ impl Two {
 /// them and stays in the record, and a provider's own reasoning goes back to it.
 #[test]
 fn a_session_changes_its_provider() {
-    for wire in [Wire::Chat, Wire::Responses] {
+    for wire in [Protocol::Chat, Protocol::Responses] {
         let two = two(wire, "");
         two.answers(&["exec", "begin"], "one");
         let switched = two.run(&["exec", "--continue", "/provider OTHER"]);
@@ -103,7 +103,7 @@ fn a_session_changes_its_provider() {
 #[test]
 fn providers_are_listed() {
     let two = two(
-        Wire::Chat,
+        Protocol::Chat,
         "\n[providers.locked]\nwire = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9\"\nmodel = \"x\"\nkey_env = \"NO_SUCH_KEY\"\n",
     );
     let run = two
@@ -136,7 +136,7 @@ fn providers_are_listed() {
 /// says otherwise; only `/provider` and `/model` are remembered.
 #[test]
 fn a_choice_is_remembered() {
-    let two = two(Wire::Chat, "");
+    let two = two(Protocol::Chat, "");
     two.answers(&["exec", "--provider", "Other", "hi"], "two");
     two.answers(&["exec", "hi"], "one");
     two.run(&["exec", "/provider other"]).assert_code(0);
@@ -163,7 +163,7 @@ fn a_choice_is_remembered() {
 /// PROV-8: a provider that is gone, or whose key is, gives way silently to what the settings say.
 #[test]
 fn a_choice_that_is_gone_is_forgotten() {
-    let two = two(Wire::Chat, "");
+    let two = two(Protocol::Chat, "");
     two.run(&["exec", "/provider other"]).assert_code(0);
     two.answers(&["exec", "hi"], "two");
     let config = std::fs::read_to_string(two.workspace.config_file()).unwrap();
@@ -195,7 +195,7 @@ fn nobody_there_is_told() {
 /// SES-6: titles are made by the model that the settings name, and booked as such.
 #[test]
 fn a_title_model_makes_titles() {
-    let two = two(Wire::Chat, "\n[session]\ntitle_model = \"Other/sim-2\"\n");
+    let two = two(Protocol::Chat, "\n[session]\ntitle_model = \"Other/sim-2\"\n");
     let output = two.run(&["exec", "-o", "json", "a long question about zebras"]);
     let session = output.assert_code(0).json()["session"]
         .as_str()

@@ -1,6 +1,6 @@
 //! What a person at a terminal sees. The terminal is real: a pseudo-terminal made by `script`.
 
-use windlass_sim::{Fault, Reply, Wire};
+use windlass_sim::{Fault, Protocol, Reply};
 
 use super::support::with_replies;
 
@@ -31,7 +31,7 @@ fn a_terminal_sees_the_reply_stream() {
             .delta_chars(4)
             .fault(Fault::new().delay_ms(400)),
     ];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     workspace.write("a.txt", "alpha\n");
     let output = workspace.run_on_terminal("exec 'what is in a.txt'").output();
     output.assert_code(0);
@@ -58,7 +58,7 @@ fn a_restarted_reply_is_shown_once() {
             .delta_chars(4)
             .fault(Fault::new().cut_after_events(6))
     };
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [cut(), Reply::text(whole).delta_chars(7)]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [cut(), Reply::text(whole).delta_chars(7)]);
     let output = workspace.run_on_terminal("exec hi").output();
     output.assert_code(0);
     let text = seen(&output.stdout);
@@ -71,7 +71,7 @@ fn a_restarted_reply_is_shown_once() {
     assert_eq!(told.matches("Hello").count(), 1, "{text}");
     assert!(!text.contains("starts over"), "{text}");
 
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [cut(), Reply::text("Goodbye.")]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [cut(), Reply::text("Goodbye.")]);
     let output = workspace.run_on_terminal("exec hi").output();
     let text = seen(output.assert_code(0).stdout.as_str());
     assert!(text.contains("[the reply starts over]\nGoodbye.\n"), "{text}");
@@ -81,7 +81,7 @@ fn a_restarted_reply_is_shown_once() {
 #[test]
 fn a_terminal_is_not_controlled_by_the_model() {
     let (_sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [Reply::text("a\u{1b}]0;evil title\u{7}b \u{1b}[31mred\u{1b}[0m")],
     );
     let output = workspace.run_on_terminal("exec hi").env("NO_COLOR", "1").output();

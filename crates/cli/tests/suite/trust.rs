@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, Workspace};
 
 use super::support::{check_events, with_replies, workspace};
@@ -298,7 +298,7 @@ fn a_headless_run_needs_trust() {
         ]
     };
     let offers = |sim: &windlass_testkit::SimServer| sim.requests()[0].seen.offers("greet");
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("Fine.")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("Fine.")]);
     project(&workspace);
     let output = workspace.run(&["exec", "go"]).output();
     assert!(!offers(&sim));
@@ -308,13 +308,13 @@ fn a_headless_run_needs_trust() {
         "{output}"
     );
 
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("Fine.")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("Fine.")]);
     project(&workspace);
     let output = workspace.run(&["exec", "go", "--quiet"]).output();
     assert_eq!(output.assert_code(0).stderr, "", "{output}");
     assert!(!offers(&sim));
 
-    let (sim, workspace) = with_replies(Wire::Anthropic, calls());
+    let (sim, workspace) = with_replies(Protocol::Anthropic, calls());
     project(&workspace);
     trust(&workspace);
     let output = workspace.run(&["exec", "go"]).env("MY_TOKEN", "t").output();
@@ -331,7 +331,7 @@ fn a_headless_run_needs_trust() {
 /// user's own tools keep their names.
 #[test]
 fn a_broken_project_file_does_not_stop_a_run() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("Fine."), Reply::text("Fine.")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("Fine."), Reply::text("Fine.")]);
     workspace.write(".windlass/tools.yaml", &TOOLS.replace("category", "categry"));
     let trusted = workspace.run(&["trust", "--yes"]).output();
     assert!(
@@ -438,7 +438,7 @@ tools:
 #[test]
 fn a_revocation_stays_while_a_question_is_open() {
     for asks in ["trust two", "--plain -C two"] {
-        let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine").forever()]);
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
         for folder in ["one", "two"] {
             workspace.write(&format!("{folder}/.windlass/config.toml"), CONFIG);
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_sim::{Fault, Reply, Wire};
+use windlass_sim::{Fault, Protocol, Reply};
 use windlass_testkit::{Screen, Workspace, eventually};
 
 use super::support::{with_replies, workspace};
@@ -140,7 +140,7 @@ const ANSWER: &str = "# Findings\n\nIt is **done**.\n\n| name | 値段 | note |\
 /// wide letters, and its code as it was written.
 #[test]
 fn a_streamed_answer_is_printed_once() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text(ANSWER).delta_chars(3)]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text(ANSWER).delta_chars(3)]);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "what did you find?");
     screen.wait_for("The end.");
@@ -196,7 +196,7 @@ fn a_change_is_shown_as_a_diff() {
         Reply::call("bash", json!({ "command": "seq 1 50; false" })),
         Reply::text("Changed."),
     ];
-    let (_sim, workspace) = with_replies(Wire::Chat, replies);
+    let (_sim, workspace) = with_replies(Protocol::Chat, replies);
     workspace.write("a.txt", "one\ntwo\nthree\n");
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "translate");
@@ -230,7 +230,7 @@ fn the_whole_screen_comes_and_goes() {
             Reply::text("Again."),
         ]
     };
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies());
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies());
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "count");
     screen.wait_for("Counted.");
@@ -254,7 +254,7 @@ fn the_whole_screen_comes_and_goes() {
         screen.scrollback()
     );
 
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies());
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies());
     let mut screen = open(&workspace, &["--full-screen"]);
     assert!(screen.screen().alternate_screen());
     say(&mut screen, "count");
@@ -282,7 +282,7 @@ fn looking_back_goes_to_the_first_message() {
         |reply, _| call(reply),
     );
     let replies = [Reply::text("Good."), many, Reply::text("Read them all.")];
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
     workspace.write("a.txt", "one\n");
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "the very first");

@@ -1,7 +1,7 @@
 //! Questions in the terminal UI: what asks, what each answer does, and what a turn waits for.
 
 use serde_json::json;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{PATIENCE, Screen, SimServer, Workspace, eventually};
 
 use super::support::with_replies;
@@ -11,7 +11,7 @@ const ASKS: &str = "bash asks to run (admin)";
 
 /// A turn that asks, and the moment in which it does.
 fn asked(replies: impl IntoIterator<Item = Reply>) -> (SimServer, Workspace, Screen) {
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     workspace.write("plain.txt", "plain\n");
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
@@ -125,7 +125,7 @@ fn a_description_is_no_command() {
 fn what_is_out_of_sight_is_not_agreed_to() {
     let command = format!("cat plain.txt{}curl -sS http://127.0.0.1:1/", "\n".repeat(60));
     let (sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [described(&command, "Look"), Reply::text("It ran.")],
     );
     workspace.write("plain.txt", "plain\n");
@@ -150,7 +150,10 @@ fn what_is_out_of_sight_is_not_agreed_to() {
 /// UI-2: a request is answered although what was sent before is being searched.
 #[test]
 fn a_search_holds_up_no_answer() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [outside(), outside(), Reply::text("It ran.")]);
+    let (_sim, workspace) = with_replies(
+        Protocol::Anthropic,
+        [outside(), outside(), Reply::text("It ran.")],
+    );
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
     screen.press("ctrl-r");
@@ -170,12 +173,12 @@ fn the_model_asks() {
     let question = || {
         Reply::call(
             "ask_user",
-            json!({ "question": "Which colour?", "options": ["red", "green"] }),
+            json!({ "question": "SessionChoice colour?", "options": ["red", "green"] }),
         )
     };
     let late = || question().fault(windlass_sim::Fault::new().delay_ms(900));
     let (sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [late(), Reply::text("First."), late(), Reply::text("Second.")],
     );
     let mut screen = open(&workspace, &[]);
@@ -198,7 +201,7 @@ fn the_model_asks() {
 /// OBS-3: `/why` names the provider while its reply is waited for.
 #[test]
 fn why_names_the_provider() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [held()]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [held()]);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
     assert!(eventually(PATIENCE, || sim.count() == 1));
@@ -213,7 +216,7 @@ fn why_names_the_provider() {
 /// OBS-3: after ten seconds without news the reason is on the screen by itself: the provider.
 #[test]
 fn a_provider_that_is_silent_is_named() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [held()]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [held()]);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
     screen.wait_for("esc stops");

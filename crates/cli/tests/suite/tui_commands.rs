@@ -3,14 +3,14 @@
 use std::fs;
 
 use serde_json::json;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{PATIENCE, SimServer, Workspace, eventually};
 
 use super::support::{script, with_replies, workspace};
 use super::tui::{EMPTY, has, leave, open, say};
 
 fn scene() -> (SimServer, Workspace) {
-    with_replies(Wire::Anthropic, [Reply::text("fine").forever()])
+    with_replies(Protocol::Anthropic, [Reply::text("fine").forever()])
 }
 
 /// CMD-1, CMD-2: commands work as everywhere, are offered while they are written, and none reaches a model; one that is
@@ -140,7 +140,7 @@ pub(super) fn colours(raw: &[u8]) -> Vec<String> {
 #[test]
 fn another_session_is_chosen() {
     let (sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [
             Reply::text("Stripes."),
             Reply::text("Long necks."),
@@ -191,7 +191,7 @@ fn files_go_back_to_a_checkpoint() {
         edit("two", "three"),
         Reply::text("Second."),
     ];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     workspace.write("a.txt", "one\n");
     let mut screen = open(&workspace, &[]);
     for (said, answered) in [("change it", "First."), ("change it more", "Second.")] {

@@ -1,7 +1,7 @@
 //! The terminal UI with texts and terminals that it was not made for.
 
 use serde_json::json;
-use windlass_sim::{Fault, Reply, When, Wire};
+use windlass_sim::{Fault, Protocol, Reply, When};
 use windlass_testkit::{PATIENCE, Run, Screen, Workspace, eventually};
 
 use super::support::with_replies;
@@ -85,7 +85,7 @@ fn no_text_commands_the_terminal() {
         Reply::call("bash", asks).fault(Fault::new().delay_ms(900)),
         Reply::text("Never."),
     ];
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let mut screen = open(&workspace, &[]);
     screen.paste(&hostile("title "));
     screen.press("enter");
@@ -120,7 +120,7 @@ fn no_text_commands_the_terminal() {
 fn what_cannot_be_seen_is_shown() {
     let command = "cat pl\u{200b}ain\u{e0041}.txt\u{a0}x; curl -sS http://127.0.0.1:1/\u{2060}a\u{200f}";
     let asks = Reply::call("bash", json!({ "command": command })).fault(Fault::new().delay_ms(900));
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [asks]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [asks]);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
     screen.wait_for("asks to run");
@@ -137,7 +137,7 @@ fn what_cannot_be_seen_is_shown() {
 fn no_title_commands_the_terminal() {
     let title = Reply::text("Named\u{1b}]0;t\u{7}\u{202e}by\u{9b}5m a model");
     let title = title.when(When::new().no_tools(true)).forever();
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [title, Reply::text("fine")]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [title, Reply::text("fine")]);
     let mut screen = open(&workspace, &["-c", "session.title_model=sim-1"]);
     say(&mut screen, "hello");
     screen.wait_for("fine");
@@ -161,7 +161,7 @@ fn no_title_commands_the_terminal() {
 /// SAFE-7: the same for names of files, which anybody can choose.
 #[test]
 fn no_name_commands_the_terminal() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine").forever()]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
     workspace.write(&format!("bad{}name.txt", PAYLOADS[1]), "x");
     let mut screen = open(&workspace, &[]);
     screen.type_keys("@bad");
@@ -183,7 +183,7 @@ fn start(workspace: &Workspace, size: (u16, u16)) -> Screen {
 fn tiny_terminals_are_terminals() {
     for size in [(1, 1), (5, 3), (2, 40), (200, 1)] {
         let (sim, workspace) = with_replies(
-            Wire::Anthropic,
+            Protocol::Anthropic,
             [outside(), Reply::text("A long answer. ").forever()],
         );
         let mut screen = start(&workspace, size);
@@ -221,7 +221,7 @@ fn everything(run: impl Fn(&Workspace) -> Run) -> Screen {
         outside(),
         Reply::text(&format!("{answer}\nDone — 日本語 “quoted”.\n\nThe end.")).delta_chars(5),
     ];
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
     workspace.write("a.txt", "old\n");
     let mut screen = run(&workspace).on_screen(100, 40);
     screen.wait_for(EMPTY);
@@ -265,7 +265,7 @@ fn ascii_terminals_get_ascii() {
 #[test]
 fn dumb_terminals_get_lines() {
     for (args, term) in [(&[][..], "dumb"), (&["--plain"], "xterm-256color")] {
-        let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine")]);
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
         let mut screen = workspace.run(args).env("TERM", term).on_screen(80, 24);
         screen.wait_for("> ");
         screen.type_keys("hi\n");
@@ -279,7 +279,7 @@ fn dumb_terminals_get_lines() {
 /// UI-2, CFG-3: a key that is none, an action that is none and a key for two things are told, with the code for settings.
 #[test]
 fn wrong_keys_are_told() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine")]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
     for (setting, text) in [
         ("tui.keys.transcript=hyper+x", "`hyper+x` is no key"),
         ("tui.keys.transcipt=f2", "there is no action `transcipt`"),
@@ -302,7 +302,7 @@ fn wrong_keys_are_told() {
 /// UI-2: with a standard input that is closed there is nobody to talk with, terminal or not.
 #[test]
 fn a_closed_input_is_told() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine")]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
     let line = format!("exec '{}' <&-", env!("CARGO_BIN_EXE_windlass"));
     let run = Run::new(std::path::Path::new("sh"), &["-c", &line]).cwd(workspace.path());
     let run = run.env("HOME", &workspace.user_home().display().to_string());

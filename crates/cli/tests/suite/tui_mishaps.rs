@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::json;
-use windlass_sim::{Fault, Reply, Wire};
+use windlass_sim::{Fault, Protocol, Reply};
 use windlass_testkit::{PATIENCE, Run, Screen, Signal, Workspace, eventually, processes_with};
 
 use super::support::with_replies;
@@ -40,7 +40,8 @@ fn check_kept(workspace: &Workspace) {
 fn a_signal_ends_it() {
     for (number, signal) in [(1, Signal::TERM), (2, Signal::INT)] {
         let marker = format!("81.{number}{}", std::process::id());
-        let (sim, workspace) = with_replies(Wire::Anthropic, [lasting(&marker), Reply::text("I am back.")]);
+        let (sim, workspace) =
+            with_replies(Protocol::Anthropic, [lasting(&marker), Reply::text("I am back.")]);
         let mut screen = open(&workspace, &[]);
         say(&mut screen, "remember me");
         wait_for_file(&workspace, "up");
@@ -64,7 +65,7 @@ fn a_signal_ends_it() {
 #[test]
 fn a_closed_terminal_ends_it() {
     let marker = format!("82.{}", std::process::id());
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [lasting(&marker), Reply::text("I am back.")]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [lasting(&marker), Reply::text("I am back.")]);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "remember me");
     wait_for_file(&workspace, "up");
@@ -76,7 +77,7 @@ fn a_closed_terminal_ends_it() {
 
     // The same with nothing to do, and on the whole screen.
     for args in [&[][..], &["--full-screen"]] {
-        let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine")]);
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
         let mut screen = open(&workspace, args);
         screen.hang_up();
         assert!(matches!(screen.wait_exit(), Some(130 | 141)), "{args:?}");
@@ -86,7 +87,7 @@ fn a_closed_terminal_ends_it() {
 /// UI-2: a terminal that is nobody's controlling terminal ends without a signal, and it is noticed all the same.
 #[test]
 fn a_terminal_that_ends_silently_ends_it() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine")]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
     let folder = workspace.path().display().to_string();
     let args = ["--wait", env!("CARGO_BIN_EXE_windlass"), "--cd", &folder];
     let run = Run::new(std::path::Path::new("setsid"), &args)
@@ -106,7 +107,7 @@ fn a_killed_one_is_gone_on_with() {
     let stalled = Reply::text("a first part of an answer")
         .delta_chars(4)
         .fault(Fault::new().stall_after_events(5));
-    let (sim, workspace) = with_replies(Wire::Anthropic, [stalled, Reply::text("I am back.")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [stalled, Reply::text("I am back.")]);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "remember me");
     screen.wait_for("a fir");
@@ -136,7 +137,7 @@ fn within_a_shell(workspace: &Workspace) -> Screen {
 /// UI-2: a terminal that was given another size while the shell had it is drawn in the size that it has.
 #[test]
 fn a_size_that_changed_in_the_shell_counts() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine")]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
     let mut shell = within_a_shell(&workspace);
     let rules = |shown: &str| -> Vec<usize> {
         let lines = shown.lines().map(str::trim_end);
@@ -160,7 +161,7 @@ fn a_size_that_changed_in_the_shell_counts() {
 /// being written. Where there is no shell to go back to, it goes on.
 #[test]
 fn ctrl_z_goes_back_to_the_shell() {
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [Reply::text("fine").forever()]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
     let mut shell = within_a_shell(&workspace);
     for is_full in [false, true] {
         if is_full {
@@ -208,7 +209,7 @@ fn numbered(count: usize) -> String {
 fn a_storm_of_sizes() {
     for term in ["linux", "xterm-256color"] {
         let reply = Reply::text(&(numbered(3_000) + "The end of it.")).delta_chars(12);
-        let (_sim, workspace) = with_replies(Wire::Anthropic, [reply]);
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, [reply]);
         let mut screen = workspace.run(&[]).env("TERM", term).on_screen(100, 30);
         screen.wait_for(EMPTY);
         say(&mut screen, "list");
@@ -236,7 +237,7 @@ fn a_storm_of_sizes() {
 #[test]
 fn nothing_is_lost() {
     let reply = Reply::text(&(numbered(3_000) + "The end of it.")).delta_chars(6);
-    let (_sim, workspace) = with_replies(Wire::Anthropic, [reply]);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [reply]);
     // The screen here does not break lines anew, and this is the name of a terminal that does not.
     let mut screen = workspace.run(&[]).env("TERM", "linux").on_screen(100, 30);
     screen.wait_for(EMPTY);
@@ -278,7 +279,7 @@ fn a_terminal_that_does_not_read() {
             .delta_chars(5),
         Reply::text("The end of it."),
     ];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "talk");
     screen.wait_for("› talk");
@@ -300,7 +301,7 @@ fn a_terminal_that_does_not_read() {
 #[test]
 fn a_terminal_that_does_not_read_can_be_left() {
     let (_sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [Reply::text(&numbered(20_000)).delta_chars(40), held()],
     );
     let mut screen = open(&workspace, &[]);

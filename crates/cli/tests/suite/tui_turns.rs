@@ -1,7 +1,7 @@
 //! Turns in the terminal UI: what is said while one runs, how one is stopped and taken back, and how far it may go.
 
 use serde_json::json;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{PATIENCE, SimServer, Workspace, eventually, processes_with};
 
 use super::support::{script, with_replies, workspace};
@@ -37,7 +37,7 @@ fn wait_for_file(workspace: &Workspace, name: &str) {
 #[test]
 fn steering_and_queueing() {
     let replies = [until_go(), Reply::text("Steered."), Reply::text("Queued.")];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "work");
     wait_for_file(&workspace, "up");
@@ -72,7 +72,7 @@ fn steering_and_queueing() {
 #[test]
 fn a_queued_message_is_taken_back() {
     let replies = [until_go(), Reply::text("First."), Reply::text("Second.")];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "work");
     wait_for_file(&workspace, "up");
@@ -107,7 +107,7 @@ fn esc_stops_the_whole_tree() {
         Reply::text("Gone."),
     ];
     let sim = SimServer::script(script(replies));
-    workspace.use_sim(&sim, Wire::Chat);
+    workspace.use_sim(&sim, Protocol::Chat);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "wait");
     wait_for_file(&workspace, "up");
@@ -130,7 +130,7 @@ fn esc_stops_the_whole_tree() {
 /// UI-2: ctrl+c clears what is written, then stops the turn; twice it leaves.
 #[test]
 fn ctrl_c_clears_stops_and_leaves() {
-    let (sim, workspace) = with_replies(Wire::Anthropic, [held()]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [held()]);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "wait");
     assert!(eventually(PATIENCE, || sim.count() == 1));
@@ -159,7 +159,7 @@ fn esc_twice_goes_back() {
         Reply::text("Two."),
         Reply::text("Three."),
     ];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "write zebra");
     screen.wait_for("One.");
@@ -198,7 +198,7 @@ fn esc_twice_goes_back() {
 fn shift_tab_changes_the_mode() {
     let write = || Reply::call("write_file", json!({ "path": "a.txt", "content": "x" }));
     let (sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [write(), Reply::text("Planned."), write(), Reply::text("Written.")],
     );
     let mut screen = open(&workspace, &[]);
@@ -225,7 +225,7 @@ fn shift_tab_changes_the_mode() {
 #[test]
 fn what_was_left_in_the_queue_is_asked_first() {
     let replies = [until_go(), Reply::text("Rested."), Reply::text("New.")];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "work");
     wait_for_file(&workspace, "up");

@@ -1,13 +1,13 @@
 //! Writing in the terminal UI: history, files, pastes, one's own editor.
 
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Run, SimServer, Workspace};
 
 use super::support::with_replies;
 use super::tui::{EMPTY, has, leave, open, say};
 
 fn scene() -> (SimServer, Workspace) {
-    with_replies(Wire::Anthropic, [Reply::text("fine").forever()])
+    with_replies(Protocol::Anthropic, [Reply::text("fine").forever()])
 }
 
 fn said(sim: &SimServer) -> String {
@@ -192,7 +192,7 @@ fn the_editor_has_the_text() {
 #[test]
 fn an_answer_is_copied() {
     let (_sim, workspace) = with_replies(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         [Reply::text("Use **this**:\n\n```sh\nls -l\n```\n")],
     );
     let mut screen = open(&workspace, &[]);

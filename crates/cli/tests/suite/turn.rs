@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use windlass_sim::{Logged, Reply, Wire};
+use windlass_sim::{Logged, Protocol, Reply};
 use windlass_testkit::WIRES;
 
 use super::support::{check_events, with_replies};
@@ -161,7 +161,7 @@ fn instructions_and_tools_stay_small() {
 /// MSG-4, PROV-2, PROV-3: reasoning goes back as the provider signed it, readable and redacted.
 #[test]
 fn reasoning_goes_back_verbatim() {
-    for wire in [Wire::Anthropic, Wire::Responses] {
+    for wire in [Protocol::Anthropic, Protocol::Responses] {
         let think =
             Reply::call("bash", json!({"command": "echo hi"})).thinking("First, look: \u{e4}\u{4f60}\"\\n");
         let again = Reply::call("bash", json!({"command": "echo ho"})).redacted_thinking("a secret thought");
@@ -236,7 +236,7 @@ fn results_keep_the_order_of_the_calls() {
         let first = json!({"command": format!("{wait}echo first >> log; echo 1"), "timeout_secs": 20});
         let reply =
             Reply::call("bash", first).and_call("bash", json!({"command": "echo second >> log; echo 2"}));
-        let (sim, workspace) = with_replies(Wire::Chat, [reply, Reply::text("fine")]);
+        let (sim, workspace) = with_replies(Protocol::Chat, [reply, Reply::text("fine")]);
         workspace
             .run(&["exec", "go", "-c"])
             .arg(format!("tools.execution={mode}"))
@@ -265,7 +265,7 @@ fn results_keep_the_order_of_the_calls() {
 #[test]
 fn wrong_arguments_are_named() {
     let wrong = Reply::call("bash", json!({"comand": "ls"})).and_call("read_file", json!({"path": 7}));
-    let (sim, workspace) = with_replies(Wire::Anthropic, [wrong, Reply::text("fine")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [wrong, Reply::text("fine")]);
     workspace.run(&["exec", "go"]).output().assert_code(0);
     let requests = sim.requests();
     let results: Vec<_> = requests[1].seen.results().collect();

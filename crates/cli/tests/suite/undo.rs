@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_sim::{Reply, Wire};
+use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, Signal, Workspace, eventually};
 
 use super::support::{Dice, with_replies};
@@ -63,7 +63,7 @@ fn turns_are_undone_and_done_again() {
         Reply::text("did"),
         Reply::text("went on").forever(),
     ];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let root = workspace.path();
     workspace.write("gone.txt", "gone\n");
     workspace.write("old.txt", "old\n");
@@ -133,7 +133,7 @@ fn somebody_elses_changes_are_not_lost() {
         ),
         Reply::text("done"),
     ];
-    let (_sim, workspace) = with_replies(Wire::Chat, replies);
+    let (_sim, workspace) = with_replies(Protocol::Chat, replies);
     workspace.write("a.txt", "before\n");
     run(&workspace, &["exec", "go"]).assert_code(0);
     workspace.write("a.txt", "mine\n");
@@ -158,7 +158,7 @@ fn limits_are_said() {
         Reply::call("bash", json!({"command": "echo x > off.txt"})),
         Reply::text("done"),
     ];
-    let (_sim, workspace) = with_replies(Wire::Responses, replies);
+    let (_sim, workspace) = with_replies(Protocol::Responses, replies);
     run(&workspace, &["exec", "-c", "checkpoints.max_file_mb=1", "go"]).assert_code(0);
     let undone = run(&workspace, &["undo"]);
     undone.assert_code(0);
@@ -185,7 +185,7 @@ fn a_killed_undo_is_finished() {
         ),
         Reply::text("done"),
     ];
-    let (_sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
     for number in 1..=400 {
         workspace.write(&format!("old{number}.txt"), &format!("old {number}\n"));
     }
@@ -223,7 +223,7 @@ fn what_cannot_be_kept_is_told() {
         Reply::call("bash", json!({"command": "echo x > a.txt"})),
         Reply::text("done"),
     ];
-    let (_sim, workspace) = with_replies(Wire::Chat, replies);
+    let (_sim, workspace) = with_replies(Protocol::Chat, replies);
     let data = workspace.home().join("data");
     fs::create_dir_all(&data).unwrap();
     fs::write(data.join("checkpoints"), "in the way").unwrap();
@@ -246,7 +246,7 @@ fn a_message_is_gone_back_to() {
         Reply::text("wrote two"),
         Reply::text("went on").forever(),
     ];
-    let (sim, workspace) = with_replies(Wire::Anthropic, replies);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let file = || fs::read_to_string(workspace.path().join("a.txt")).ok();
     run(&workspace, &["exec", "first"]).assert_code(0);
     run(&workspace, &["exec", "--continue", "second"]).assert_code(0);

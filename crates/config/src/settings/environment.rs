@@ -1,8 +1,8 @@
 //! The layers that are text: environment variables and flags.
 
 use super::keys::{self, Place, render};
-use super::layers::{Layers, Origin};
-use super::problem::Problem;
+use super::layers::{Layers, SettingOrigin};
+use super::problem::SettingsProblem;
 use super::suggest;
 use super::{Override, Sources};
 
@@ -27,10 +27,10 @@ pub(super) fn read(sources: &Sources<'_>, layers: &mut Layers) {
         };
         let path: Vec<String> = key.name.split('.').map(str::to_owned).collect();
         match key.kind.parse(&text) {
-            Ok(value) => layers.set(key, &path, value, Origin::Environment(name)),
+            Ok(value) => layers.set(key, &path, value, SettingOrigin::Environment(name)),
             Err(message) => {
                 let place = format!("environment {name}");
-                layers.problem(|| Problem {
+                layers.problem(|| SettingsProblem {
                     place,
                     key: key.name.to_owned(),
                     message,
@@ -89,9 +89,9 @@ pub(super) fn read_overrides(overrides: &[Override], layers: &mut Layers) {
             Place::Unknown => Err(suggest::unknown(&path, suggest::Found::Value)),
         };
         match outcome {
-            Ok((key, value)) => layers.set(key, &path, value, Origin::Flag(flag.clone())),
+            Ok((key, value)) => layers.set(key, &path, value, SettingOrigin::Flag(flag.clone())),
             Err(message) => {
-                layers.problem(|| Problem {
+                layers.problem(|| SettingsProblem {
                     place: format!("flag {flag}"),
                     key: render(&path),
                     message,

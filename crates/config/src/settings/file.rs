@@ -11,8 +11,8 @@ use toml_edit::{Document, Item, TableLike};
 
 use self::lines::Lines;
 use super::keys::{self, Key, Place, render};
-use super::layers::{Layers, Origin};
-use super::problem::Problem;
+use super::layers::{Layers, SettingOrigin};
+use super::problem::SettingsProblem;
 use super::suggest::{self, Found};
 use super::value::{clip, describe};
 
@@ -69,7 +69,7 @@ pub(super) fn read_project(path: &Path, bytes: Option<&[u8]>, layers: &mut Layer
 
 fn refuse(path: &Path, message: &str, layers: &mut Layers) {
     let place = path.display().to_string();
-    layers.problem(|| Problem {
+    layers.problem(|| SettingsProblem {
         place,
         key: String::new(),
         message: message.to_owned(),
@@ -96,7 +96,7 @@ fn take(path: &Path, bytes: Vec<u8>, author: Author, layers: &mut Layers) {
             let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
             let place = Lines::new(&text).place(path, valid);
             let message = "not UTF-8 text; save the file as UTF-8".to_owned();
-            return layers.problem(|| Problem {
+            return layers.problem(|| SettingsProblem {
                 place,
                 key: String::new(),
                 message,
@@ -118,7 +118,7 @@ fn parse(path: &Path, text: &str, author: Author, layers: &mut Layers) {
         Err(error) => {
             let place = lines.place(path, error.span().map_or(0, |span| span.start));
             let message = format!("not valid TOML: {}", error.message());
-            return layers.problem(|| Problem {
+            return layers.problem(|| SettingsProblem {
                 place,
                 key: String::new(),
                 message,
@@ -205,7 +205,7 @@ impl Walk<'_> {
         match checked {
             Ok(value) => {
                 let line = self.lines.line(found.name_at);
-                let origin = Origin::File {
+                let origin = SettingOrigin::File {
                     path: Arc::clone(&self.path),
                     line,
                 };
@@ -288,7 +288,7 @@ impl Walk<'_> {
 
     fn problem(&mut self, at: usize, message: impl FnOnce() -> String) {
         let (lines, path, key) = (&self.lines, &self.path, &self.at);
-        self.layers.problem(|| Problem {
+        self.layers.problem(|| SettingsProblem {
             place: lines.place(path, at),
             key: clip(&render(key)),
             message: message(),

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use super::fixture_tests::Bed;
-use super::{KeyCommand, OnMaxIterations, Reasoning, ToolExecution, Wire, show};
+use windlass_core::dispatch::Execution;
+use windlass_core::turn::OnMaxIterations;
+use windlass_providers::Wire;
+
+use super::{KeyCommand, show};
 
 /// CFG-1
 #[test]
@@ -40,9 +44,9 @@ fn defaults_are_those_of_the_specification() {
     assert_eq!(settings.agent.max_incomplete_prompts, 2);
     assert_eq!(settings.agent.max_cost_usd, None);
     assert_eq!(settings.agent.system_prompt, None);
-    assert_eq!(settings.agent.reasoning, Reasoning::Off);
+    assert_eq!(settings.agent.reasoning, None);
     assert_eq!(settings.agent.max_output_tokens, None);
-    assert_eq!(settings.tools.execution, ToolExecution::Auto);
+    assert_eq!(settings.tools.execution, Execution::Auto);
     assert_eq!(settings.tools.timeout, Duration::from_secs(120));
     assert_eq!(
         (
@@ -95,7 +99,7 @@ fn providers_and_models_are_read_by_name() {
         .flag("-c", "providers.local.key_command", "[\"other\", \"program\"]")
         .settings();
     let local = &settings.providers["local"];
-    assert_eq!(local.wire, Some(Wire::OpenAiResponses));
+    assert_eq!(local.wire, Some(Wire::Responses));
     assert_eq!(local.base_url.as_deref(), Some("http://localhost:8000/v1"));
     assert_eq!(
         local.key_command,
@@ -191,7 +195,7 @@ zebra = 1
         (settings.agent.max_iterations, settings.agent.system_prompt),
         (5, None)
     );
-    assert_eq!(settings.tools.execution, ToolExecution::Sequential);
+    assert_eq!(settings.tools.execution, Execution::Sequential);
     assert_eq!(
         (
             settings.tools.max_output_bytes,

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use super::Settings;
 use super::keys::{self, Key, render};
-use super::problem::{Problem, SettingsError};
+use super::problem::{SettingsError, SettingsProblem};
 use super::show::assignment;
 use super::value::Value;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// Nobody set it.
     Default,
     /// A line of a file.
@@ -39,7 +39,7 @@ pub struct Effective {
     /// `None`: unset.
     pub value: Option<Value>,
     /// Where the value came from.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
 /// What the layers read so far say.
@@ -52,7 +52,7 @@ pub(super) struct Layers {
 struct Setting {
     key: &'static Key,
     value: Option<Value>,
-    origin: Origin,
+    origin: SettingOrigin,
 }
 
 impl Layers {
@@ -66,7 +66,7 @@ impl Layers {
                 Setting {
                     key,
                     value: key.kind.default(),
-                    origin: Origin::Default,
+                    origin: SettingOrigin::Default,
                 },
             )
         });
@@ -78,7 +78,7 @@ impl Layers {
     }
 
     /// Sets a key over what lower layers said.
-    pub(super) fn set(&mut self, key: &'static Key, path: &[String], value: Value, origin: Origin) {
+    pub(super) fn set(&mut self, key: &'static Key, path: &[String], value: Value, origin: SettingOrigin) {
         self.set.insert(
             path.to_vec(),
             Setting {
@@ -90,7 +90,7 @@ impl Layers {
     }
 
     /// Notes that something is wrong.
-    pub(super) fn problem(&mut self, problem: impl FnOnce() -> Problem) {
+    pub(super) fn problem(&mut self, problem: impl FnOnce() -> SettingsProblem) {
         self.problems.add(problem);
     }
 
@@ -153,7 +153,7 @@ impl fmt::Debug for Effective {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),

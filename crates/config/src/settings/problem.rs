@@ -7,7 +7,7 @@ const MAX_LISTED: usize = 20;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct SettingsProblem {
     /// `file:line:column`, `environment NAME` or `flag --name`.
     pub place: String,
     /// The dotted key; empty when the file as a whole is meant.
@@ -20,14 +20,14 @@ pub struct Problem {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SettingsError {
     /// The first problems.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
     /// How many more there are.
     pub unlisted: usize,
 }
 
 impl SettingsError {
     /// Adds a problem. Its text is made only when it will be listed: a broken file can hold thousands.
-    pub fn add(&mut self, problem: impl FnOnce() -> Problem) {
+    pub fn add(&mut self, problem: impl FnOnce() -> SettingsProblem) {
         if self.problems.len() < MAX_LISTED {
             self.problems.push(problem());
         } else {
@@ -41,7 +41,7 @@ impl SettingsError {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for SettingsProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.key.is_empty() {
             return write!(f, "{}: {}", self.place, self.message);

@@ -6,6 +6,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use windlass_core::dispatch::Execution;
+use windlass_core::permission::Mode;
+use windlass_core::turn::OnMaxIterations;
+use windlass_providers::{Effort, Wire};
+
 use windlass_core::compact::Strategy;
 
 /// Limits and style of a turn.
@@ -22,7 +27,7 @@ pub struct AgentSettings {
     /// Stands in for the built-in system prompt.
     pub system_prompt: Option<String>,
     /// How much the model is asked to reason.
-    pub reasoning: Reasoning,
+    pub reasoning: Option<Effort>,
     /// Tokens of one reply; the model's own limit when `None`.
     pub max_output_tokens: Option<u64>,
     /// How its sessions are begun.
@@ -61,7 +66,7 @@ pub struct ScreenSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolSettings {
     /// LOOP-5: in which order several calls run.
-    pub execution: ToolExecution,
+    pub execution: Execution,
     /// TOOL-4: how long a call may take.
     pub timeout: Duration,
     /// TOOL-3: characters of a result that the model sees.
@@ -166,7 +171,7 @@ pub struct TacoSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SecuritySettings {
     /// SAFE-5: how far the agent may go without a rule.
-    pub mode: PermissionMode,
+    pub mode: Mode,
     /// SAFE-6: rules, checked when they were read.
     pub allow: Vec<String>,
     /// The same, for asking.
@@ -243,79 +248,15 @@ pub enum KeyCommand {
     Program(Vec<String>),
 }
 
-/// LOOP-9: how a turn ends that used up its iterations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnMaxIterations {
-    /// The model sums up where it stands.
-    #[default]
-    Summary,
-    /// A fixed text.
-    Message,
-}
-
-/// SAFE-5: how far the agent may go when no rule says otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum PermissionMode {
-    /// Reads only.
-    Plan,
-    /// Reads and writes.
-    #[default]
-    Default,
-    /// Reads and file edits.
-    AcceptEdits,
-    /// Reads, and what a rule allows.
-    Unattended,
-    /// Everything.
-    Full,
-}
-
-/// How much a model is asked to reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reasoning {
-    /// It is not asked.
-    #[default]
-    Off,
-    /// A little.
-    Low,
-    /// Some.
-    Medium,
-    /// As much as it can.
-    High,
-}
-
-/// LOOP-5: in which order several calls of one reply run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ToolExecution {
-    /// Neighbouring reads together, everything else alone.
-    #[default]
-    Auto,
-    /// All together.
-    Parallel,
-    /// One after the other.
-    Sequential,
-}
-
-/// The format a provider speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Wire {
-    /// Anthropic's Messages.
-    #[default]
-    AnthropicMessages,
-    /// OpenAI's Chat Completions, which most servers copy.
-    OpenAiChat,
-    /// OpenAI's Responses.
-    OpenAiResponses,
-}
-
 /// A choice by its word in a file. Words are checked against [`Word::WORDS`] before they get here.
-pub(super) trait Word: Copy + Default + 'static {
+pub(super) trait Word: Copy + 'static {
     /// Every word and what it means.
     const WORDS: &'static [(&'static str, Self)];
 
-    /// The meaning of a word.
+    /// Returns the meaning of a word, or that of the first one if the word is unknown.
     fn from_word(word: &str) -> Self {
         let found = Self::WORDS.iter().find(|(name, _)| *name == word);
-        found.map(|(_, meaning)| *meaning).unwrap_or_default()
+        found.unwrap_or(&Self::WORDS[0]).1
     }
 }
 
@@ -323,7 +264,7 @@ impl Word for OnMaxIterations {
     const WORDS: &'static [(&'static str, Self)] = &[("summary", Self::Summary), ("message", Self::Message)];
 }
 
-impl Word for PermissionMode {
+impl Word for Mode {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("plan", Self::Plan),
         ("default", Self::Default),
@@ -333,16 +274,16 @@ impl Word for PermissionMode {
     ];
 }
 
-impl Word for Reasoning {
+impl Word for Option<Effort> {
     const WORDS: &'static [(&'static str, Self)] = &[
-        ("off", Self::Off),
-        ("low", Self::Low),
-        ("medium", Self::Medium),
-        ("high", Self::High),
+        ("off", None),
+        ("low", Some(Effort::Low)),
+        ("medium", Some(Effort::Medium)),
+        ("high", Some(Effort::High)),
     ];
 }
 
-impl Word for ToolExecution {
+impl Word for Execution {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("auto", Self::Auto),
         ("parallel", Self::Parallel),
@@ -356,17 +297,17 @@ impl Word for Strategy {
         ("none", Self::None),
         ("mask", Self::Mask),
         ("subgoal", Self::Subgoal),
-        ("subgoal_mig", Self::SubgoalMig),
+        ("subgoal_mig", Self::SubgoalByGain),
         ("focus", Self::Focus),
-        ("sidequest", Self::Sidequest),
+        ("sidequest", Self::ModelEviction),
     ];
 }
 
 impl Word for Wire {
     const WORDS: &'static [(&'static str, Self)] = &[
-        ("anthropic-messages", Self::AnthropicMessages),
-        ("openai-chat", Self::OpenAiChat),
-        ("openai-responses", Self::OpenAiResponses),
+        ("anthropic-messages", Self::Anthropic),
+        ("openai-chat", Self::Chat),
+        ("openai-responses", Self::Responses),
     ];
 }
 

@@ -12,7 +12,7 @@ use crate::private_file::PrivateFile;
 /// The file as it was read. A broken one is an error, and is never replaced.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Store {
+pub struct TrustStore {
     folders: BTreeMap<String, Trusted>,
     /// The hash of what the user said no to, and does not want to be asked about again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -29,7 +29,7 @@ pub struct Trusted {
     pub when: String,
 }
 
-impl Store {
+impl TrustStore {
     /// Reads the file; one that is not there trusts nothing.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = PrivateFile::new(path.to_owned()).read();
@@ -139,20 +139,20 @@ mod tests {
     fn what_is_trusted_is_kept() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("new/data/trust.json");
-        let read = || Store::read(&path).unwrap();
+        let read = || TrustStore::read(&path).unwrap();
         assert!(read().find(root.path()).is_none());
-        Store::change(&path, |store| store.insert(root.path(), "abc".to_owned()))
+        TrustStore::change(&path, |store| store.insert(root.path(), "abc".to_owned()))
             .unwrap()
             .unwrap();
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
         assert_eq!(read().find(root.path()).unwrap().hash, "abc");
-        Store::change(&path, |store| store.decline(root.path(), "def".to_owned())).unwrap();
+        TrustStore::change(&path, |store| store.decline(root.path(), "def".to_owned())).unwrap();
         assert!(read().is_declined(root.path(), "def") && !read().is_declined(root.path(), "abc"));
-        Store::change(&path, |store| store.insert(root.path(), "def".to_owned()))
+        TrustStore::change(&path, |store| store.insert(root.path(), "def".to_owned()))
             .unwrap()
             .unwrap();
         assert!(!read().is_declined(root.path(), "def"), "a yes takes a no back");
-        Store::change(&path, |store| store.remove(root.path())).unwrap();
+        TrustStore::change(&path, |store| store.remove(root.path())).unwrap();
         assert_eq!(read().all().count(), 0);
     }
 
@@ -163,14 +163,14 @@ mod tests {
         let path = root.path().join("trust.json");
         at_once(8, |number| {
             let folder = root.path().join(number.to_string());
-            Store::change(&path, |store| store.insert(&folder, "abc".to_owned()))
+            TrustStore::change(&path, |store| store.insert(&folder, "abc".to_owned()))
                 .unwrap()
                 .unwrap();
             if number % 2 == 1 {
-                Store::change(&path, |store| store.remove(&folder)).unwrap();
+                TrustStore::change(&path, |store| store.remove(&folder)).unwrap();
             }
         });
-        let store = Store::read(&path).unwrap();
+        let store = TrustStore::read(&path).unwrap();
         let trusted = (0..8).filter(|number| store.find(&root.path().join(number.to_string())).is_some());
         assert_eq!(trusted.collect::<Vec<_>>(), [0, 2, 4, 6]);
     }
@@ -188,10 +188,14 @@ mod tests {
             "\u{0}",
         ] {
             std::fs::write(&path, text).unwrap();
-            let why = Store::read(&path).unwrap_err();
+            let why = TrustStore::read(&path).unwrap_err();
             assert!(why.contains("trust.json is not a list"), "{text:?} gave {why}");
         }
-        assert!(Store::read(root.path()).unwrap_err().contains("cannot be read"));
+        assert!(
+            TrustStore::read(root.path())
+                .unwrap_err()
+                .contains("cannot be read")
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::mask::{Place, cut, outputs, with_results};
-use super::{CompactError, Compacted, Compactor, Deferred, Job, Sidequest, Subgoals, Summarize};
+use super::{CompactError, Compacted, Compactor, Deferred, Job, ModelEviction, Subgoals, Summarize};
 use crate::message::Message;
 use crate::middleware::Depth;
 use crate::tokens::Gauge;
@@ -21,7 +21,7 @@ pub(super) struct Stepwise {
     pub(super) deferred: Option<Arc<Deferred>>,
     pub(super) subgoals: Arc<Subgoals>,
     /// What is done now and then, whatever the strategy.
-    pub(super) side: Sidequest,
+    pub(super) side: ModelEviction,
     pub(super) last_resort: Summarize,
 }
 

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 pub(super) use self::knowledge::Knowledge;
 pub use self::tools::{CompleteFocus, StartFocus};
 use super::strategy::InvalidStrategy;
-use super::{CompactError, Compacted, Compactor, Job, Standing, Summarize, tail_start, whole};
+use super::{CompactError, Compacted, Compactor, Job, OpenFacts, Summarize, tail_start, whole};
 use crate::id::CallId;
 use crate::message::Message;
 use crate::middleware::Depth;
@@ -145,16 +145,16 @@ impl FocusState {
 }
 
 /// What was learned is pinned: every summary carries it.
-impl Standing for FocusState {
+impl OpenFacts for FocusState {
     fn facts(&self) -> Vec<(String, String)> {
         self.inner().knowledge.fact().into_iter().collect()
     }
 }
 
 /// Two who know what stands open.
-struct Both(Arc<dyn Standing>, Arc<FocusState>);
+struct Both(Arc<dyn OpenFacts>, Arc<FocusState>);
 
-impl Standing for Both {
+impl OpenFacts for Both {
     fn facts(&self) -> Vec<(String, String)> {
         let mut facts = self.1.facts();
         facts.extend(self.0.facts());

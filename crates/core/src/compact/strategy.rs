@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::fit::Stepwise;
 use super::{
-    Compactor, Deferred, Evict, Focus, FocusState, Mask, NothingOpen, Sidequest, SidequestTurns, Standing,
-    Subgoals, Summarize,
+    Compactor, Deferred, Evict, Focus, FocusState, Mask, ModelEviction, NothingOpen, OpenFacts,
+    SidequestTurns, Subgoals, Summarize,
 };
 use crate::tokens::Gauge;
 
@@ -25,11 +25,11 @@ pub enum Strategy {
     /// What serves no present subgoal goes first.
     Subgoal,
     /// The same, and what repeats something better goes before what does not.
-    SubgoalMig,
+    SubgoalByGain,
     /// What the agent said itself about a stretch of work stands for it.
     Focus,
     /// A model names the outputs that can go.
-    Sidequest,
+    ModelEviction,
 }
 
 impl Strategy {
@@ -39,9 +39,9 @@ impl Strategy {
         Self::Summarize,
         Self::Mask,
         Self::Subgoal,
-        Self::SubgoalMig,
+        Self::SubgoalByGain,
         Self::Focus,
-        Self::Sidequest,
+        Self::ModelEviction,
     ];
 
     /// Its name in settings.
@@ -51,9 +51,9 @@ impl Strategy {
             Self::Summarize => "summarize",
             Self::Mask => "mask",
             Self::Subgoal => "subgoal",
-            Self::SubgoalMig => "subgoal_mig",
+            Self::SubgoalByGain => "subgoal_mig",
             Self::Focus => "focus",
-            Self::Sidequest => "sidequest",
+            Self::ModelEviction => "sidequest",
         }
     }
 
@@ -78,19 +78,19 @@ impl Strategy {
                 keep_recent: parts.keep_recent,
             }),
             Self::Subgoal => Arc::new(evict(false, summarize)),
-            Self::SubgoalMig => Arc::new(evict(true, summarize)),
+            Self::SubgoalByGain => Arc::new(evict(true, summarize)),
             Self::Focus => {
                 let focus = Focus::new(parts.focus, summarize);
                 // What was learned is pinned, whoever makes the summary.
                 last_resort.standing = Arc::clone(&focus.summarize.standing);
                 Arc::new(focus)
             }
-            Self::Sidequest => Arc::new(Sidequest {
+            Self::ModelEviction => Arc::new(ModelEviction {
                 turns: Arc::clone(&parts.sidequest),
                 summarize,
             }),
         };
-        let side = Sidequest {
+        let side = ModelEviction {
             turns: parts.sidequest,
             summarize: last_resort.clone(),
         };
@@ -127,7 +127,7 @@ pub struct Parts {
     /// How long a summarizer may take.
     pub limit: Duration,
     /// What stands open.
-    pub standing: Arc<dyn Standing>,
+    pub standing: Arc<dyn OpenFacts>,
     /// What is counted with.
     pub gauge: Arc<Gauge>,
     /// Summaries that are ready; `None` without any.
@@ -182,7 +182,7 @@ pub enum InvalidStrategy {
 /// When both decide about the same outputs.
 pub fn validate(strategy: Strategy, sidequest_enabled: bool) -> Result<(), InvalidStrategy> {
     match strategy {
-        Strategy::Subgoal | Strategy::SubgoalMig if sidequest_enabled => {
+        Strategy::Subgoal | Strategy::SubgoalByGain if sidequest_enabled => {
             Err(InvalidStrategy::Together(strategy))
         }
         _ => Ok(()),

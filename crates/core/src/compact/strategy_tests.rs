@@ -38,11 +38,11 @@ fn names() {
 fn subgoals_exclude_the_side_task() {
     for strategy in Strategy::ALL {
         assert_eq!(validate(strategy, false), Ok(()));
-        let is_refused = matches!(strategy, Strategy::Subgoal | Strategy::SubgoalMig);
+        let is_refused = matches!(strategy, Strategy::Subgoal | Strategy::SubgoalByGain);
         assert_eq!(validate(strategy, true).is_err(), is_refused, "{strategy}");
     }
     assert_eq!(
-        validate(Strategy::SubgoalMig, true)
+        validate(Strategy::SubgoalByGain, true)
             .expect_err("refused")
             .to_string(),
         "`subgoal_mig` and `sidequest` cannot be used together: both decide which tool outputs go; turn one of them off"

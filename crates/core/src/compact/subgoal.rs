@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// How a subgoal stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum SubgoalState {
     /// It is worked on. At most one is.
     Active,
     /// It is done, or was given up for another.
@@ -20,7 +20,7 @@ pub struct Subgoal {
     /// What it is, in a sentence.
     pub text: String,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: SubgoalState,
     /// Its messages, by place in the history.
     pub span: Range<usize>,
 }
@@ -110,7 +110,7 @@ impl Registry {
     pub fn active(&self) -> Option<&Subgoal> {
         self.subgoals
             .iter()
-            .find(|goal| goal.standing == Standing::Active)
+            .find(|goal| goal.standing == SubgoalState::Active)
     }
 
     /// The history has `new` messages more: they belong to what is worked on. Costs the same however long the history is.
@@ -118,7 +118,7 @@ impl Registry {
         self.length += new;
         let length = self.length;
         if let Some(last) = self.subgoals.last_mut()
-            && last.standing == Standing::Active
+            && last.standing == SubgoalState::Active
         {
             last.span.end = length;
         }
@@ -141,7 +141,7 @@ impl Registry {
         }
         if said.current.is_some() || said.is_completed {
             for goal in &mut self.subgoals {
-                goal.standing = Standing::Completed;
+                goal.standing = SubgoalState::Completed;
             }
         }
         let Some(text) = said.current else { return };
@@ -152,7 +152,7 @@ impl Registry {
         };
         self.subgoals.push(Subgoal {
             text,
-            standing: Standing::Active,
+            standing: SubgoalState::Active,
             span: start..self.length,
         });
     }
@@ -162,7 +162,7 @@ impl Registry {
         let after = self.subgoals.partition_point(|goal| goal.span.start <= place);
         let goal = after.checked_sub(1).and_then(|index| self.subgoals.get(index));
         match goal.filter(|goal| goal.span.contains(&place)) {
-            Some(goal) if goal.standing == Standing::Active => Tier::Active,
+            Some(goal) if goal.standing == SubgoalState::Active => Tier::Active,
             Some(_) => Tier::Completed,
             None => Tier::Outdated,
         }
@@ -188,7 +188,7 @@ impl Registry {
             };
             goal.span = start.min(end)..end;
         }
-        let is_left = |goal: &Subgoal| !goal.span.is_empty() || goal.standing == Standing::Active;
+        let is_left = |goal: &Subgoal| !goal.span.is_empty() || goal.standing == SubgoalState::Active;
         self.subgoals.retain(is_left);
     }
 }

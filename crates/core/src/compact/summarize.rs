@@ -22,7 +22,7 @@ use crate::model::Usage;
 use crate::tokens::Gauge;
 
 /// What stands open outside of the conversation: todos, processes, children. Must not wait.
-pub trait Standing: Send + Sync {
+pub trait OpenFacts: Send + Sync {
     /// Each with a heading.
     fn facts(&self) -> Vec<(String, String)>;
 }
@@ -31,7 +31,7 @@ pub trait Standing: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NothingOpen;
 
-impl Standing for NothingOpen {
+impl OpenFacts for NothingOpen {
     fn facts(&self) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -49,7 +49,7 @@ pub struct Summarize {
     /// How long the summarizer may take before an outline is made without it.
     pub limit: Duration,
     /// What stands open.
-    pub standing: Arc<dyn Standing>,
+    pub standing: Arc<dyn OpenFacts>,
     /// What it counts with.
     pub gauge: Arc<Gauge>,
 }

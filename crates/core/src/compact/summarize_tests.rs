@@ -9,7 +9,7 @@ use crate::script::{Scene, call_part};
 
 struct Todos;
 
-impl Standing for Todos {
+impl OpenFacts for Todos {
     fn facts(&self) -> Vec<(String, String)> {
         vec![("todo".to_owned(), "- [ ] ship it".to_owned())]
     }

@@ -31,14 +31,14 @@ pub struct Exchange {
     /// The last message of the conversation in it.
     pub last: Option<MessageId>,
     /// What came back.
-    pub answer: Answer,
+    pub answer: RecordedAnswer,
     /// The system prompt and the tools of the turn: the digest of a [`Frame`].
     pub frame: Option<String>,
 }
 
 /// What came back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Answer {
+pub struct RecordedAnswer {
     /// The HTTP status; `None` when nothing came back.
     pub status: Option<u16>,
     /// The content type.
@@ -72,13 +72,13 @@ impl Frame {
 }
 
 /// Takes exchanges in. Must not block: an answer waits for it.
-pub trait Tape: Send + Sync {
+pub trait Recorder: Send + Sync {
     /// An exchange of a session ended.
     fn keep(&self, session: &SessionId, exchange: Exchange);
 }
 
 /// A provider's way to its tape.
-pub type SharedTape = Arc<dyn Tape>;
+pub type SharedRecorder = Arc<dyn Recorder>;
 
 /// What a store was told of an exchange: of the request only what is new.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -35,7 +35,7 @@ enum Route {
 /// Why a text is not a session key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a session key: {why}")]
-pub struct KeyError {
+pub struct SessionKeyError {
     text: String,
     why: String,
 }
@@ -45,7 +45,7 @@ impl SessionKey {
     ///
     /// # Errors
     /// When the agent's name cannot be part of a key.
-    pub fn main(agent: &str) -> Result<Self, KeyError> {
+    pub fn main(agent: &str) -> Result<Self, SessionKeyError> {
         format!("agent:{agent}:main").parse()
     }
 
@@ -53,7 +53,7 @@ impl SessionKey {
     ///
     /// # Errors
     /// When one of the names cannot be part of a key.
-    pub fn group(agent: &str, channel: &str, group: &str) -> Result<Self, KeyError> {
+    pub fn group(agent: &str, channel: &str, group: &str) -> Result<Self, SessionKeyError> {
         format!("agent:{agent}:{channel}:group:{group}").parse()
     }
 
@@ -61,7 +61,7 @@ impl SessionKey {
     ///
     /// # Errors
     /// When the agent's name cannot be part of a key, the id is no UUID, or the depth is 0.
-    pub fn subagent(agent: &str, id: &str, depth: u8) -> Result<Self, KeyError> {
+    pub fn subagent(agent: &str, id: &str, depth: u8) -> Result<Self, SessionKeyError> {
         match depth {
             1 => format!("agent:{agent}:subagent:{id}").parse(),
             depth => format!("agent:{agent}:subagent:{id}:depth:{depth}").parse(),
@@ -95,10 +95,10 @@ impl fmt::Display for SessionKey {
 }
 
 impl FromStr for SessionKey {
-    type Err = KeyError;
+    type Err = SessionKeyError;
 
-    fn from_str(text: &str) -> Result<Self, KeyError> {
-        parse(text).map_err(|why| KeyError {
+    fn from_str(text: &str) -> Result<Self, SessionKeyError> {
+        parse(text).map_err(|why| SessionKeyError {
             text: text.chars().take(100).collect(),
             why,
         })

@@ -44,7 +44,7 @@ pub struct SessionInfo {
     /// The folder it works in.
     pub place: String,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: SessionStatus,
     /// The provider's configured name and the model that was used last.
     pub model: Option<(String, String)>,
     /// What it came to.
@@ -62,7 +62,7 @@ pub struct SessionInfo {
 /// How a session stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum SessionStatus {
     /// Nothing was asked yet.
     #[default]
     New,

@@ -7,7 +7,7 @@ use crate::provider::{ProviderError, StopReason};
 
 /// What came of asking the model. A failed stream is an answer too.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub enum ModelAnswer {
     /// The reply is whole.
     Complete {
         /// The reply, not yet marked as finished.

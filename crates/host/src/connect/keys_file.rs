@@ -14,8 +14,8 @@ use windlass_config::folders::Folders;
 use windlass_config::private_file::PrivateFile;
 use windlass_config::{Problem, ProblemKind};
 
-/// Keys by the name of their provider.
-pub type Keys = BTreeMap<String, Secret>;
+/// StoredKeys by the name of their provider.
+pub type StoredKeys = BTreeMap<String, Secret>;
 
 /// The table of the file.
 const TABLE: &str = "keys";
@@ -26,7 +26,7 @@ pub struct KeysFile {
 }
 
 /// What was kept of a provider, and what was there before it.
-pub struct Kept {
+pub struct StoredKey {
     provider: String,
     key: SecretString,
     before: Option<SecretString>,
@@ -50,7 +50,7 @@ impl KeysFile {
     ///
     /// # Errors
     /// When others can read it, it cannot be read, or is not what it should be.
-    pub fn read(&self) -> Result<Keys, Problem> {
+    pub fn read(&self) -> Result<StoredKeys, Problem> {
         self.parsed(self.text()?.expose_secret())
     }
 
@@ -58,11 +58,11 @@ impl KeysFile {
     ///
     /// # Errors
     /// When the file cannot be used as it is, or cannot be written. Then it is as it was.
-    pub fn keep(&self, provider: &str, key: &str) -> Result<Kept, Problem> {
+    pub fn keep(&self, provider: &str, key: &str) -> Result<StoredKey, Problem> {
         self.change(|keys| {
             let before = key_of(keys, provider).map(SecretString::from);
             set(keys, provider, key);
-            Kept {
+            StoredKey {
                 provider: provider.to_owned(),
                 key: SecretString::from(key),
                 before,
@@ -74,8 +74,8 @@ impl KeysFile {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn put_back(&self, kept: &Kept) -> Result<(), Problem> {
-        let Kept {
+    pub fn put_back(&self, kept: &StoredKey) -> Result<(), Problem> {
+        let StoredKey {
             provider,
             key,
             before,
@@ -110,7 +110,7 @@ impl KeysFile {
         Ok(changed)
     }
 
-    fn parsed(&self, text: &str) -> Result<Keys, Problem> {
+    fn parsed(&self, text: &str) -> Result<StoredKeys, Problem> {
         parse(text).map_err(|(line, why)| self.wrong(&format!("line {line}: {why}")))
     }
 
@@ -154,7 +154,7 @@ fn set(keys: &mut dyn TableLike, provider: &str, key: &str) {
 }
 
 /// The keys of a text, or the line that is wrong and why. Nothing of the line is quoted: it may hold a key.
-fn parse(text: &str) -> Result<Keys, (usize, String)> {
+fn parse(text: &str) -> Result<StoredKeys, (usize, String)> {
     let line = |start: Option<usize>| {
         let before = text.bytes().take(start.unwrap_or(0));
         before.filter(|byte| *byte == b'\n').count() + 1
@@ -164,7 +164,7 @@ fn parse(text: &str) -> Result<Keys, (usize, String)> {
         let start = error.span().map(|span| span.start);
         (line(start), format!("this is not TOML; {form}"))
     })?;
-    let mut keys = Keys::default();
+    let mut keys = StoredKeys::default();
     for (name, item) in document.iter() {
         let start = item.span().map(|span| span.start);
         let table = item.as_table_like().filter(|_| name == TABLE);

@@ -1,4 +1,4 @@
-//! Keys in, a file out that nobody else can read; and what is said of files that are not so.
+//! StoredKeys in, a file out that nobody else can read; and what is said of files that are not so.
 
 use std::os::unix::fs::PermissionsExt;
 

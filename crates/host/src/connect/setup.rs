@@ -10,18 +10,18 @@ use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::provider::{Prefix, ProviderError, Request, ToolChoice};
 use windlass_providers::key::Secret;
 use windlass_providers::preset::presets;
-use windlass_service::Models;
+use windlass_service::ModelSwitch;
 
 use super::key::{Source, key_source};
-use super::keys_file::Kept;
+use super::keys_file::StoredKey;
 use super::probe::reach;
-use super::{Choice, Keys, KeysFile, SIM, Surroundings, connect, listed};
+use super::{Choice, KeysFile, SIM, StoredKeys, Surroundings, connect, listed};
 use crate::connect::Process;
-use crate::remembered::Named;
-use crate::roster::Roster;
+use crate::model_preference::Named;
+use crate::models::Models;
 use windlass_config::Problem;
 use windlass_config::environment;
-use windlass_config::settings::{Reasoning, Settings};
+use windlass_config::settings::Settings;
 
 /// How long a provider may take to answer one word.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,14 +34,14 @@ const OTHERS: usize = 8;
 
 /// Sets up the providers of a roster.
 pub struct ProviderSetup {
-    roster: Roster,
+    roster: Models,
     /// The model to ask, where one was named.
     model: Option<String>,
 }
 
 impl ProviderSetup {
     /// Sets up providers for these models.
-    pub fn new(roster: Roster) -> Self {
+    pub fn new(roster: Models) -> Self {
         Self { roster, model: None }
     }
 
@@ -204,7 +204,7 @@ fn others(name: &str, models: &[String]) -> String {
 }
 
 /// Every provider that is known, those that can be used first.
-pub fn offers(roster: &Roster) -> Vec<Offer> {
+pub fn offers(roster: &Models) -> Vec<Offer> {
     let own = roster.settings().providers.keys();
     let known = presets().map(|preset| &preset.name);
     let mut names: Vec<&String> = own.collect();
@@ -218,7 +218,7 @@ pub fn offers(roster: &Roster) -> Vec<Offer> {
     offers
 }
 
-fn offer(roster: &Roster, name: &str) -> Offer {
+fn offer(roster: &Models, name: &str) -> Offer {
     let mut settings = roster.settings_with(&named(name));
     let model = Choice::of(name, &settings, &Process).map(|choice| choice.model);
     if model.is_err() {
@@ -281,16 +281,16 @@ impl Surroundings for Typed<'_> {
         environment::var(name).filter(|_| !holds_keys)
     }
 
-    fn keys(&self) -> Result<Keys, Problem> {
-        Ok(Keys::from([(self.name.to_owned(), Secret::new(self.key))]))
+    fn keys(&self) -> Result<StoredKeys, Problem> {
+        Ok(StoredKeys::from([(self.name.to_owned(), Secret::new(self.key))]))
     }
 }
 
 /// The settings of a test: one request, sent once.
-fn test_settings(roster: &Roster, name: &str, model: Option<String>) -> Settings {
+fn test_settings(roster: &Models, name: &str, model: Option<String>) -> Settings {
     let mut settings = roster.settings_with(&Named { model, ..named(name) });
     settings.retry.max_retries = 0;
-    settings.agent.reasoning = Reasoning::Off;
+    settings.agent.reasoning = None;
     settings
 }
 
@@ -316,7 +316,7 @@ fn one_word() -> Request {
 }
 
 /// What is said when a provider could not be chosen after its key was put down: the key is gone again, or why it is not.
-fn taken_back(file: &KeysFile, kept: Option<&Kept>, why: &str) -> ClientError {
+fn taken_back(file: &KeysFile, kept: Option<&StoredKey>, why: &str) -> ClientError {
     match kept.map(|kept| file.put_back(kept)) {
         None | Some(Ok(())) => refused(why),
         Some(Err(problem)) => ClientError::Command(format!(

@@ -17,7 +17,7 @@ use windlass_core::turn::Limits;
 
 use crate::log::{Log, Open, Then};
 use crate::offline::{Offline, lines};
-use crate::{Setup, Summarizer};
+use crate::{Experiment, Summarizer};
 
 /// What a session works with: what the program puts together, but for the model.
 pub(super) struct Rig {
@@ -35,7 +35,7 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    pub(super) fn new(strategy: Strategy, setup: &Setup) -> Self {
+    pub(super) fn new(strategy: Strategy, setup: &Experiment) -> Self {
         let gauge = Arc::new(Gauge::new(setup.counters));
         gauge.meant_for(&setup.model);
         let open: Arc<Open> = Arc::default();
@@ -45,7 +45,7 @@ impl Rig {
             ..Parts::default()
         };
         let mut middleware: Vec<Arc<dyn Middleware>> = Vec::new();
-        if strategy == Strategy::Sidequest {
+        if strategy == Strategy::ModelEviction {
             middleware.push(Arc::clone(&parts.sidequest) as Arc<SidequestTurns>);
         }
         if strategy != Strategy::None {

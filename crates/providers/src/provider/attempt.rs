@@ -15,7 +15,7 @@ use windlass_core::message::Message;
 use windlass_core::provider::{Completion, ProviderError, ProviderErrorKind, ProviderEvent};
 
 use super::Shared;
-use super::taping::Taping;
+use super::taping::RecordingStream;
 use crate::failure;
 use crate::transport::{Call, next_chunk, read_body};
 use crate::wire::ReplyDecoder;
@@ -28,7 +28,7 @@ pub(super) fn attempt(
     shared: Arc<Shared>,
     body: Bytes,
     history: Arc<Vec<Arc<Message>>>,
-    taping: Option<Taping>,
+    taping: Option<RecordingStream>,
     cancel: CancellationToken,
 ) -> BoxStream<'static, ProviderEvent> {
     let decoder = ReplyDecoder::new(
@@ -59,7 +59,7 @@ struct Attempt {
     cancel: CancellationToken,
     decoder: ReplyDecoder,
     /// Records the response. Writes to the tape when the attempt ends or is dropped.
-    taping: Option<Taping>,
+    taping: Option<RecordingStream>,
     phase: Phase,
     /// Events the decoder has just produced.
     fresh: Vec<ProviderEvent>,

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use bytes::{Bytes, BytesMut};
 use windlass_core::clock::Clock;
 use windlass_core::id::SessionId;
-use windlass_core::log::{Answer, Exchange, SharedTape};
+use windlass_core::log::{Exchange, RecordedAnswer, SharedRecorder};
 use windlass_core::message::Message;
 
 use super::Shared;
@@ -16,18 +16,18 @@ use crate::wire::Kept;
 const MOST: usize = 8 << 20;
 
 /// The recording of one attempt. It is written to the tape when the attempt ends or is dropped midway.
-pub(super) struct Taping {
-    tape: SharedTape,
+pub(super) struct RecordingStream {
+    tape: SharedRecorder,
     clock: Arc<dyn Clock>,
     session: SessionId,
     secrets: Arc<[Secret]>,
     request: Exchange,
-    answer: Answer,
+    answer: RecordedAnswer,
     body: BytesMut,
     is_told: bool,
 }
 
-impl Taping {
+impl RecordingStream {
     /// Starts a recording. Returns `None` if recording is off.
     pub(super) fn new(
         shared: &Shared,
@@ -62,10 +62,10 @@ impl Taping {
                 request,
                 digest,
                 last: last.map(|message| message.id.clone()),
-                answer: Answer::default(),
+                answer: RecordedAnswer::default(),
                 frame: None,
             },
-            answer: Answer::default(),
+            answer: RecordedAnswer::default(),
             body: BytesMut::new(),
             is_told: false,
         })
@@ -103,7 +103,7 @@ impl Taping {
         }
         let exchange = Exchange {
             time: self.clock.now(),
-            answer: Answer {
+            answer: RecordedAnswer {
                 body: without(&self.body.split().freeze(), &self.secrets),
                 ..self.answer.clone()
             },
@@ -114,7 +114,7 @@ impl Taping {
 }
 
 /// Copies the request for another attempt; the response starts out empty.
-impl Clone for Taping {
+impl Clone for RecordingStream {
     fn clone(&self) -> Self {
         Self {
             tape: Arc::clone(&self.tape),
@@ -122,14 +122,14 @@ impl Clone for Taping {
             session: self.session.clone(),
             secrets: Arc::clone(&self.secrets),
             request: self.request.clone(),
-            answer: Answer::default(),
+            answer: RecordedAnswer::default(),
             body: BytesMut::new(),
             is_told: false,
         }
     }
 }
 
-impl Drop for Taping {
+impl Drop for RecordingStream {
     fn drop(&mut self) {
         // Without a status this is only the template for further attempts.
         if self.answer.status.is_some() {

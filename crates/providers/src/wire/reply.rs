@@ -15,7 +15,7 @@ use crate::sse;
 #[derive(Debug)]
 pub struct ReplyDecoder {
     stream: sse::Decoder,
-    pending: Vec<sse::Event>,
+    pending: Vec<sse::SseEvent>,
     assembly: Assembly,
 }
 
@@ -42,7 +42,7 @@ impl ReplyDecoder {
         wire: Wire,
         provider: &str,
         quirks: &Quirks,
-        limits: sse::Limits,
+        limits: sse::StreamLimits,
         history: impl Into<Arc<Vec<Arc<Message>>>>,
     ) -> Self {
         let ids = CallIds::new(history.into(), wire, quirks.short_call_ids);
@@ -54,14 +54,20 @@ impl ReplyDecoder {
         wire: Wire,
         provider: &str,
         quirks: &Quirks,
-        limits: sse::Limits,
+        limits: sse::StreamLimits,
         seed: &str,
     ) -> Self {
         let ids = CallIds::seeded(Arc::default(), wire, quirks.short_call_ids, seed.to_owned());
         Self::with_ids(wire, provider, quirks, limits, ids)
     }
 
-    fn with_ids(wire: Wire, provider: &str, quirks: &Quirks, limits: sse::Limits, ids: CallIds) -> Self {
+    fn with_ids(
+        wire: Wire,
+        provider: &str,
+        quirks: &Quirks,
+        limits: sse::StreamLimits,
+        ids: CallIds,
+    ) -> Self {
         let assembly = match wire {
             Wire::Anthropic => Assembly::Anthropic(anthropic::Decoder::new(provider, ids)),
             Wire::Chat => Assembly::Chat(chat::Decoder::new(provider, quirks.echo, ids)),

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use windlass_core::provider::{Completion, ProviderError, ProviderEvent};
-use windlass_providers::sse::Limits;
+use windlass_providers::sse::StreamLimits;
 use windlass_providers::wire::{Quirks, ReasoningEcho, ReplyDecoder, Wire};
 
 use super::support::{data, golden, outline_completion, outline_events};
@@ -31,7 +31,7 @@ fn decoder(wire: Wire) -> ReplyDecoder {
         echo: ReasoningEcho::Content,
         ..Quirks::default()
     };
-    ReplyDecoder::new(wire, "test", &quirks, Limits::default(), Vec::new())
+    ReplyDecoder::new(wire, "test", &quirks, StreamLimits::default(), Vec::new())
 }
 
 fn decode<'a>(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use windlass_core::provider::{Provider, ProviderError, ProviderErrorKind as Kind, ProviderEvent};
-use windlass_providers::sse::Limits;
+use windlass_providers::sse::StreamLimits;
 use windlass_providers::wire::ReasoningEcho;
 use windlass_providers::{RetryPolicy, TransportLimits, Wire};
 
@@ -200,7 +200,7 @@ async fn cut_streams_are_network_failures() {
 #[tokio::test]
 async fn bad_answers_end_clearly() {
     let limits = TransportLimits {
-        stream: Limits {
+        stream: StreamLimits {
             event: 1000,
             reply: 5000,
         },

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use windlass_core::message::{Message, Part, Role};
 use windlass_core::provider::ProviderEvent;
-use windlass_providers::sse::Limits;
+use windlass_providers::sse::StreamLimits;
 use windlass_providers::wire::{Encoder, Quirks, ReplyDecoder};
 use windlass_providers::{Wire, registry};
 
@@ -116,7 +116,8 @@ fn repeated_ids_are_replaced_when_they_arrive() {
             Role::Assistant,
             vec![call(id, "grep", "{}")],
         ))];
-        let mut decoder = ReplyDecoder::new(wire, "test", &Quirks::default(), Limits::default(), history);
+        let mut decoder =
+            ReplyDecoder::new(wire, "test", &Quirks::default(), StreamLimits::default(), history);
         let mut events = Vec::new();
         decoder.push(&data(stream), &mut events).unwrap();
         let completion = decoder.finish(&mut events).unwrap();

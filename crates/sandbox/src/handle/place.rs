@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::rules::Denied;
-use super::{Access, Attempt, PathDenied, step};
+use super::{Attempt, OpenMode, PathDenied, step};
 
 /// A name in a folder. The folder stays the same whatever happens to its path.
 #[derive(Debug)]
@@ -66,12 +66,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    pub(super) fn open(&self, how: Access) -> Result<File, Attempt> {
+    pub(super) fn open(&self, how: OpenMode) -> Result<File, Attempt> {
         // Without waiting: a pipe with nobody at its other end would hold us for ever.
         let flags = match how {
-            Access::Read => OFlags::RDONLY,
-            Access::Write => OFlags::WRONLY,
-            Access::Create => OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
+            OpenMode::Read => OFlags::RDONLY,
+            OpenMode::Write => OFlags::WRONLY,
+            OpenMode::Create => OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
         };
         let file = step(
             &self.folder,
@@ -86,7 +86,7 @@ impl<'a> Place<'a> {
     ///
     /// # Errors
     /// When it is denied, has become something else, or the system refuses.
-    pub fn file(&self, how: Access) -> Result<File, PathDenied> {
+    pub fn file(&self, how: OpenMode) -> Result<File, PathDenied> {
         self.open(how).map_err(|failure| self.told(failure))
     }
 
@@ -119,7 +119,7 @@ impl<'a> Place<'a> {
         there: There,
     ) -> Result<File, PathDenied> {
         // What is there is replaced and not read, so why else it cannot be opened does not matter.
-        if let Err(Attempt::Denied) = self.open(Access::Read) {
+        if let Err(Attempt::Denied) = self.open(OpenMode::Read) {
             return Err(self.told(Attempt::Denied));
         }
         let temporary = OsString::from(format!(".windlass-{}", Uuid::new_v4().simple()));

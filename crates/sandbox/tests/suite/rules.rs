@@ -5,21 +5,21 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use windlass_sandbox::{Policy, Wall};
+use windlass_sandbox::{Sandbox, SandboxPolicy};
 
 use crate::wall::{CASES, Scene, helper, told};
 
-fn wall(policy: Policy) -> Wall {
-    Wall::with_helper(policy, &helper()).expect("a wall")
+fn wall(policy: SandboxPolicy) -> Sandbox {
+    Sandbox::with_helper(policy, &helper()).expect("a wall")
 }
 
 /// A script behind the wall, with the rules handed on.
-fn run(scene: &Scene, wall: &Wall, script: &str) -> String {
+fn run(scene: &Scene, wall: &Sandbox, script: &str) -> String {
     let mut command = prepared(scene, wall, script);
     told(&command.output().expect("a command"))
 }
 
-fn prepared(scene: &Scene, wall: &Wall, script: &str) -> Command {
+fn prepared(scene: &Scene, wall: &Sandbox, script: &str) -> Command {
     let (_, arguments, input) = wall.wrap_without_input(Path::new("/bin/sh"), &["-c", script]);
     // Not the helper that the wall names: one test has a wall whose helper is missing.
     let mut command = Command::new(helper());
@@ -58,7 +58,7 @@ fn ordinary_work_goes_on_with_rules_made_before() {
 #[test]
 fn the_rules_that_were_handed_on_hold() {
     let scene = Scene::new();
-    let narrow = wall(Policy {
+    let narrow = wall(SandboxPolicy {
         write: vec![scene.at("work")],
         ..scene.policy()
     });
@@ -82,7 +82,7 @@ fn the_rules_that_were_handed_on_hold() {
 fn rules_follow_what_changes() {
     for helper in [helper(), "/no/helper".into()] {
         let scene = Scene::new();
-        let wall = Wall::with_helper(scene.policy(), &helper).expect("a wall");
+        let wall = Sandbox::with_helper(scene.policy(), &helper).expect("a wall");
         fs::create_dir(scene.at("home/backup")).expect("a folder");
         fs::write(scene.at("home/backup/key"), "SECRET").expect("a key");
         assert_eq!(run(&scene, &wall, "cat ../home/backup/key"), "SECRET");

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 use tempfile::TempDir;
-use windlass_sandbox::{Policy, Wall};
+use windlass_sandbox::{Sandbox, SandboxPolicy};
 use windlass_shell::{Blocklist, analyse};
 
 use crate::wall::helper;
@@ -51,7 +51,7 @@ done
 /// Generated commands run behind the wall: one that finds a real program after all can change nothing but this folder.
 struct Bench {
     folder: TempDir,
-    wall: Wall,
+    wall: Sandbox,
     case: u32,
 }
 
@@ -77,8 +77,8 @@ impl Bench {
             put(&bin.join(name), &script);
         }
         put(&bin.join("env"), &ENV.replace("BIN", &bin.display().to_string()));
-        let policy = Policy::for_workspace(folder.path(), folder.path(), &[]);
-        let wall = Wall::with_helper(policy, &helper()).expect("a wall");
+        let policy = SandboxPolicy::for_workspace(folder.path(), folder.path(), &[]);
+        let wall = Sandbox::with_helper(policy, &helper()).expect("a wall");
         Self {
             folder,
             wall,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
-use windlass_sandbox::{Gap, Guard, LocalSockets, Network, Policy, Wall};
+use windlass_sandbox::{Gap, Guard, LocalSockets, Network, Sandbox, SandboxPolicy};
 
 /// Folders with something to protect, and a policy for them.
 pub(crate) struct Scene {
@@ -50,7 +50,7 @@ impl Scene {
         self.root.join(name)
     }
 
-    pub(crate) fn policy(&self) -> Policy {
+    pub(crate) fn policy(&self) -> SandboxPolicy {
         let denied = [
             "home/.ssh",
             "home/.gnupg",
@@ -59,17 +59,17 @@ impl Scene {
             "work/.git/hooks",
         ];
         let denied: Vec<PathBuf> = denied.iter().map(|name| self.at(name)).collect();
-        let mut policy = Policy::for_workspace(&self.at("work"), &self.at("temp"), &denied);
+        let mut policy = SandboxPolicy::for_workspace(&self.at("work"), &self.at("temp"), &denied);
         policy.read_only = vec![self.at("work/.git/config"), self.at("work/.mcp")];
         policy
     }
 
-    fn run(&self, policy: Policy, script: &str) -> String {
+    fn run(&self, policy: SandboxPolicy, script: &str) -> String {
         self.run_in(policy, &self.at("work"), script)
     }
 
-    fn run_in(&self, policy: Policy, cwd: &Path, script: &str) -> String {
-        let wall = Wall::with_helper(policy, &helper()).expect("a wall");
+    fn run_in(&self, policy: SandboxPolicy, cwd: &Path, script: &str) -> String {
+        let wall = Sandbox::with_helper(policy, &helper()).expect("a wall");
         let output = start(&wall, &[], "/bin/sh", &["-c", script], cwd);
         told(&output)
     }
@@ -95,7 +95,7 @@ pub(crate) fn helper() -> PathBuf {
     target.join("examples/sandbox")
 }
 
-fn start(wall: &Wall, before: &[&str], program: &str, args: &[&str], cwd: &Path) -> Output {
+fn start(wall: &Sandbox, before: &[&str], program: &str, args: &[&str], cwd: &Path) -> Output {
     let (helper, all) = wall.wrap(Path::new(program), args);
     let mut words: Vec<std::ffi::OsString> = before.iter().map(Into::into).collect();
     words.push(helper.into());
@@ -339,7 +339,7 @@ fn every_way_out_is_closed_for_nobody() {
     let mut wrong = Vec::new();
     for Case { name, script, .. } in CASES {
         let scene = Scene::new();
-        let wall = Wall::with_helper(scene.policy(), &program).expect("a wall");
+        let wall = Sandbox::with_helper(scene.policy(), &program).expect("a wall");
         // What holds a place is made by whoever runs Windlass; here that is nobody.
         for held in ["work/.windlass", "work/.mcp"] {
             std::os::unix::fs::chown(scene.at(held), Some(65534), Some(65534)).expect("an owner");
@@ -385,7 +385,7 @@ fn ordinary_work_goes_on() {
 #[test]
 fn programs_are_what_they_are_without() {
     let scene = Scene::new();
-    let wall = Wall::with_helper(scene.policy(), &helper()).expect("a wall");
+    let wall = Sandbox::with_helper(scene.policy(), &helper()).expect("a wall");
     let code =
         |program: &str, args: &[&str]| start(&wall, &[], program, args, &scene.at("work")).status.code();
     assert_eq!(
@@ -440,8 +440,8 @@ fn folders_above_a_denied_path_are_pinned() {
 #[test]
 fn inherited_files_are_closed() {
     let scene = Scene::new();
-    let run = |policy: Policy| {
-        let wall = Wall::with_helper(policy, &helper()).expect("a wall");
+    let run = |policy: SandboxPolicy| {
+        let wall = Sandbox::with_helper(policy, &helper()).expect("a wall");
         let (program, args) = wall.wrap(Path::new("/bin/sh"), &["-c", "cat <&9"]);
         let words: Vec<_> = args
             .iter()
@@ -493,8 +493,8 @@ fn the_network_is_off_unless_allowed() {
     let name = format!("windlass-test-{}", std::process::id());
     let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a name");
     let _abstract = UnixListener::bind_addr(&address).expect("a socket");
-    let run = |policy: Policy, kind: &str, port: &str| {
-        let wall = Wall::with_helper(policy, &helper()).expect("a wall");
+    let run = |policy: SandboxPolicy, kind: &str, port: &str| {
+        let wall = Sandbox::with_helper(policy, &helper()).expect("a wall");
         told(&start(
             &wall,
             &[],
@@ -503,11 +503,11 @@ fn the_network_is_off_unless_allowed() {
             &scene.at("work"),
         ))
     };
-    let on = || Policy {
+    let on = || SandboxPolicy {
         network: Network::On,
         ..scene.policy()
     };
-    let open = || Policy {
+    let open = || SandboxPolicy {
         local_sockets: LocalSockets::All,
         ..scene.policy()
     };
@@ -545,13 +545,13 @@ fn the_network_is_off_unless_allowed() {
 #[test]
 fn a_second_helper_widens_nothing() {
     let scene = Scene::new();
-    let wide = Policy {
+    let wide = SandboxPolicy {
         read: vec!["/".into()],
         write: vec!["/".into()],
         network: Network::On,
-        ..Policy::default()
+        ..SandboxPolicy::default()
     };
-    let wide = Wall::with_helper(wide, &helper()).expect("a wall");
+    let wide = Sandbox::with_helper(wide, &helper()).expect("a wall");
     let (program, args) = wide.wrap(
         Path::new("/bin/sh"),
         &["-c", "cat ../home/.ssh/key; echo x > ../outside/new; echo end"],
@@ -561,7 +561,7 @@ fn a_second_helper_widens_nothing() {
         .map(|arg| arg.to_string_lossy().into_owned())
         .collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let wall = Wall::with_helper(scene.policy(), &helper()).expect("a wall");
+    let wall = Sandbox::with_helper(scene.policy(), &helper()).expect("a wall");
     let said = told(&start(
         &wall,
         &[],
@@ -577,11 +577,11 @@ fn a_second_helper_widens_nothing() {
 #[test]
 fn gaps_are_told() {
     let scene = Scene::new();
-    let wall = Wall::with_helper(scene.policy(), &helper()).expect("a wall");
+    let wall = Sandbox::with_helper(scene.policy(), &helper()).expect("a wall");
     assert_eq!(wall.gaps(), []);
     fs::remove_file(scene.at("work/.env")).expect("removed");
     symlink(scene.at("home/notes"), scene.at("work/.env")).expect("a link");
-    let wall = Wall::with_helper(scene.policy(), &helper()).expect("a wall");
+    let wall = Sandbox::with_helper(scene.policy(), &helper()).expect("a wall");
     assert_eq!(wall.gaps(), [Gap::Open(scene.at("work/.env"))]);
     let said = told(&start(
         &wall,
@@ -598,7 +598,7 @@ fn gaps_are_told() {
 fn without_namespaces_there_are_gaps() {
     let scene = Scene::new();
     // A helper that cannot make namespaces: it cannot even be started for the probe, and is put right afterwards.
-    let wall = Wall::with_helper(scene.policy(), Path::new("/no/helper")).expect("a wall");
+    let wall = Sandbox::with_helper(scene.policy(), Path::new("/no/helper")).expect("a wall");
     let open = ["work/.windlass/config.toml", "work/.mcp"].map(|name| Gap::Open(scene.at(name)));
     let frozen = ["work", "work/.git"].map(|name| Gap::Frozen(scene.at(name)));
     for gap in open.iter().chain(&frozen) {
@@ -639,11 +639,11 @@ fn without_namespaces_there_are_gaps() {
 #[test]
 fn what_holds_a_place_goes_with_the_wall() {
     let scene = Scene::new();
-    let wall = Wall::with_helper(scene.policy(), &helper()).expect("a wall");
+    let wall = Sandbox::with_helper(scene.policy(), &helper()).expect("a wall");
     assert!(scene.at("work/.windlass").is_dir());
     std::mem::forget(wall);
     // The lock of a killed program goes with it; ours is still there, so the second leaves the folder alone.
-    drop(Wall::with_helper(scene.policy(), &helper()).expect("a wall"));
+    drop(Sandbox::with_helper(scene.policy(), &helper()).expect("a wall"));
     assert!(scene.at("work/.windlass").is_dir());
     let mut names = String::new();
     let listed = Command::new("ls")

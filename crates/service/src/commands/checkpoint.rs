@@ -10,7 +10,7 @@ use windlass_core::checkpoint::{
 use windlass_core::log::Entry;
 
 use super::{Desk, Outcome, Said, Stop, Words};
-use crate::telling::cut;
+use crate::format::cut;
 use windlass_core::log::record;
 
 /// How much is shown of what the user said.

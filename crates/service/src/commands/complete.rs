@@ -4,7 +4,7 @@ use windlass_core::log::SessionQuery;
 
 use super::status::MODES;
 use super::{Desk, find};
-use crate::telling::short;
+use crate::format::short;
 
 /// How many sessions are offered.
 const SESSIONS: usize = 20;

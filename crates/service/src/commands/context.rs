@@ -13,9 +13,9 @@ use windlass_core::model::Model;
 use windlass_core::provider::{Layout, Request, SpanOf, ToolChoice};
 
 use super::{Desk, Outcome, Said, Stop, Words};
+use crate::context_report::{Cause, ledger, rows};
+use crate::format::dollars;
 use crate::pins::keep;
-use crate::telling::dollars;
-use crate::xray::{Cause, ledger, rows};
 
 /// How many rows are listed one by one; those in the middle of a longer conversation are counted.
 const SHOWN: usize = 60;
@@ -119,7 +119,7 @@ async fn pin(desk: &mut Desk<'_>, number: usize) -> Outcome {
     keep(desk.store(), &desk.live.info.id, &pins).await?;
     desk.live.pins = pins;
     let text = format!(
-        "Row {number} is pinned: its {characters} characters go word for word into every summary from the next turn on."
+        "SpanRow {number} is pinned: its {characters} characters go word for word into every summary from the next turn on."
     );
     said(&next.notices, &text)
 }

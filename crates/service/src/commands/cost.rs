@@ -4,7 +4,7 @@ use windlass_core::id::SessionId;
 use windlass_core::log::{Spent, SpentBy};
 
 use super::{Desk, Outcome, Said, Stop, Words};
-use crate::telling::{called, cut, short, spent_table};
+use crate::format::{called, cut, short, spent_table};
 
 /// How wide the first column may be.
 const NAME: usize = 60;

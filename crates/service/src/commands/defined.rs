@@ -3,7 +3,7 @@
 use windlass_api::{CommandInfo, Part};
 
 use super::{Said, Then};
-use crate::workshop::DefinedCommand;
+use crate::environment::DefinedCommand;
 
 /// The command for the help.
 pub(super) fn info(command: &DefinedCommand) -> CommandInfo {

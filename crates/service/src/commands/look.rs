@@ -8,8 +8,8 @@ use windlass_core::checkpoint::CheckpointError;
 
 use super::Desk;
 use super::status::mode_word;
+use crate::format::one_line;
 use crate::goal::Goal;
-use crate::telling::one_line;
 
 /// What can be looked at.
 pub(crate) enum Look {
@@ -53,7 +53,7 @@ impl Desk<'_> {
         } else {
             models.window(&model)
         };
-        let access = bench.access();
+        let access = bench.permissions();
         Ok(Overview {
             info,
             provider,
@@ -63,7 +63,7 @@ impl Desk<'_> {
             is_busy: self.is_busy,
             queue: self.live.queue.iter().cloned().collect(),
             goal: self.live.followed_goal().and_then(Goal::active).map(one_line),
-            subgoal: self.live.bench.access().aims().subgoal,
+            subgoal: self.live.bench.permissions().goals().subgoal,
         })
     }
 

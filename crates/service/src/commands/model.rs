@@ -5,7 +5,7 @@ use std::fmt::Write;
 use windlass_api::Offer;
 
 use super::{Desk, Outcome, Said, Stop, Words};
-use crate::workshop::{ChooseError, Chosen, ModelChoice};
+use crate::environment::{ChooseError, Chosen, ModelChoice};
 
 pub(super) async fn provider(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;

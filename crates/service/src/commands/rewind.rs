@@ -8,7 +8,7 @@ use windlass_core::log::Entry;
 
 use super::checkpoint::{FORCE, force, kept, place, refused, tell};
 use super::{Desk, Outcome, Said, Stop, Words};
-use crate::telling::cut;
+use crate::format::cut;
 use windlass_core::log::record;
 
 /// How many messages are listed.

@@ -6,8 +6,8 @@ use windlass_api::{Begin, Label, SessionId, SessionInfo};
 use windlass_core::log::SessionQuery;
 
 use super::{Desk, Outcome, Said, Stop, Then, Words};
+use crate::format::{called, cut, date, dollars, one_line, short, short_id, standing};
 use crate::past::{self, Exported, Stood, markdown};
-use crate::telling::{called, cut, date, dollars, one_line, short, short_id, standing};
 use windlass_core::log::record;
 
 /// How many sessions are listed unless it is said, and how many places are found.

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use windlass_core::permission::{Mode, Policy, Rule};
 
 use super::{Desk, Outcome, Said, Stop, Words};
+use crate::environment::Granted;
+use crate::format::{called, cut, dollars, one_line, standing};
 use crate::goal::Goal;
-use crate::telling::{called, cut, dollars, one_line, standing};
-use crate::workshop::Granted;
 
 /// The modes, as they are written.
 pub(super) const MODES: &[(&str, Mode)] = &[
@@ -44,7 +44,7 @@ pub(super) async fn status(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
         }
         Err(why) => rows.push(("model", why.lines().next().unwrap_or_default().to_owned())),
     }
-    rows.push(("mode", mode_word(bench.access().policy().mode).to_owned()));
+    rows.push(("mode", mode_word(bench.permissions().policy().mode).to_owned()));
     let totals = &info.totals;
     rows.push(("messages", totals.messages.to_string()));
     rows.push(("context", format!("{} tokens", totals.context_tokens)));
@@ -68,7 +68,7 @@ pub(super) async fn status(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
 
 pub(super) async fn tools(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
-    let tools = desk.live.bench.access().tools();
+    let tools = desk.live.bench.permissions().tools();
     let lines = tools.iter().map(|tool| {
         let description = one_line(&tool.description);
         let first = description.split_inclusive(". ").next().unwrap_or_default();
@@ -79,7 +79,7 @@ pub(super) async fn tools(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
 
 pub(super) async fn permissions(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
-    let access = desk.live.bench.access();
+    let access = desk.live.bench.permissions();
     let Policy {
         rules,
         mode,
@@ -112,7 +112,7 @@ pub(super) async fn permissions(desk: &mut Desk<'_>, words: &Words<'_>) -> Outco
 pub(super) async fn mode(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
     let Some(word) = words.get(0) else {
-        let mode = desk.live.bench.access().policy().mode;
+        let mode = desk.live.bench.permissions().policy().mode;
         return Ok(Said::text(format!("{}: {}", mode_word(mode), meaning(mode))));
     };
     let found = MODES.iter().find(|(name, _)| *name == word);
@@ -127,7 +127,7 @@ pub(super) async fn plan(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
 
 /// A turn that runs keeps what it began with.
 fn set(desk: &mut Desk<'_>, mode: Mode) -> Outcome {
-    desk.live.bench.access().set_mode(mode);
+    desk.live.bench.permissions().set_mode(mode);
     Ok(Said::text(format!(
         "Mode: {}, for this session from the next turn on, as long as this program runs: {}",
         mode_word(mode),

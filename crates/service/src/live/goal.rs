@@ -11,7 +11,11 @@ use crate::goal::{Goal, says};
 impl Live {
     /// What the session is to reach, and how that stands; `None` where goals are not followed.
     pub(crate) fn followed_goal(&mut self) -> Option<&Goal> {
-        self.bench.access().aims().follows_goal.then_some(&self.goal)
+        self.bench
+            .permissions()
+            .goals()
+            .follows_goal
+            .then_some(&self.goal)
     }
 
     /// The goal that an input begins, if it begins one.
@@ -30,8 +34,8 @@ impl Live {
         else {
             return None;
         };
-        let aims = self.bench.access().aims();
-        if !aims.follows_goal || !says(text, &aims.completion_phrases) {
+        let goals = self.bench.permissions().goals();
+        if !goals.follows_goal || !says(text, &goals.completion_phrases) {
             return None;
         }
         let event = self.goal.completed(GoalCompletion::Phrase)?;

@@ -15,8 +15,8 @@ use windlass_core::message::{FinishReason, ToolCall, ToolResult};
 use windlass_core::permission::{Approver, Denial, Mode, Policy, Proposal};
 
 use super::{Begun, Live, Order, PROMPT, Running, Stay, canceled, not_stored};
+use crate::environment::UserCommand;
 use crate::sink::Sink;
-use crate::workshop::OwnCommand;
 
 impl Live {
     /// Runs a command of the user's in the session.
@@ -36,7 +36,7 @@ impl Live {
         let own = tokio::select! {
             biased;
             () = stop.token.cancelled() => return self.end(canceled()).await,
-            own = self.bench.access().own_command(&start, command) => own,
+            own = self.bench.permissions().user_command(&start, command) => own,
         };
         self.warn(&own.notices).await;
         let job = Job {
@@ -84,7 +84,7 @@ impl Live {
 /// Everything the call needs. Owned, so that it can run in a task of its own.
 struct Job {
     call: ToolCall,
-    own: OwnCommand,
+    own: UserCommand,
     sink: Arc<Sink>,
     clock: Arc<dyn Clock>,
     tasks: TaskTracker,

@@ -8,7 +8,7 @@ use windlass_core::log::Entry;
 use windlass_core::message::{ToolCall, ToolResult};
 
 use super::messages;
-use crate::telling::{called, date, dollars, one_line, standing};
+use crate::format::{called, date, dollars, one_line, standing};
 
 /// How many lines of a call or its result are shown, and how many characters.
 const MAX_LINES: usize = 40;

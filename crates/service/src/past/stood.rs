@@ -1,7 +1,7 @@
 //! Where a session stood, for somebody who comes back to it.
 
 use windlass_api::{Event, FailureKind, Message, Role, SessionInfo, Waiting};
-use windlass_core::log::{Entry, Standing};
+use windlass_core::log::{Entry, SessionStatus};
 
 use super::messages;
 
@@ -42,7 +42,7 @@ fn note(info: &SessionInfo, entries: &[Entry], holder: Option<&str>) -> Option<S
         let waits = question(entries).map(|question| format!(" It waits for an answer: {question}"));
         return Some(format!("In use by {holder}.{}", waits.unwrap_or_default()));
     }
-    if info.standing == Standing::Working {
+    if info.standing == SessionStatus::Working {
         let text = "It was stopped in the middle of a turn. Going on with it tells the model which calls may have run.";
         return Some(text.to_owned());
     }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::log::Exchange;
 
 /// Recorded exchanges that are being asked for again.
-pub struct Reel {
+pub struct ReplayRecording {
     exchanges: Vec<Exchange>,
     /// The most of them that are played.
     most: usize,
@@ -51,7 +51,7 @@ impl fmt::Display for Difference {
     }
 }
 
-impl Reel {
+impl ReplayRecording {
     /// The exchanges of a session, of which at most `most` are played.
     pub fn new(exchanges: Vec<Exchange>, most: Option<usize>) -> Self {
         let mut left: HashMap<String, VecDeque<usize>> = HashMap::new();

@@ -21,8 +21,8 @@ use windlass_core::provider::Prefix;
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolSet};
 use windlass_service::{
-    Access, Aims, Bench, CallSettings, ChooseError, Chosen, Defined, Granted, ModelChoice, Models, NotReady,
-    Options, OwnCommand, Service, Setup, ToolInfo, TurnStart, Workshop,
+    CallSettings, ChooseError, Chosen, Defined, Goals, Granted, ModelChoice, ModelSwitch, NotReady, Options,
+    Permissions, Service, SessionEnv, SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
 };
 use windlass_store::SqliteStore;
 
@@ -126,8 +126,8 @@ struct TestWorkshop {
 }
 
 #[async_trait]
-impl Workshop for TestWorkshop {
-    async fn bench(&self, _: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String> {
+impl SessionFactory for TestWorkshop {
+    async fn bench(&self, _: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
         let tools = ToolSet::new()
             .with(Ask)
             .with(Wait(Arc::clone(&self.gate)))
@@ -161,7 +161,7 @@ struct TestBench {
 }
 
 #[async_trait]
-impl Bench for TestBench {
+impl SessionEnv for TestBench {
     async fn setup(&mut self, turn: &TurnStart) -> Result<Setup, NotReady> {
         self.kit.prepare().await;
         self.kit.begin(turn)?;
@@ -193,11 +193,11 @@ impl Bench for TestBench {
         kept.map(|kept| kept as _)
     }
 
-    fn models(&mut self) -> &mut dyn Models {
+    fn models(&mut self) -> &mut dyn ModelSwitch {
         self
     }
 
-    fn access(&mut self) -> &mut dyn Access {
+    fn permissions(&mut self) -> &mut dyn Permissions {
         self
     }
 
@@ -220,7 +220,7 @@ fn calls() -> CallSettings {
 }
 
 #[async_trait]
-impl Models for TestBench {
+impl ModelSwitch for TestBench {
     fn list(&self) -> Vec<ModelChoice> {
         let choice = |name: &str| ModelChoice {
             provider: name.to_owned(),
@@ -272,7 +272,7 @@ impl Models for TestBench {
 }
 
 #[async_trait]
-impl Access for TestBench {
+impl Permissions for TestBench {
     fn tools(&mut self) -> Vec<ToolInfo> {
         let tool = |spec: windlass_core::tool::ToolSpec| ToolInfo {
             name: spec.name,
@@ -301,13 +301,13 @@ impl Access for TestBench {
     }
 
     /// The command is the tool's name and its text.
-    async fn own_command(&mut self, _: &TurnStart, command: &str) -> OwnCommand {
+    async fn user_command(&mut self, _: &TurnStart, command: &str) -> UserCommand {
         let (tool, text) = command.split_once(' ').unwrap_or((command, ""));
         let input = match tool {
             "note" => serde_json::json!({ "text": text }),
             _ => serde_json::json!({}),
         };
-        OwnCommand {
+        UserCommand {
             tools: self.tools.clone(),
             calls: calls(),
             tool: tool.to_owned(),
@@ -316,8 +316,8 @@ impl Access for TestBench {
         }
     }
 
-    fn aims(&self) -> Aims {
-        self.kit.aims.lock().unwrap().clone()
+    fn goals(&self) -> Goals {
+        self.kit.goals.lock().unwrap().clone()
     }
 }
 

@@ -6,7 +6,7 @@ use windlass_api::{
 };
 use windlass_core::log::SessionLog;
 use windlass_core::script::Scene;
-use windlass_service::{Aims, Service};
+use windlass_service::{Goals, Service};
 
 use super::bed::{Bed, all, answer, new_session, say};
 
@@ -16,7 +16,7 @@ const DONE: &str = "That is done. Your next message is a new goal, or /goal TEXT
 /// A bed whose sessions have goals.
 fn bed(scenes: impl IntoIterator<Item = Scene>) -> Bed {
     let bed = Bed::new(scenes);
-    *bed.kit.aims.lock().unwrap() = Aims {
+    *bed.kit.goals.lock().unwrap() = Goals {
         subgoal: None,
         follows_goal: true,
         completion_phrases: vec!["task complete".to_owned()],
@@ -260,7 +260,7 @@ async fn a_running_turn_is_not_concerned() {
 #[tokio::test]
 async fn goals_can_be_off() {
     let bed = bed(["Task complete."].map(Scene::text));
-    bed.kit.aims.lock().unwrap().follows_goal = false;
+    bed.kit.goals.lock().unwrap().follows_goal = false;
     let service = bed.service();
     let session = new_session(&service).await.id;
     answer(&service, &session, "first").await;

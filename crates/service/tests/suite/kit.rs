@@ -11,7 +11,7 @@ use windlass_core::id::SessionId;
 use windlass_core::log::SessionLog;
 use windlass_core::provider::Provider;
 use windlass_core::turn::Limits;
-use windlass_service::{Aims, Defined, NotReady, Titles, TurnStart};
+use windlass_service::{Defined, Goals, NotReady, Titles, TurnStart};
 use windlass_store::SqliteStore;
 
 /// Shared by all benches of a bed.
@@ -26,7 +26,7 @@ pub(crate) struct Kit {
     pub(crate) defined: Mutex<Defined>,
     pub(crate) active: Mutex<(String, String)>,
     pub(crate) title_model: Mutex<Option<Arc<dyn Provider>>>,
-    pub(crate) aims: Mutex<Aims>,
+    pub(crate) goals: Mutex<Goals>,
     /// Where sessions work, for the model.
     pub(crate) surroundings: Mutex<Option<String>>,
     pub(crate) limits: Mutex<Limits>,
@@ -42,7 +42,7 @@ impl Default for Kit {
             defined: Mutex::default(),
             active: Mutex::new(("first".to_owned(), "first-1".to_owned())),
             title_model: Mutex::default(),
-            aims: Mutex::default(),
+            goals: Mutex::default(),
             surroundings: Mutex::default(),
             limits: Mutex::default(),
         }

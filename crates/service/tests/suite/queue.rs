@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::json;
 use windlass_api::{
-    Begin, Client, ClientError, Commands, Event, EventStream, Follow, OnBusy, Presence, Reply, SessionEvent,
-    SessionId, Submission, Waiting,
+    Begin, Client, ClientError, Commands, Event, EventStream, Follow, OnBusy, Presence, SessionEvent,
+    SessionId, Submission, UserReply, Waiting,
 };
 use windlass_core::log::SessionLog;
 use windlass_core::script::Scene;
@@ -172,7 +172,7 @@ async fn questions_of_earlier_turns_are_heard() {
     };
     assert!(
         again
-            .reply(&session, &call_id, Reply::Text("red".to_owned()))
+            .reply(&session, &call_id, UserReply::Text("red".to_owned()))
             .await
     );
     let own = all(events).await;

@@ -9,7 +9,7 @@ use windlass_api::{
     Begin, Client, ClientError, Commands, Event, Follow, OnBusy, Presence, Records, SessionEvent, SessionId,
     Submission,
 };
-use windlass_core::log::{Ledger, SessionLog, Sessions, SpentBy, Standing};
+use windlass_core::log::{Ledger, SessionLog, SessionStatus, Sessions, SpentBy};
 use windlass_core::message::{Binary, ImageUrl, Part};
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_service::{Options, Service};
@@ -31,7 +31,10 @@ async fn a_session_goes_on_in_another_process() {
 
     let again = bed.service();
     let info = again.begin(Begin::Resume(session.clone())).await.unwrap();
-    assert_eq!((info.standing, info.totals.messages), (Standing::Answered, 4));
+    assert_eq!(
+        (info.standing, info.totals.messages),
+        (SessionStatus::Answered, 4)
+    );
     assert_eq!(info.label.title.as_deref(), Some("go"));
     assert_eq!(answer(&again, &session, "go on").await, "second");
     let seen = bed.provider.seen();

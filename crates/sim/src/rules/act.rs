@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::intent::Intent;
 use super::{Done, Move, Situation};
-use crate::seen::Role;
+use crate::seen::SeenRole;
 
 /// Maximum number of result lines to repeat in the answer.
 const SHOWN_LINES: usize = 20;
@@ -191,7 +191,7 @@ fn summary(situation: &Situation<'_>) -> String {
     let turns = &situation.seen.turns;
     let asks: Vec<String> = turns
         .iter()
-        .filter(|turn| turn.role == Role::User && !turn.text.trim().is_empty())
+        .filter(|turn| turn.role == SeenRole::User && !turn.text.trim().is_empty())
         .map(|turn| super::intent::without_fragments(&turn.text))
         .filter(|text| !text.is_empty() && *text != situation.ask)
         .map(|text| format!("- {}", text.lines().next().unwrap_or_default()))

@@ -6,17 +6,17 @@ use super::tree::{Data, Entry, Node};
 use super::{OnEnd, Script, ScriptError, When};
 use crate::answer::{Pieces, Stop, Thinking, UsageOverride};
 use crate::fault::{Deviation, Fault, Framing, Interrupt};
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 const ON_END: [(&str, OnEnd); 3] = [
     ("error", OnEnd::Error),
     ("repeat", OnEnd::Repeat),
     ("rules", OnEnd::Rules),
 ];
-const WIRES: [(&str, Wire); 3] = [
-    ("anthropic", Wire::Anthropic),
-    ("chat", Wire::Chat),
-    ("responses", Wire::Responses),
+const WIRES: [(&str, Protocol); 3] = [
+    ("anthropic", Protocol::Anthropic),
+    ("chat", Protocol::Chat),
+    ("responses", Protocol::Responses),
 ];
 const SCRIPT_KEYS: &[&str] = &["model", "on_end", "replies"];
 const REPLY_KEYS: &[&str] = &[

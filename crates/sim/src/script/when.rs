@@ -1,7 +1,7 @@
 //! Conditions of replies.
 
 use crate::seen::Seen;
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 /// Conditions on a request. All conditions given must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,7 +12,7 @@ pub struct When {
     pub(crate) last_tool: Option<String>,
     pub(crate) system_contains: Option<String>,
     pub(crate) has_tool: Option<String>,
-    pub(crate) wire: Option<Wire>,
+    pub(crate) wire: Option<Protocol>,
     pub(crate) no_tools: Option<bool>,
 }
 
@@ -67,7 +67,7 @@ impl When {
 
     /// Requires that the request came over `wire`.
     #[must_use]
-    pub const fn wire(mut self, wire: Wire) -> Self {
+    pub const fn wire(mut self, wire: Protocol) -> Self {
         self.wire = Some(wire);
         self
     }
@@ -79,7 +79,7 @@ impl When {
         self
     }
 
-    pub(crate) fn holds(&self, wire: Wire, seen: &Seen) -> bool {
+    pub(crate) fn holds(&self, wire: Protocol, seen: &Seen) -> bool {
         let user = seen.last_user_text().unwrap_or_default();
         let result = seen.last_result().map(|result| result.text.as_str());
         fits(&self.user_contains, |text| user.contains(text))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Role, Seen, SeenCall, SeenResult, SeenTurn};
+use super::{Seen, SeenCall, SeenResult, SeenRole, SeenTurn};
 use crate::seal;
 
 pub(super) fn anthropic(body: &Value) -> Seen {
@@ -60,11 +60,13 @@ pub(super) fn chat(body: &Value) -> Seen {
             Some("system" | "developer") => {
                 push_text(&mut seen.system, &text_of(&message["content"]));
             }
-            Some("tool") => turn_for(&mut seen.turns, Role::User).results.push(SeenResult {
-                id: string(&message["tool_call_id"]),
-                text: text_of(&message["content"]),
-                is_error: false,
-            }),
+            Some("tool") => turn_for(&mut seen.turns, SeenRole::User)
+                .results
+                .push(SeenResult {
+                    id: string(&message["tool_call_id"]),
+                    text: text_of(&message["content"]),
+                    is_error: false,
+                }),
             _ => chat_message(&mut seen.turns, message),
         }
     }
@@ -93,7 +95,7 @@ pub(super) fn responses(body: &Value) -> Seen {
     seen.tools = names(body, |tool| tool["name"].as_str());
     seen.tool_choice = openai_choice(&body["tool_choice"]);
     if let Some(text) = body["input"].as_str() {
-        push_text(&mut turn_for(&mut seen.turns, Role::User).text, text);
+        push_text(&mut turn_for(&mut seen.turns, SeenRole::User).text, text);
     }
     for item in items(&body["input"]) {
         responses_item(&mut seen, item);
@@ -113,17 +115,19 @@ fn responses_item(seen: &mut Seen, item: &Value) {
         }
         "reasoning" => {
             let thought = item["encrypted_content"].as_str().and_then(seal::unwrap);
-            turn_for(&mut seen.turns, Role::Assistant)
+            turn_for(&mut seen.turns, SeenRole::Assistant)
                 .thinking
                 .push(thought.unwrap_or_else(|| text_of(&item["summary"])));
         }
-        "function_call" => turn_for(&mut seen.turns, Role::Assistant).calls.push(SeenCall {
-            id: string(&item["call_id"]),
-            name: string(&item["name"]),
-            args: arguments(&item["arguments"]),
-        }),
+        "function_call" => turn_for(&mut seen.turns, SeenRole::Assistant)
+            .calls
+            .push(SeenCall {
+                id: string(&item["call_id"]),
+                name: string(&item["name"]),
+                args: arguments(&item["arguments"]),
+            }),
         "function_call_output" => {
-            let turn = turn_for(&mut seen.turns, Role::User);
+            let turn = turn_for(&mut seen.turns, SeenRole::User);
             turn.images += count(&item["output"], "input_image");
             turn.results.push(SeenResult {
                 id: string(&item["call_id"]),
@@ -160,15 +164,15 @@ fn openai_choice(choice: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-fn role_of(message: &Value) -> Role {
+fn role_of(message: &Value) -> SeenRole {
     match message["role"].as_str() {
-        Some("assistant") => Role::Assistant,
-        _ => Role::User,
+        Some("assistant") => SeenRole::Assistant,
+        _ => SeenRole::User,
     }
 }
 
 /// Returns the last turn if it has this role, otherwise a new one.
-fn turn_for(turns: &mut Vec<SeenTurn>, role: Role) -> &mut SeenTurn {
+fn turn_for(turns: &mut Vec<SeenTurn>, role: SeenRole) -> &mut SeenTurn {
     let index = match turns.last() {
         Some(last) if last.role == role => turns.len() - 1,
         _ => {

@@ -22,7 +22,7 @@ use crate::log::Logged;
 use crate::seen::Seen;
 use crate::stream::{self, Step};
 use crate::validate;
-use crate::wire::{Refusal, Wire};
+use crate::wire::{Protocol, Refusal};
 
 /// Maximum body size. Larger bodies are refused with status 413.
 const BODY_LIMIT: usize = 64 * 1024 * 1024;
@@ -33,7 +33,7 @@ const SECRET_HEADERS: [&str; 4] = ["authorization", "x-api-key", "proxy-authoriz
 type Body413 = Result<Bytes, BytesRejection>;
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
-    let route = |wire: Wire| {
+    let route = |wire: Protocol| {
         post(
             move |State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Body413| async move {
                 Exchange {
@@ -47,9 +47,9 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         )
     };
     Router::new()
-        .route("/v1/messages", route(Wire::Anthropic))
-        .route("/v1/chat/completions", route(Wire::Chat))
-        .route("/v1/responses", route(Wire::Responses))
+        .route("/v1/messages", route(Protocol::Anthropic))
+        .route("/v1/chat/completions", route(Protocol::Chat))
+        .route("/v1/responses", route(Protocol::Responses))
         .route("/v1/models", get(models))
         .route("/__sim/requests", get(requests))
         .route("/__sim/health", get(health))
@@ -90,12 +90,12 @@ async fn models() -> Response {
 
 async fn not_found() -> Response {
     let refusal = Refusal::new(404, "not found");
-    json_response(StatusCode::NOT_FOUND, &refusal.body(Wire::Chat, ""))
+    json_response(StatusCode::NOT_FOUND, &refusal.body(Protocol::Chat, ""))
 }
 
 /// One request on one wire.
 struct Exchange {
-    wire: Wire,
+    wire: Protocol,
     shared: Arc<Shared>,
     request_id: String,
 }
@@ -226,7 +226,11 @@ impl Exchange {
     fn whole(&self, context: &Context<'_>, answer: &Answer) -> Response {
         let fault = &answer.fault;
         if fault.mid_stream_error.is_some() {
-            let status = if self.wire == Wire::Anthropic { 529 } else { 503 };
+            let status = if self.wire == Protocol::Anthropic {
+                529
+            } else {
+                503
+            };
             return self.refuse(&Refusal::new(status, "the simulated model is overloaded"));
         }
         let text = context.whole(answer).to_string();
@@ -261,7 +265,7 @@ impl Exchange {
     }
 
     fn check(&self, headers: &HeaderMap, value: &Value) -> Result<(), validate::Violation> {
-        if self.wire == Wire::Anthropic && !headers.contains_key("anthropic-version") {
+        if self.wire == Protocol::Anthropic && !headers.contains_key("anthropic-version") {
             return Err(validate::Violation::new(
                 "anthropic-version",
                 "header is required",
@@ -309,8 +313,8 @@ impl Exchange {
     /// Adds the request id under the header name of the vendor.
     fn name(&self, response: &mut Response) {
         let name = match self.wire {
-            Wire::Anthropic => HeaderName::from_static("request-id"),
-            Wire::Chat | Wire::Responses => HeaderName::from_static("x-request-id"),
+            Protocol::Anthropic => HeaderName::from_static("request-id"),
+            Protocol::Chat | Protocol::Responses => HeaderName::from_static("x-request-id"),
         };
         insert(response, name, &self.request_id);
     }

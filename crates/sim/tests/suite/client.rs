@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use windlass_sim::{Brain, Reply, Script, Sim, SimConfig, SimHandle, Wire};
+use windlass_sim::{Brain, Protocol, Reply, Script, Sim, SimConfig, SimHandle};
 
-pub(crate) const WIRES: [Wire; 3] = [Wire::Anthropic, Wire::Chat, Wire::Responses];
+pub(crate) const WIRES: [Protocol; 3] = [Protocol::Anthropic, Protocol::Chat, Protocol::Responses];
 
 /// A response. `complete` is true if the body ended as HTTP requires.
 #[derive(Debug)]
@@ -55,25 +55,27 @@ pub(crate) async fn start_with(reply: Reply) -> SimHandle {
     start(Script::new().reply(reply.forever())).await
 }
 
-pub(crate) fn path(wire: Wire) -> &'static str {
+pub(crate) fn path(wire: Protocol) -> &'static str {
     match wire {
-        Wire::Anthropic => "/v1/messages",
-        Wire::Chat => "/v1/chat/completions",
-        Wire::Responses => "/v1/responses",
+        Protocol::Anthropic => "/v1/messages",
+        Protocol::Chat => "/v1/chat/completions",
+        Protocol::Responses => "/v1/responses",
     }
 }
 
 /// Builds a small valid request.
-pub(crate) fn request(wire: Wire, text: &str, stream: bool) -> Value {
+pub(crate) fn request(wire: Protocol, text: &str, stream: bool) -> Value {
     let messages = json!([{"role": "user", "content": text}]);
     match wire {
-        Wire::Anthropic => json!({"model": "m", "max_tokens": 99, "stream": stream, "messages": messages}),
-        Wire::Chat => json!({"model": "m", "stream": stream, "messages": messages}),
-        Wire::Responses => json!({"model": "m", "stream": stream, "input": messages}),
+        Protocol::Anthropic => {
+            json!({"model": "m", "max_tokens": 99, "stream": stream, "messages": messages})
+        }
+        Protocol::Chat => json!({"model": "m", "stream": stream, "messages": messages}),
+        Protocol::Responses => json!({"model": "m", "stream": stream, "input": messages}),
     }
 }
 
-pub(crate) async fn ask(sim: &SimHandle, wire: Wire, stream: bool) -> Answer {
+pub(crate) async fn ask(sim: &SimHandle, wire: Protocol, stream: bool) -> Answer {
     post(sim, path(wire), &request(wire, "hello", stream).to_string(), &[]).await
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use windlass_sim::{Brain, DEMO_FILES, Sim, SimConfig, Wire, demo_script};
+use windlass_sim::{Brain, DEMO_FILES, Protocol, Sim, SimConfig, demo_script};
 
 use crate::client::{path, post};
 
@@ -80,7 +80,7 @@ async fn session(brain: Brain, root: &Path) -> (Vec<String>, String) {
     let mut called = Vec::new();
     loop {
         let body = json!({"model": "sim-1", "max_tokens": 999, "messages": messages, "tools": tools});
-        let answer = post(&sim, path(Wire::Anthropic), &body.to_string(), &[]).await;
+        let answer = post(&sim, path(Protocol::Anthropic), &body.to_string(), &[]).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         let content = answer.json()["content"].clone();
         let results: Vec<Value> = content

@@ -1,7 +1,7 @@
 //! Errors in the shape of each wire.
 
 use serde_json::json;
-use windlass_sim::{Brain, Fault, Reply, Sim, SimConfig, Wire};
+use windlass_sim::{Brain, Fault, Protocol, Reply, Sim, SimConfig};
 
 use crate::client::{WIRES, ask, get, path, post, request, start_with};
 
@@ -16,8 +16,8 @@ async fn invalid_requests_are_refused() {
             let error = answer.json();
             assert_eq!(error["error"]["type"], "invalid_request_error");
             assert!(error["error"]["message"].is_string());
-            assert_eq!(error["type"] == "error", wire == Wire::Anthropic);
-            assert_eq!(error["error"].get("param").is_some(), wire != Wire::Anthropic);
+            assert_eq!(error["type"] == "error", wire == Protocol::Anthropic);
+            assert_eq!(error["error"].get("param").is_some(), wire != Protocol::Anthropic);
         }
     }
     assert_eq!(sim.violations().len(), 9);
@@ -36,7 +36,7 @@ async fn a_wrong_key_is_refused() {
         let body = request(wire, "hello", false).to_string();
         let refused = post(&sim, path(wire), &body, &[("x-api-key", "wrong")]).await;
         assert_eq!(refused.status, 401);
-        let kind = if wire == Wire::Anthropic {
+        let kind = if wire == Protocol::Anthropic {
             "authentication_error"
         } else {
             "invalid_request_error"
@@ -61,12 +61,12 @@ async fn scripted_errors_have_the_right_shape() {
         assert_eq!(answer.json()["error"]["type"], "rate_limit_error");
     }
     let sim = start_with(Reply::default().fault(Fault::status(529))).await;
-    let overloaded = ask(&sim, Wire::Anthropic, true).await;
+    let overloaded = ask(&sim, Protocol::Anthropic, true).await;
     assert_eq!(overloaded.json()["error"]["type"], "overloaded_error");
     let sim = start_with(Reply::default().fault(Fault::status(502).body("<html>"))).await;
-    assert_eq!(ask(&sim, Wire::Chat, true).await.text(), "<html>");
+    assert_eq!(ask(&sim, Protocol::Chat, true).await.text(), "<html>");
     let sim = start_with(Reply::default().fault(Fault::redirect("http://example.com/"))).await;
-    let moved = ask(&sim, Wire::Chat, true).await;
+    let moved = ask(&sim, Protocol::Chat, true).await;
     assert_eq!(
         (moved.status, moved.header("location").as_deref()),
         (307, Some("http://example.com/"))
@@ -82,9 +82,9 @@ async fn other_refusals_have_a_shape_too() {
         (missing.status, missing.json()["error"]["param"].clone()),
         (404, json!(null))
     );
-    let mut huge = request(Wire::Anthropic, "x", false);
+    let mut huge = request(Protocol::Anthropic, "x", false);
     huge["system"] = json!("y".repeat(65 * 1024 * 1024));
-    let refused = post(&sim, path(Wire::Anthropic), &huge.to_string(), &[]).await;
+    let refused = post(&sim, path(Protocol::Anthropic), &huge.to_string(), &[]).await;
     assert_eq!(refused.status, 413);
     assert_eq!(refused.json()["error"]["type"], "request_too_large");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use windlass_sim::{Fault, Framing, Reply, Script, SimHandle, Wire};
+use windlass_sim::{Fault, Framing, Protocol, Reply, Script, SimHandle};
 
 use crate::client::{WIRES, ask, path, request, start, start_with};
 
@@ -16,10 +16,10 @@ fn reply(fault: Fault) -> Reply {
 
 /// Sends a request without `connection: close`, so that the connection stays open after the reply.
 async fn keep_alive(sim: &SimHandle, stream: bool) -> TcpStream {
-    let body = request(Wire::Anthropic, "hello", stream).to_string();
+    let body = request(Protocol::Anthropic, "hello", stream).to_string();
     let head = format!(
         "POST {} HTTP/1.1\r\nhost: sim\r\nanthropic-version: 1\r\ncontent-length: {}\r\n\r\n",
-        path(Wire::Anthropic),
+        path(Protocol::Anthropic),
         body.len()
     );
     let mut socket = TcpStream::connect(sim.addr()).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_stop_is_prompt() {
 #[tokio::test]
 async fn chunks_and_framings_keep_the_data() {
     let sim = start_with(reply(Fault::new().chunk(1))).await;
-    let small = ask(&sim, Wire::Chat, true).await;
+    let small = ask(&sim, Protocol::Chat, true).await;
     assert!(small.complete && small.chunks.iter().all(|size| *size == 1));
     assert!(small.events().contains(&"[DONE]".to_owned()));
     for (framing, mark) in [
@@ -116,7 +116,7 @@ async fn chunks_and_framings_keep_the_data() {
         (Framing::Multiline, "data: {\n"),
     ] {
         let sim = start_with(reply(Fault::new().framing(framing))).await;
-        let answer = ask(&sim, Wire::Anthropic, true).await;
+        let answer = ask(&sim, Protocol::Anthropic, true).await;
         assert!(answer.complete && answer.text().contains(mark), "{framing:?}");
         assert!(answer.text().contains("message_stop"));
     }
@@ -127,12 +127,12 @@ async fn chunks_and_framings_keep_the_data() {
 async fn odd_bytes_are_sent_on_demand() {
     let sim = start_with(reply(Fault::new().invalid_utf8())).await;
     for stream in [true, false] {
-        let bad = ask(&sim, Wire::Anthropic, stream).await;
+        let bad = ask(&sim, Protocol::Anthropic, stream).await;
         assert!(std::str::from_utf8(&bad.body).is_err());
     }
     let sim = start_with(reply(Fault::new().oversized(3_000_000).content_type("text/html"))).await;
     for stream in [true, false] {
-        let huge = ask(&sim, Wire::Responses, stream).await;
+        let huge = ask(&sim, Protocol::Responses, stream).await;
         assert!(huge.complete && huge.body.len() > 3_000_000);
         assert_eq!(huge.header("content-type").as_deref(), Some("text/html"));
     }
@@ -144,12 +144,12 @@ async fn streams_end_badly_on_demand() {
     let sim = start_with(reply(Fault::new().mid_stream_error("overloaded"))).await;
     for (wire, mark, terminal) in [
         (
-            Wire::Anthropic,
+            Protocol::Anthropic,
             "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"",
             "message_stop",
         ),
-        (Wire::Chat, "data: {\"error\":", "[DONE]"),
-        (Wire::Responses, "event: error", "response.completed"),
+        (Protocol::Chat, "data: {\"error\":", "[DONE]"),
+        (Protocol::Responses, "event: error", "response.completed"),
     ] {
         let text = ask(&sim, wire, true).await.text();
         assert!(text.contains(mark) && !text.contains(terminal), "{text}");
@@ -157,21 +157,21 @@ async fn streams_end_badly_on_demand() {
     }
     let sim = start_with(reply(Fault::new().mid_stream_error("failed"))).await;
     assert!(
-        ask(&sim, Wire::Responses, true)
+        ask(&sim, Protocol::Responses, true)
             .await
             .text()
             .contains("event: response.failed")
     );
     let sim = start_with(reply(Fault::new().no_finish().pings(3))).await;
     for (wire, terminal) in [
-        (Wire::Anthropic, "message_delta"),
-        (Wire::Chat, "\"finish_reason\":\"stop\""),
-        (Wire::Responses, "response.completed"),
+        (Protocol::Anthropic, "message_delta"),
+        (Protocol::Chat, "\"finish_reason\":\"stop\""),
+        (Protocol::Responses, "response.completed"),
     ] {
         let answer = ask(&sim, wire, true).await;
         assert!(answer.complete && !answer.text().contains(terminal));
         let pings = answer.text().matches("event: ping").count();
-        assert_eq!(pings, if wire == Wire::Anthropic { 4 } else { 0 });
+        assert_eq!(pings, if wire == Protocol::Anthropic { 4 } else { 0 });
     }
 }
 
@@ -180,6 +180,6 @@ async fn streams_end_badly_on_demand() {
 async fn a_delay_holds_the_answer_back() {
     let sim = start_with(reply(Fault::new().delay_ms(30))).await;
     let before = tokio::time::Instant::now();
-    assert_eq!(ask(&sim, Wire::Chat, false).await.status, 200);
+    assert_eq!(ask(&sim, Protocol::Chat, false).await.status, 200);
     assert!(before.elapsed() >= Duration::from_millis(30));
 }

@@ -1,7 +1,7 @@
 //! Plain answers, complete and streamed.
 
 use serde_json::{Value, json};
-use windlass_sim::{OnEnd, Reply, Script, Wire};
+use windlass_sim::{OnEnd, Protocol, Reply, Script};
 
 use crate::client::{WIRES, ask, get, path, post, request, start, start_with};
 
@@ -13,9 +13,9 @@ async fn text_arrives_on_every_wire() {
         let whole = ask(&sim, wire, false).await;
         assert_eq!((whole.status, whole.complete), (200, true));
         let pointer = match wire {
-            Wire::Anthropic => "/content/0/text",
-            Wire::Chat => "/choices/0/message/content",
-            Wire::Responses => "/output/0/content/0/text",
+            Protocol::Anthropic => "/content/0/text",
+            Protocol::Chat => "/choices/0/message/content",
+            Protocol::Responses => "/output/0/content/0/text",
         };
         assert_eq!(whole.json().pointer(pointer), Some(&json!("hello wörld")));
 
@@ -24,9 +24,9 @@ async fn text_arrives_on_every_wire() {
         assert!(content_type.starts_with("text/event-stream"));
         assert!(streamed.complete);
         let pointer = match wire {
-            Wire::Anthropic => "/delta/text",
-            Wire::Chat => "/choices/0/delta/content",
-            Wire::Responses => "/delta",
+            Protocol::Anthropic => "/delta/text",
+            Protocol::Chat => "/choices/0/delta/content",
+            Protocol::Responses => "/delta",
         };
         let text: String = streamed
             .events()
@@ -47,9 +47,9 @@ async fn calls_are_streamed_in_fragments() {
     let broken = r#"{"command": "l"#;
     let sim = start_with(Reply::raw_call("bash", broken).deltas(3)).await;
     for (wire, pointer) in [
-        (Wire::Anthropic, "/delta/partial_json"),
-        (Wire::Chat, "/choices/0/delta/tool_calls/0/function/arguments"),
-        (Wire::Responses, "/delta"),
+        (Protocol::Anthropic, "/delta/partial_json"),
+        (Protocol::Chat, "/choices/0/delta/tool_calls/0/function/arguments"),
+        (Protocol::Responses, "/delta"),
     ] {
         let events = ask(&sim, wire, true).await.events();
         let arguments: String = events
@@ -65,10 +65,10 @@ async fn calls_are_streamed_in_fragments() {
 #[tokio::test]
 async fn requests_are_logged() {
     let sim = start_with(Reply::text("ok")).await;
-    let body = request(Wire::Chat, "hello", false).to_string();
+    let body = request(Protocol::Chat, "hello", false).to_string();
     post(
         &sim,
-        path(Wire::Chat),
+        path(Protocol::Chat),
         &body,
         &[("authorization", "Bearer secret")],
     )
@@ -94,8 +94,8 @@ async fn requests_are_logged() {
 async fn a_script_ends_as_told() {
     let script = || Script::new().reply(Reply::text("once"));
     let sim = start(script()).await;
-    assert_eq!(ask(&sim, Wire::Chat, false).await.status, 200);
-    let ended = ask(&sim, Wire::Chat, false).await;
+    assert_eq!(ask(&sim, Protocol::Chat, false).await.status, 200);
+    let ended = ask(&sim, Protocol::Chat, false).await;
     assert_eq!(
         (ended.status, ended.header("x-should-retry").as_deref()),
         (500, Some("false"))
@@ -104,12 +104,12 @@ async fn a_script_ends_as_told() {
 
     let sim = start(script().on_end(OnEnd::Repeat)).await;
     for _ in 0..3 {
-        assert!(ask(&sim, Wire::Chat, false).await.text().contains("once"));
+        assert!(ask(&sim, Protocol::Chat, false).await.text().contains("once"));
     }
     let sim = start(script().on_end(OnEnd::Rules)).await;
-    ask(&sim, Wire::Chat, false).await;
+    ask(&sim, Protocol::Chat, false).await;
     assert!(
-        ask(&sim, Wire::Chat, false)
+        ask(&sim, Protocol::Chat, false)
             .await
             .text()
             .contains("[simulated model]")
@@ -120,7 +120,7 @@ async fn a_script_ends_as_told() {
 #[tokio::test]
 async fn a_refused_request_uses_no_reply() {
     let sim = start(Script::new().reply(Reply::text("once"))).await;
-    assert_eq!(post(&sim, path(Wire::Chat), "{}", &[]).await.status, 400);
-    assert_eq!(ask(&sim, Wire::Chat, false).await.status, 200);
+    assert_eq!(post(&sim, path(Protocol::Chat), "{}", &[]).await.status, 400);
+    assert_eq!(ask(&sim, Protocol::Chat, false).await.status, 200);
     assert_eq!(sim.violations().len(), 1);
 }

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
-use windlass_core::log::{Answer, Exchange, Frame, LogError, NewExchange};
+use windlass_core::log::{Exchange, Frame, LogError, NewExchange, RecordedAnswer};
 
 use super::failure::{damaged, told};
 use super::lease::signed;
@@ -107,7 +107,7 @@ fn one(row: &rusqlite::Row<'_>) -> rusqlite::Result<(Exchange, u64, i64)> {
         request: Bytes::from(row.get::<_, Vec<u8>>(6)?),
         digest: row.get(7)?,
         before: None,
-        answer: Answer {
+        answer: RecordedAnswer {
             status: row.get(8)?,
             form: row.get(9)?,
             body: Bytes::from(row.get::<_, Vec<u8>>(10)?),

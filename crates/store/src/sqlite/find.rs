@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::{MessageId, SessionId};
-use windlass_core::log::{Found, Label, LogError, SessionInfo, SessionQuery, Standing, Totals};
+use windlass_core::log::{Found, Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals};
 
 use super::failure::told;
 use super::lease;
@@ -58,11 +58,11 @@ fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
         },
         place: row.get(5)?,
         standing: match row.get::<_, String>(6)?.as_str() {
-            "working" => Standing::Working,
-            "answered" => Standing::Answered,
-            "canceled" => Standing::Canceled,
-            "failed" => Standing::Failed,
-            _ => Standing::New,
+            "working" => SessionStatus::Working,
+            "answered" => SessionStatus::Answered,
+            "canceled" => SessionStatus::Canceled,
+            "failed" => SessionStatus::Failed,
+            _ => SessionStatus::New,
         },
         model: provider.zip(model),
         totals: Totals {

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use windlass_core::clock::Timestamp;
 use windlass_core::event::{Event, SessionEvent};
-use windlass_core::log::{Answer, Exchange, Exchanges, Frame, History, NewExchange, SessionLog, Sessions};
+use windlass_core::log::{
+    Exchange, Exchanges, Frame, History, NewExchange, RecordedAnswer, SessionLog, Sessions,
+};
 use windlass_core::message::Role;
 use windlass_core::tool::ToolSpec;
 
@@ -18,7 +20,7 @@ fn exchange(request: &'static str, answer: &'static str) -> Exchange {
         digest: format!("d-{request}"),
         before: None,
         last: Some("message".into()),
-        answer: Answer {
+        answer: RecordedAnswer {
             status: Some(200),
             form: "text/event-stream".into(),
             body: Bytes::from_static(answer.as_bytes()),
@@ -48,9 +50,9 @@ async fn exchanges_come_back_whole() {
     let one = exchange("{\"m\":[1]}", "a");
     let two = exchange("{\"m\":[1,2]}", "bb");
     let mut cut = exchange("{\"x\"}", "");
-    cut.answer = Answer {
+    cut.answer = RecordedAnswer {
         cut: Some("canceled".into()),
-        ..Answer::default()
+        ..RecordedAnswer::default()
     };
     assert!(keep(&bed, one.clone(), 0, 100).await);
     assert!(keep(&bed, two.clone(), 7, 100).await);

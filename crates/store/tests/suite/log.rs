@@ -4,7 +4,7 @@ use windlass_core::clock::Timestamp;
 use windlass_core::event::{Event, SessionEvent};
 use windlass_core::id::MessageId;
 use windlass_core::log::{
-    Blobs, DraftChange, History, LogError, Preferences, SessionLog, Sessions, Standing,
+    Blobs, DraftChange, History, LogError, Preferences, SessionLog, SessionStatus, Sessions,
 };
 use windlass_core::message::{Message, Part, Role};
 use windlass_store::SqliteStore;
@@ -37,7 +37,7 @@ async fn what_is_appended_is_read_back() {
     assert_eq!(part.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [3]);
     let info = bed.store.get(&"one".into()).await.unwrap().unwrap();
     assert_eq!((info.totals.messages, info.last_seq), (2, 4));
-    assert_eq!(info.standing, Standing::Answered);
+    assert_eq!(info.standing, SessionStatus::Answered);
     assert_eq!(info.model, Some(("p".to_owned(), "m".to_owned())));
 }
 

@@ -17,7 +17,7 @@ use super::output::Clip;
 use super::pipe::Pipe;
 use crate::outputs::Spill;
 use windlass_core::text::size;
-use windlass_sandbox::Walls;
+use windlass_sandbox::CommandSandbox;
 use windlass_sandbox::process::{Background, Kill, Tree};
 
 /// What the disk gets for each piece of an output.
@@ -112,7 +112,7 @@ impl Job {
         (tree, pipe): (Tree, Receiver),
         limit: Option<Duration>,
         keeping: &Keeping,
-        walls: Arc<Walls>,
+        walls: Arc<CommandSandbox>,
     ) -> Arc<Self> {
         let job = Arc::new(Self {
             id,

@@ -10,7 +10,7 @@ use windlass_core::tool::ToolError;
 use super::capture::Keeping;
 use super::job::Job;
 use windlass_core::text::shorten;
-use windlass_sandbox::Walls;
+use windlass_sandbox::CommandSandbox;
 use windlass_sandbox::process::Tree;
 
 /// More at once is a mistake.
@@ -41,7 +41,7 @@ impl Jobs {
         &self,
         command: &str,
         limit: Option<Duration>,
-        walls: Arc<Walls>,
+        walls: Arc<CommandSandbox>,
         start: impl FnOnce() -> Result<(Tree, Receiver), ToolError>,
     ) -> Result<Arc<Job>, ToolError> {
         let mut jobs = self.jobs();

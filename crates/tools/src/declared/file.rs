@@ -11,7 +11,7 @@ use windlass_core::tool::Category;
 use super::Source;
 use super::check;
 use super::definition::{Definition, Group, Variable, VariableValue};
-use super::problem::{DeclarationError, Problem};
+use super::problem::{DeclarationError, DeclarationProblem};
 use super::reader::{Reader, join};
 use super::template::Argument;
 use super::tree::{Data, Entry, Node};
@@ -41,7 +41,7 @@ const MAX_TIMEOUT: i64 = 1800;
 /// Reads a file's text.
 pub(super) fn read(text: &str, file: &str, source: Source) -> Result<Vec<Arc<Definition>>, DeclarationError> {
     let root = Node::read(text).map_err(|error| {
-        let problem = Problem {
+        let problem = DeclarationProblem {
             file: file.to_owned(),
             line: Some(error.location().map_or(1, |location| location.line())),
             // The parser's advice is for programmers.

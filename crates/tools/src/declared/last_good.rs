@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::problem::{DeclarationError, Problem};
+use super::problem::{DeclarationError, DeclarationProblem};
 use super::{Declarations, Paths, Source};
 
 /// The most a file may hold.
@@ -141,7 +141,7 @@ impl LastGood {
 }
 
 /// All tools that are good. The user's names are not the project's to take.
-fn merge(files: &[Followed]) -> (Declarations, Vec<Problem>) {
+fn merge(files: &[Followed]) -> (Declarations, Vec<DeclarationProblem>) {
     let mut all = Declarations::default();
     let mut problems = Vec::new();
     for file in files {
@@ -150,7 +150,7 @@ fn merge(files: &[Followed]) -> (Declarations, Vec<Problem>) {
         for definition in &file.good.definitions {
             let name = definition.name.as_str();
             if all.names().contains(&name) {
-                problems.push(Problem {
+                problems.push(DeclarationProblem {
                     file: file.name(),
                     line: Some(definition.line),
                     message: format!("`{name}.name` is the name of a tool of the user's own; choose another"),
@@ -229,7 +229,7 @@ impl Followed {
     fn take(&mut self, content: &Result<String, String>) {
         let read = match content {
             Ok(text) => Declarations::parse(text, &self.name(), self.source),
-            Err(why) => Err(DeclarationError::new(vec![Problem {
+            Err(why) => Err(DeclarationError::new(vec![DeclarationProblem {
                 file: self.name(),
                 line: None,
                 message: format!("cannot be read: {why}"),

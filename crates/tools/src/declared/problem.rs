@@ -4,7 +4,7 @@ use std::fmt;
 
 /// One mistake in a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Problem {
+pub struct DeclarationProblem {
     /// The file.
     pub file: String,
     /// The line, from 1; `None` when it is about the whole file.
@@ -13,7 +13,7 @@ pub struct Problem {
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for DeclarationProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.file, self.message),
@@ -25,17 +25,17 @@ impl fmt::Display for Problem {
 /// Why declarations could not be taken: all that is wrong, a line each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct DeclarationError {
-    problems: Vec<Problem>,
+    problems: Vec<DeclarationProblem>,
 }
 
 impl DeclarationError {
-    pub(super) fn new(mut problems: Vec<Problem>) -> Self {
+    pub(super) fn new(mut problems: Vec<DeclarationProblem>) -> Self {
         problems.sort_by(|left, right| (&left.file, left.line).cmp(&(&right.file, right.line)));
         Self { problems }
     }
 
     /// The mistakes, by file and line.
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[DeclarationProblem] {
         &self.problems
     }
 }

@@ -1,12 +1,12 @@
 //! Typed access to a YAML tree that collects what is wrong and goes on.
 
-use super::problem::Problem;
+use super::problem::DeclarationProblem;
 use super::tree::{Data, Entry, Node};
 
 /// Reads nodes of one file.
 pub(super) struct Reader<'file> {
     file: &'file str,
-    problems: Vec<Problem>,
+    problems: Vec<DeclarationProblem>,
 }
 
 impl<'file> Reader<'file> {
@@ -17,13 +17,13 @@ impl<'file> Reader<'file> {
         }
     }
 
-    pub(super) fn into_problems(self) -> Vec<Problem> {
+    pub(super) fn into_problems(self) -> Vec<DeclarationProblem> {
         self.problems
     }
 
     /// Notes a mistake. The message names the field.
     pub(super) fn wrong(&mut self, line: u64, message: String) {
-        self.problems.push(Problem {
+        self.problems.push(DeclarationProblem {
             file: self.file.to_owned(),
             line: Some(line),
             message,

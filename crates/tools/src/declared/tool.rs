@@ -19,7 +19,7 @@ use super::template::{self, Values};
 use crate::ToolsConfig;
 use crate::bash::{KILL_TIME, Keeping, finish};
 use windlass_core::permission::Escalation;
-use windlass_sandbox::Walls;
+use windlass_sandbox::CommandSandbox;
 use windlass_sandbox::program;
 
 /// The tool.
@@ -32,7 +32,7 @@ pub(super) struct DeclaredTool {
     unset: Vec<String>,
     timeout: Duration,
     keeping: Keeping,
-    walls: Arc<Walls>,
+    walls: Arc<CommandSandbox>,
 }
 
 impl DeclaredTool {

@@ -10,7 +10,7 @@ use windlass_core::permission::Subject;
 use windlass_core::tool::{Category, ToolError};
 use windlass_tools::{ToolsConfig, builtin};
 
-use windlass_sandbox::Ground;
+use windlass_sandbox::Workspace;
 
 use crate::desk::Desk;
 
@@ -251,7 +251,7 @@ fn every_path_is_judged() {
     let root = fs::canonicalize(inside.path()).expect("real");
     symlink(outside.path(), root.join("away")).expect("a link");
     let config = ToolsConfig {
-        ground: Ground::new(&root, None),
+        ground: Workspace::new(&root, None),
         ..ToolsConfig::default()
     };
     let tools = builtin(&config);

@@ -200,7 +200,7 @@ impl App {
             "Change them with `tui.keys.<name> = \"ctrl+x\"` in the settings.",
             theme.style(Tone::Dim),
         ));
-        self.overlay = Some(Box::new(Pager::new("Keys", lines)));
+        self.overlay = Some(Box::new(Pager::new("KeyBindings", lines)));
     }
 
     pub(super) fn show_messages(&mut self) {
@@ -241,7 +241,7 @@ impl App {
             | OverlayAction::ChooseOther(Subject::Sessions, _)
                 if self.session.is_busy =>
             {
-                let key = self.input.keys.key(crate::keys::Action::Stop);
+                let key = self.input.keys.key(crate::keys::KeyAction::Stop);
                 let text = format!("a turn is running: stop it with {key}, then choose again");
                 self.tell(Tone::Warn, &text);
             }

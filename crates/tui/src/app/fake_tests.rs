@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 use windlass_api::{
     Begin, CallId, Changed, Checkpoint, Client, ClientError, CommandInfo, CommandReply, CommandSource,
     Commands, Connections, Entry, Event, EventStream, FileChange, Find, Follow, Label, Message, MessageId,
-    Offer, Overview, Part, Presence, Records, Reply, SessionEvent, SessionId, SessionInfo, Standing,
-    Submission, Timestamp, Wait,
+    Offer, Overview, Part, Presence, Records, SessionEvent, SessionId, SessionInfo, SessionStatus,
+    Submission, Timestamp, UserReply, Wait,
 };
 use windlass_core::clock::Clock;
 use windlass_core::log::Totals;
@@ -57,7 +57,7 @@ pub(super) fn info(id: &str, title: &str, last_seq: u64) -> SessionInfo {
             ..Label::default()
         },
         place: "/work".to_owned(),
-        standing: Standing::Answered,
+        standing: SessionStatus::Answered,
         model: None,
         totals: Totals::default(),
         summary: None,
@@ -112,7 +112,7 @@ impl Client for Fake {
         true
     }
 
-    async fn reply(&self, _: &SessionId, call: &CallId, reply: Reply) -> bool {
+    async fn reply(&self, _: &SessionId, call: &CallId, reply: UserReply) -> bool {
         self.note(format!("reply {call} {reply:?}"));
         true
     }

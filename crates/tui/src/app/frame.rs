@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 use windlass_api::Wait;
 
 use super::{App, Older};
-use crate::keys::Action;
+use crate::keys::KeyAction;
 use crate::menu;
 use crate::paint::Picture;
 use crate::request::PendingRequest;
@@ -228,7 +228,7 @@ impl App {
         let for_ms = self.now().saturating_sub(self.session.since_ms);
         let for_ms = seconds(for_ms);
         let key = |action| self.input.keys.key(action);
-        let stop = key(Action::Stop);
+        let stop = key(KeyAction::Stop);
         let text = match (self.requests.front(), self.session.doing.as_str()) {
             // While a request is open, the other keys answer it.
             (Some(request), _) if request.is_permission() => {
@@ -237,7 +237,7 @@ impl App {
             (Some(_), _) => format!(" waiting for your answer · {for_ms} · {stop} to cancel"),
             (None, doing) => {
                 let doing = if doing.is_empty() { "working" } else { doing };
-                let (send, queue) = (key(Action::Send), key(Action::Queue));
+                let (send, queue) = (key(KeyAction::Send), key(KeyAction::Queue));
                 format!(" {doing} · {for_ms} · {stop} stops · {send} steers · {queue} queues")
             }
         };
@@ -274,12 +274,12 @@ impl App {
             lines.push(row("", &format!("and {more} more")));
         }
         if !self.session.queue.is_empty() {
-            let key = self.input.keys.key(Action::TakeBack);
+            let key = self.input.keys.key(KeyAction::TakeBack);
             let when = match self.session.is_busy {
                 true => String::new(),
                 false => format!(
                     "sent before your next message · {} sends now · ",
-                    self.input.keys.key(Action::Send)
+                    self.input.keys.key(KeyAction::Send)
                 ),
             };
             lines.push(row("", &format!("{when}{key} edits the last")));

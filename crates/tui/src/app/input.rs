@@ -6,7 +6,7 @@ use windlass_api::{OnBusy, Submission, command_line, typed_command};
 use super::jobs::parts;
 use super::{App, Effect, Older};
 use crate::composer::{CompletionQuery, Did, Draft};
-use crate::keys::Action;
+use crate::keys::KeyAction;
 use crate::menu::{Choice, MOST, Menu, best};
 use crate::overlay::Pager;
 use crate::request::{PendingRequest, Pressed};
@@ -48,7 +48,10 @@ impl App {
         if self.requests.front().is_some_and(|request| !request.takes_text()) {
             self.composer.end_search();
         }
-        if self.composer.is_searching() && !self.is(&key, Action::Cancel) && !self.is(&key, Action::History) {
+        if self.composer.is_searching()
+            && !self.is(&key, KeyAction::Cancel)
+            && !self.is(&key, KeyAction::History)
+        {
             self.write(key);
             return;
         }
@@ -71,7 +74,7 @@ impl App {
         }
     }
 
-    fn is(&self, key: &KeyEvent, action: Action) -> bool {
+    fn is(&self, key: &KeyEvent, action: KeyAction) -> bool {
         self.input.keys.action(key) == Some(action)
     }
 
@@ -88,7 +91,7 @@ impl App {
     /// Offers a key to the request on screen. Returns true if the key was handled.
     fn asked(&mut self, key: &KeyEvent, now: u64, last_key_ms: u64) -> bool {
         let is_empty = self.composer.is_empty();
-        let is_send = self.is(key, Action::Send);
+        let is_send = self.is(key, KeyAction::Send);
         let Some(request) = self.requests.front_mut() else {
             return false;
         };
@@ -97,7 +100,7 @@ impl App {
         if is_startling {
             // Typing continues in the draft, but starts no new text and sends nothing.
             let begins = letter(key).is_some() && (is_empty || !request.interrupts());
-            let is_ignored = begins || is_send || self.is(key, Action::Queue);
+            let is_ignored = begins || is_send || self.is(key, KeyAction::Queue);
             if is_ignored {
                 self.view.hint = Some(NOT_YET.to_owned());
             }
@@ -134,7 +137,7 @@ impl App {
                 }
                 true
             }
-            Pressed::Reply(reply) => {
+            Pressed::UserReply(reply) => {
                 let call = request.call().clone();
                 self.reply(&call, reply);
                 true
@@ -152,13 +155,13 @@ impl App {
     /// out of sight.
     fn beside_a_request(&mut self, key: &KeyEvent) {
         match self.input.keys.action(key) {
-            Some(Action::Send | Action::Queue | Action::History) => {}
+            Some(KeyAction::Send | KeyAction::Queue | KeyAction::History) => {}
             Some(action) => self.act(action),
             None => drop(self.scroll_key(key)),
         }
     }
 
-    fn reply(&mut self, call: &windlass_api::CallId, reply: windlass_api::Reply) {
+    fn reply(&mut self, call: &windlass_api::CallId, reply: windlass_api::UserReply) {
         self.jobs.reply(&self.session.info.id, call, reply);
         self.answered(call);
     }
@@ -179,12 +182,12 @@ impl App {
                 Some(CompletionQuery::Command(line))
                     if line.contains(char::is_whitespace) && !menu.is_moved() =>
                 {
-                    self.act(Action::Send);
+                    self.act(KeyAction::Send);
                 }
                 Some(CompletionQuery::Command(_)) => {
                     self.accept();
                     if self.is_complete() {
-                        self.act(Action::Send);
+                        self.act(KeyAction::Send);
                     }
                 }
                 _ => self.accept(),
@@ -243,45 +246,47 @@ impl App {
         }
     }
 
-    fn act(&mut self, action: Action) {
+    fn act(&mut self, action: KeyAction) {
         match action {
-            Action::Send => self.send(OnBusy::Steer),
+            KeyAction::Send => self.send(OnBusy::Steer),
             // An answer is not a message.
-            Action::Queue if self.session.is_busy && !self.composer.has_aside() => self.send(OnBusy::Queue),
-            Action::Queue => {
+            KeyAction::Queue if self.session.is_busy && !self.composer.has_aside() => {
+                self.send(OnBusy::Queue)
+            }
+            KeyAction::Queue => {
                 self.caches.closed_menu = None;
                 self.offer();
             }
-            Action::Stop => self.stop(),
-            Action::Cancel => self.cancel(),
-            Action::Leave if self.composer.is_empty() => self.effect(Effect::Leave),
-            Action::Leave => drop(self.write(KeyEvent::new(KeyCode::Delete, KeyModifiers::NONE))),
-            Action::Mode => self.next_mode(),
-            Action::History => {
+            KeyAction::Stop => self.stop(),
+            KeyAction::Cancel => self.cancel(),
+            KeyAction::Leave if self.composer.is_empty() => self.effect(Effect::Leave),
+            KeyAction::Leave => drop(self.write(KeyEvent::new(KeyCode::Delete, KeyModifiers::NONE))),
+            KeyAction::Mode => self.next_mode(),
+            KeyAction::History => {
                 self.composer.search();
                 self.written();
             }
-            Action::Editor => {
+            KeyAction::Editor => {
                 let text = self.composer.shown();
                 self.effect(Effect::Edit(text));
             }
-            Action::PasteImage => self.jobs.clipboard_image(),
-            Action::OpenPaste => {
+            KeyAction::PasteImage => self.jobs.clipboard_image(),
+            KeyAction::OpenPaste => {
                 if self.composer.open_chip() {
                     self.written();
                 } else {
                     self.view.hint = Some("no pasted text at the cursor".to_owned());
                 }
             }
-            Action::TakeBack => {
+            KeyAction::TakeBack => {
                 if let Some(message) = self.last_queued() {
                     self.jobs.take_back(&self.session.info.id, message);
                 }
             }
-            Action::Transcript => self.toggle_transcript(),
-            Action::Redraw => self.effect(Effect::Redraw),
-            Action::Suspend => self.effect(Effect::Suspend),
-            Action::Keys => self.show_keys(),
+            KeyAction::Transcript => self.toggle_transcript(),
+            KeyAction::Redraw => self.effect(Effect::Redraw),
+            KeyAction::Suspend => self.effect(Effect::Suspend),
+            KeyAction::KeyBindings => self.show_keys(),
         }
     }
 
@@ -369,7 +374,7 @@ impl App {
             self.input.presses.escape_ms = None;
             self.show_messages();
         } else {
-            let key = self.input.keys.key(Action::Stop);
+            let key = self.input.keys.key(KeyAction::Stop);
             self.view.hint = Some(format!("press {key} again to go back to an earlier message"));
         }
     }
@@ -388,7 +393,7 @@ impl App {
         if last.is_some_and(|last| now.saturating_sub(last) < TWICE_MS) {
             self.effect(Effect::Leave);
         } else {
-            let key = self.input.keys.key(Action::Cancel);
+            let key = self.input.keys.key(KeyAction::Cancel);
             self.view.hint = Some(format!("press {key} again to quit"));
         }
     }

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use tokio::sync::mpsc;
 use windlass_api::{
     Begin, CallId, Checkpoint, ClientError, CommandInfo, CommandReply, Entry, FileChange, Find, Message,
-    MessageId, Overview, Part, Reply, SessionId, SessionInfo, Submission, Wait,
+    MessageId, Overview, Part, SessionId, SessionInfo, Submission, UserReply, Wait,
 };
 
 use super::Ports;
@@ -138,7 +138,7 @@ impl Jobs {
         });
     }
 
-    pub(crate) fn reply(&self, session: &SessionId, call: &CallId, reply: Reply) {
+    pub(crate) fn reply(&self, session: &SessionId, call: &CallId, reply: UserReply) {
         let (backend, session, call) = (Arc::clone(&self.ports.backend), session.clone(), call.clone());
         tokio::spawn(async move { backend.reply(&session, &call, reply).await });
     }

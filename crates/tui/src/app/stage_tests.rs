@@ -41,7 +41,7 @@ impl Stage {
     /// Same with other key bindings.
     pub(crate) async fn bound(columns: u16, rows: u16, changes: &[(&str, &str)]) -> Self {
         let mut stage = Self::new(columns, rows).await;
-        stage.app.input.keys = Keys::with(changes.iter().copied()).unwrap();
+        stage.app.input.keys = KeyBindings::with(changes.iter().copied()).unwrap();
         stage
     }
 
@@ -107,7 +107,7 @@ impl Stage {
                 Jobs::new(ports, done),
                 info,
                 Viewport::new((columns, rows), theme, false),
-                Keys::default(),
+                KeyBindings::default(),
                 Composer::new(Vec::new(), false),
             ),
             fake,

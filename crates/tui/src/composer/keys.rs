@@ -1,4 +1,4 @@
-//! Keys of the composer: the bindings of common shells.
+//! KeyBindings of the composer: the bindings of common shells.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -23,11 +23,11 @@ enum Reach {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
+enum KeyAction {
     Type(char),
     Move(Reach),
     Erase(Reach),
-    /// Cuts, and stores the text for [`Action::Yank`].
+    /// Cuts, and stores the text for [`KeyAction::Yank`].
     Kill(Reach),
     Yank,
     Swap,
@@ -54,28 +54,28 @@ impl Composer {
         let Some(action) = action(key) else {
             return Did::Nothing;
         };
-        if !matches!(action, Action::Row(_)) {
+        if !matches!(action, KeyAction::Row(_)) {
             self.view.forget_column();
         }
         // In an empty composer, the app handles the key, which may quit.
-        if self.buffer.text().is_empty() && matches!(action, Action::Erase(_)) {
+        if self.buffer.text().is_empty() && matches!(action, KeyAction::Erase(_)) {
             return Did::Nothing;
         }
         let revision = self.buffer.revision();
         match action {
-            Action::Type(letter) => self.type_letter(letter),
-            Action::Move(reach) => self.buffer.move_to(self.reach(reach)),
-            Action::Erase(reach) => self.erase(reach),
-            Action::Kill(reach) => self.kill(reach, chains),
-            Action::Yank => {
+            KeyAction::Type(letter) => self.type_letter(letter),
+            KeyAction::Move(reach) => self.buffer.move_to(self.reach(reach)),
+            KeyAction::Erase(reach) => self.erase(reach),
+            KeyAction::Kill(reach) => self.kill(reach, chains),
+            KeyAction::Yank => {
                 let text = self.kill.text.clone();
                 self.put(&text);
             }
-            Action::Swap => self.swap(),
-            Action::Row(direction) => return self.go_rows(direction, 1),
-            Action::Undo => self.buffer.undo(),
-            Action::Redo => self.buffer.redo(),
-            Action::Search => self.search(),
+            KeyAction::Swap => self.swap(),
+            KeyAction::Row(direction) => return self.go_rows(direction, 1),
+            KeyAction::Undo => self.buffer.undo(),
+            KeyAction::Redo => self.buffer.redo(),
+            KeyAction::Search => self.search(),
         }
         self.did_since(revision)
     }
@@ -193,7 +193,7 @@ impl Composer {
     }
 }
 
-fn action(key: KeyEvent) -> Option<Action> {
+fn action(key: KeyEvent) -> Option<KeyAction> {
     let modifiers = key.modifiers;
     let known = KeyModifiers::SHIFT | KeyModifiers::CONTROL | KeyModifiers::ALT;
     if !known.contains(modifiers) {
@@ -204,51 +204,51 @@ fn action(key: KeyEvent) -> Option<Action> {
     let by_words = control || alt;
     Some(match key.code {
         KeyCode::Char(letter) => return letter_action(letter, control, alt),
-        KeyCode::Enter if !control => Action::Type('\n'),
-        KeyCode::Left if by_words => Action::Move(Reach::WordLeft),
-        KeyCode::Left => Action::Move(Reach::Left),
-        KeyCode::Right if by_words => Action::Move(Reach::WordRight),
-        KeyCode::Right => Action::Move(Reach::Right),
-        KeyCode::Home if control => Action::Move(Reach::TextStart),
-        KeyCode::Home => Action::Move(Reach::LineStart),
-        KeyCode::End if control => Action::Move(Reach::TextEnd),
-        KeyCode::End => Action::Move(Reach::LineEnd),
-        KeyCode::Backspace if by_words => Action::Kill(Reach::WordLeft),
-        KeyCode::Backspace => Action::Erase(Reach::Left),
-        KeyCode::Delete if by_words => Action::Kill(Reach::WordRight),
-        KeyCode::Delete => Action::Erase(Reach::Right),
-        KeyCode::Up if !by_words => Action::Row(Direction::Up),
-        KeyCode::Down if !by_words => Action::Row(Direction::Down),
+        KeyCode::Enter if !control => KeyAction::Type('\n'),
+        KeyCode::Left if by_words => KeyAction::Move(Reach::WordLeft),
+        KeyCode::Left => KeyAction::Move(Reach::Left),
+        KeyCode::Right if by_words => KeyAction::Move(Reach::WordRight),
+        KeyCode::Right => KeyAction::Move(Reach::Right),
+        KeyCode::Home if control => KeyAction::Move(Reach::TextStart),
+        KeyCode::Home => KeyAction::Move(Reach::LineStart),
+        KeyCode::End if control => KeyAction::Move(Reach::TextEnd),
+        KeyCode::End => KeyAction::Move(Reach::LineEnd),
+        KeyCode::Backspace if by_words => KeyAction::Kill(Reach::WordLeft),
+        KeyCode::Backspace => KeyAction::Erase(Reach::Left),
+        KeyCode::Delete if by_words => KeyAction::Kill(Reach::WordRight),
+        KeyCode::Delete => KeyAction::Erase(Reach::Right),
+        KeyCode::Up if !by_words => KeyAction::Row(Direction::Up),
+        KeyCode::Down if !by_words => KeyAction::Row(Direction::Down),
         _ => return None,
     })
 }
 
-fn letter_action(letter: char, control: bool, alt: bool) -> Option<Action> {
+fn letter_action(letter: char, control: bool, alt: bool) -> Option<KeyAction> {
     Some(match (letter.to_ascii_lowercase(), control, alt) {
-        (_, false, false) => Action::Type(letter),
+        (_, false, false) => KeyAction::Type(letter),
         // Some keyboards type symbols this way (AltGr).
-        (sign, true, true) if !sign.is_ascii_alphanumeric() => Action::Type(letter),
-        ('a', true, false) => Action::Move(Reach::LineStart),
-        ('e', true, false) => Action::Move(Reach::LineEnd),
-        ('b', true, false) => Action::Move(Reach::Left),
-        ('f', true, false) => Action::Move(Reach::Right),
-        ('b', false, true) => Action::Move(Reach::WordLeft),
-        ('f', false, true) => Action::Move(Reach::WordRight),
-        ('h', true, false) => Action::Erase(Reach::Left),
-        ('d', true, false) => Action::Erase(Reach::Right),
-        ('w', true, false) => Action::Kill(Reach::BlankLeft),
-        ('d', false, true) => Action::Kill(Reach::WordRight),
-        ('u', true, false) => Action::Kill(Reach::LineStart),
-        ('k', true, false) => Action::Kill(Reach::LineEnd),
-        ('y', true, false) => Action::Yank,
-        ('t', true, false) => Action::Swap,
-        ('j', true, false) => Action::Type('\n'),
-        ('p', true, false) => Action::Row(Direction::Up),
-        ('n', true, false) => Action::Row(Direction::Down),
-        ('r', true, false) => Action::Search,
+        (sign, true, true) if !sign.is_ascii_alphanumeric() => KeyAction::Type(letter),
+        ('a', true, false) => KeyAction::Move(Reach::LineStart),
+        ('e', true, false) => KeyAction::Move(Reach::LineEnd),
+        ('b', true, false) => KeyAction::Move(Reach::Left),
+        ('f', true, false) => KeyAction::Move(Reach::Right),
+        ('b', false, true) => KeyAction::Move(Reach::WordLeft),
+        ('f', false, true) => KeyAction::Move(Reach::WordRight),
+        ('h', true, false) => KeyAction::Erase(Reach::Left),
+        ('d', true, false) => KeyAction::Erase(Reach::Right),
+        ('w', true, false) => KeyAction::Kill(Reach::BlankLeft),
+        ('d', false, true) => KeyAction::Kill(Reach::WordRight),
+        ('u', true, false) => KeyAction::Kill(Reach::LineStart),
+        ('k', true, false) => KeyAction::Kill(Reach::LineEnd),
+        ('y', true, false) => KeyAction::Yank,
+        ('t', true, false) => KeyAction::Swap,
+        ('j', true, false) => KeyAction::Type('\n'),
+        ('p', true, false) => KeyAction::Row(Direction::Up),
+        ('n', true, false) => KeyAction::Row(Direction::Down),
+        ('r', true, false) => KeyAction::Search,
         // Older terminals send the same byte for three of these, and newer ones report the key without shift.
-        ('_' | '7' | '/' | '-', true, false) => Action::Undo,
-        ('_' | '-', false, true) => Action::Redo,
+        ('_' | '7' | '/' | '-', true, false) => KeyAction::Undo,
+        ('_' | '-', false, true) => KeyAction::Redo,
         _ => return None,
     })
 }

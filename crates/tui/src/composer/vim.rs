@@ -19,7 +19,7 @@ const KEYS: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Vim {
     mode: Mode,
-    /// Keys of an unfinished command.
+    /// KeyBindings of an unfinished command.
     keys: String,
     /// Last character search in a line.
     find: Option<Find>,
@@ -28,10 +28,10 @@ pub(super) struct Vim {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Mode {
-    /// Keys are text. A new message starts in this mode.
+    /// KeyBindings are text. A new message starts in this mode.
     #[default]
     Insert,
-    /// Keys are commands.
+    /// KeyBindings are commands.
     Normal,
 }
 

@@ -2,7 +2,9 @@
 
 use crate::settings::keys::{Key, Section, small};
 use crate::settings::kind::{Kind, TextRule, words};
-use crate::settings::typed::{OnMaxIterations, Reasoning, Word};
+use crate::settings::typed::Word;
+use windlass_core::turn::OnMaxIterations;
+use windlass_providers::Effort;
 
 pub(super) static SECTION: Section = Section {
     name: "agent",
@@ -73,7 +75,7 @@ pub(super) static SECTION: Section = Section {
         Key {
             name: "agent.reasoning",
             kind: Kind::Choice {
-                words: words::<Reasoning>,
+                words: words::<Option<Effort>>,
                 default: Some("off"),
                 set: |s, _, v| s.agent.reasoning = Word::from_word(v),
             },

@@ -3,7 +3,8 @@
 use crate::settings::Settings;
 use crate::settings::keys::{Key, Section};
 use crate::settings::kind::{Kind, TextRule, words};
-use crate::settings::typed::{ProviderEntry, Wire, Word};
+use crate::settings::typed::{ProviderEntry, Word};
+use windlass_providers::Wire;
 
 pub(super) static SECTION: Section = Section {
     name: "providers",

@@ -1,11 +1,12 @@
 //! Keys of approvals.
 
+use windlass_core::permission::Mode;
 use windlass_core::permission::Rule;
 use windlass_shell::BLOCKED_COMMANDS;
 
 use crate::settings::keys::{Key, Section};
 use crate::settings::kind::{Kind, words};
-use crate::settings::typed::{PermissionMode, Word};
+use crate::settings::typed::Word;
 
 pub(super) static SECTION: Section = Section {
     name: "security",
@@ -14,9 +15,9 @@ pub(super) static SECTION: Section = Section {
         Key {
             name: "security.mode",
             kind: Kind::Choice {
-                words: words::<PermissionMode>,
+                words: words::<Mode>,
                 default: Some("default"),
-                set: |s, _, v| s.security.mode = PermissionMode::from_word(v),
+                set: |s, _, v| s.security.mode = Mode::from_word(v),
             },
             help: "How far the agent may go when no rule says otherwise.",
             effect: "`plan` reads only; `default` reads and writes, and asks before what destroys or reaches outside; \

@@ -2,7 +2,8 @@
 
 use crate::settings::keys::{DAY, Key, Section, size};
 use crate::settings::kind::{Kind, TextRule, words};
-use crate::settings::typed::{ToolExecution, Word};
+use crate::settings::typed::Word;
+use windlass_core::dispatch::Execution;
 
 pub(super) static SECTION: Section = Section {
     name: "tools",
@@ -11,7 +12,7 @@ pub(super) static SECTION: Section = Section {
         Key {
             name: "tools.execution",
             kind: Kind::Choice {
-                words: words::<ToolExecution>,
+                words: words::<Execution>,
                 default: Some("auto"),
                 set: |s, _, v| s.tools.execution = Word::from_word(v),
             },

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Case, case, run};
 use crate::seal;
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 fn marker() -> Value {
     json!({"type": "ephemeral"})
@@ -34,7 +34,7 @@ fn base() -> Value {
 }
 
 fn check(cases: Vec<Case>) {
-    run(Wire::Anthropic, &base(), cases);
+    run(Protocol::Anthropic, &base(), cases);
 }
 
 /// LOOP-16, PROV-2: keys and types at the top level.
@@ -259,7 +259,7 @@ fn thinking() {
     let mut forced = base();
     forced["thinking"] = enabled(2048);
     run(
-        Wire::Anthropic,
+        Protocol::Anthropic,
         &forced,
         vec![
             case("/tool_choice", json!({"type": "any"}), "may not force a tool"),
@@ -345,5 +345,5 @@ fn tools_markers_and_images() {
         json!({"type": "auto"}),
         "only be given together with tools",
     )];
-    run(Wire::Anthropic, &bare, cases);
+    run(Protocol::Anthropic, &bare, cases);
 }

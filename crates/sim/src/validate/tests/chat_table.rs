@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::{case, run};
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 fn call(id: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": "bash", "arguments": "{}"}})
@@ -58,7 +58,7 @@ fn top_level_and_tools() {
         ),
         case("/parallel_tool_calls", json!(false), ""),
     ];
-    run(Wire::Chat, &base(), cases);
+    run(Protocol::Chat, &base(), cases);
     let bare = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "x"}]});
     let cases = vec![
         case("/tool_choice", json!("auto"), "only allowed when tools are given"),
@@ -70,7 +70,7 @@ fn top_level_and_tools() {
         case("/stream_options", json!({"include_usage": true}), ""),
         case("/stream_options", json!({"usage": true}), "extra inputs"),
     ];
-    run(Wire::Chat, &bare, cases);
+    run(Protocol::Chat, &bare, cases);
 }
 
 /// LOOP-16: calls, results, and no message without content.
@@ -156,5 +156,5 @@ fn messages() {
             "only be null when there are tool_calls",
         ),
     ];
-    run(Wire::Chat, &base(), cases);
+    run(Protocol::Chat, &base(), cases);
 }

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::{case, run};
 use crate::seal;
-use crate::wire::Wire;
+use crate::wire::Protocol;
 
 fn call(id: &str) -> Value {
     json!({"type": "function_call", "id": "fc_1", "call_id": id, "name": "bash", "arguments": "{}"})
@@ -58,14 +58,14 @@ fn top_level_and_tools() {
         case("/input", json!(" "), "text must contain"),
         case("/input", json!([]), "must not be an empty array"),
     ];
-    run(Wire::Responses, &base(), cases);
+    run(Protocol::Responses, &base(), cases);
     let bare = json!({"model": "m", "input": "x"});
     let cases = vec![case(
         "/tool_choice",
         json!("required"),
         "only allowed when tools are given",
     )];
-    run(Wire::Responses, &bare, cases);
+    run(Protocol::Responses, &bare, cases);
 }
 
 /// LOOP-16: items in an order that the service accepts.
@@ -131,5 +131,5 @@ fn items() {
             "no open function call",
         ),
     ];
-    run(Wire::Responses, &base(), cases);
+    run(Protocol::Responses, &base(), cases);
 }

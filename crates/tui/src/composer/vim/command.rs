@@ -143,9 +143,9 @@ enum Stop {
     Wrong,
 }
 
-type Keys<'a> = Peekable<Chars<'a>>;
+type KeyBindings<'a> = Peekable<Chars<'a>>;
 
-fn command(keys: &mut Keys<'_>) -> Result<Command, Stop> {
+fn command(keys: &mut KeyBindings<'_>) -> Result<Command, Stop> {
     let count = number(keys);
     let letter = keys.next().ok_or(Stop::Unfinished)?;
     let whole = |operator, motion| Act::Operate(operator, Target::Motion(motion));
@@ -180,7 +180,7 @@ fn command(keys: &mut Keys<'_>) -> Result<Command, Stop> {
 
 /// Parses the target of an operator. A count before it and a count after it multiply.
 fn operation(
-    keys: &mut Keys<'_>,
+    keys: &mut KeyBindings<'_>,
     own: char,
     operator: Operator,
     count: Option<usize>,
@@ -200,7 +200,7 @@ fn operation(
     Ok(Command { count, act })
 }
 
-fn motion(letter: char, keys: &mut Keys<'_>) -> Result<Motion, Stop> {
+fn motion(letter: char, keys: &mut KeyBindings<'_>) -> Result<Motion, Stop> {
     Ok(match letter {
         'h' => Motion::Left,
         'l' | ' ' => Motion::Right,
@@ -231,7 +231,7 @@ fn motion(letter: char, keys: &mut Keys<'_>) -> Result<Motion, Stop> {
     })
 }
 
-fn object(keys: &mut Keys<'_>) -> Result<Object, Stop> {
+fn object(keys: &mut KeyBindings<'_>) -> Result<Object, Stop> {
     Ok(match keys.next().ok_or(Stop::Unfinished)? {
         'w' => Object::Word(Words::Small),
         'W' => Object::Word(Words::Big),
@@ -245,7 +245,7 @@ fn object(keys: &mut Keys<'_>) -> Result<Object, Stop> {
 }
 
 /// Parses a count. A leading zero is a movement instead.
-fn number(keys: &mut Keys<'_>) -> Option<usize> {
+fn number(keys: &mut KeyBindings<'_>) -> Option<usize> {
     keys.peek().filter(|letter| **letter != '0')?;
     let mut count = None;
     while let Some(digit) = keys.peek().and_then(|letter| letter.to_digit(10)) {

@@ -20,7 +20,7 @@ pub(super) enum Shape {
     Program,
     /// Names with a dollar sign are variables.
     Script,
-    /// Keys and values.
+    /// KeyBindings and values.
     Data,
     /// Text with tags in it.
     Markup,

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::environment::SessionEnv;
 use crate::replies::Replies;
-use crate::workshop::Bench;
 
 /// Outlives the session's task: one that is opened again goes on with the same bench, so that the mode that was set by
 /// hand, answers for the session and commands in the background are still there.
 #[derive(Clone, Default)]
-pub(crate) struct Seat {
+pub(crate) struct SessionSeat {
     pub(crate) replies: Replies,
     running: Arc<Mutex<Option<CancellationToken>>>,
     stops: Arc<AtomicU64>,
-    bench: Arc<Mutex<Option<Box<dyn Bench>>>>,
+    bench: Arc<Mutex<Option<Box<dyn SessionEnv>>>>,
 }
 
 /// Something that can be stopped from outside, until this is dropped.
@@ -30,7 +30,7 @@ impl Drop for Stoppable {
     }
 }
 
-impl Seat {
+impl SessionSeat {
     /// Something begins. It can be stopped at once, whatever the session's task waits for.
     pub(crate) fn begin(&self) -> Stoppable {
         let token = CancellationToken::new();
@@ -57,12 +57,12 @@ impl Seat {
     }
 
     /// Keeps the bench of a session that is no longer live.
-    pub(crate) fn rest(&self, bench: Box<dyn Bench>) {
+    pub(crate) fn rest(&self, bench: Box<dyn SessionEnv>) {
         *lock(&self.bench) = Some(bench);
     }
 
     /// The bench that was kept.
-    pub(crate) fn bench(&self) -> Option<Box<dyn Bench>> {
+    pub(crate) fn bench(&self) -> Option<Box<dyn SessionEnv>> {
         lock(&self.bench).take()
     }
 }

@@ -6,7 +6,8 @@ use windlass_core::provider::{Prefix, Request, ToolChoice};
 
 use super::*;
 use crate::backoff::tests::ManualClock;
-use windlass_config::settings::{ProviderEntry, Wire};
+use windlass_config::settings::ProviderEntry;
+use windlass_providers::Wire;
 
 /// Providers on addresses where nobody listens.
 fn settings(names: &[&str]) -> Arc<Settings> {
@@ -20,7 +21,7 @@ fn settings(names: &[&str]) -> Arc<Settings> {
     settings.timeouts.no_providers_backoff = Duration::from_secs(2);
     for name in names {
         let entry = ProviderEntry {
-            wire: Some(Wire::OpenAiChat),
+            wire: Some(Wire::Chat),
             base_url: Some("http://127.0.0.1:1".to_owned()),
             model: Some(format!("{name}-model")),
             ..ProviderEntry::default()
@@ -30,7 +31,7 @@ fn settings(names: &[&str]) -> Arc<Settings> {
     Arc::new(settings)
 }
 
-async fn ask(line: &Line) -> Result<(), ProviderErrorKind> {
+async fn ask(line: &ActiveProvider) -> Result<(), ProviderErrorKind> {
     let session = "s".into();
     let request = Request {
         prefix: Arc::new(Prefix::default()),
@@ -52,9 +53,9 @@ async fn ask(line: &Line) -> Result<(), ProviderErrorKind> {
 #[tokio::test]
 async fn nobody_there_is_not_tried_again_at_once() {
     let clock = Arc::new(ManualClock::default());
-    let mut roster = Roster {
+    let mut roster = Models {
         clock: Arc::clone(&clock) as _,
-        ..Roster::new(&settings(&["gone", "other"]), None)
+        ..Models::new(&settings(&["gone", "other"]), None)
     };
     let line = roster.ready().await.unwrap();
     assert_eq!(ask(&line).await, Err(ProviderErrorKind::Network));
@@ -81,8 +82,8 @@ async fn nobody_there_is_not_tried_again_at_once() {
 /// PROV-7: another provider or model is asked from the next turn on; one that cannot be changes nothing.
 #[tokio::test]
 async fn the_choice_holds_for_the_next_turn() {
-    let mut roster = Roster::new(&settings(&["first", "Other"]), None);
-    let asked = |roster: &Roster| roster.active().unwrap();
+    let mut roster = Models::new(&settings(&["first", "Other"]), None);
+    let asked = |roster: &Models| roster.active().unwrap();
     let is = |provider: &str, model: &str| (provider.to_owned(), model.to_owned());
     assert_eq!(asked(&roster), is("first", "first-model"));
     roster.choose(Some("other"), None).await.unwrap();

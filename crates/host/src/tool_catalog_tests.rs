@@ -19,29 +19,29 @@ use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::ToolSpec;
 use windlass_core::turn::Limits;
 use windlass_service::{
-    Access, Bench, CallSettings, Defined, Granted, Models, NotReady, Options, OwnCommand, Service, Setup,
-    ToolInfo, TurnStart, Workshop,
+    CallSettings, Defined, Granted, ModelSwitch, NotReady, Options, Permissions, Service, SessionEnv,
+    SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
 };
 use windlass_store::SqliteStore;
 use windlass_tools::builtin;
 
-use windlass_sandbox::{Ground, child_environment};
+use windlass_sandbox::{Workspace, child_environment};
 
 use super::*;
-use crate::roster::Roster;
+use crate::models::Models;
 use windlass_config::settings::Settings;
 use windlass_config::trust::trust;
 
 const TOOL: &str = "tools:\n  - {name: one, description: x, category: read, cmd: sh, args: [run.sh]}\n";
 
 /// Keeps the prefix of every request.
-struct Recorder {
+struct ExchangeRecorder {
     script: ScriptedProvider,
     prefixes: Mutex<Vec<Arc<Prefix>>>,
 }
 
 #[async_trait]
-impl Provider for Recorder {
+impl Provider for ExchangeRecorder {
     fn name(&self) -> &str {
         self.script.name()
     }
@@ -64,7 +64,7 @@ impl Provider for Recorder {
 struct Bed {
     root: tempfile::TempDir,
     folders: Folders,
-    provider: Arc<Recorder>,
+    provider: Arc<ExchangeRecorder>,
     client: Service,
 }
 
@@ -90,7 +90,7 @@ impl Bed {
             trust(&folders, &project).unwrap();
         }
         let config = ToolsConfig {
-            ground: Ground::new(&repo, None),
+            ground: Workspace::new(&repo, None),
             ..ToolsConfig::default()
         };
         let execution = ExecutionContext {
@@ -99,16 +99,16 @@ impl Bed {
             session: None,
         };
         let files = ToolFiles::new(folders.clone(), &repo);
-        let mut workbench = Workbench::new(builtin(&config), config, files, Arc::new(execution)).unwrap();
+        let mut workbench = ToolCatalog::new(builtin(&config), config, files, Arc::new(execution)).unwrap();
         workbench.set_system_prompt("Work.".to_owned());
-        let provider = Arc::new(Recorder {
+        let provider = Arc::new(ExchangeRecorder {
             script,
             prefixes: Mutex::default(),
         });
         let bench = TestBench {
             provider: Arc::clone(&provider),
             workbench,
-            roster: Roster::new(&Arc::new(Settings::default()), None),
+            roster: Models::new(&Arc::new(Settings::default()), None),
         };
         let store = SqliteStore::open(&root.path().join("session.db")).unwrap();
         let client = Service::new(
@@ -179,13 +179,13 @@ impl Bed {
 
 /// A bench of one workbench and one model.
 struct TestBench {
-    provider: Arc<Recorder>,
-    workbench: Workbench,
-    roster: Roster,
+    provider: Arc<ExchangeRecorder>,
+    workbench: ToolCatalog,
+    roster: Models,
 }
 
 #[async_trait]
-impl Bench for TestBench {
+impl SessionEnv for TestBench {
     async fn setup(&mut self, _: &TurnStart) -> Result<Setup, NotReady> {
         let (offer, notices) = self.workbench.refresh();
         Ok(Setup {
@@ -217,11 +217,11 @@ impl Bench for TestBench {
         None
     }
 
-    fn models(&mut self) -> &mut dyn Models {
+    fn models(&mut self) -> &mut dyn ModelSwitch {
         &mut self.roster
     }
 
-    fn access(&mut self) -> &mut dyn Access {
+    fn permissions(&mut self) -> &mut dyn Permissions {
         self
     }
 
@@ -231,7 +231,7 @@ impl Bench for TestBench {
 }
 
 #[async_trait]
-impl Access for TestBench {
+impl Permissions for TestBench {
     fn tools(&mut self) -> Vec<ToolInfo> {
         Vec::new()
     }
@@ -246,7 +246,7 @@ impl Access for TestBench {
         Granted::default()
     }
 
-    async fn own_command(&mut self, _: &TurnStart, _: &str) -> OwnCommand {
+    async fn user_command(&mut self, _: &TurnStart, _: &str) -> UserCommand {
         unreachable!("no test asks for it")
     }
 }
@@ -254,8 +254,8 @@ impl Access for TestBench {
 struct TestWorkshop(Mutex<Option<TestBench>>);
 
 #[async_trait]
-impl Workshop for TestWorkshop {
-    async fn bench(&self, _: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String> {
+impl SessionFactory for TestWorkshop {
+    async fn bench(&self, _: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
         Ok(Box::new(self.0.lock().unwrap().take().unwrap()))
     }
 }

@@ -5,39 +5,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use windlass_api::{FailureKind, Offer};
 use windlass_core::clock::{Clock, SystemClock};
-use windlass_core::log::SharedTape;
+use windlass_core::log::SharedRecorder;
 use windlass_core::model::Price;
 use windlass_core::provider::{Provider, ProviderErrorKind};
 use windlass_providers::preset::{Preset, presets};
-use windlass_service::{ChooseError, Chosen, ModelChoice, Models, NotReady, Titles};
+use windlass_service::{ChooseError, Chosen, ModelChoice, ModelSwitch, NotReady, Titles};
 
 use crate::backoff::{Backoff, Watched};
 use crate::connect::Process;
 use crate::connect::{Choice, Connection, Surroundings, choose, connect, offers, price_of, window_of};
-use crate::remembered::{Named, Remembered};
-use windlass_config::settings::{Reasoning, Settings};
+use crate::model_preference::{ModelPreference, Named};
+use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
 
 /// The models of a run. Its sessions share one choice, so a clone is the same roster.
 #[derive(Clone)]
-pub struct Roster {
+pub struct Models {
     settings: Arc<Settings>,
-    now: Arc<Mutex<Now>>,
-    remembered: Option<Remembered>,
+    now: Arc<Mutex<Selection>>,
+    remembered: Option<ModelPreference>,
     /// Keeps what goes over the wire.
-    tape: Option<SharedTape>,
+    tape: Option<SharedRecorder>,
     clock: Arc<dyn Clock>,
 }
 
 #[derive(Default)]
-struct Now {
+struct Selection {
     /// What was chosen instead of what the settings say.
     chosen: Option<Named>,
-    line: Option<Arc<Line>>,
+    line: Option<Arc<ActiveProvider>>,
 }
 
 /// An open line to a provider.
-pub struct Line {
+pub struct ActiveProvider {
     /// Keeps a simulated model alive.
     _connection: Connection,
     /// What the user should know, until somebody is told.
@@ -47,16 +47,16 @@ pub struct Line {
     backoff: Arc<Backoff>,
 }
 
-impl Line {
+impl ActiveProvider {
     /// What the user should know about it, once.
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Roster {
+impl Models {
     /// The models that settings and environment offer. Nothing is connected yet.
-    pub fn new(settings: &Arc<Settings>, remembered: Option<Remembered>) -> Self {
+    pub fn new(settings: &Arc<Settings>, remembered: Option<ModelPreference>) -> Self {
         Self {
             settings: Arc::clone(settings),
             now: Arc::default(),
@@ -67,7 +67,7 @@ impl Roster {
     }
 
     /// The same with everything kept that goes over the wire. Before a line is open.
-    pub fn recorded(self, tape: Option<SharedTape>) -> Self {
+    pub fn recorded(self, tape: Option<SharedRecorder>) -> Self {
         Self { tape, ..self }
     }
 
@@ -93,7 +93,7 @@ impl Roster {
 
     /// The line to the provider that is asked, opened when it is not. One that was only remembered and cannot be used
     /// any more gives way to what the settings say.
-    pub async fn connect(&self) -> Result<Arc<Line>, Problem> {
+    pub async fn connect(&self) -> Result<Arc<ActiveProvider>, Problem> {
         if let Some(line) = self.lock().line.clone() {
             return Ok(line);
         }
@@ -113,26 +113,26 @@ impl Roster {
     }
 
     /// The line for the next turn. When nobody could be reached a moment ago there is none.
-    pub async fn ready(&self) -> Result<Arc<Line>, NotReady> {
+    pub async fn ready(&self) -> Result<Arc<ActiveProvider>, NotReady> {
         let line = self.connect().await.map_err(not_connected)?;
         line.backoff.check()?;
         Ok(line)
     }
 
-    async fn open(&self, settings: &Settings) -> Result<Arc<Line>, Problem> {
+    async fn open(&self, settings: &Settings) -> Result<Arc<ActiveProvider>, Problem> {
         let connection = connect(settings, &Process, self.tape.as_ref()).await?;
         check_cost_limit(settings, &connection)?;
         Ok(self.line(connection))
     }
 
-    fn line(&self, connection: Connection) -> Arc<Line> {
+    fn line(&self, connection: Connection) -> Arc<ActiveProvider> {
         let window = self.settings.timeouts.no_providers_backoff;
         let backoff = Backoff::new(Arc::clone(&self.clock), window);
         let provider = Arc::new(Watched {
             provider: Arc::clone(&connection.provider),
             backoff: Arc::clone(&backoff),
         });
-        Arc::new(Line {
+        Arc::new(ActiveProvider {
             notices: Mutex::new(connection.notices.clone()),
             _connection: connection,
             provider,
@@ -145,7 +145,7 @@ impl Roster {
         &self.settings
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Now> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Selection> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -205,7 +205,7 @@ impl Roster {
 }
 
 #[async_trait]
-impl Models for Roster {
+impl ModelSwitch for Models {
     fn list(&self) -> Vec<ModelChoice> {
         let mut names: Vec<String> = self.settings.providers.keys().cloned().collect();
         let kept = Process.keys().unwrap_or_default();
@@ -324,7 +324,7 @@ fn check_cost_limit(settings: &Settings, connection: &Connection) -> Result<(), 
 /// SES-6: the model that makes titles, connected when the first one is made.
 struct TitleModel {
     model: String,
-    roster: Roster,
+    roster: Models,
     connection: tokio::sync::Mutex<Option<Connection>>,
 }
 
@@ -343,7 +343,7 @@ impl TitleModel {
                 settings.model = Some(self.model.clone());
             }
         }
-        settings.agent.reasoning = Reasoning::Off;
+        settings.agent.reasoning = None;
         connect(&settings, &Process, self.roster.tape.as_ref()).await.ok()
     }
 }
@@ -360,5 +360,5 @@ impl Titles for TitleModel {
 }
 
 #[cfg(test)]
-#[path = "roster_tests.rs"]
+#[path = "models_tests.rs"]
 mod tests;

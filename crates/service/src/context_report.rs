@@ -15,7 +15,7 @@ const CACHED_FOR: u64 = 5 * 60 * 1000;
 
 /// Some bytes of the next request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct SpanRow {
     /// What they are, in a few words.
     pub what: String,
     /// How many.
@@ -37,7 +37,7 @@ pub fn rows(
     last: Option<&Exchange>,
     price: Option<Price>,
     now: Timestamp,
-) -> Vec<Row> {
+) -> Vec<SpanRow> {
     let cached = cached_bytes(layout, last, now);
     let row = |span: &windlass_core::provider::Span| {
         let message = match &span.of {
@@ -47,7 +47,7 @@ pub fn rows(
         let bytes = span.range.len();
         let tokens = (bytes as u64).div_ceil(4);
         let is_cached = span.range.end <= cached;
-        Row {
+        SpanRow {
             what: match (&span.of, message) {
                 (_, Some(message)) => told(message),
                 (SpanOf::Head, _) => "model, limits, options".to_owned(),

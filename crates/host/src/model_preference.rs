@@ -38,7 +38,7 @@ struct Kept {
 
 /// Where a channel's choice is kept.
 #[derive(Clone)]
-pub struct Remembered {
+pub struct ModelPreference {
     store: Arc<dyn Preferences>,
     clock: Arc<dyn Clock>,
     scope: String,
@@ -47,7 +47,7 @@ pub struct Remembered {
     is_told: bool,
 }
 
-impl Remembered {
+impl ModelPreference {
     /// The memory of runs in a folder; `None` when none is wished.
     pub fn of_exec(settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
         Self::of("exec", settings, store, folder)
@@ -127,8 +127,8 @@ mod tests {
         }
     }
 
-    fn remembered(said: Option<Result<Option<String>, LogError>>) -> Remembered {
-        Remembered {
+    fn remembered(said: Option<Result<Option<String>, LogError>>) -> ModelPreference {
+        ModelPreference {
             store: Arc::new(Saying(said)),
             clock: Arc::new(ManualClock::default()),
             scope: "channel:test:x".to_owned(),
@@ -161,7 +161,7 @@ mod tests {
             model: None,
         };
         assert_eq!(remembered(kept("first")).read().await, Some(other));
-        let told = Remembered {
+        let told = ModelPreference {
             is_told: true,
             ..remembered(kept("first"))
         };

@@ -6,35 +6,34 @@ use async_trait::async_trait;
 use serde_json::json;
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::SystemClock;
-use windlass_core::dispatch::Execution;
 use windlass_core::id::SessionId;
 use windlass_core::permission::{Asker, Granting, Mode, Policy};
 use windlass_core::provider::Provider;
 use windlass_core::run::IncompleteWork;
 use windlass_core::tool::{Category, ToolSet};
-use windlass_core::turn::{Limits, OnMaxIterations};
+use windlass_core::turn::Limits;
 use windlass_service::{
-    Access, Aims, Bench, CallSettings, Defined, Granted, Models, NotReady, OwnCommand, Recorder, Setup, Taco,
-    TacoLimits, Titles, ToolInfo, TurnStart,
+    CallSettings, CompressionLimits, Defined, ExchangeRecorder, Goals, Granted, ModelSwitch, NotReady,
+    OutputCompressor, Permissions, SessionEnv, Setup, Titles, ToolInfo, TurnStart, UserCommand,
 };
 use windlass_tools::TodoList;
 
 use windlass_checkpoint::{CheckpointLimits, Tracker};
 
-use windlass_sandbox::Ground;
+use windlass_sandbox::Workspace;
 
-use crate::assemble::{Grounded, Purpose, grounded, policy};
 use crate::command_files::CommandFiles;
 use crate::context_parts::ContextParts;
+use crate::factory::{Grounded, SessionSpec, grounded, policy};
 use crate::grants::{GrantFile, NobodyNow, grant_line};
 use crate::instructions::Instructions;
+use crate::models::Models;
 use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
-use crate::reload::{Offer, Workbench, source};
-use crate::roster::Roster;
-use crate::settings_again::SettingsAgain;
+use crate::settings_reload::SettingsAgain;
+use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
 use windlass_config::Problem;
 use windlass_config::environment;
-use windlass_config::settings::{self, Settings, ToolExecution};
+use windlass_config::settings::Settings;
 
 /// The tool that runs commands.
 const BASH: &str = "bash";
@@ -44,20 +43,20 @@ const CURRENT_GOAL: &str = "{current_goal}";
 const TOLD_GOAL: usize = 2_000;
 
 /// What a session works with.
-pub struct SessionBench {
+pub struct LocalEnv {
     session: SessionId,
-    roster: Roster,
+    roster: Models,
     titles: Option<Arc<dyn Titles>>,
     tracker: Option<Tracker>,
     commands: CommandFiles,
-    workbench: Workbench,
+    workbench: ToolCatalog,
     context: ContextParts,
     calls: CallSettings,
     incomplete: Arc<OpenWork>,
     reading: Reading,
     /// Keeps lasting answers, where somebody is asked.
     grants: Option<GrantFile>,
-    recorder: Option<Arc<Recorder>>,
+    recorder: Option<Arc<ExchangeRecorder>>,
 }
 
 /// CFG-2: what is read again before every turn.
@@ -84,9 +83,9 @@ impl Reading {
     }
 }
 
-impl SessionBench {
+impl LocalEnv {
     /// Puts a session's parts together.
-    pub fn new(settings: &Arc<Settings>, roster: Roster, purpose: &Purpose) -> Result<Self, Problem> {
+    pub fn new(settings: &Arc<Settings>, roster: Models, purpose: &SessionSpec) -> Result<Self, Problem> {
         let Grounded {
             mut workbench,
             todos,
@@ -126,7 +125,7 @@ impl SessionBench {
                 execution: workbench.execution(),
                 // Whoever is asked is known when the session is.
                 approver: Arc::new(NobodyNow(grants()?)),
-                mode: execution(settings.tools.execution),
+                mode: settings.tools.execution,
                 timeout: settings.tools.timeout,
                 max_result_chars: settings.tools.max_tool_result_chars,
                 outputs: workbench.outputs().map(|store| store as _),
@@ -152,7 +151,7 @@ impl SessionBench {
     }
 
     /// CTX-10: who compresses long outputs; nobody unless that is wished.
-    async fn taco(&self, settings: &Settings, provider: &Arc<dyn Provider>) -> Option<Arc<Taco>> {
+    async fn taco(&self, settings: &Settings, provider: &Arc<dyn Provider>) -> Option<Arc<OutputCompressor>> {
         let wanted = Some(&settings.context.taco).filter(|taco| taco.enabled)?;
         let provider = match &wanted.provider {
             Some(name) => self.roster.other(name).await?,
@@ -164,8 +163,8 @@ impl SessionBench {
             "read" => "read_file".to_owned(),
             other => other.to_owned(),
         };
-        Some(Arc::new(Taco {
-            limits: TacoLimits {
+        Some(Arc::new(OutputCompressor {
+            limits: CompressionLimits {
                 threshold: wanted.threshold,
                 target: wanted.target,
                 tools: wanted.tools.iter().map(tool).collect(),
@@ -216,7 +215,7 @@ impl SessionBench {
             };
             self.calls = CallSettings {
                 policy: Policy { mode, ..policy },
-                mode: execution(settings.tools.execution),
+                mode: settings.tools.execution,
                 timeout: settings.tools.timeout,
                 max_result_chars: settings.tools.max_tool_result_chars,
                 retry_transient: settings.tools.retry_transient,
@@ -237,7 +236,7 @@ impl SessionBench {
 
 /// What a turn can do.
 struct Hands {
-    offer: Offer,
+    offer: ToolOffer,
     /// The tools of the offer; what they change can be taken back.
     tools: ToolSet,
     /// What the user should know.
@@ -245,7 +244,7 @@ struct Hands {
 }
 
 #[async_trait]
-impl Bench for SessionBench {
+impl SessionEnv for LocalEnv {
     async fn setup(&mut self, turn: &TurnStart) -> Result<Setup, NotReady> {
         let line = self.roster.ready().await?;
         let Hands {
@@ -287,11 +286,11 @@ impl Bench for SessionBench {
         Some(Arc::new(tracker))
     }
 
-    fn models(&mut self) -> &mut dyn Models {
+    fn models(&mut self) -> &mut dyn ModelSwitch {
         &mut self.roster
     }
 
-    fn access(&mut self) -> &mut dyn Access {
+    fn permissions(&mut self) -> &mut dyn Permissions {
         self
     }
 
@@ -305,7 +304,7 @@ impl Bench for SessionBench {
 }
 
 #[async_trait]
-impl Access for SessionBench {
+impl Permissions for LocalEnv {
     fn tools(&mut self) -> Vec<ToolInfo> {
         let specs = self.workbench.tools().specs().into_iter();
         let tool = |spec: windlass_core::tool::ToolSpec| ToolInfo {
@@ -341,13 +340,13 @@ impl Access for SessionBench {
         Granted { session, always }
     }
 
-    async fn own_command(&mut self, turn: &TurnStart, command: &str) -> OwnCommand {
+    async fn user_command(&mut self, turn: &TurnStart, command: &str) -> UserCommand {
         let Hands {
             offer,
             tools,
             notices,
         } = self.hands(turn).await;
-        OwnCommand {
+        UserCommand {
             input: own_input(&tools, command),
             tools,
             calls: CallSettings {
@@ -359,9 +358,9 @@ impl Access for SessionBench {
         }
     }
 
-    fn aims(&self) -> Aims {
+    fn goals(&self) -> Goals {
         let goal = &self.reading.settings.now().agent.goal;
-        Aims {
+        Goals {
             subgoal: self.context.subgoal(),
             follows_goal: goal.enabled,
             completion_phrases: goal.completion_phrases.clone(),
@@ -407,7 +406,11 @@ fn system_prompt(settings: &Settings, require_done: bool) -> String {
 }
 
 /// SES-11: who follows what calls change; nobody when that is off.
-fn tracker(settings: &Settings, ground: &Ground, purpose: &Purpose) -> Result<Option<Tracker>, Problem> {
+fn tracker(
+    settings: &Settings,
+    ground: &Workspace,
+    purpose: &SessionSpec,
+) -> Result<Option<Tracker>, Problem> {
     let wanted = &settings.agent.session.checkpoints;
     if !wanted.enabled {
         return Ok(None);
@@ -436,23 +439,12 @@ pub fn limits(settings: &Settings) -> Limits {
     let agent = &settings.agent;
     Limits {
         max_iterations: agent.max_iterations,
-        on_max_iterations: match agent.on_max_iterations {
-            settings::OnMaxIterations::Summary => OnMaxIterations::Summary,
-            settings::OnMaxIterations::Message => OnMaxIterations::Message,
-        },
+        on_max_iterations: agent.on_max_iterations,
         max_cost_usd: agent.max_cost_usd,
         max_incomplete_prompts: agent.max_incomplete_prompts,
         max_conversation_messages: agent.session.max_conversation_messages,
         context_prep_timeout: settings.context.prep_timeout,
         ..Limits::default()
-    }
-}
-
-fn execution(mode: ToolExecution) -> Execution {
-    match mode {
-        ToolExecution::Auto => Execution::Auto,
-        ToolExecution::Parallel => Execution::Parallel,
-        ToolExecution::Sequential => Execution::Sequential,
     }
 }
 

@@ -11,9 +11,9 @@ use tokio::net::unix::pipe::Receiver;
 use windlass_core::permission::Escalation;
 use windlass_core::tool::{Category, Judgement};
 
-use crate::ground::Ground;
 use crate::process::{self, Tree};
-use crate::{Gap, Network, Policy, Roots, Wall, WallError};
+use crate::workspace::Workspace;
+use crate::{Gap, Network, Roots, Sandbox, SandboxError, SandboxPolicy};
 
 /// How far files with denied names are looked for.
 const MAX_ENTRIES: usize = 20_000;
@@ -37,19 +37,19 @@ const WRITE_SIGNS: &[&str] = &["Permission denied", "Read-only file system", "EA
 
 /// Starts commands behind a wall, which is built when the first of its kind is needed. It must live as long as they do.
 #[derive(Debug, Default)]
-pub struct Walls {
+pub struct CommandSandbox {
     /// `None` when whoever runs us has walls of their own.
-    policy: Option<Policy>,
+    policy: Option<SandboxPolicy>,
     /// The program that becomes the command; this one when there is none.
     helper: Option<PathBuf>,
     /// What knows which names are denied, and the folder in which they are looked for.
     names: Option<(Arc<Roots>, PathBuf)>,
-    built: [OnceLock<Result<Wall, WallError>>; 4],
+    built: [OnceLock<Result<Sandbox, SandboxError>>; 4],
 }
 
-impl Walls {
-    /// Walls for a policy: what a command gets that asks for nothing more.
-    pub fn new(policy: Policy) -> Self {
+impl CommandSandbox {
+    /// CommandSandbox for a policy: what a command gets that asks for nothing more.
+    pub fn new(policy: SandboxPolicy) -> Self {
         Self {
             policy: Some(policy),
             ..Self::default()
@@ -57,7 +57,7 @@ impl Walls {
     }
 
     /// The same with another program that calls [`sandbox::enter`].
-    pub fn with_helper(policy: Policy, helper: &Path) -> Self {
+    pub fn with_helper(policy: SandboxPolicy, helper: &Path) -> Self {
         Self {
             helper: Some(helper.to_owned()),
             ..Self::new(policy)
@@ -67,7 +67,7 @@ impl Walls {
     /// The same, hiding also the files in the workspace whose names are denied. A wall knows only paths, so they are
     /// looked for when it is built.
     #[must_use]
-    pub fn hiding(mut self, ground: &Ground) -> Self {
+    pub fn hiding(mut self, ground: &Workspace) -> Self {
         self.names = Some((ground.files(), ground.root().to_owned()));
         self
     }
@@ -100,7 +100,7 @@ impl Walls {
                     }
                 }
             }
-            Err(error @ (WallError::NoLandlock | WallError::NoFilter)) => ask(error.to_string()),
+            Err(error @ (SandboxError::NoLandlock | SandboxError::NoFilter)) => ask(error.to_string()),
             Err(error) => {
                 judgement.refusal.get_or_insert_with(|| {
                     format!("Refused (security): commands cannot be confined: {error}. Tell the user.")
@@ -124,7 +124,7 @@ impl Walls {
         let wall = self.policy.as_ref().map(|policy| self.wall(policy, reach));
         let (program, arguments, input) = match wall {
             Some(Ok(wall)) => wall.wrap_without_input(program, arguments),
-            None | Some(Err(WallError::NoLandlock | WallError::NoFilter)) => {
+            None | Some(Err(SandboxError::NoLandlock | SandboxError::NoFilter)) => {
                 let (program, arguments) = crate::unprotected(program, arguments);
                 (program, arguments, Stdio::null())
             }
@@ -149,10 +149,10 @@ impl Walls {
         }
     }
 
-    fn wall(&self, policy: &Policy, reach: Escalation) -> Result<&Wall, &WallError> {
+    fn wall(&self, policy: &SandboxPolicy, reach: Escalation) -> Result<&Sandbox, &SandboxError> {
         let place = usize::from(reach.network) + 2 * usize::from(reach.outside);
         let Some(cell) = self.built.get(place) else {
-            return Err(&WallError::Arguments);
+            return Err(&SandboxError::Arguments);
         };
         cell.get_or_init(|| {
             let mut policy = policy.clone();
@@ -166,8 +166,8 @@ impl Walls {
                 policy.write = vec!["/".into()];
             }
             match &self.helper {
-                Some(helper) => Wall::with_helper(policy, helper),
-                None => Wall::new(policy),
+                Some(helper) => Sandbox::with_helper(policy, helper),
+                None => Sandbox::new(policy),
             }
         })
         .as_ref()
@@ -203,16 +203,16 @@ fn denied_files(roots: &Roots, folder: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Walls on a machine where none can stand.
-    fn without_landlock() -> Walls {
-        let walls = Walls::new(Policy::default());
+    /// CommandSandbox on a machine where none can stand.
+    fn without_landlock() -> CommandSandbox {
+        let walls = CommandSandbox::new(SandboxPolicy::default());
         for cell in &walls.built {
-            cell.set(Err(WallError::NoLandlock)).expect("still empty");
+            cell.set(Err(SandboxError::NoLandlock)).expect("still empty");
         }
         walls
     }
 
-    fn judged(walls: &Walls, reach: Escalation) -> Judgement {
+    fn judged(walls: &CommandSandbox, reach: Escalation) -> Judgement {
         let mut judgement = Judgement::of(Category::Read);
         walls.judge(reach, &mut judgement);
         judgement
@@ -233,11 +233,11 @@ mod tests {
     /// SAFE-4: a policy that cannot be put up because of a mistake in it lets nothing run.
     #[test]
     fn a_wrong_policy_refuses() {
-        let policy = Policy {
+        let policy = SandboxPolicy {
             write: vec!["/nowhere/at/all".into()],
-            ..Policy::default()
+            ..SandboxPolicy::default()
         };
-        let judgement = judged(&Walls::new(policy), Escalation::default());
+        let judgement = judged(&CommandSandbox::new(policy), Escalation::default());
         let refusal = judgement.refusal.unwrap_or_default();
         assert!(refusal.contains("/nowhere/at/all"), "{refusal}");
     }
@@ -249,7 +249,10 @@ mod tests {
             network: true,
             outside: true,
         };
-        assert_eq!(judged(&Walls::none(), reach), Judgement::of(Category::Read));
+        assert_eq!(
+            judged(&CommandSandbox::none(), reach),
+            Judgement::of(Category::Read)
+        );
     }
 
     /// SAFE-3: files with a denied name are found in the workspace, but not in what others wrote.

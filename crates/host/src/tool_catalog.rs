@@ -1,6 +1,6 @@
 //! The tools of a session: the built-in ones, the user's and the project's, looked at again before every turn.
 //!
-//! Nothing is watched. [`Workbench::refresh`] compares the files with what it knows, and makes new tools and a new prefix
+//! Nothing is watched. [`ToolCatalog::refresh`] compares the files with what it knows, and makes new tools and a new prefix
 //! only when they differ: a prefix is encoded once, and providers cache by its bytes.
 
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use windlass_tools::{OutputStore, ToolsConfig};
 
 use windlass_config::environment;
 use windlass_config::folders::Folders;
-use windlass_config::trust::{self, Standing};
+use windlass_config::trust::{self, TrustState};
 use windlass_config::{Problem, ProblemKind};
 
 /// What a turn offers a model, and what runs when it is called.
 #[derive(Clone)]
-pub struct Offer {
+pub struct ToolOffer {
     /// The tools.
     pub tools: ToolSet,
     /// Their encoded form in requests.
@@ -28,18 +28,18 @@ pub struct Offer {
 }
 
 /// Makes the offer of each turn.
-pub struct Workbench {
+pub struct ToolCatalog {
     built_in: ToolSet,
     config: ToolsConfig,
     files: ToolFiles,
-    offer: Offer,
+    offer: ToolOffer,
     /// What the next turn tells the user.
     notices: Vec<String>,
     /// Prefixes of other sessions, which may be the same.
     prefixes: Arc<Prefixes>,
 }
 
-impl Workbench {
+impl ToolCatalog {
     /// Adds to the built-in tools what the files declare. A mistake in the user's own file is an error; one in a project's
     /// file costs its tools only, because the user may not be the one to mend it.
     pub fn new(
@@ -49,7 +49,7 @@ impl Workbench {
         execution: Arc<ExecutionContext>,
     ) -> Result<Self, Problem> {
         let mut bench = Self {
-            offer: Offer {
+            offer: ToolOffer {
                 tools: built_in.clone(),
                 prefix: Arc::default(),
                 execution,
@@ -92,7 +92,7 @@ impl Workbench {
     }
 
     /// Looks at the files again. The second value is what the user should know.
-    pub fn refresh(&mut self) -> (Offer, Vec<String>) {
+    pub fn refresh(&mut self) -> (ToolOffer, Vec<String>) {
         let news = self.files.refresh();
         self.notices.extend(news.notice);
         if let Some(error) = news.error {
@@ -205,7 +205,7 @@ impl ToolFiles {
         if let Some(project) = self.folders.project(&self.cwd) {
             let standing = trust::look(&self.folders, &project);
             notice = standing.notice(&project);
-            if let Standing::Trusted(snapshot) = &standing {
+            if let TrustState::Trusted(snapshot) = &standing {
                 let text = snapshot.tools(&project);
                 trusted = text.map(|text| (project.tools_file(), text.to_owned()));
             }
@@ -242,5 +242,5 @@ pub fn source(declared: &Declarations, name: &str) -> &'static str {
 }
 
 #[cfg(test)]
-#[path = "reload_tests.rs"]
+#[path = "tool_catalog_tests.rs"]
 mod tests;

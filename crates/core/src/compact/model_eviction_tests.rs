@@ -6,8 +6,8 @@ use super::*;
 use crate::provider::{Prefix, Provider};
 use crate::script::Scene;
 
-fn sidequest() -> Sidequest {
-    Sidequest {
+fn sidequest() -> ModelEviction {
+    ModelEviction {
         turns: Arc::default(),
         summarize: Summarize {
             keep_recent: 2,

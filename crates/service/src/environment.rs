@@ -18,12 +18,16 @@ use windlass_core::turn::Limits;
 
 /// Makes benches.
 #[async_trait]
-pub trait Workshop: Send + Sync {
+pub trait SessionFactory: Send + Sync {
     /// The bench of a session that becomes live. `asker` reaches whoever answers its questions.
     ///
     /// # Errors
     /// Says, for people, why there is none.
-    async fn bench(&self, session: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String>;
+    async fn bench(
+        &self,
+        session: &SessionInfo,
+        asker: Arc<dyn Asker>,
+    ) -> Result<Box<dyn SessionEnv>, String>;
 
     /// Where sessions work, for the model: a text that begins with [`windlass_core::message::SURROUNDINGS`]. It goes with
     /// what the user says whenever the conversation does not tell it; `None` tells nothing.
@@ -38,7 +42,7 @@ pub trait Workshop: Send + Sync {
 /// What one session works with. Tools know what the model has seen, so it is kept when the session is no longer live, for
 /// when it is opened again.
 #[async_trait]
-pub trait Bench: Send + Sync {
+pub trait SessionEnv: Send + Sync {
     /// The fixed things of the next turn. Files that changed since the last one count from here on.
     ///
     /// # Errors
@@ -49,10 +53,10 @@ pub trait Bench: Send + Sync {
     fn checkpoints(&self) -> Option<Arc<dyn Checkpoints>>;
 
     /// The models there are.
-    fn models(&mut self) -> &mut dyn Models;
+    fn models(&mut self) -> &mut dyn ModelSwitch;
 
     /// What the session may do.
-    fn access(&mut self) -> &mut dyn Access;
+    fn permissions(&mut self) -> &mut dyn Permissions;
 
     /// The commands that files define, as they are now.
     fn defined(&mut self) -> Defined;
@@ -95,7 +99,7 @@ pub struct NotReady {
 
 /// The models a session can ask, of which one is asked.
 #[async_trait]
-pub trait Models: Send + Sync {
+pub trait ModelSwitch: Send + Sync {
     /// The providers that are set up, or whose key is known. Must not connect to anything.
     fn list(&self) -> Vec<ModelChoice>;
 
@@ -157,7 +161,7 @@ pub enum ChooseError {
 
 /// What a session may do, and what it is about.
 #[async_trait]
-pub trait Access: Send + Sync {
+pub trait Permissions: Send + Sync {
     /// The tools a model can call next.
     fn tools(&mut self) -> Vec<ToolInfo>;
 
@@ -171,11 +175,11 @@ pub trait Access: Send + Sync {
     fn granted(&self) -> Granted;
 
     /// What a command that the user typed is run with. Must not connect to anything.
-    async fn own_command(&mut self, turn: &TurnStart, command: &str) -> OwnCommand;
+    async fn user_command(&mut self, turn: &TurnStart, command: &str) -> UserCommand;
 
     /// What is worked towards, and how that is followed.
-    fn aims(&self) -> Aims {
-        Aims::default()
+    fn goals(&self) -> Goals {
+        Goals::default()
     }
 }
 
@@ -190,7 +194,7 @@ pub struct Granted {
 
 /// What is worked towards, and how that is followed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Aims {
+pub struct Goals {
     /// What is being worked on, when that is known.
     pub subgoal: Option<String>,
     /// GOAL-1: whether the session has goals.
@@ -200,7 +204,7 @@ pub struct Aims {
 }
 
 /// A command of the user's as a call.
-pub struct OwnCommand {
+pub struct UserCommand {
     /// The tools, of which one runs it.
     pub tools: ToolSet,
     /// How it is run.

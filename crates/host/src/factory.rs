@@ -7,32 +7,32 @@ use async_trait::async_trait;
 use windlass_api::SessionInfo;
 use windlass_core::id::SessionId;
 use windlass_core::log::Store;
-use windlass_core::permission::{Asker, Mode, Policy, Rule, Rules};
+use windlass_core::permission::{Asker, Policy, Rule, Rules};
 use windlass_core::provider::Prefixes;
 use windlass_core::tool::ExecutionContext;
 use windlass_sandbox::sha256_hex;
-use windlass_service::{Bench, Recorder, Workshop};
+use windlass_service::{ExchangeRecorder, SessionEnv, SessionFactory};
 
 use windlass_core::log::recall::recall_tool;
-use windlass_tools::{Background, FetchConfig, OutputStore, TodoList, ToolsConfig, builtin};
+use windlass_tools::{BackgroundJobs, FetchConfig, OutputStore, TodoList, ToolsConfig, builtin};
 
-use windlass_sandbox::{Ground, child_environment};
+use windlass_sandbox::{Workspace, child_environment};
 
 use crate::context_parts::ContextParts;
+use crate::local_env::LocalEnv;
+use crate::models::Models;
 use crate::prompt;
-use crate::reach::Reach;
-use crate::reload::{ToolFiles, Workbench};
-use crate::roster::Roster;
-use crate::session_bench::SessionBench;
+use crate::sandbox_access::SandboxAccess;
+use crate::tool_catalog::{ToolCatalog, ToolFiles};
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::folders::Folders;
-use windlass_config::settings::{PermissionMode, Settings};
+use windlass_config::settings::Settings;
 
 /// What the run is about, beside its settings.
 #[derive(Clone)]
-pub struct Purpose {
+pub struct SessionSpec {
     /// Folder of the session.
     pub cwd: PathBuf,
     /// Id of the session.
@@ -44,14 +44,14 @@ pub struct Purpose {
     /// What the command line says of settings, for reading them again.
     pub given: Given,
     /// Keeps what goes over the wire.
-    pub recorder: Option<Arc<Recorder>>,
+    pub recorder: Option<Arc<ExchangeRecorder>>,
     /// Where the session is kept, for reading back what is no longer sent.
     pub store: Option<Arc<dyn Store>>,
     /// What the sessions of a run have in common.
     pub prefixes: Arc<Prefixes>,
 }
 
-impl Purpose {
+impl SessionSpec {
     /// Only to look at tools and rules.
     pub fn looking(cwd: &Path, session: &str) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Purpose {
 }
 
 /// The tools of a session, and the list that `todo` keeps.
-pub fn tools(settings: &Settings, purpose: &Purpose) -> Result<(Workbench, TodoList), Problem> {
+pub fn tools(settings: &Settings, purpose: &SessionSpec) -> Result<(ToolCatalog, TodoList), Problem> {
     let Grounded { workbench, todos, .. } = grounded(settings, purpose)?;
     Ok((workbench, todos))
 }
@@ -76,19 +76,19 @@ pub fn tools(settings: &Settings, purpose: &Purpose) -> Result<(Workbench, TodoL
 /// Tools, and what they share with others.
 pub struct Grounded {
     /// The tools.
-    pub workbench: Workbench,
+    pub workbench: ToolCatalog,
     /// The todo list that the tools share.
     pub todos: TodoList,
     /// Where they work.
-    pub ground: Ground,
+    pub ground: Workspace,
     /// Context management.
     pub context: ContextParts,
 }
 
 /// The same, with what they share.
-pub fn grounded(settings: &Settings, purpose: &Purpose) -> Result<Grounded, Problem> {
+pub fn grounded(settings: &Settings, purpose: &SessionSpec) -> Result<Grounded, Problem> {
     let todos = TodoList::new();
-    let reach = Reach::new(&settings.security, &purpose.cwd)?;
+    let reach = SandboxAccess::new(&settings.security, &purpose.cwd)?;
     let ground = reach.ground()?;
     let folders = environment::folders()?;
     let config = ToolsConfig {
@@ -101,7 +101,7 @@ pub fn grounded(settings: &Settings, purpose: &Purpose) -> Result<Grounded, Prob
         walls: reach.walls(&ground),
         fetch: settings.security.network.then(FetchConfig::default),
         outputs: Some(Arc::new(outputs(&folders, &purpose.session))),
-        background: Background::default(),
+        background: BackgroundJobs::default(),
         ground: ground.clone(),
     };
     let files = ToolFiles::new(folders, &purpose.cwd);
@@ -113,7 +113,7 @@ pub fn grounded(settings: &Settings, purpose: &Purpose) -> Result<Grounded, Prob
     if let Some(store) = &purpose.store {
         tools.insert(recall_tool(Arc::clone(store), &purpose.session));
     }
-    let mut workbench = Workbench::new(tools, config, files, execution)?;
+    let mut workbench = ToolCatalog::new(tools, config, files, execution)?;
     workbench.share(Arc::clone(&purpose.prefixes));
     Ok(Grounded {
         workbench,
@@ -139,7 +139,7 @@ pub fn outputs_folder(folders: &Folders, session: &SessionId) -> PathBuf {
 }
 
 /// Where calls run.
-fn execution_context(purpose: &Purpose) -> Arc<ExecutionContext> {
+fn execution_context(purpose: &SessionSpec) -> Arc<ExecutionContext> {
     Arc::new(ExecutionContext {
         cwd: purpose.cwd.clone(),
         env: child_environment(std::env::vars(), &purpose.cwd, purpose.session.as_str()),
@@ -148,17 +148,17 @@ fn execution_context(purpose: &Purpose) -> Arc<ExecutionContext> {
 }
 
 /// The workshop of a run: one folder, one set of settings, one choice of a model for all its sessions.
-pub struct RunWorkshop {
+pub struct LocalFactory {
     settings: Arc<Settings>,
-    roster: Roster,
-    purpose: Purpose,
+    roster: Models,
+    purpose: SessionSpec,
     /// The bench of the session that the run is about.
-    first: Mutex<Option<SessionBench>>,
+    first: Mutex<Option<LocalEnv>>,
 }
 
-impl RunWorkshop {
+impl LocalFactory {
     /// Creates environments from these settings and models.
-    pub fn new(settings: &Arc<Settings>, roster: &Roster, purpose: Purpose) -> Self {
+    pub fn new(settings: &Arc<Settings>, roster: &Models, purpose: SessionSpec) -> Self {
         Self {
             settings: Arc::clone(settings),
             roster: roster.clone(),
@@ -170,28 +170,32 @@ impl RunWorkshop {
     /// Makes the bench of the session that the run is about before it is asked for, so that what is wrong has its own exit
     /// code.
     pub fn prepare(&self) -> Result<(), Problem> {
-        let bench = SessionBench::new(&self.settings, self.roster.clone(), &self.purpose)?;
+        let bench = LocalEnv::new(&self.settings, self.roster.clone(), &self.purpose)?;
         *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some(bench);
         Ok(())
     }
 
-    fn first(&self, session: &SessionId) -> Option<SessionBench> {
+    fn first(&self, session: &SessionId) -> Option<LocalEnv> {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         first.take_if(|_| *session == self.purpose.session)
     }
 }
 
 #[async_trait]
-impl Workshop for RunWorkshop {
-    async fn bench(&self, session: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn Bench>, String> {
+impl SessionFactory for LocalFactory {
+    async fn bench(
+        &self,
+        session: &SessionInfo,
+        asker: Arc<dyn Asker>,
+    ) -> Result<Box<dyn SessionEnv>, String> {
         let mut bench = match self.first(&session.id) {
             Some(bench) => bench,
             None => {
-                let purpose = Purpose {
+                let purpose = SessionSpec {
                     session: session.id.clone(),
                     ..self.purpose.clone()
                 };
-                let made = SessionBench::new(&self.settings, self.roster.clone(), &purpose);
+                let made = LocalEnv::new(&self.settings, self.roster.clone(), &purpose);
                 made.map_err(|problem| problem.to_string())?
             }
         };
@@ -227,13 +231,7 @@ pub fn policy(settings: &Settings) -> Policy {
             ask: rules(&security.ask),
             allow: rules(&security.allow),
         },
-        mode: match security.mode {
-            PermissionMode::Plan => Mode::Plan,
-            PermissionMode::Default => Mode::Default,
-            PermissionMode::AcceptEdits => Mode::AcceptEdits,
-            PermissionMode::Unattended => Mode::Unattended,
-            PermissionMode::Full => Mode::Full,
-        },
+        mode: security.mode,
         ask_for_writes: !security.auto_approve_writes,
     }
 }

@@ -4,8 +4,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use windlass_sandbox::{Ground, Walls};
-use windlass_sandbox::{Network, Policy};
+use windlass_sandbox::{CommandSandbox, Workspace};
+use windlass_sandbox::{Network, SandboxPolicy};
 
 use windlass_config::environment;
 use windlass_config::settings::SecuritySettings;
@@ -15,7 +15,7 @@ use windlass_config::{Problem, ProblemKind};
 const READ_ONLY: &[&str] = &[".windlass", ".git/hooks"];
 
 /// What a session in one folder may reach.
-pub struct Reach {
+pub struct SandboxAccess {
     cwd: PathBuf,
     home: Option<PathBuf>,
     allowed: Vec<PathBuf>,
@@ -24,7 +24,7 @@ pub struct Reach {
     network: bool,
 }
 
-impl Reach {
+impl SandboxAccess {
     /// Reads the settings for a session in `cwd`.
     pub fn new(security: &SecuritySettings, cwd: &Path) -> Result<Self, Problem> {
         let home = environment::var("HOME").map(PathBuf::from);
@@ -80,8 +80,8 @@ impl Reach {
     }
 
     /// The same for the file tools.
-    pub fn ground(&self) -> Result<Ground, Problem> {
-        let ground = Ground::new(&self.cwd, self.home.as_deref());
+    pub fn ground(&self) -> Result<Workspace, Problem> {
+        let ground = Workspace::new(&self.cwd, self.home.as_deref());
         ground.limited(&self.allowed, &self.denied).map_err(|error| {
             let why = format!("security.allowed_paths, security.denied_paths: {error}");
             Problem::new(ProblemKind::Config, why)
@@ -89,14 +89,14 @@ impl Reach {
     }
 
     /// The same for commands.
-    pub fn walls(&self, ground: &Ground) -> Arc<Walls> {
-        Arc::new(Walls::new(self.policy()).hiding(ground))
+    pub fn walls(&self, ground: &Workspace) -> Arc<CommandSandbox> {
+        Arc::new(CommandSandbox::new(self.policy()).hiding(ground))
     }
 
     /// What a command may reach: it reads everything but what is denied, and writes where files may be used.
-    pub fn policy(&self) -> Policy {
+    pub fn policy(&self) -> SandboxPolicy {
         let below = |name: &&str| Some(self.cwd.join(name)).filter(|path| path.is_dir());
-        Policy {
+        SandboxPolicy {
             read: vec!["/".into()],
             write: self.allowed.clone(),
             denied: self
@@ -107,7 +107,7 @@ impl Reach {
                 .collect(),
             read_only: READ_ONLY.iter().filter_map(below).collect(),
             network: if self.network { Network::On } else { Network::Off },
-            ..Policy::default()
+            ..SandboxPolicy::default()
         }
     }
 }

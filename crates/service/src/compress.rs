@@ -17,7 +17,7 @@ use windlass_core::tool::{Outputs, Prepared, TOOL_OUTPUT, ToolContext, ToolOutpu
 
 /// What is compressed, and how far.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TacoLimits {
+pub struct CompressionLimits {
     /// Outputs of more tokens are compressed.
     pub threshold: u64,
     /// Tokens they are to have then.
@@ -29,9 +29,9 @@ pub struct TacoLimits {
 }
 
 /// Makes long outputs short.
-pub struct Taco {
+pub struct OutputCompressor {
     /// What is compressed.
-    pub limits: TacoLimits,
+    pub limits: CompressionLimits,
     /// Who does it.
     pub provider: Arc<dyn Provider>,
     /// Where whole outputs are kept. What cannot be kept is not compressed.
@@ -53,7 +53,7 @@ pub struct Taco {
 /// Is told what a call beside the turn used, and of whom it was asked.
 pub type Booker = Arc<dyn Fn(&dyn Provider, Usage) + Send + Sync>;
 
-impl Taco {
+impl OutputCompressor {
     /// The same tools; long outputs of some are compressed.
     pub fn wrap(self: &Arc<Self>, tools: &ToolSet) -> ToolSet {
         let taco = Arc::clone(self);
@@ -144,5 +144,5 @@ impl Taco {
 }
 
 #[cfg(test)]
-#[path = "taco_tests.rs"]
+#[path = "compress_tests.rs"]
 mod tests;

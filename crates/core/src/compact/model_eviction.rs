@@ -68,7 +68,7 @@ impl Middleware for SidequestTurns {
 /// Invariants: at most half of those that are shown go, rounded up; an answer that is late or cannot be read changes
 /// nothing; what goes can be read back.
 #[derive(Clone)]
-pub struct Sidequest {
+pub struct ModelEviction {
     /// When it is due.
     pub turns: Arc<SidequestTurns>,
     /// Makes the summary, and says how many of the newest messages stay.
@@ -81,7 +81,7 @@ const MOST: usize = 30;
 const SMALLEST: u64 = 50;
 
 #[async_trait]
-impl Compactor for Sidequest {
+impl Compactor for ModelEviction {
     async fn compact(&self, job: Job<'_>) -> Result<Compacted, CompactError> {
         let is_due = self.turns.is_due.swap(false, Ordering::Relaxed);
         if job.depth == Depth::Soft && !is_due {
@@ -115,7 +115,7 @@ impl Compactor for Sidequest {
     }
 }
 
-impl Sidequest {
+impl ModelEviction {
     /// The outputs that a model would drop. None when it cannot be asked.
     async fn named(&self, job: &Job<'_>) -> (HashSet<Place>, Option<Usage>) {
         const SYSTEM: &str = "You tidy up the record of a working session. You are shown the beginnings of old tool outputs. \
@@ -177,5 +177,5 @@ fn chosen(answer: &str, shown: usize) -> Vec<usize> {
 }
 
 #[cfg(test)]
-#[path = "sidequest_tests.rs"]
+#[path = "model_eviction_tests.rs"]
 mod tests;

@@ -2,7 +2,7 @@
 
 use windlass_api::{SessionId, SessionInfo};
 use windlass_core::clock::Timestamp;
-use windlass_core::log::{Spent, Standing};
+use windlass_core::log::{SessionStatus, Spent};
 use windlass_core::model::Usage;
 pub use windlass_core::model::dollars;
 
@@ -44,13 +44,13 @@ pub fn cut(text: &str, most: usize) -> String {
 }
 
 /// How a session stands, in a word.
-pub fn standing(standing: Standing) -> &'static str {
+pub fn standing(standing: SessionStatus) -> &'static str {
     match standing {
-        Standing::New => "new",
-        Standing::Working => "working",
-        Standing::Answered => "answered",
-        Standing::Canceled => "canceled",
-        Standing::Failed => "failed",
+        SessionStatus::New => "new",
+        SessionStatus::Working => "working",
+        SessionStatus::Answered => "answered",
+        SessionStatus::Canceled => "canceled",
+        SessionStatus::Failed => "failed",
     }
 }
 

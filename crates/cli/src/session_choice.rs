@@ -1,4 +1,4 @@
-//! Which session a run belongs to, and where sessions are kept.
+//! SessionChoice session a run belongs to, and where sessions are kept.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windlass_api::{Begin, Label, SessionId, SessionInfo};
 use windlass_core::clock::{Clock, SystemClock, Timestamp};
 use windlass_core::log::{LogError, SessionQuery, Sessions};
-use windlass_service::{past, telling};
+use windlass_service::{format, past};
 use windlass_store::SqliteStore;
 
 use crate::args::SessionOptions;
@@ -16,9 +16,9 @@ use windlass_config::{Problem, ProblemKind};
 /// How many sessions a message lists.
 const MAX_SHOWN: usize = 10;
 
-/// Which session.
+/// SessionChoice session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum SessionChoice {
     /// A new one.
     New,
     /// A new one of which nothing is kept.
@@ -29,7 +29,7 @@ pub(crate) enum Which {
     Called(String),
 }
 
-impl Which {
+impl SessionChoice {
     pub(crate) fn of(options: &SessionOptions) -> Result<(Self, bool), Problem> {
         let which = match &options.resume {
             Some(called) => Self::Called(called.clone()),
@@ -48,23 +48,23 @@ impl Which {
 }
 
 /// Where sessions are kept. What keeps nothing goes with this value.
-pub(crate) struct Keeper {
+pub(crate) struct SessionStore {
     pub(crate) store: Arc<SqliteStore>,
     _folder: Option<tempfile::TempDir>,
 }
 
-impl Keeper {
+impl SessionStore {
     /// Opens the store of this user, or one for this run alone.
-    pub(crate) fn open(which: &Which) -> Result<Self, Problem> {
+    pub(crate) fn open(which: &SessionChoice) -> Result<Self, Problem> {
         let keeper = Self::begin(which)?;
         keeper.ready()?;
         Ok(keeper)
     }
 
     /// Begins to open it, while other things are done.
-    pub(crate) fn begin(which: &Which) -> Result<Self, Problem> {
+    pub(crate) fn begin(which: &SessionChoice) -> Result<Self, Problem> {
         let folder = match which {
-            Which::Ephemeral => {
+            SessionChoice::Ephemeral => {
                 let made = tempfile::tempdir();
                 Some(made.map_err(|error| Problem::new(ProblemKind::Store, error.to_string()))?)
             }
@@ -99,7 +99,7 @@ pub(crate) fn store() -> Result<SqliteStore, Problem> {
 /// How to begin, and the session that is gone on with.
 pub(crate) async fn begin(
     store: &SqliteStore,
-    which: &Which,
+    which: &SessionChoice,
     fork: bool,
     cwd: &Path,
 ) -> Result<(Begin, SessionId, Option<SessionInfo>), Problem> {
@@ -130,13 +130,13 @@ pub(crate) async fn begin(
 /// The session that is gone on with, if one is.
 pub(crate) async fn found(
     store: &SqliteStore,
-    which: &Which,
+    which: &SessionChoice,
     cwd: &Path,
 ) -> Result<Option<SessionInfo>, Problem> {
     Ok(match which {
-        Which::New | Which::Ephemeral => None,
-        Which::Latest => Some(latest(store, cwd).await?),
-        Which::Called(called) => Some(find(store, called).await?),
+        SessionChoice::New | SessionChoice::Ephemeral => None,
+        SessionChoice::Latest => Some(latest(store, cwd).await?),
+        SessionChoice::Called(called) => Some(find(store, called).await?),
     })
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn line(info: &SessionInfo) -> String {
         "{}  {:>4} messages  {:<9} {:>8}  {}{}",
         info.id,
         info.totals.messages,
-        telling::standing(info.standing),
+        format::standing(info.standing),
         ago(info.updated_at.0),
         name.unwrap_or_default(),
         info.label.title.as_deref().unwrap_or("untitled")

@@ -49,8 +49,8 @@ struct Bed {
 fn bed(scenes: Vec<Scene>, policy: Policy) -> Bed {
     let (kept, booked) = (Arc::new(Kept::default()), Arc::new(Mutex::new(0)));
     let count = Arc::clone(&booked);
-    let taco = Arc::new(Taco {
-        limits: TacoLimits {
+    let taco = Arc::new(OutputCompressor {
+        limits: CompressionLimits {
             threshold: 100,
             target: 20,
             tools: vec!["bash".to_owned()],

@@ -1,7 +1,7 @@
 //! Each way to miss a cache, and its name.
 
 use bytes::Bytes;
-use windlass_core::log::Answer;
+use windlass_core::log::RecordedAnswer;
 use windlass_core::tool::ToolSpec;
 
 use super::*;
@@ -15,7 +15,7 @@ fn exchange(time: u64, frame: &str, request: &str, answer: &str) -> Exchange {
         digest: String::new(),
         before: None,
         last: None,
-        answer: Answer {
+        answer: RecordedAnswer {
             status: Some(200),
             form: String::new(),
             body: Bytes::from(answer.to_owned()),

@@ -14,7 +14,7 @@ use crate::working_directory::WorkingDirectory;
 
 /// The folder a session works in, and where files may be used. Paths inside the folder are judged relative to it.
 #[derive(Debug, Clone, Default)]
-pub struct Ground {
+pub struct Workspace {
     root: PathBuf,
     home: Option<PathBuf>,
     /// What may be written to beside the root.
@@ -23,7 +23,7 @@ pub struct Ground {
     cwd: WorkingDirectory,
 }
 
-impl Ground {
+impl Workspace {
     /// The ground of a session in `root`; `~` means `home`. Files can be used anywhere until [`Self::limited`].
     pub fn new(root: &Path, home: Option<&Path>) -> Self {
         let root = real(root);
@@ -172,7 +172,7 @@ mod tests {
         std::fs::create_dir(root.join("secrets/inner")).unwrap();
         std::os::unix::fs::symlink(root.join("secrets/inner"), root.join("deep")).unwrap();
         std::os::unix::fs::symlink(&out, root.join("away")).unwrap();
-        let ground = Ground::new(&root, Some(&out));
+        let ground = Workspace::new(&root, Some(&out));
         let absolute = root.join("a.txt").display().to_string();
         let away = out.join("new.txt").display().to_string();
         let cases: Vec<(&str, Vec<&str>, Category)> = vec![
@@ -197,7 +197,7 @@ mod tests {
             assert_eq!(judgement.category, category, "{path}");
             assert_eq!(ground.reading(path).category, Category::Read);
         }
-        let with_temp = Ground::new(&root, None)
+        let with_temp = Workspace::new(&root, None)
             .limited(&[root.clone(), out], &[])
             .unwrap();
         assert_eq!(with_temp.writing("away/new.txt").category, Category::Write);
