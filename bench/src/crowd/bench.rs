@@ -16,8 +16,8 @@ use windlass_core::provider::{Prefix, Prefixes, Provider};
 use windlass_core::tool::{ExecutionContext, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
-    CallSettings, ChooseError, Chosen, Defined, Granted, ModelChoice, ModelSwitch, NotReady, Permissions,
-    SessionEnv, SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
+    CallSettings, ChooseError, Chosen, Defined, EnvFacts, Granted, ModelChoice, ModelSwitch, NotReady,
+    Permissions, SessionEnv, SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
 };
 use windlass_tools::builtin;
 
@@ -92,6 +92,8 @@ impl CrowdBench {
         }
     }
 }
+
+impl EnvFacts for CrowdBench {}
 
 #[async_trait]
 impl SessionEnv for CrowdBench {

@@ -96,7 +96,7 @@ pub fn user_messages(entries: &[Entry]) -> Vec<(u64, &Message)> {
             .iter()
             .any(|part| matches!(part, Part::Compaction(_)));
         let is_own = calls.contains(&own_call(&message.id));
-        message.role == Role::User && !is_summary && !is_own && !message.said().is_empty()
+        message.role == Role::User && !is_summary && !is_own && !message.user_text().is_empty()
     });
     found
 }

@@ -275,7 +275,7 @@ async fn edited(text: &str, old: &Message) -> Result<String, Problem> {
         return Ok(text.to_owned());
     }
     let old = old.parts.iter().find_map(|part| match part {
-        Part::Text(text) if text.is_the_users() => Some(text.text.clone()),
+        Part::Text(text) => Some(text.text.clone()),
         _ => None,
     });
     let Some(editor) = editor::chosen() else {

@@ -184,6 +184,7 @@ fn without_strays(message: &Arc<Message>) -> Arc<Message> {
 fn has_content(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
         Part::Text(text) => !text.text.trim().is_empty(),
+        Part::Context(fragment) => !fragment.text.trim().is_empty(),
         Part::Compressed(compressed) => !compressed.text.trim().is_empty(),
         Part::Compaction(compaction) => !compaction.summary.trim().is_empty(),
         Part::ToolCall(_) => message.role == Role::Assistant,

@@ -1,5 +1,6 @@
-//! What a model reads and writes.
+//! Messages: the text, calls and results that a model reads and writes.
 
+mod fragment;
 mod memo;
 mod part;
 
@@ -7,10 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+pub use self::fragment::{Fragment, FragmentSource, MAX_FRAGMENT, upgrade};
 pub use self::memo::Memo;
 pub use self::part::{
-    Binary, Compaction, Compressed, Finish, FinishReason, ImageUrl, Part, Reasoning, SURROUNDINGS, Text,
-    ToolCall, ToolResult,
+    Binary, Compaction, Compressed, Finish, FinishReason, ImageUrl, Part, Reasoning, Text, ToolCall,
+    ToolResult,
 };
 use crate::clock::Timestamp;
 use crate::id::{MessageId, SessionId};
@@ -109,21 +111,27 @@ impl Message {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// What a user wrote, without what a front end put before it: the text parts, joined by line breaks.
-    pub fn said(&self) -> String {
-        let texts = self.parts.iter().filter_map(|part| match part {
-            Part::Text(text) if text.is_the_users() => Some(text.text.as_str()),
-            _ => None,
-        });
-        texts.collect::<Vec<_>>().join("\n")
+    /// Returns the user's own words: the text parts, joined by line breaks. Injected text is not among them.
+    pub fn user_text(&self) -> String {
+        match self.role {
+            Role::User => self.text(),
+            _ => String::new(),
+        }
     }
 
-    /// What the loop reminded the model of, in the user's place.
-    pub fn reminds_of(&self) -> Option<&str> {
-        self.parts.iter().find_map(|part| match part {
-            Part::Text(text) => text.reminds_of(),
+    /// Returns the fragments, in order.
+    pub fn fragments(&self) -> impl Iterator<Item = &Fragment> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Context(fragment) => Some(fragment),
             _ => None,
         })
+    }
+
+    /// Returns the text of the first fragment of a source.
+    pub fn fragment(&self, source: FragmentSource) -> Option<&str> {
+        let mut fragments = self.fragments();
+        let found = fragments.find(|fragment| fragment.source == source);
+        found.map(|fragment| fragment.text.as_str())
     }
 
     /// The tool calls, in order.

@@ -237,6 +237,7 @@ fn part_line(message: &Message, part: &Part) -> Option<String> {
     };
     let line = match part {
         Part::Text(text) => text.text.clone(),
+        Part::Context(fragment) => fragment.encoded(),
         Part::Reasoning(Reasoning { text, .. }) => format!("(thinks) {text}"),
         Part::ToolCall(call) => format!("{}({})#{}", call.name, call.input, call.id),
         Part::ToolResult(result) => {

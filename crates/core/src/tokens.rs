@@ -72,6 +72,7 @@ fn prefix_with(prefix: &Prefix, count: impl Fn(&str) -> u64) -> u64 {
 fn of_part(part: &Part, count: impl Fn(&str) -> u64) -> u64 {
     match part {
         Part::Text(text) => count(&text.text),
+        Part::Context(fragment) => count(&fragment.encoded()),
         Part::Reasoning(reasoning) => count(&reasoning.text),
         Part::ToolCall(call) => FRAME + count(&call.name) + count(&call.input),
         Part::ToolResult(result) => {

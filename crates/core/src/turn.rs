@@ -21,7 +21,7 @@ use crate::clock::Timestamp;
 use crate::compact::Compacted;
 use crate::event::{Event, FailureKind, SinkError};
 use crate::id::SessionId;
-use crate::message::{FinishReason, Message, Part, Role, Text};
+use crate::message::{FinishReason, FragmentSource, Message, Part, Role};
 use crate::middleware::{Depth, Flow, IterationView, Shrink, Stage, Verdict};
 use crate::model::{Model, Price, Usage};
 use crate::provider::{Prefix, ProviderError};
@@ -357,7 +357,7 @@ impl Turn {
             Some(prompt) if self.streaks.incomplete < self.limits.max_incomplete_prompts => {
                 self.streaks.incomplete += 1;
                 self.news.push(Event::Text { text });
-                let reminder = vec![Part::Text(Text::reminder(&prompt))];
+                let reminder = vec![Part::context(FragmentSource::Reminder, prompt)];
                 self.append(Message::new(&self.session, Role::User, reminder, self.now));
                 self.end_iteration(Next::Iterate);
             }

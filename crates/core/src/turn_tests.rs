@@ -269,7 +269,10 @@ fn incomplete_work_is_prompted_twice_at_most() {
     let injected = turn
         .history()
         .iter()
-        .filter(|message| message.reminds_of() == Some("todos are open") && message.said().is_empty())
+        .filter(|message| {
+            message.fragment(FragmentSource::Reminder) == Some("todos are open")
+                && message.user_text().is_empty()
+        })
         .count();
     assert_eq!(injected, 2);
     let texts = turn
@@ -289,8 +292,10 @@ fn cut_replies_are_continued_three_times() {
         turn.answered(said(vec![Part::text("and then")], StopReason::MaxTokens));
         to_question(&mut turn);
         assert_eq!(
-            turn.history().last().map(|message| message.text()),
-            Some(CONTINUE_PROMPT.to_owned())
+            turn.history()
+                .last()
+                .and_then(|message| message.fragment(FragmentSource::Prompt)),
+            Some(CONTINUE_PROMPT)
         );
     }
     turn.answered(said(vec![Part::text("and then")], StopReason::MaxTokens));

@@ -21,7 +21,6 @@ use windlass_sandbox::{Workspace, child_environment};
 use crate::context_parts::ContextParts;
 use crate::local_env::LocalEnv;
 use crate::models::Models;
-use crate::prompt;
 use crate::sandbox_access::SandboxAccess;
 use crate::tool_catalog::{ToolCatalog, ToolFiles};
 use windlass_config::Problem;
@@ -201,10 +200,6 @@ impl SessionFactory for LocalFactory {
         };
         bench.ask(asker);
         Ok(Box::new(bench))
-    }
-
-    fn surroundings(&self) -> Option<String> {
-        Some(prompt::environment(&self.purpose.cwd))
     }
 
     async fn forget(&self, session: &SessionId) {

@@ -13,8 +13,8 @@ use windlass_core::run::IncompleteWork;
 use windlass_core::tool::{Category, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
-    CallSettings, CompressionLimits, Defined, ExchangeRecorder, Goals, Granted, ModelSwitch, NotReady,
-    OutputCompressor, Permissions, SessionEnv, Setup, Titles, ToolInfo, TurnStart, UserCommand,
+    CallSettings, CompressionLimits, Defined, EnvFacts, ExchangeRecorder, Goals, Granted, ModelSwitch,
+    NotReady, OutputCompressor, Permissions, SessionEnv, Setup, Titles, ToolInfo, TurnStart, UserCommand,
 };
 use windlass_tools::TodoList;
 
@@ -356,6 +356,12 @@ impl Permissions for LocalEnv {
             tool: BASH.to_owned(),
             notices,
         }
+    }
+}
+
+impl EnvFacts for LocalEnv {
+    fn environment(&self) -> Option<String> {
+        Some(crate::prompt::environment(&self.calls.execution.cwd))
     }
 
     fn goals(&self) -> Goals {

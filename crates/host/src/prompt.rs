@@ -1,7 +1,5 @@
 //! What the model is told before the user speaks. Nothing here changes within a session, so that prompt caches hit.
 
-use windlass_core::message::SURROUNDINGS;
-
 /// The built-in system prompt.
 pub const SYSTEM_PROMPT: &str = "\
 You are Windlass, an agent that gets work done in a folder on the user's machine, with tools.
@@ -24,7 +22,7 @@ pub const REQUIRE_DONE: &str = "\n\nWhen the work is finished and verified, call
 /// What the model should know about where it is. It goes with what the user says, not into the prompt's prefix.
 pub fn environment(cwd: &std::path::Path) -> String {
     format!(
-        "{SURROUNDINGS}\nworking directory: {}\nplatform: {} {}\n</environment>",
+        "working directory: {}\nplatform: {} {}",
         cwd.display(),
         std::env::consts::OS,
         std::env::consts::ARCH

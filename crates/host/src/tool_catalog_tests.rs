@@ -19,8 +19,8 @@ use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::ToolSpec;
 use windlass_core::turn::Limits;
 use windlass_service::{
-    CallSettings, Defined, Granted, ModelSwitch, NotReady, Options, Permissions, Service, SessionEnv,
-    SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
+    CallSettings, Defined, EnvFacts, Granted, ModelSwitch, NotReady, Options, Permissions, Service,
+    SessionEnv, SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
 };
 use windlass_store::SqliteStore;
 use windlass_tools::builtin;
@@ -183,6 +183,8 @@ struct TestBench {
     workbench: ToolCatalog,
     roster: Models,
 }
+
+impl EnvFacts for TestBench {}
 
 #[async_trait]
 impl SessionEnv for TestBench {

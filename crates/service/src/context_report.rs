@@ -86,7 +86,7 @@ fn told(message: &Message) -> String {
     const LONGEST: usize = 48;
     let first = message.parts.iter().find_map(|part| match part {
         Part::Compaction(_) => Some("summary of what came before".to_owned()),
-        Part::Text(text) if !text.is_surroundings() => Some(text.text.clone()),
+        Part::Text(text) => Some(text.text.clone()),
         Part::ToolCall(call) => Some(format!("calls {}", call.name)),
         Part::ToolResult(result) => Some(format!("{}: {}", result.name, result.content)),
         Part::Binary(file) => Some(file.path.clone()),

@@ -29,20 +29,28 @@ pub trait SessionFactory: Send + Sync {
         asker: Arc<dyn Asker>,
     ) -> Result<Box<dyn SessionEnv>, String>;
 
-    /// Where sessions work, for the model: a text that begins with [`windlass_core::message::SURROUNDINGS`]. It goes with
-    /// what the user says whenever the conversation does not tell it; `None` tells nothing.
-    fn surroundings(&self) -> Option<String> {
+    /// Removes what is kept of a deleted session outside the store.
+    async fn forget(&self, _session: &SessionId) {}
+}
+
+/// Facts about the environment of a session.
+pub trait EnvFacts {
+    /// Describes the environment to the model: folder, platform. The text goes with the user's message whenever the
+    /// conversation does not contain it already; `None` adds nothing.
+    fn environment(&self) -> Option<String> {
         None
     }
 
-    /// Removes what is kept of a deleted session outside the store.
-    async fn forget(&self, _session: &SessionId) {}
+    /// Returns what the session works towards, and how that is followed.
+    fn goals(&self) -> Goals {
+        Goals::default()
+    }
 }
 
 /// What one session works with. Tools know what the model has seen, so it is kept when the session is no longer live, for
 /// when it is opened again.
 #[async_trait]
-pub trait SessionEnv: Send + Sync {
+pub trait SessionEnv: EnvFacts + Send + Sync {
     /// The fixed things of the next turn. Files that changed since the last one count from here on.
     ///
     /// # Errors
@@ -176,11 +184,6 @@ pub trait Permissions: Send + Sync {
 
     /// What a command that the user typed is run with. Must not connect to anything.
     async fn user_command(&mut self, turn: &TurnStart, command: &str) -> UserCommand;
-
-    /// What is worked towards, and how that is followed.
-    fn goals(&self) -> Goals {
-        Goals::default()
-    }
 }
 
 /// What the user has allowed for longer than once, a line each.

@@ -56,7 +56,7 @@ impl Goal {
             return None;
         }
         let mut texts = message.parts.iter().filter_map(|part| match part {
-            Part::Text(text) if text.is_the_users() => Some(text.text.trim()),
+            Part::Text(text) => Some(text.text.trim()),
             _ => None,
         });
         let text = texts.next().filter(|text| !text.is_empty())?;

@@ -49,9 +49,9 @@ use windlass_core::log::{LogError, NewSession, Opened, Store};
 use self::commands::{Asked, Then};
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{
-    BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, Goals, Granted, ModelChoice,
-    ModelSwitch, NotReady, Permissions, SessionEnv, SessionFactory, Setup, Titles, ToolInfo, TurnStart,
-    UserCommand,
+    BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted,
+    ModelChoice, ModelSwitch, NotReady, Permissions, SessionEnv, SessionFactory, Setup, Titles, ToolInfo,
+    TurnStart, UserCommand,
 };
 use self::feed::Feed;
 use self::handle::SessionSeat;

@@ -18,7 +18,7 @@ pub use self::stood::Stood;
 const LONGEST_NAME: usize = 100;
 
 /// The version of an exported session. It changes when a reader of the old form would misread the new one.
-pub const EXPORT_VERSION: u32 = 1;
+pub const EXPORT_VERSION: u32 = 2;
 
 /// A session with everything in it, as it is written to a file.
 #[derive(Debug, Serialize, Deserialize)]

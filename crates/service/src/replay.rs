@@ -269,7 +269,7 @@ fn essence(message: &Message) -> (Role, Vec<serde_json::Value>) {
 
 fn said(message: &Message) -> String {
     let text = message.parts.iter().find_map(|part| match part {
-        Part::Text(text) if text.is_the_users() => Some(text.text.as_str()),
+        Part::Text(text) => Some(text.text.as_str()),
         _ => None,
     });
     let line = text.unwrap_or_default().lines().next().unwrap_or_default();

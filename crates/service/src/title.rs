@@ -69,7 +69,7 @@ async fn closing(inner: &Inner) {
 /// What the user wrote: the first text that is not about the surroundings. What the form of the answer must be comes after.
 pub(crate) fn prompt(message: &Message) -> String {
     let texts = message.parts.iter().find_map(|part| match part {
-        Part::Text(text) if text.is_the_users() => Some(text.text.as_str()),
+        Part::Text(text) => Some(text.text.as_str()),
         _ => None,
     });
     texts.unwrap_or_default().chars().take(SHOWN).collect()

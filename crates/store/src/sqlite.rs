@@ -8,6 +8,7 @@ mod entries;
 mod exchanges;
 mod failure;
 mod find;
+mod fragments;
 mod lease;
 mod opening;
 mod read;

@@ -16,6 +16,7 @@ use windlass_api::{
     CallId, DeltaKind, Event, FinishReason, GoalCompletion, Message, Part, Role, SessionEvent, own_call,
 };
 use windlass_core::dispatch::title;
+use windlass_core::message::FragmentSource;
 use windlass_core::message::ToolCall;
 use windlass_core::tool::raw_arguments;
 
@@ -224,10 +225,10 @@ impl Transcript {
                         _ => {}
                     }
                 }
-                if let Some(reminder) = message.reminds_of() {
+                if let Some(reminder) = message.fragment(FragmentSource::Reminder) {
                     self.note(seq, Tone::Dim, reminder);
                 }
-                let text = message.said();
+                let text = message.user_text();
                 if !text.is_empty() || !images.is_empty() {
                     self.push(seq, Item::User { text, images });
                 }

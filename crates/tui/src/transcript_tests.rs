@@ -2,7 +2,6 @@ use ratatui::text::Line;
 use serde_json::json;
 use windlass_api::{CallId, MessageId, SessionId, StepStatus};
 use windlass_core::clock::Timestamp;
-use windlass_core::message::Text;
 
 use super::*;
 use crate::theme::Theme;
@@ -389,7 +388,7 @@ fn every_kind_of_event_is_shown() {
 /// LOOP-13: a reminder to the model is not shown as the user's words.
 #[test]
 fn a_reminder_is_not_the_users() {
-    let reminder = vec![Part::Text(Text::reminder("Items are open:\n- docs"))];
+    let reminder = vec![Part::context(FragmentSource::Reminder, "Items are open:\n- docs")];
     let message = Message::new(&SessionId::generate(), Role::User, reminder, Timestamp(0));
     let event = Event::Message {
         message: message.into(),

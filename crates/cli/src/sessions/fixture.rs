@@ -107,7 +107,7 @@ fn turns(entries: &[Entry]) -> Vec<(String, Option<String>)> {
 
 fn said(message: &Message) -> String {
     let texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) if text.is_the_users() => Some(text.text.as_str()),
+        Part::Text(text) => Some(text.text.as_str()),
         _ => None,
     });
     texts.collect::<Vec<_>>().join("\n\n")

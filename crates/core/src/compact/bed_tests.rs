@@ -149,6 +149,7 @@ pub(super) fn soft<'a>(history: &'a [Arc<Message>], provider: &'a dyn Provider) 
 pub(super) fn lines(history: &[Arc<Message>]) -> Vec<String> {
     let part = |part: &Part| match part {
         Part::Text(text) => text.text.clone(),
+        Part::Context(fragment) => fragment.encoded(),
         Part::ToolCall(call) => format!("call {}", call.id),
         Part::ToolResult(result) => result.content.chars().take(30).collect(),
         Part::Compaction(compaction) => format!("summary {}", compaction.summary),

@@ -8,9 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::mask::is_short;
-use super::summarize::{is_reference, is_structure};
 use crate::id::MessageId;
-use crate::message::{Message, Part, Role};
+use crate::message::{FragmentSource, Message, Part, Role};
 
 /// What became of the messages of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -61,20 +60,19 @@ pub fn fidelity(old: &[Arc<Message>], new: &[Arc<Message>]) -> Fidelity {
 fn said(history: &[Arc<Message>]) -> impl Iterator<Item = &str> {
     let users = history.iter().filter(|message| message.role == Role::User);
     users.flat_map(|message| {
-        message.parts.iter().filter_map(move |part| match part {
-            Part::Text(text) if !is_structure(message, &text.text) => Some(inner(&text.text)),
+        message.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.text.as_str()),
+            Part::Context(fragment) if fragment.source == FragmentSource::Quote => {
+                Some(fragment.text.as_str())
+            }
             _ => None,
         })
     })
 }
 
-fn inner(text: &str) -> &str {
-    super::summarize::unwrapped(text).unwrap_or(text)
-}
-
 fn references(history: &[Arc<Message>]) -> u64 {
-    let parts = history.iter().flat_map(|message| &message.parts);
-    parts
-        .filter(|part| matches!(part, Part::Text(text) if is_reference(&text.text)))
+    let fragments = history.iter().flat_map(|message| message.fragments());
+    fragments
+        .filter(|fragment| fragment.source == FragmentSource::Reference)
         .count() as u64
 }

@@ -8,7 +8,6 @@ use serde_json::value::RawValue;
 
 use super::super::bed::*;
 use super::super::mask::is_short;
-use super::super::summarize::is_reference;
 use super::super::{CompactError, Compacted, Strategy, fidelity};
 use super::*;
 use crate::id::{CallId, MessageId};
@@ -200,7 +199,7 @@ fn assert_faithful(old: &[Arc<Message>], new: &[Arc<Message>]) {
     for message in new {
         let Some(before) = known.get(&message.id) else {
             let references = message.parts.iter();
-            let is_own = |part: &Part| matches!(part, Part::Text(text) if is_reference(&text.text) && text.text.contains(message.id.as_str()));
+            let is_own = |part: &Part| matches!(part, Part::Context(fragment) if fragment.source == crate::message::FragmentSource::Reference && fragment.text.contains(message.id.as_str()));
             assert!(
                 references.clone().any(is_own),
                 "what is new refers to what it stands for"

@@ -14,7 +14,6 @@ use async_trait::async_trait;
 
 use self::ask::outlined;
 pub(super) use self::ask::{Question, clip, outline};
-pub(super) use self::keep::{is_reference, is_structure, unwrapped};
 use super::{CompactError, Compacted, Compactor, Job, tail_start};
 use crate::message::{Compaction, Message, Part, Role};
 use crate::middleware::Depth;
@@ -150,7 +149,7 @@ impl Summarize {
         let mut message = Message::new(&first.session_id, Role::User, Vec::new(), job.now);
         message.id = keep::name(job.history.len(), &range, middle);
         let kept = keep::kept(middle, &message.id, job.target / 2, &self.gauge);
-        let facts = facts.iter().map(|(heading, text)| keep::standing(heading, text));
+        let facts = facts.iter().map(|(heading, text)| keep::fact(heading, text));
         let mut part = Compaction {
             summary,
             tokens_before: self.gauge.tokens(job.history),

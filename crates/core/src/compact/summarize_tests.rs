@@ -268,7 +268,8 @@ async fn pictures_and_surroundings_go_over() {
         Role::User,
         vec![picture("1.png"), picture("2.png"), picture("3.png")],
     ));
-    history.push(user("<environment>\nopen: a.rs\n</environment>"));
+    let environment = Part::context(crate::message::FragmentSource::Environment, "open: a.rs");
+    history.push(message(Role::User, vec![environment]));
     history.extend(exchange("rest", 4, 1_000));
     let made = summarize()
         .compact(job(&history, &provider, 9_000))

@@ -185,6 +185,7 @@ fn written(messages: &[Arc<Message>]) -> String {
         for part in &message.parts {
             let (heading, content) = match part {
                 Part::Text(said) => (role(message.role).to_owned(), said.text.clone()),
+                Part::Context(fragment) => ("context".to_owned(), fragment.text.clone()),
                 Part::ToolCall(call) => (format!("call {} {}", call.id, call.name), call.input.clone()),
                 Part::ToolResult(result) => (
                     format!("result {} {}", result.call_id, result.name),

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
+use super::{Fragment, FragmentSource};
 use crate::clock::Timestamp;
 use crate::id::CallId;
 
@@ -14,8 +15,10 @@ use crate::id::CallId;
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Part {
-    /// Plain text.
+    /// Plain text: in a user message, the user's own words.
     Text(Text),
+    /// Text that the runtime added, with its source.
+    Context(Fragment),
     /// What the model thought, with what its provider needs to recognise it again.
     Reasoning(Reasoning),
     /// The model asks for a tool.
@@ -43,36 +46,6 @@ pub enum Part {
 pub struct Text {
     /// The text.
     pub text: String,
-}
-
-/// What the text about a user's surroundings begins with. A front end puts it beside what the user said.
-pub const SURROUNDINGS: &str = "<environment>";
-
-/// What a reminder begins with. The loop gives it to the model in the user's place.
-const REMINDER: &str = "<reminder>";
-
-impl Text {
-    /// What the loop says to the model in the user's place.
-    pub fn reminder(text: &str) -> Self {
-        let text = format!("{REMINDER}\n{text}\n</reminder>");
-        Self { text }
-    }
-
-    /// Whether a front end said this, about the user's surroundings, and not the user.
-    pub fn is_surroundings(&self) -> bool {
-        self.text.starts_with(SURROUNDINGS)
-    }
-
-    /// What the model was reminded of, if this is no more than a reminder.
-    pub fn reminds_of(&self) -> Option<&str> {
-        let text = self.text.strip_prefix(REMINDER)?;
-        Some(text.strip_suffix("</reminder>").unwrap_or(text).trim())
-    }
-
-    /// Whether the user said this, and neither a front end nor the loop.
-    pub fn is_the_users(&self) -> bool {
-        !self.is_surroundings() && self.reminds_of().is_none()
-    }
 }
 
 /// Reasoning, forwarded verbatim to the provider it came from and to no other.
@@ -203,6 +176,11 @@ impl Part {
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Text { text: text.into() })
     }
+
+    /// Text that the runtime adds.
+    pub fn context(source: FragmentSource, text: impl Into<String>) -> Self {
+        Self::Context(Fragment::new(source, text))
+    }
 }
 
 impl PartialEq for Part {
@@ -233,6 +211,7 @@ impl<'de> Deserialize<'de> for Part {
         let data = data.get();
         let known = match r#type.as_str() {
             "text" => serde_json::from_str(data).map(Self::Text),
+            "context" => serde_json::from_str(data).map(Self::Context),
             "reasoning" => serde_json::from_str(data).map(Self::Reasoning),
             "tool_call" => serde_json::from_str(data).map(Self::ToolCall),
             "tool_result" => serde_json::from_str(data).map(Self::ToolResult),

@@ -2,7 +2,7 @@
 
 use super::{Answered, Ask, CONTINUE_PROMPT, CUT_CALL_TEXT, LIMIT_TEXT, Next, Planned, State, Turn, refused};
 use crate::event::{Event, FailureKind};
-use crate::message::{FinishReason, Message, Part, Role, ToolCall};
+use crate::message::{FinishReason, FragmentSource, Message, Part, Role, ToolCall};
 use crate::middleware::Shrink;
 use crate::provider::{ProviderError, Remedy, StopReason};
 use crate::turn::Outcome;
@@ -58,7 +58,8 @@ impl Turn {
         let last = calls.len().saturating_sub(1);
         self.count_cut(|turn| {
             if calls.is_empty() {
-                turn.append(Message::user(&turn.session, CONTINUE_PROMPT, turn.now));
+                let prompt = vec![Part::context(FragmentSource::Prompt, CONTINUE_PROMPT)];
+                turn.append(Message::new(&turn.session, Role::User, prompt, turn.now));
                 turn.end_iteration(Next::Iterate);
             } else {
                 // Only the last call can be half; those before it were whole when the cut came.

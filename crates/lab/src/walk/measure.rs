@@ -137,6 +137,7 @@ fn encoded(message: &Message) -> Bytes {
             // Writing to a string cannot fail.
             let _ = match part {
                 Part::Text(part) => writeln!(text, "text {}", part.text),
+                Part::Context(fragment) => writeln!(text, "text {}", fragment.encoded()),
                 Part::Reasoning(part) => writeln!(text, "reasoning {}", part.text),
                 Part::ToolCall(call) => writeln!(text, "call {} {} {}", call.id, call.name, call.input),
                 Part::ToolResult(result) => writeln!(text, "result {} {}", result.call_id, result.content),

@@ -87,6 +87,8 @@ fn goes(result: &ToolResult, image: &Binary, images: bool) -> bool {
 fn content(part: &Part, images: bool) -> Option<Content<'_>> {
     match part {
         Part::Text(text) => shown(Cow::Borrowed(&text.text)),
+        Part::Context(fragment) if is_blank(&fragment.text) => None,
+        Part::Context(fragment) => shown(Cow::Owned(fragment.encoded())),
         Part::Compressed(compressed) => shown(Cow::Borrowed(&compressed.text)),
         Part::Compaction(summary) if !is_blank(&summary.summary) => shown(Cow::Owned(format!(
             "Summary of the conversation so far:\n{}",

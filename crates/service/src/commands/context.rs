@@ -105,7 +105,7 @@ async fn pin(desk: &mut Desk<'_>, number: usize) -> Outcome {
     let next = next(desk).await?;
     let message = at(&next, number)?;
     let texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) if !text.is_surroundings() => Some(text.text.as_str()),
+        Part::Text(text) => Some(text.text.as_str()),
         Part::ToolResult(result) => Some(result.content.as_str()),
         _ => None,
     });

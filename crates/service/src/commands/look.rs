@@ -63,7 +63,7 @@ impl Desk<'_> {
             is_busy: self.is_busy,
             queue: self.live.queue.iter().cloned().collect(),
             goal: self.live.followed_goal().and_then(Goal::active).map(one_line),
-            subgoal: self.live.bench.permissions().goals().subgoal,
+            subgoal: self.live.bench.goals().subgoal,
         })
     }
 

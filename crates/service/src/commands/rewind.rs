@@ -40,7 +40,7 @@ pub(super) async fn rewind(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     match (desk.live.rewind(number - 1).await, moved) {
         (Ok(()), moved) => Ok(Said::text(format!(
             "The conversation goes on from before \"{}\". What came after stays in the record.{}{}",
-            cut(&message.said(), MESSAGE),
+            cut(&message.user_text(), MESSAGE),
             moved.unwrap_or_default(),
             left.unwrap_or_default()
         ))),
@@ -85,7 +85,7 @@ fn files_left(all: &[Checkpoint], entries: &[Entry], number: u64) -> Option<Stri
         format!(
             "\nThis was said while \"{}\" was worked on. What that turn did to files stays, because it is taken back only \
              as a whole: /rewind {begin} does that.",
-            cut(&message.said(), MESSAGE)
+            cut(&message.user_text(), MESSAGE)
         )
     })
 }
@@ -110,7 +110,7 @@ fn turn_of(entries: &[Entry], number: u64) -> Option<(u64, &Message)> {
 fn list(said: &[(u64, &Message)]) -> String {
     let mut text = String::new();
     for (number, message) in said.iter().rev().take(SHOWN) {
-        let _ = writeln!(text, "{number:>5}  {}", cut(&message.said(), MESSAGE));
+        let _ = writeln!(text, "{number:>5}  {}", cut(&message.user_text(), MESSAGE));
     }
     if text.is_empty() {
         return "Nothing has been said yet.".to_owned();

@@ -11,11 +11,7 @@ use crate::goal::{Goal, says};
 impl Live {
     /// What the session is to reach, and how that stands; `None` where goals are not followed.
     pub(crate) fn followed_goal(&mut self) -> Option<&Goal> {
-        self.bench
-            .permissions()
-            .goals()
-            .follows_goal
-            .then_some(&self.goal)
+        self.bench.goals().follows_goal.then_some(&self.goal)
     }
 
     /// The goal that an input begins, if it begins one.
@@ -34,7 +30,7 @@ impl Live {
         else {
             return None;
         };
-        let goals = self.bench.permissions().goals();
+        let goals = self.bench.goals();
         if !goals.follows_goal || !says(text, &goals.completion_phrases) {
             return None;
         }

@@ -11,6 +11,7 @@ use windlass_api::{Event, Message, Part, Role, own_call};
 use windlass_core::clock::Clock;
 use windlass_core::dispatch::{Calling, Dispatch, call};
 use windlass_core::log::Durability;
+use windlass_core::message::FragmentSource;
 use windlass_core::message::{FinishReason, ToolCall, ToolResult};
 use windlass_core::permission::{Approver, Denial, Mode, Policy, Proposal};
 
@@ -58,7 +59,7 @@ impl Live {
             task: tokio::spawn(job.run()),
         };
         let done = self.watch(running, inbox).await;
-        message.parts = vec![Part::text(told(command, &done))];
+        message.parts = vec![Part::context(FragmentSource::UserCommand, told(command, &done))];
         let end = if cancel.is_cancelled() {
             canceled()
         } else {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_core::message::{Message, Part, Role};
+use windlass_core::message::{FragmentSource, Message, Part, Role};
 
 use super::Live;
 
@@ -24,14 +24,12 @@ impl Live {
         Some(Arc::new(Message::new(&self.info.id, Role::User, parts, now)))
     }
 
-    /// Where the session works, when that is not what these messages told last.
+    /// Describes the environment, when that is not the last description in these messages.
     fn untold<'a>(&self, messages: impl DoubleEndedIterator<Item = &'a Arc<Message>>) -> Option<Part> {
-        let now = self.inner.workshop.surroundings()?;
-        let mut parts = messages.rev().flat_map(|message| message.parts.iter().rev());
-        let told = parts.find_map(|part| match part {
-            Part::Text(text) if text.is_surroundings() => Some(&text.text),
-            _ => None,
-        });
-        (told != Some(&now)).then(|| Part::text(now))
+        let now = self.bench.environment()?;
+        let told = messages
+            .rev()
+            .find_map(|message| message.fragment(FragmentSource::Environment));
+        (told != Some(now.as_str())).then(|| Part::context(FragmentSource::Environment, now))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use windlass_api::{Event, Message, Part, Role, SessionInfo};
 use windlass_core::log::Entry;
+use windlass_core::message::FragmentSource;
 use windlass_core::message::{ToolCall, ToolResult};
 
 use super::messages;
@@ -49,6 +50,22 @@ fn head(info: &SessionInfo) -> String {
     text
 }
 
+/// Heading under which an injected text is folded away.
+fn heading(source: FragmentSource) -> &'static str {
+    match source {
+        FragmentSource::Environment => "Environment",
+        FragmentSource::Reminder | FragmentSource::Prompt => "Reminder",
+        FragmentSource::UserCommand => "Command of the user",
+        FragmentSource::Quote => "Words of the user",
+        FragmentSource::Reference => "Left out",
+        FragmentSource::Fact => "Open",
+        FragmentSource::Memory => "Memory",
+        FragmentSource::Skill => "Skill",
+        FragmentSource::Hook => "Hook",
+        FragmentSource::Child => "Sub-agent",
+    }
+}
+
 fn write_message(text: &mut String, message: &Message, tools: &[Arc<Message>]) {
     let who = match message.role {
         Role::User => "User",
@@ -62,13 +79,8 @@ fn write_message(text: &mut String, message: &Message, tools: &[Arc<Message>]) {
         tools.iter().flat_map(|tool| tool.results()).map(Some).collect();
     for part in &message.parts {
         match part {
-            Part::Text(part) if part.is_surroundings() => {
-                fold(text, "Environment", &part.text);
-            }
-            Part::Text(part) => match part.reminds_of() {
-                Some(reminder) => fold(text, "Reminder", reminder),
-                None => paragraph(text, &part.text),
-            },
+            Part::Text(part) => paragraph(text, &part.text),
+            Part::Context(fragment) => fold(text, heading(fragment.source), &fragment.text),
             Part::Reasoning(part) if !part.text.trim().is_empty() => fold(text, "Reasoning", &part.text),
             Part::ToolCall(call) => {
                 let of_call =

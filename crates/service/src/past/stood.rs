@@ -29,7 +29,7 @@ impl Stood {
             texts.find(|text| !text.trim().is_empty())
         };
         Self {
-            asked: last(Role::User, &Message::said),
+            asked: last(Role::User, &Message::user_text),
             answered: last(Role::Assistant, &Message::text),
             note: note(info, entries, holder),
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use windlass_api::{CallId, Event, Message, Part, Role};
 use windlass_core::event::{EventSink, SinkError};
+use windlass_core::message::FragmentSource;
 use windlass_core::message::ToolResult;
 use windlass_core::permission::{Approver, NobodyToAsk};
 use windlass_core::run::{Inbox, IncompleteWork};
@@ -123,7 +124,7 @@ impl Inbox for Past {
 impl IncompleteWork for Past {
     async fn prompt(&self, _: &str) -> Option<String> {
         let next = self.ahead().first().filter(|next| next.role == Role::User)?;
-        next.reminds_of().map(str::to_owned)
+        next.fragment(FragmentSource::Reminder).map(str::to_owned)
     }
 }
 

@@ -21,8 +21,8 @@ use windlass_core::provider::Prefix;
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolSet};
 use windlass_service::{
-    CallSettings, ChooseError, Chosen, Defined, Goals, Granted, ModelChoice, ModelSwitch, NotReady, Options,
-    Permissions, Service, SessionEnv, SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
+    CallSettings, ChooseError, Chosen, Defined, EnvFacts, Goals, Granted, ModelChoice, ModelSwitch, NotReady,
+    Options, Permissions, Service, SessionEnv, SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
 };
 use windlass_store::SqliteStore;
 
@@ -144,10 +144,6 @@ impl SessionFactory for TestWorkshop {
             }),
             tools,
         }))
-    }
-
-    fn surroundings(&self) -> Option<String> {
-        self.kit.surroundings.lock().unwrap().clone()
     }
 }
 
@@ -314,6 +310,12 @@ impl Permissions for TestBench {
             input: input.to_string(),
             notices: Vec::new(),
         }
+    }
+}
+
+impl EnvFacts for TestBench {
+    fn environment(&self) -> Option<String> {
+        self.kit.surroundings.lock().unwrap().clone()
     }
 
     fn goals(&self) -> Goals {

@@ -114,7 +114,7 @@ async fn called(events: &mut EventStream) -> Vec<String> {
 /// What waits when somebody opens the session.
 async fn found(bed: &Bed, session: &SessionId) -> Vec<String> {
     let queue = bed.service().overview(session).await.unwrap().queue;
-    queue.iter().map(|message| message.said()).collect()
+    queue.iter().map(|message| message.user_text()).collect()
 }
 
 /// SES-3, SES-5: what was said to a running turn is stored when it was taken. In a process that is killed before the turn
@@ -165,7 +165,7 @@ async fn heard_steering_is_found_once() {
     let record = bed.store().entries(&session, 0, 100).await.unwrap();
     let said = record
         .iter()
-        .filter(|entry| matches!(&entry.event, Event::Message { message } if message.said() == "heard"));
+        .filter(|entry| matches!(&entry.event, Event::Message { message } if message.user_text() == "heard"));
     assert_eq!(said.count(), 1);
 }
 

@@ -98,7 +98,7 @@ async fn left_with(bed: &Bed, inputs: &[(&str, OnBusy)]) -> SessionId {
 /// The texts that wait.
 async fn waiting(service: &Service, session: &SessionId) -> Vec<String> {
     let queue = service.overview(session).await.unwrap().queue;
-    queue.iter().map(|message| message.said()).collect()
+    queue.iter().map(|message| message.user_text()).collect()
 }
 
 /// The last thing that each request asked.
@@ -126,7 +126,7 @@ async fn a_found_queue_waits_for_somebody() {
     assert_eq!(waiting(&again, &session).await, ["one", "two"]);
     let first = again.overview(&session).await.unwrap().queue[0].id.clone();
     let taken = again.take_back(&session, &first).await.unwrap();
-    assert_eq!(taken.said(), "one");
+    assert_eq!(taken.user_text(), "one");
     again.close().await;
     let third = bed.service();
     assert_eq!(waiting(&third, &session).await, ["two"]);

@@ -14,7 +14,7 @@ fn bed() -> Bed {
 }
 
 fn move_to(bed: &Bed, place: &str) {
-    *bed.kit.surroundings.lock().unwrap() = Some(format!("<environment>{place}"));
+    *bed.kit.surroundings.lock().unwrap() = Some(place.to_owned());
 }
 
 /// Asks, and tells where the model was told to be, in order.

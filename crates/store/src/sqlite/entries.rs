@@ -198,8 +198,7 @@ fn searchable(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.parts {
         let _ = match part {
-            // Texts that a front end or the loop inserts are the same in every session.
-            Part::Text(part) if !part.is_the_users() => Ok(()),
+            // Fragments are not among them: injected text is nobody's words.
             Part::Text(part) => writeln!(text, "{}", part.text),
             Part::ToolCall(call) => writeln!(text, "{} {}", call.name, call.input),
             _ => Ok(()),

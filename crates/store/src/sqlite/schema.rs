@@ -8,9 +8,18 @@ use super::failure::told;
 /// Application id of our databases: "WNDL".
 const APPLICATION: i32 = 0x574E_444C;
 
+/// One step from a version to the next.
+enum Step {
+    /// Statements.
+    Sql(&'static str),
+    /// A change of the stored data that statements cannot express.
+    Data(fn(&Connection) -> Result<(), LogError>),
+}
+
 /// Steps from each version to the next; never edited once released.
-const MIGRATIONS: &[&str] = &[
-    "
+const MIGRATIONS: &[Step] = &[
+    Step::Sql(
+        "
 CREATE TABLE session (
   id                TEXT PRIMARY KEY,
   parent            TEXT,
@@ -90,7 +99,9 @@ CREATE VIRTUAL TABLE said USING fts5 (
   text, session UNINDEXED, seq UNINDEXED, tokenize = 'unicode61 remove_diacritics 2'
 );
 ",
-    "
+    ),
+    Step::Sql(
+        "
 CREATE TABLE frame (digest TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;
 
 CREATE TABLE exchange (
@@ -115,12 +126,18 @@ ALTER TABLE session ADD COLUMN exchanges INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE session ADD COLUMN exchange_bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE session ADD COLUMN exchanges_full INTEGER NOT NULL DEFAULT 0;
 ",
-    "
+    ),
+    Step::Sql(
+        "
 CREATE INDEX entry_rewind ON entry (session, seq) WHERE kind = 'rewind';
 ",
-    "
+    ),
+    Step::Sql(
+        "
 CREATE INDEX entry_goal ON entry (session, seq) WHERE kind IN ('goal', 'goal_completed');
 ",
+    ),
+    Step::Data(super::fragments::convert),
 ];
 
 /// Migrates a database to the newest version. A new one gets all tables; one that is foreign or newer is left
@@ -140,7 +157,10 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), LogError> {
     let done = self::version(connection).and_then(|now| {
         version = now;
         for step in MIGRATIONS.iter().skip(version) {
-            connection.execute_batch(step).map_err(told)?;
+            match step {
+                Step::Sql(statements) => connection.execute_batch(statements).map_err(told)?,
+                Step::Data(change) => change(connection)?,
+            }
         }
         connection
             .pragma_update(None, "user_version", i64::try_from(newest).unwrap_or_default())

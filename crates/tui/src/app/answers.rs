@@ -66,7 +66,7 @@ impl App {
             Done::Messages(found) => self.messages(found),
             Done::Began(Ok(info)) => self.go_to(info),
             Done::Began(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
-            Done::TakenBack(Some(message)) => self.write_again(&message.said(), images(&message)),
+            Done::TakenBack(Some(message)) => self.write_again(&message.user_text(), images(&message)),
             Done::GoesOn(false) => self.view.hint = Some("the session is no longer open".to_owned()),
             Done::TakenBack(None) => {
                 self.view.hint = Some("that message is already being processed".to_owned());
@@ -115,7 +115,7 @@ impl App {
     fn messages(&mut self, found: Result<Vec<Entry>, ClientError>) {
         if let Ok(entries) = &found {
             let texts = user_messages(entries).into_iter();
-            self.caches.said = texts.map(|(seq, message)| (seq, message.said())).collect();
+            self.caches.said = texts.map(|(seq, message)| (seq, message.user_text())).collect();
         }
         self.list(Subject::Messages, found, |found| messages(&found));
     }
@@ -365,7 +365,7 @@ fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
 fn messages(found: &[Entry]) -> Vec<Row> {
     let row = |(seq, message): (u64, &Message)| Row {
         key: seq.to_string(),
-        text: one_line(&message.said()),
+        text: one_line(&message.user_text()),
         detail: String::new(),
     };
     user_messages(found).into_iter().rev().map(row).collect()

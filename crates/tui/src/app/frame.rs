@@ -261,12 +261,12 @@ impl App {
             .session
             .steers
             .iter()
-            .map(|message| row("next", &message.said()));
+            .map(|message| row("next", &message.user_text()));
         let queue = self
             .session
             .queue
             .iter()
-            .map(|message| row("queued", &message.said()));
+            .map(|message| row("queued", &message.user_text()));
         let mut lines: Vec<_> = steers.chain(queue).collect();
         let more = lines.len().saturating_sub(QUEUE_ROWS);
         lines.truncate(QUEUE_ROWS);

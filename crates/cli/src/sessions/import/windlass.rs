@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use windlass_api::{Label, SessionInfo};
+use windlass_api::{Event, Label, Message, SessionInfo};
+use windlass_core::message::upgrade;
 use windlass_service::past::{EXPORT_VERSION, Stored, messages};
 
 use super::Imported;
@@ -51,6 +52,7 @@ pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
             Ok(stored) if stored.event.is_live() => {
                 *imported.skipped.entry("live event".to_owned()).or_default() += 1;
             }
+            Ok(stored) if file.windlass == 1 => imported.events.push((stored.time, upgraded(stored.event))),
             Ok(stored) => imported.events.push((stored.time, stored.event)),
             Err(error) => imported.damaged.push(format!("{name}: entry {seq}: {error}")),
         }
@@ -58,4 +60,18 @@ pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
     let events = imported.events.iter().map(|(_, event)| event);
     imported.messages = messages(events).len();
     Ok(imported)
+}
+
+/// Converts an event of the first version, in which injected text was recognized by its beginning.
+fn upgraded(event: Event) -> Event {
+    match event {
+        Event::Message { message } => {
+            let mut message = Message::clone(&message);
+            upgrade(&mut message);
+            Event::Message {
+                message: message.into(),
+            }
+        }
+        other => other,
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::compact::score::{Block, Words, marginal_gain};
 use crate::compact::summarize::clip;
-use crate::message::{Message, Part};
+use crate::message::{FragmentSource, Message};
 
 /// Pieces of knowledge, the oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -16,8 +16,7 @@ pub(in crate::compact) struct Knowledge {
 
 /// The heading of the block in a summary.
 const HEADING: &str = "knowledge";
-const BEGIN: &str = "<standing what=\"knowledge\">\n[knowledge]\n";
-const END: &str = "\n</standing>";
+const BEGIN: &str = "[knowledge]\n";
 const PIECE: &str = "## Focus summary ";
 /// Characters of all of it: 4,096 tokens.
 const LONGEST: usize = 4_096 * 4;
@@ -40,19 +39,20 @@ impl Knowledge {
 
     /// The block, with its heading.
     pub(super) fn fact(&self) -> Option<(String, String)> {
-        let block = format!("[knowledge]\n{}", self.pieces.join("\n"));
+        let block = format!("{BEGIN}{}", self.pieces.join("\n"));
         (!self.pieces.is_empty()).then(|| (HEADING.to_owned(), block))
     }
 
     /// The block of the last summary in a history.
     pub(super) fn read(history: &[Arc<Message>]) -> Option<Self> {
-        let parts = history
-            .iter()
-            .rev()
-            .flat_map(|message| message.parts.iter().rev());
-        let block = parts.into_iter().find_map(|part| match part {
-            Part::Text(text) => text.text.strip_prefix(BEGIN)?.strip_suffix(END),
-            _ => None,
+        let mut newest_first = history.iter().rev();
+        let block = newest_first.find_map(|message| {
+            let mut facts = message.fragments();
+            facts.find_map(|fragment| {
+                let is_ours =
+                    fragment.source == FragmentSource::Fact && fragment.label.as_deref() == Some(HEADING);
+                fragment.text.strip_prefix(BEGIN).filter(|_| is_ours)
+            })
         })?;
         let mut pieces: Vec<String> = Vec::new();
         for line in block.lines() {

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 
-use super::keep::{is_structure, unwrapped};
 use crate::compact::Job;
-use crate::message::{Message, Part, Role};
+use crate::message::{FragmentSource, Message, Part, Role};
 use crate::model::Usage;
 use crate::provider::{Prefix, ProviderEvent, Request, ToolChoice};
 
@@ -169,11 +168,12 @@ pub(in crate::compact) fn outline(message: &Message) -> Vec<String> {
         Role::System => "System",
     };
     let lines = message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) if is_structure(message, &text.text) => None,
-        Part::Text(text) => {
-            let said = unwrapped(&text.text).unwrap_or(&text.text);
-            Some(format!("[{role}]: {}", clip(said, LONGEST_PIECE)))
-        }
+        Part::Text(text) => Some(format!("[{role}]: {}", clip(&text.text, LONGEST_PIECE))),
+        Part::Context(fragment) => match fragment.source {
+            FragmentSource::Reference | FragmentSource::Fact => None,
+            FragmentSource::Quote => Some(format!("[{role}]: {}", clip(&fragment.text, LONGEST_PIECE))),
+            _ => Some(format!("[Context]: {}", clip(&fragment.text, LONGEST_PIECE))),
+        },
         Part::ToolCall(call) => Some(format!("[Tool call]: {}({})", call.name, clip(&call.input, 400))),
         Part::ToolResult(result) => Some(format!("[{role}]: {}", clip(&result.content, 700))),
         Part::Compaction(compaction) => Some(format!("[Earlier summary]: {}", compaction.summary)),

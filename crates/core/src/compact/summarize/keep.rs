@@ -3,20 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::ask::{clip, has_summary};
+use super::ask::clip;
 use crate::compact::score::digest;
 use crate::id::MessageId;
-use crate::message::{Message, Part, Role};
+use crate::message::{Fragment, FragmentSource, Message, Part, Role};
 use crate::tokens::Gauge;
 use crate::tool::RECALL;
 
-/// What the user said begins and ends with this.
-const SAID: &str = "<said_by_the_user>\n";
-const SAID_END: &str = "\n</said_by_the_user>";
-/// A reference to what went begins with this.
-const LEFT_OUT: &str = "<left_out ref=";
-/// What stands open begins with this.
-const OPEN: &str = "<standing ";
 /// A longer text of the user is always kept by its ends; the whole can be read back.
 const LONGEST_SAID: usize = 64_000;
 /// Texts of the user are never cut below this.
@@ -39,22 +32,20 @@ pub(super) fn kept(middle: &[Arc<Message>], id: &MessageId, room: u64, gauge: &G
     for message in middle.iter().filter(|message| message.role == Role::User) {
         for part in &message.parts {
             match part {
-                Part::Text(text) if has_summary(message) && is_reference(&text.text) => {
-                    references.push(part.clone());
-                }
-                Part::Text(text) if is_structure(message, &text.text) => {}
-                Part::Text(text) if has_summary(message) && unwrapped(&text.text).is_some() => {
-                    said.push(part.clone());
-                }
+                Part::Context(fragment) => match fragment.source {
+                    FragmentSource::Reference => references.push(part.clone()),
+                    FragmentSource::Fact => {}
+                    _ => said.push(part.clone()),
+                },
                 Part::Text(text) if text.text.trim().is_empty() => {}
-                Part::Text(text) if text.is_surroundings() => said.push(part.clone()),
-                Part::Text(text) => said.push(wrapped(&text.text)),
+                Part::Text(text) => said.push(quote(&text.text)),
                 Part::Binary(_) | Part::ImageUrl(_) => said.push(part.clone()),
                 _ => {}
             }
         }
     }
-    references.push(Part::text(reference(id, middle.len())));
+    let note = reference(id, middle.len());
+    references.push(Part::context(FragmentSource::Reference, note));
     let surplus = references.len().saturating_sub(MOST_REFERENCES);
     let mut parts: Vec<Part> = references.split_off(surplus);
     few_pictures(&mut said);
@@ -74,6 +65,7 @@ pub(super) fn name(length: usize, range: &Range<usize>, middle: &[Arc<Message>])
     let said = middle.iter().flat_map(|message| &message.parts);
     let texts = said.flat_map(|part| match part {
         Part::Text(text) => [text.text.as_str(), ""],
+        Part::Context(fragment) => [fragment.text.as_str(), ""],
         Part::ToolCall(call) => [call.id.as_str(), &call.input],
         Part::ToolResult(result) => [result.call_id.as_str(), &result.content],
         Part::Compaction(compaction) => [&compaction.summary, ""],
@@ -83,33 +75,19 @@ pub(super) fn name(length: usize, range: &Range<usize>, middle: &[Arc<Message>])
     MessageId::from(format!("summary-{digest:016x}"))
 }
 
-/// A fact about what stands open.
-pub(super) fn standing(heading: &str, text: &str) -> Part {
-    Part::text(format!("{OPEN}what=\"{heading}\">\n{text}\n</standing>"))
+/// Returns a fact that survives a compaction.
+pub(super) fn fact(heading: &str, text: &str) -> Part {
+    Part::Context(Fragment::new(FragmentSource::Fact, text).labeled(heading))
 }
 
-/// Whether a text of a summary's message was put there by us, and not by the user.
-pub(in crate::compact) fn is_structure(message: &Message, text: &str) -> bool {
-    has_summary(message) && (is_reference(text) || text.starts_with(OPEN))
-}
-
-/// Whether a text refers to messages that went.
-pub(in crate::compact) fn is_reference(text: &str) -> bool {
-    text.starts_with(LEFT_OUT)
-}
-
-/// What the user said, where a summary carries it.
-pub(in crate::compact) fn unwrapped(text: &str) -> Option<&str> {
-    text.strip_prefix(SAID)?.strip_suffix(SAID_END)
-}
-
-fn wrapped(text: &str) -> Part {
-    Part::text(format!("{SAID}{text}{SAID_END}"))
+/// Returns the user's words as a summary carries them.
+fn quote(text: &str) -> Part {
+    Part::context(FragmentSource::Quote, text)
 }
 
 fn reference(id: &MessageId, messages: usize) -> String {
     format!(
-        "{LEFT_OUT}\"{id}\">{messages} messages went here; {RECALL} {{\"ref\": \"{id}\"}} shows them word for word\
+        "<left_out ref=\"{id}\">{messages} messages went here; {RECALL} {{\"ref\": \"{id}\"}} shows them word for word\
          </left_out>"
     )
 }
@@ -126,7 +104,7 @@ fn few_pictures(said: &mut [Part]) {
         if left > 0 {
             left -= 1;
         } else {
-            *part = wrapped(&format!("[a picture that went: {name}]"));
+            *part = quote(&format!("[a picture that went: {name}]"));
         }
     }
 }
@@ -135,18 +113,20 @@ fn few_pictures(said: &mut [Part]) {
 fn shortened(said: &mut [Part], room: u64, gauge: &Gauge) -> usize {
     let mut most = LONGEST_SAID;
     let tokens = |part: &Part| match part {
-        Part::Text(text) => gauge.text(&text.text),
+        Part::Context(fragment) => gauge.text(&fragment.encoded()),
         _ => 0,
     };
     let mut sizes: Vec<u64> = said.iter().map(tokens).collect();
     let mut cut = std::collections::HashSet::new();
     loop {
         for (place, part) in said.iter_mut().enumerate() {
-            let Part::Text(text) = part else { continue };
-            let Some(words) = unwrapped(&text.text).filter(|words| words.chars().count() > most + 3) else {
+            let Part::Context(fragment) = part else { continue };
+            let is_long =
+                fragment.source == FragmentSource::Quote && fragment.text.chars().count() > most + 3;
+            if !is_long {
                 continue;
-            };
-            *part = wrapped(&clip(words, most));
+            }
+            fragment.text = clip(&fragment.text, most);
             if let Some(size) = sizes.get_mut(place) {
                 *size = tokens(part);
             }
