@@ -2,22 +2,22 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
 use windlass_api::{Offer, SessionInfo};
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::{Pressure, Summarize};
-use windlass_core::dispatch::Execution;
+use windlass_core::dispatch::CallConfig;
+use windlass_core::hook::{Hooks, MiddlewareHook};
 use windlass_core::model::Price;
 use windlass_core::permission::{Asker, Mode, NobodyToAsk, Policy};
 use windlass_core::provider::{Prefix, Prefixes, Provider};
+use windlass_core::run::Config;
 use windlass_core::tool::{ExecutionContext, Outputs, ToolSet};
-use windlass_core::turn::Limits;
 use windlass_service::{
-    CallSettings, ChooseError, Chosen, Defined, EnvFacts, Granted, ModelChoice, ModelSwitch, NotReady,
-    Permissions, SessionEnv, SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
+    ChooseError, Chosen, Defined, EnvFacts, Granted, ModelChoice, ModelSwitch, NotReady, Permissions,
+    SessionEnv, SessionFactory, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 use windlass_tools::builtin;
 
@@ -64,7 +64,7 @@ impl CrowdFactory {
 
 #[async_trait]
 impl SessionFactory for CrowdFactory {
-    async fn bench(&self, session: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
+    async fn create(&self, session: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
         let bench = self.make(session).map_err(|error| error.to_string())?;
         Ok(Box::new(bench))
     }
@@ -79,16 +79,11 @@ struct CrowdBench {
 }
 
 impl CrowdBench {
-    fn calls(&self) -> CallSettings {
-        CallSettings {
+    fn calls(&self) -> CallConfig {
+        CallConfig {
+            tools: self.tools.clone(),
             execution: Arc::clone(&self.execution),
-            policy: Policy::default(),
-            approver: Arc::new(NobodyToAsk),
-            mode: Execution::Auto,
-            timeout: Duration::from_secs(120),
-            max_result_chars: 40_000,
-            outputs: self.outputs.clone(),
-            retry_transient: true,
+            ..CallConfig::default()
         }
     }
 }
@@ -97,19 +92,18 @@ impl EnvFacts for CrowdBench {}
 
 #[async_trait]
 impl SessionEnv for CrowdBench {
-    async fn setup(&mut self, _: &TurnStart) -> Result<Setup, NotReady> {
-        Ok(Setup {
+    async fn plan(&mut self, _: &TurnStart) -> Result<TurnPlan, NotReady> {
+        Ok(TurnPlan {
+            config: Config {
+                prefix: Arc::clone(&self.prefix),
+                calls: self.calls(),
+                hooks: Hooks::new().with(MiddlewareHook(Arc::new(Pressure::default()))),
+                ..Config::default()
+            },
             provider: Arc::clone(&self.provider),
-            tools: self.tools.clone(),
-            prefix: Arc::clone(&self.prefix),
-            limits: Limits::default(),
-            max_output: None,
-            calls: self.calls(),
-            middleware: vec![Arc::new(Pressure::default())],
             compactor: Some(Arc::new(Summarize::default())),
-            incomplete: None,
-            titles: None,
-            between: None,
+            approver: Arc::new(NobodyToAsk),
+            outputs: self.outputs.clone(),
             notices: Vec::new(),
         })
     }
@@ -176,8 +170,9 @@ impl Permissions for CrowdBench {
 
     async fn user_command(&mut self, _: &TurnStart, command: &str) -> UserCommand {
         UserCommand {
-            tools: self.tools.clone(),
             calls: self.calls(),
+            hooks: Hooks::new(),
+            outputs: self.outputs.clone(),
             tool: "bash".to_owned(),
             input: serde_json::json!({ "command": command }).to_string(),
             notices: Vec::new(),

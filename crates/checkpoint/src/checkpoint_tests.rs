@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 use windlass_core::checkpoint::Changed;
 use windlass_core::clock::SystemClock;
+use windlass_core::hook::{AdmittedCall, CallHook};
 use windlass_core::tool::{
     Category, Person, Prepared, Progress, ToolContext, ToolError, ToolOutput, ToolSpec,
 };
@@ -462,28 +463,24 @@ fn a_turn_does_not_wait_for_a_look() {
 async fn what_was_given_up_is_not_done_later() {
     let case = Case::new();
     let tracker = case.tracker();
-    let target = case.root().join("late");
-    let work = Prepared::new(Category::Write, serde_json::json!({}), move |_| {
-        Box::pin(async move {
-            fs::write(target, "late").unwrap();
-            Ok(ToolOutput::default())
+    let call = AdmittedCall {
+        proposal: Prepared::new(Category::Write, serde_json::json!({}), |_| {
+            Box::pin(async { Ok(ToolOutput::default()) })
         })
-    });
-    let spec = ToolSpec {
-        name: "write".to_owned(),
-        description: String::new(),
-        schema: Arc::default(),
+        .proposal(&"call-1".into(), "write", &case.root()),
+        was_confirmed: false,
     };
-    let cancel = CancellationToken::new();
-    let call = wrap::follow(&tracker.0, &spec, work).run(ToolContext {
+    let cx = ToolContext {
         call_id: "call-1".into(),
-        cancel: cancel.clone(),
+        cancel: CancellationToken::new(),
         execution: Arc::default(),
         progress: Progress::none(),
         person: Person::nobody(),
-    });
-    cancel.cancel();
-    assert_eq!(call.await, Err(ToolError::Canceled(String::new())));
+    };
+    cx.cancel.cancel();
+    tracker.call_starting(&call, &cx).await;
+    let canceled = Err(ToolError::Canceled(String::new()));
+    assert_eq!(tracker.after_call(&call, &cx, canceled.clone()).await, canceled);
     assert!(case.state().is_empty());
     assert!(tracker.0.told().unwrap().open.is_none());
 }

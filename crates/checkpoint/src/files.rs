@@ -1,6 +1,7 @@
 //! The state of a workspace over a session, and what was done to it. Everything here waits for the disk.
 
 use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use windlass_core::checkpoint::{Checkpoint, CheckpointError, FileChange, Force, Restored};
 use windlass_core::clock::Clock;
-use windlass_core::id::MessageId;
+use windlass_core::id::{CallId, MessageId};
 
 use super::index::Index;
 use super::journal::{self, Journal, Record, Seen, Told, merge};
@@ -44,6 +45,8 @@ pub(super) struct Notes {
     pub(super) begun: Option<(MessageId, String)>,
     /// What the user should know.
     pub(super) notices: Vec<String>,
+    /// Calls that run, with what is known of the files they name.
+    pub(super) calls: HashMap<CallId, io::Result<Option<Vec<Seen>>>>,
 }
 
 #[derive(Default)]

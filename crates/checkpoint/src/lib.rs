@@ -1,6 +1,6 @@
 //! SES-11: checkpoints of a workspace, and taking files back to them.
 //!
-//! A session's tools are wrapped ([`Tracker::wrap`]). Before the first call of a turn that may change files, the state of
+//! A [`Tracker`] is a hook of a session's turns. Before the first call of a turn that may change files, the state of
 //! the workspace is known; after each such call, what it changed is in the session's journal. A tool that names the files
 //! it changes costs a look at those; a command costs a [`scan`] of the workspace, which reads only what changed.
 //!
@@ -32,7 +32,6 @@ use async_trait::async_trait;
 use windlass_core::checkpoint::{Checkpoint, CheckpointError, Checkpoints, FileChange, Force, Restored};
 use windlass_core::clock::Clock;
 use windlass_core::id::{MessageId, SessionId};
-use windlass_core::tool::ToolSet;
 
 use self::files::{Files, failed, listed};
 pub use self::tree::CheckpointLimits;
@@ -96,12 +95,6 @@ impl Tracker {
     /// When the workspace cannot be read, or what is kept of it not be written.
     pub fn survey(&self) -> std::io::Result<usize> {
         self.0.survey()
-    }
-
-    /// The same tools; what they change is recorded.
-    pub fn wrap(&self, tools: &ToolSet) -> ToolSet {
-        let files = Arc::clone(&self.0);
-        tools.wrapped(move |spec, prepared| wrap::follow(&files, spec, prepared))
     }
 }
 

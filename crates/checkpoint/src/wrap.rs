@@ -1,54 +1,81 @@
-//! Calls that record what they change.
+//! Records what calls change.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use windlass_core::permission::Subject;
-use windlass_core::tool::{Category, Prepared, ToolError, ToolSpec};
+use async_trait::async_trait;
+use windlass_core::hook::{AdmittedCall, CallHook, Hook};
+use windlass_core::permission::{Proposal, Subject};
+use windlass_core::tool::{Category, ToolContext, ToolError, ToolOutput};
 
-use super::files::{Files, Scope};
+use super::Tracker;
+use super::files::Scope;
 use super::node::Bytes;
 
-/// The same call, followed. One that only reads is left as it is.
-pub(super) fn follow(files: &Arc<Files>, spec: &ToolSpec, prepared: Prepared) -> Prepared {
-    if prepared.category == Category::Read {
-        return prepared;
+impl Hook for Tracker {
+    fn name(&self) -> &str {
+        "checkpoints"
     }
-    let scope = scope(files.ground.root(), &prepared);
-    let (files, tool) = (Arc::clone(files), spec.name.clone());
-    prepared.around(move |inner, cx| {
-        Box::pin(async move {
-            let name = tool.clone();
-            let begun = files.blocking(move |files| files.begin(&name, &scope)).await;
-            let name = tool.clone();
-            if cx.cancel.is_cancelled() {
-                // Looking may take so long that nobody waits any more. What was given up must not be done later.
-                if begun.is_ok() {
-                    let nothing = Some(Vec::new());
-                    let _ = files.blocking(move |files| files.end(&name, nothing)).await;
-                }
-                return Err(ToolError::Canceled(String::new()));
-            }
-            let mut output = inner.run(cx).await;
-            let kept = match begun {
-                Ok(paths) => files.blocking(move |files| files.end(&name, paths)).await,
-                Err(error) => Err(error),
-            };
-            // The work counts more than the way back, but the user must know.
-            if let Err(error) = kept {
-                let warning = format!("what `{tool}` changed cannot be undone: {error}");
-                match &mut output {
-                    Ok(output) => output.warning = Some(warning),
-                    Err(_) => files.notes().notices.push(warning),
-                }
-            }
-            output
-        })
-    })
+
+    fn call(&self) -> Option<&dyn CallHook> {
+        Some(self)
+    }
 }
 
-/// What a call can change: the files it names when all it names are files, and otherwise anything.
-fn scope(root: &Path, prepared: &Prepared) -> Scope {
+#[async_trait]
+impl CallHook for Tracker {
+    async fn call_starting(&self, call: &AdmittedCall, cx: &ToolContext) {
+        let proposal = &call.proposal;
+        if proposal.category == Category::Read {
+            return;
+        }
+        let files = Arc::clone(&self.0);
+        let (tool, scope) = (proposal.tool.clone(), scope(files.ground.root(), proposal));
+        let begun = files.blocking(move |files| files.begin(&tool, &scope)).await;
+        if cx.cancel.is_cancelled() {
+            // Scanning may take so long that nobody waits any more. The call is not started then, so nothing changed.
+            if begun.is_ok() {
+                let tool = proposal.tool.clone();
+                let _ = files
+                    .blocking(move |files| files.end(&tool, Some(Vec::new())))
+                    .await;
+            }
+            return;
+        }
+        files.notes().calls.insert(cx.call_id.clone(), begun);
+    }
+
+    async fn after_call(
+        &self,
+        call: &AdmittedCall,
+        cx: &ToolContext,
+        mut result: Result<ToolOutput, ToolError>,
+    ) -> Result<ToolOutput, ToolError> {
+        let files = &self.0;
+        let begun = files.notes().calls.remove(&cx.call_id);
+        let tool = call.proposal.tool.clone();
+        let kept = match begun {
+            None => return result,
+            Some(Ok(paths)) => files.blocking(move |files| files.end(&tool, paths)).await,
+            Some(Err(error)) => Err(error),
+        };
+        // The work counts more than the way back, but the user must know.
+        if let Err(error) = kept {
+            let warning = format!(
+                "the changes of `{}` cannot be undone: {error}",
+                call.proposal.tool
+            );
+            match &mut result {
+                Ok(output) => output.warning = Some(warning),
+                Err(_) => files.notes().notices.push(warning),
+            }
+        }
+        result
+    }
+}
+
+/// The files that a call can change: those it names when it names only files, and otherwise any.
+fn scope(root: &Path, proposal: &Proposal) -> Scope {
     let path = |subject: &Subject| match subject {
         Subject::Path(path) => {
             let whole = root.join(path);
@@ -62,7 +89,7 @@ fn scope(root: &Path, prepared: &Prepared) -> Scope {
         }
         _ => None,
     };
-    let paths: Option<Vec<Bytes>> = prepared.subjects.iter().map(path).collect();
+    let paths: Option<Vec<Bytes>> = proposal.subjects.iter().map(path).collect();
     match paths {
         Some(paths) if !paths.is_empty() => Scope::Paths(paths),
         _ => Scope::Everything,

@@ -95,7 +95,12 @@ impl Engine {
     ) -> Result<Self, Problem> {
         let (begin, session, past) =
             session_choice::begin(&keeper.store, &plan.which, plan.fork, &plan.cwd).await?;
-        let purpose = SessionSpec {
+        // A session that is resumed works in its own folder, wherever it is resumed from.
+        let place = match &past {
+            Some(info) if !plan.fork => PathBuf::from(&info.place),
+            _ => plan.cwd.clone(),
+        };
+        let spec = SessionSpec {
             cwd: plan.cwd,
             session: session.clone(),
             require_done: plan.require_done,
@@ -105,10 +110,10 @@ impl Engine {
             store: Some(Arc::clone(&keeper.store) as _),
             prefixes: Arc::default(),
         };
-        let workshop = Arc::new(LocalFactory::new(settings, roster, purpose));
+        let factory = Arc::new(LocalFactory::new(settings, roster, spec));
         let service = Service::new(
             Arc::clone(&keeper.store) as _,
-            Arc::clone(&workshop) as _,
+            Arc::clone(&factory) as _,
             Arc::new(SystemClock::default()),
             SqliteStore::owner(),
             Options {
@@ -117,7 +122,7 @@ impl Engine {
             },
         );
         // While the bench is made, the store is opened and the session written down.
-        let (begun, prepared) = tokio::join!(service.begin(begin), async { workshop.prepare() });
+        let (begun, prepared) = tokio::join!(service.begin(begin), async { factory.prepare(&place) });
         if let Err(problem) = prepared {
             keeper.ready()?;
             if past.is_none() {

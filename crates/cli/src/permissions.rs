@@ -126,7 +126,7 @@ impl Bench {
             Err(error) => return judged(Verdict::Invalid, format!("  {error}")),
         };
         let proposal = prepared.proposal(&CallId::from(""), &call.tool, &self.cwd);
-        let (verdict, why) = match self.policy.decide(&proposal, None) {
+        let (verdict, why) = match self.policy.decide(&proposal) {
             Decision::Allow => (Verdict::Allow, String::new()),
             Decision::Ask => (Verdict::Ask, String::new()),
             Decision::Deny(denial) => (

@@ -84,7 +84,7 @@ async fn again(
         entries,
         reel: Arc::clone(&reel),
         limits: limits(&settings),
-        middleware: context.pressure(),
+        hooks: context.pressure(),
         compactor: context.compactor(),
         clock: Arc::new(SystemClock::default()),
     };
@@ -251,7 +251,7 @@ async fn copy(
     let settings = Arc::new(settings);
     let purpose = SessionSpec::looking(Path::new(&info.place), id.as_str());
     let workshop = LocalFactory::new(&settings, &Models::new(&settings, None), purpose);
-    workshop.prepare()?;
+    workshop.prepare(Path::new(&info.place))?;
     let service = Service::new(
         store as _,
         Arc::new(workshop),

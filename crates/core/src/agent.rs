@@ -15,17 +15,15 @@ pub use self::stream::RunStream;
 use self::stream::{ChannelSink, channel};
 use crate::clock::Clock;
 use crate::compact::Compactor;
-use crate::dispatch::{Dispatch, Execution};
 use crate::event::{Event, FailureKind};
 use crate::id::SessionId;
 use crate::message::{FinishReason, Message, Part, Role};
-use crate::middleware::Middleware;
 use crate::model::Usage;
-use crate::permission::{Approver, PermissionHook, Policy};
-use crate::provider::{Prefix, Provider, ToolChoice};
-use crate::run::{Deps, EmptyInbox, IncompleteWork, run};
-use crate::tool::{ExecutionContext, Outputs, ToolSet};
-use crate::turn::{Limits, TurnInput};
+use crate::permission::Approver;
+use crate::provider::Provider;
+use crate::run::{Config, EmptyInbox, Ports, run_with_hooks};
+use crate::tool::Outputs;
+use crate::turn::TurnInput;
 
 /// A model, tools and a conversation.
 ///
@@ -38,39 +36,16 @@ pub struct Agent {
 
 struct Shared {
     provider: Arc<dyn Provider>,
-    tools: ToolSet,
-    prefix: Arc<Prefix>,
-    choices: Choices,
-    guards: Guards,
+    config: Config,
+    approver: Arc<dyn Approver>,
+    compactor: Option<Arc<dyn Compactor>>,
+    outputs: Option<Arc<dyn Outputs>>,
     clock: Arc<dyn Clock>,
     session: SessionId,
     conversation: Mutex<Vec<Arc<Message>>>,
-    spent: std::sync::Mutex<UsageSummary>,
+    /// `None` when usage tracking is off.
+    spent: Option<std::sync::Mutex<UsageSummary>>,
     tasks: TaskTracker,
-}
-
-/// Plain settings of an agent.
-#[derive(Clone, Default)]
-struct Choices {
-    limits: Limits,
-    tool_choice: ToolChoice,
-    max_output: Option<u64>,
-    max_result_chars: Option<usize>,
-    retry_transient: bool,
-    execution_mode: Execution,
-    execution: Arc<ExecutionContext>,
-    policy: Policy,
-    track_usage: bool,
-}
-
-/// What has a say in a run.
-struct Guards {
-    hook: Option<Arc<dyn PermissionHook>>,
-    approver: Arc<dyn Approver>,
-    incomplete: Option<Arc<dyn IncompleteWork>>,
-    compactor: Option<Arc<dyn Compactor>>,
-    middleware: Vec<Arc<dyn Middleware>>,
-    outputs: Option<Arc<dyn Outputs>>,
 }
 
 /// What an agent used so far.
@@ -156,11 +131,10 @@ impl Agent {
 
     /// What the agent used so far; stays zero when usage tracking is off.
     pub fn usage(&self) -> UsageSummary {
-        *self
-            .shared
-            .spent
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        let spent = self.shared.spent.as_ref();
+        spent.map_or_else(UsageSummary::default, |spent| {
+            *spent.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        })
     }
 }
 
@@ -176,21 +150,20 @@ impl Shared {
         let input = TurnInput {
             session: self.session.clone(),
             history: conversation.clone(),
-            limits: self.choices.limits.clone(),
+            limits: self.config.limits.clone(),
             price: self.provider.model().price,
             provider: self.provider.name().to_owned(),
             model: self.provider.model().id.clone(),
         };
-        let deps = self.deps(Arc::clone(&events), cancel);
+        let ports = self.ports(Arc::clone(&events), cancel);
         // The terminal event is held back until the conversation is in place, so that whoever has
         // seen it finds the turn's messages there.
-        let report = run(input, &deps).await;
+        let report = run_with_hooks(input, &self.config, &ports).await;
+        report.facts.into_iter().for_each(|fact| events.send(fact));
+        events.send(report.outcome.event());
         *conversation = report.history;
-        if self.choices.track_usage {
-            let mut spent = self
-                .spent
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(spent) = &self.spent {
+            let mut spent = spent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             spent.usage.add(&report.usage);
             spent.cost_usd += report.cost_usd.unwrap_or_default();
             spent.turns += 1;
@@ -199,32 +172,17 @@ impl Shared {
         events.release();
     }
 
-    fn deps(&self, events: Arc<ChannelSink>, cancel: CancellationToken) -> Deps<'_> {
-        Deps {
-            provider: &*self.provider,
-            prefix: Arc::clone(&self.prefix),
-            tool_choice: self.choices.tool_choice.clone(),
-            max_output: self.choices.max_output,
-            dispatch: Dispatch {
-                tools: &self.tools,
-                hook: self.guards.hook.as_deref(),
-                policy: &self.choices.policy,
-                approver: Arc::clone(&self.guards.approver),
-                execution: Arc::clone(&self.choices.execution),
-                execution_mode: self.choices.execution_mode,
-                timeout: std::time::Duration::from_secs(120),
-                max_result_chars: self.choices.max_result_chars,
-                outputs: self.guards.outputs.clone(),
-                retry_transient: self.choices.retry_transient,
-                tasks: self.tasks.clone(),
-            },
-            middleware: &self.guards.middleware,
-            incomplete: self.guards.incomplete.as_deref(),
-            compactor: self.guards.compactor.as_deref(),
-            inbox: &EmptyInbox,
+    fn ports(&self, events: Arc<ChannelSink>, cancel: CancellationToken) -> Ports {
+        Ports {
+            provider: Arc::clone(&self.provider),
+            compactor: self.compactor.clone(),
+            approver: Arc::clone(&self.approver),
+            outputs: self.outputs.clone(),
+            inbox: Arc::new(EmptyInbox),
             clock: Arc::clone(&self.clock),
             events,
             cancel,
+            tasks: self.tasks.clone(),
         }
     }
 }

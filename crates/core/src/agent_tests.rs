@@ -11,6 +11,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use self::tools::{Admin, Done, Echo, Hang, Note};
+use crate::middleware::Middleware;
+use crate::permission::PermissionHook;
+use crate::provider::ToolChoice;
+
 use super::*;
 use crate::event::SessionEvent;
 use crate::middleware::{IterationView, Verdict};
@@ -488,14 +492,14 @@ struct Watch {
 
 #[async_trait::async_trait]
 impl Middleware for Watch {
-    async fn before_turn(&self, view: IterationView<'_>) -> Verdict {
+    async fn before_iteration(&self, view: IterationView<'_>) -> Verdict {
         self.log
             .lock()
             .expect("log")
             .push(format!("before {}", view.iteration));
         Verdict::proceed()
     }
-    async fn after_turn(&self, view: IterationView<'_>) -> Verdict {
+    async fn after_iteration(&self, view: IterationView<'_>) -> Verdict {
         self.log
             .lock()
             .expect("log")

@@ -1,5 +1,6 @@
 //! Time as a port, so that nothing in the core reads the wall clock or sleeps by itself.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
@@ -45,6 +46,11 @@ pub trait Clock: Send + Sync {
 
     /// Returns after `duration`. Dropping the future ends the wait.
     async fn sleep(&self, duration: Duration);
+}
+
+/// Returns the machine's clock, for programs that do not bring their own.
+pub fn system() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::default())
 }
 
 /// The machine's clock.

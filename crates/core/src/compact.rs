@@ -35,16 +35,14 @@ pub use self::pressure::Pressure;
 pub use self::strategy::{InvalidStrategy, Parts, Strategy, validate};
 pub use self::summarize::{NothingOpen, OpenFacts, Summarize};
 use crate::clock::{Clock, Timestamp};
-use crate::event::{Event, SessionEvent};
-use crate::message::{Message, Role};
+use crate::event::{Event, EventSink, SessionEvent};
+use crate::hook::Hooks;
+use crate::message::{Message, Part, Role};
 use crate::middleware::{Depth, Shrink};
 use crate::model::Usage;
 use crate::provider::Provider;
-use crate::run::Deps;
+use crate::run::{Config, Ports};
 use crate::tokens::{Estimate, Gauge, of_message};
-
-/// What is shown when a long compaction begins.
-pub const COMPACTING: &str = "Compacting context…";
 
 /// What a compactor works on.
 pub struct Job<'a> {
@@ -62,6 +60,8 @@ pub struct Job<'a> {
     pub depth: Depth,
     /// The tokens to get under.
     pub target: u64,
+    /// Extra instructions for a summary, from hooks.
+    pub instructions: Vec<String>,
 }
 
 impl Job<'_> {
@@ -75,6 +75,7 @@ impl Job<'_> {
             clock: Arc::clone(&self.clock),
             depth: self.depth,
             target: self.target,
+            instructions: self.instructions.clone(),
         }
     }
 }
@@ -154,12 +155,42 @@ pub enum CompactError {
     NoSummary(String),
 }
 
-/// Runs the configured compactor for at most `limit` and tells what it did.
+/// The connections of a compaction.
+pub struct Compaction<'a> {
+    /// The model that the history is for.
+    pub provider: &'a dyn Provider,
+    /// The strategy; `None` when compaction is off.
+    pub compactor: Option<&'a dyn Compactor>,
+    /// The hooks of the turn.
+    pub hooks: &'a Hooks,
+    /// Time.
+    pub clock: &'a Arc<dyn Clock>,
+    /// Receiver of the events.
+    pub events: &'a dyn EventSink,
+    /// Stops it.
+    pub cancel: &'a CancellationToken,
+}
+
+impl<'a> Compaction<'a> {
+    /// The part of a turn's settings and connections that a compaction needs.
+    pub fn new(config: &'a Config, ports: &'a Ports) -> Self {
+        Self {
+            provider: &*ports.provider,
+            compactor: ports.compactor.as_deref(),
+            hooks: &config.hooks,
+            clock: &ports.clock,
+            events: &*ports.events,
+            cancel: &ports.cancel,
+        }
+    }
+}
+
+/// Runs the configured compactor for at most `limit` and records the result.
 ///
 /// # Errors
-/// Says, in a form people can read, why nothing was done. The history then stays as it is.
+/// When nothing was done; says why, in a form people can read. The history then stays as it is.
 pub async fn compact(
-    deps: &Deps<'_>,
+    deps: &Compaction<'_>,
     history: &[Arc<Message>],
     shrink: Shrink,
     limit: Duration,
@@ -170,26 +201,29 @@ pub async fn compact(
     gauge.meant_for(deps.provider.model());
     let before = gauge.tokens(history);
     if shrink.depth == Depth::Hard {
-        show(deps, COMPACTING.to_owned());
+        deps.events
+            .live(Event::Session(SessionEvent::Compacting { before }));
     }
     let job = Job {
         history,
         provider: deps.provider,
         cancel: deps.cancel.child_token(),
         now: deps.clock.now(),
-        clock: Arc::clone(&deps.clock),
+        clock: Arc::clone(deps.clock),
         depth: shrink.depth,
         target: shrink
             .target
             .unwrap_or_else(|| sensible_target(before, deps.provider.model().context_window)),
+        instructions: deps.hooks.before_compact(&**deps.clock, history).await,
     };
-    let smaller = tokio::select! {
+    let mut smaller = tokio::select! {
         biased;
         // The history stays as it is; the next question notices the cancellation and ends the turn as canceled.
         () = deps.cancel.cancelled() => return Ok(Compacted::new(history.to_vec())),
         result = compactor.compact(job) => result.map_err(|error| error.to_string())?,
         () = deps.clock.sleep(limit) => return Err(format!("it took longer than {} s", limit.as_secs())),
     };
+    inject(deps, &mut smaller.history).await;
     let after = gauge.tokens(&smaller.history);
     if after >= before {
         return Err(CompactError::NoGain.to_string());
@@ -206,10 +240,31 @@ pub async fn compact(
         ..smaller
     };
     tell(deps, history, &smaller, report).await?;
-    show(deps, format!("Compacting: {before}→{after} tokens"));
+    let text = format!("Compacting: {before}→{after} tokens");
+    deps.events.live(Event::Status { text });
     let saved = before.saturating_sub(after);
     tracing::info!(tokens_before = before, tokens_after = after, saved, "compacted");
     Ok(smaller)
+}
+
+/// Adds the fragments of hooks to the newest summary. Without one nothing was lost that they could bring back.
+async fn inject(deps: &Compaction<'_>, history: &mut [Arc<Message>]) {
+    let fragments = deps.hooks.after_compact(&**deps.clock, history).await;
+    let has_summary = |message: &&mut Arc<Message>| {
+        let mut parts = message.parts.iter();
+        parts.any(|part| matches!(part, Part::Compaction(_)))
+    };
+    let Some(summary) = history
+        .iter_mut()
+        .rev()
+        .find(has_summary)
+        .filter(|_| !fragments.is_empty())
+    else {
+        return;
+    };
+    let mut message = Message::clone(summary);
+    message.parts.extend(fragments.into_iter().map(Part::Context));
+    *summary = Arc::new(message);
 }
 
 /// Where nobody said how far: to half of what is there, or to what leaves room in the window.
@@ -221,13 +276,9 @@ fn sensible_target(tokens: u64, window: u64) -> u64 {
     }
 }
 
-fn show(deps: &Deps<'_>, text: String) {
-    deps.events.live(Event::Status { text });
-}
-
 /// Records what is new or changed in the smaller history, and which messages it is made of from here on.
 async fn tell(
-    deps: &Deps<'_>,
+    deps: &Compaction<'_>,
     old: &[Arc<Message>],
     smaller: &Compacted,
     report: Fidelity,

@@ -9,15 +9,14 @@ use super::bed::*;
 use super::*;
 use crate::agent::{Agent, CompactionConfig};
 use crate::clock::SystemClock;
-use crate::dispatch::{Dispatch, Execution};
 use crate::event::{EventSink, SinkError};
+use crate::hook::MiddlewareHook;
 use crate::log::History;
 use crate::middleware::{IterationView, Middleware, Verdict};
-use crate::permission::{NobodyToAsk, Policy};
-use crate::provider::{Prefix, ProviderErrorKind, ToolChoice};
-use crate::run::{EmptyInbox, run};
+use crate::permission::NobodyToAsk;
+use crate::provider::ProviderErrorKind;
+use crate::run::{Config, EmptyInbox, Ports, run};
 use crate::script::Scene;
-use crate::tool::ToolSet;
 use crate::turn::{Limits, Outcome, TurnInput, TurnReport};
 
 /// Keeps what is told.
@@ -39,37 +38,25 @@ impl EventSink for Record {
 /// A turn over this history, without tools.
 async fn turn(
     history: &[Arc<Message>],
-    provider: &dyn Provider,
-    compactor: Option<&dyn Compactor>,
+    provider: &Arc<impl Provider + 'static>,
+    compactor: Option<Arc<dyn Compactor>>,
     middleware: &[Arc<dyn Middleware>],
 ) -> (TurnReport, Vec<Event>) {
     let events = Arc::new(Record::default());
-    let (tools, policy) = (ToolSet::new(), Policy::default());
-    let deps = Deps {
-        provider,
-        prefix: Arc::new(Prefix::default()),
-        tool_choice: ToolChoice::Auto,
-        max_output: None,
-        dispatch: Dispatch {
-            tools: &tools,
-            hook: None,
-            policy: &policy,
-            approver: Arc::new(NobodyToAsk),
-            execution: Arc::default(),
-            execution_mode: Execution::Auto,
-            timeout: Duration::from_secs(1),
-            max_result_chars: None,
-            outputs: None,
-            retry_transient: false,
-            tasks: tokio_util::task::TaskTracker::new(),
-        },
-        middleware,
-        incomplete: None,
+    let mut config = Config::default();
+    for middleware in middleware {
+        config.hooks.push(MiddlewareHook(Arc::clone(middleware)));
+    }
+    let ports = Ports {
+        provider: Arc::clone(provider) as _,
         compactor,
-        inbox: &EmptyInbox,
+        approver: Arc::new(NobodyToAsk),
+        outputs: None,
+        inbox: Arc::new(EmptyInbox),
         clock: Arc::new(SystemClock::default()),
         events: Arc::clone(&events) as _,
         cancel: CancellationToken::new(),
+        tasks: tokio_util::task::TaskTracker::new(),
     };
     let input = TurnInput {
         session: "s".into(),
@@ -79,7 +66,7 @@ async fn turn(
         provider: "p".to_owned(),
         model: "m".to_owned(),
     };
-    let report = run(input, &deps).await;
+    let report = run(input, &config, &ports).await;
     let events = std::mem::take(&mut *events.0.lock().expect("record"));
     (report, events)
 }
@@ -124,7 +111,7 @@ async fn figures_of_a_compaction() {
             keep_recent: 3,
             ..Parts::default()
         });
-        let (report, events) = turn(&history, &overflowing(), compactor.as_deref(), &[]).await;
+        let (report, events) = turn(&history, &Arc::new(overflowing()), compactor, &[]).await;
         assert!(
             matches!(report.outcome, Outcome::Answered(_)),
             "{strategy}: {:?}",
@@ -177,7 +164,7 @@ async fn figures_of_a_compaction() {
 #[tokio::test]
 async fn notices_are_said() {
     let overflow = Mutex::new(true);
-    let provider = Rule::new(move |request| {
+    let provider = Arc::new(Rule::new(move |request| {
         if request.prefix.system.starts_with("You condense") {
             return Scene::fail(ProviderErrorKind::Overloaded, "busy");
         }
@@ -185,11 +172,11 @@ async fn notices_are_said() {
             return Scene::fail(ProviderErrorKind::ContextOverflow, "too long");
         }
         Scene::text("answer")
-    });
+    }));
     let mut history = exchange("one", 6, 2_000);
     history.push(user("go on"));
     let compactor = Strategy::Summarize.compactor(Parts::default());
-    let (_, events) = turn(&history, &provider, compactor.as_deref(), &[]).await;
+    let (_, events) = turn(&history, &provider, compactor, &[]).await;
     let said = "Compaction: the summary is an outline that no model made, because busy.";
     assert_eq!(warnings(&events), [said]);
 }
@@ -197,10 +184,12 @@ async fn notices_are_said() {
 /// CTX-5: a context that nothing makes smaller ends in a plain word, after one try and one request.
 #[tokio::test]
 async fn nothing_can_be_done() {
-    let provider = Rule::new(|_| Scene::fail(ProviderErrorKind::ContextOverflow, "too long"));
+    let provider = Arc::new(Rule::new(|_| {
+        Scene::fail(ProviderErrorKind::ContextOverflow, "too long")
+    }));
     let history = vec![user(&"a long question ".repeat(50))];
     let compactor = Strategy::Summarize.compactor(Parts::default());
-    let (report, _) = turn(&history, &provider, compactor.as_deref(), &[]).await;
+    let (report, _) = turn(&history, &provider, compactor, &[]).await;
     let Outcome::Failed(failure) = report.outcome else {
         panic!("{:?}", report.outcome)
     };
@@ -216,7 +205,7 @@ struct Hangs;
 
 #[async_trait]
 impl Middleware for Hangs {
-    async fn before_turn(&self, _: IterationView<'_>) -> Verdict {
+    async fn before_iteration(&self, _: IterationView<'_>) -> Verdict {
         std::future::pending().await
     }
 }
@@ -232,7 +221,7 @@ struct Asks;
 
 #[async_trait]
 impl Middleware for Asks {
-    async fn before_turn(&self, _: IterationView<'_>) -> Verdict {
+    async fn before_iteration(&self, _: IterationView<'_>) -> Verdict {
         Verdict::compact("always")
     }
 }
@@ -248,8 +237,8 @@ async fn preparing_has_a_limit() {
             Some("Compaction had no effect: it took longer than 30 s"),
         ),
     ] {
-        let provider = Rule::saying("answer");
-        let (report, events) = turn(&history, &provider, Some(&Hangs), &[middleware]).await;
+        let provider = Arc::new(Rule::saying("answer"));
+        let (report, events) = turn(&history, &provider, Some(Arc::new(Hangs)), &[middleware]).await;
         assert!(matches!(report.outcome, Outcome::Answered(_)));
         assert_eq!(warnings(&events).first().copied(), warning);
         assert_eq!(report.history.len(), history.len() + 1);
@@ -275,9 +264,9 @@ async fn ready_summaries_are_applied_under_pressure() {
         deferred: Some(deferred),
         ..Pressure::default()
     };
-    let provider = Rule::saying("answer").with_window(6_000);
+    let provider = Arc::new(Rule::saying("answer").with_window(6_000));
     let compactor = Strategy::Summarize.compactor(parts);
-    let (report, events) = turn(&history, &provider, compactor.as_deref(), &[Arc::new(pressure)]).await;
+    let (report, events) = turn(&history, &provider, compactor, &[Arc::new(pressure)]).await;
     assert_eq!(provider.seen().len(), 1, "only the question itself");
     assert_eq!(provider.seen()[0].matches("[summarized: ").count(), 4);
     assert_eq!(statuses(&events).len(), 1);
@@ -375,7 +364,7 @@ async fn a_compaction_is_logged() {
         keep_recent: 3,
         ..Parts::default()
     });
-    let (report, _) = turn(&history, &overflowing(), compactor.as_deref(), &[]).await;
+    let (report, _) = turn(&history, &Arc::new(overflowing()), compactor, &[]).await;
     let (before, after) = (
         report.context.compaction_last_before,
         report.context.compaction_last_after,

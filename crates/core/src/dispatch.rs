@@ -1,104 +1,140 @@
-//! Deals with the calls of one iteration: admit, run, settle, in call order.
+//! Runs the calls of one iteration: admit, run, settle, in call order.
 //!
-//! A call is proposed → admitted or refused → run → settled → recorded. Unknown tools, bad arguments,
-//! denials, panics and interruptions are results, not branches of the loop.
+//! A call is proposed → admitted or refused → run → settled → recorded. Unknown tools, bad arguments, denials, panics and
+//! interruptions are results, not branches of the loop. A call is admitted directly before it starts, so what was judged
+//! is what runs: calls before it may have changed the files that it names.
 
 mod admit;
 mod attempt;
 mod cut;
-mod schedule;
 mod settle;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::admit::{Admitted, Fate, admit};
-use self::schedule::batches;
+use self::admit::{Admitted, Candidate, Fate, admit, validate};
 use self::settle::{Running, Settlement};
 use crate::clock::Clock;
 use crate::event::{Event, EventSink, StepStatus};
+use crate::hook::Hooks;
 use crate::message::{ToolCall, ToolResult};
-use crate::permission::{Approver, PermissionHook, Policy};
-use crate::tool::{ExecutionContext, Outputs, ToolSet, raw_arguments};
+use crate::permission::{Approver, Policy};
+use crate::run::{Config, Ports};
+use crate::tool::{Category, ExecutionContext, Outputs, ToolSet, raw_arguments};
 use crate::turn::{CANCELED_TEXT, Planned, Settled, SettledEnd, refused};
 
-/// How calls are admitted and run.
-pub struct Dispatch<'a> {
+/// Maximum number of calls that run together.
+const MOST_AT_ONCE: usize = 8;
+
+/// Tools, permissions and limits of calls.
+#[derive(Clone)]
+pub struct CallConfig {
     /// The tools of the turn.
-    pub tools: &'a ToolSet,
-    /// The embedder's say, before the built-in rules.
-    pub hook: Option<&'a dyn PermissionHook>,
+    pub tools: ToolSet,
     /// Rules and mode.
-    pub policy: &'a Policy,
-    /// Asks a person.
-    pub approver: Arc<dyn Approver>,
-    /// Where calls run.
+    pub policy: Policy,
+    /// Folder, environment and session that calls run in.
     pub execution: Arc<ExecutionContext>,
-    /// Which calls may overlap.
+    /// Rule for overlapping calls.
     pub execution_mode: Execution,
-    /// How long a call may take when its tool does not say.
+    /// Maximum time of a call whose tool does not name one.
     pub timeout: Duration,
-    /// The most characters of a result that go into the context; `None` for no cap.
+    /// Maximum number of characters of a result that go into the context; `None` for no cap.
     pub max_result_chars: Option<usize>,
-    /// Keeps the whole of a result that is longer; `None` when the rest is lost.
-    pub outputs: Option<Arc<dyn Outputs>>,
-    /// Whether a call that only reads is tried once more after a transient error.
+    /// True if a call that only reads is tried once more after a transient error.
     pub retry_transient: bool,
-    /// Keeps calls that were given up on, so that a program can wait for them to die before it exits.
-    pub tasks: TaskTracker,
 }
 
-/// Which calls of one reply may overlap. Results keep call order always.
+impl Default for CallConfig {
+    fn default() -> Self {
+        Self {
+            tools: ToolSet::new(),
+            policy: Policy::default(),
+            execution: Arc::default(),
+            execution_mode: Execution::Auto,
+            timeout: Duration::from_secs(120),
+            max_result_chars: Some(40_000),
+            retry_transient: true,
+        }
+    }
+}
+
+/// Rule for overlapping the calls of one reply. Results keep call order always.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Execution {
     /// Neighbouring reads run together; a write or admin call runs alone.
     #[default]
     Auto,
-    /// Everything runs together, but for tools that say they are exclusive.
+    /// Everything runs together, except tools that are exclusive.
     Parallel,
     /// One after the other.
     Sequential,
 }
 
-/// What calls need beside the rules: time, a place for their events, and an end.
-pub struct Calling<'a> {
-    /// How they are admitted and run.
-    pub dispatch: &'a Dispatch<'a>,
+/// The settings and connections that calls need.
+pub struct Calls<'a> {
+    /// Tools, permissions and limits.
+    pub config: &'a CallConfig,
+    /// The hooks, in order.
+    pub hooks: &'a Hooks,
+    /// Asks a person.
+    pub approver: &'a Arc<dyn Approver>,
+    /// Stores the whole of a result that is too long.
+    pub outputs: Option<&'a Arc<dyn Outputs>>,
     /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Where events go.
-    pub events: Arc<dyn EventSink>,
-    /// Stops them.
-    pub cancel: CancellationToken,
+    pub clock: &'a Arc<dyn Clock>,
+    /// Receiver of the events.
+    pub events: &'a Arc<dyn EventSink>,
+    /// Stops the calls.
+    pub cancel: &'a CancellationToken,
+    /// Holds abandoned calls.
+    pub tasks: &'a TaskTracker,
 }
 
-/// Deals with one call that no model made, as with any other: it can be refused, and has exactly one result.
-pub async fn call(calling: &Calling<'_>, call: ToolCall) -> ToolResult {
+impl<'a> Calls<'a> {
+    /// The part of a turn's settings and connections that calls need.
+    pub fn new(config: &'a Config, ports: &'a Ports) -> Self {
+        Self {
+            config: &config.calls,
+            hooks: &config.hooks,
+            approver: &ports.approver,
+            outputs: ports.outputs.as_ref(),
+            clock: &ports.clock,
+            events: &ports.events,
+            cancel: &ports.cancel,
+            tasks: &ports.tasks,
+        }
+    }
+}
+
+/// Runs one call that no model made like any other: it can be refused, and has exactly one result.
+pub async fn call(calls: &Calls<'_>, call: ToolCall) -> ToolResult {
     let answer = refused(&call, CANCELED_TEXT);
     let planned = Planned { call, refusal: None };
-    let settled = dispatch(calling, vec![planned]).await;
+    let settled = dispatch(calls, vec![planned]).await;
     settled.results.into_iter().next().unwrap_or(answer)
 }
 
-/// Deals with every call: each gets exactly one result.
-pub(crate) async fn dispatch(deps: &Calling<'_>, calls: Vec<Planned>) -> Settled {
-    let (mut admitted, denied) = admit(deps, calls).await;
-    let mut results = Vec::with_capacity(admitted.len());
-    let mut finished = None;
-    for batch in batches(&mut admitted, deps.dispatch.execution_mode) {
-        let stop = deps.cancel.is_cancelled() || finished.is_some();
-        let running: Vec<_> = batch.into_iter().map(|call| start(deps, call, stop)).collect();
+/// Runs every call: each gets exactly one result.
+pub(crate) async fn dispatch(deps: &Calls<'_>, calls: Vec<Planned>) -> Settled {
+    let mut results = Vec::with_capacity(calls.len());
+    let mut calls = VecDeque::from(calls);
+    let mut end = Ending::default();
+    while !calls.is_empty() {
+        let batch = next_batch(deps, &mut calls, &mut end).await;
+        let running: Vec<_> = batch.into_iter().map(|call| start(deps, call)).collect();
         for (call, running) in running {
             let number = u32::try_from(results.len() + 1).unwrap_or(u32::MAX);
             let settlement = record_step(deps, &call, running, number).await;
-            finished = finished.or(settlement.ends_turn);
+            end.finished = end.finished.or(settlement.ends_turn);
             results.push(settlement.result);
         }
     }
-    let end = match (deps.cancel.is_cancelled(), denied, finished) {
+    let end = match (deps.cancel.is_cancelled(), end.denied, end.finished) {
         (true, _, _) => Some(SettledEnd::Canceled),
         (false, Some(reason), _) => Some(SettledEnd::Denied(reason)),
         (false, None, Some(text)) => Some(SettledEnd::Finished(text)),
@@ -111,26 +147,92 @@ pub(crate) async fn dispatch(deps: &Calling<'_>, calls: Vec<Planned>) -> Settled
     }
 }
 
-fn start(deps: &Calling<'_>, admitted: Admitted, stop: bool) -> (ToolCall, Running) {
+/// Why no further call runs.
+#[derive(Default)]
+struct Ending {
+    /// A call was denied, for this reason.
+    denied: Option<String>,
+    /// A call ended the turn with this answer.
+    finished: Option<String>,
+}
+
+impl Ending {
+    /// The result of a call that does not run any more.
+    fn text(&self, deps: &Calls<'_>) -> Option<&'static str> {
+        if deps.cancel.is_cancelled() || self.denied.is_some() {
+            return Some(CANCELED_TEXT);
+        }
+        let finished = "Not run: the turn ended with the call before this one.";
+        self.finished.is_some().then_some(finished)
+    }
+}
+
+/// Takes the calls that run together next, and admits them.
+async fn next_batch(deps: &Calls<'_>, calls: &mut VecDeque<Planned>, end: &mut Ending) -> Vec<Admitted> {
+    let mut batch = Vec::new();
+    while batch.len() < MOST_AT_ONCE {
+        let Some(planned) = calls.front() else { break };
+        let candidate = match (end.text(deps), &planned.refusal) {
+            (Some(text), _) => Err(refused(&planned.call, text)),
+            (None, Some(text)) => Err(refused(&planned.call, text)),
+            (None, None) => validate(deps, &planned.call),
+        };
+        let shares = candidate
+            .as_ref()
+            .map_or(true, |candidate| can_share(candidate, deps.config.execution_mode));
+        // A call that does not join is looked at again when its turn comes.
+        if !shares && !batch.is_empty() {
+            break;
+        }
+        let Some(Planned { call, .. }) = calls.pop_front() else {
+            break;
+        };
+        let fate = match candidate {
+            Err(result) => Fate::Settled(result),
+            Ok(candidate) => admit(deps, &call, candidate).await.unwrap_or_else(|reason| {
+                end.denied = Some(reason);
+                Fate::Settled(refused(&call, "Permission denied"))
+            }),
+        };
+        batch.push(Admitted { call, fate });
+        if !shares {
+            break;
+        }
+    }
+    batch
+}
+
+/// Returns true if a call may run together with its neighbours.
+fn can_share(candidate: &Candidate<'_>, mode: Execution) -> bool {
+    match mode {
+        Execution::Sequential => false,
+        _ if candidate.is_exclusive() => false,
+        Execution::Parallel => true,
+        Execution::Auto => candidate.category() == Category::Read,
+    }
+}
+
+fn start(deps: &Calls<'_>, admitted: Admitted) -> (ToolCall, Running) {
     let Admitted { call, fate } = admitted;
     let running = match fate {
         Fate::Settled(result) => Running::settled(result),
-        Fate::Run { .. } if stop => Running::settled(refused(&call, stop_text(deps))),
-        Fate::Run { attempt, traits } => Running::spawn(deps, &call, attempt, traits),
+        Fate::Run { .. } if deps.cancel.is_cancelled() => Running::settled(refused(&call, CANCELED_TEXT)),
+        Fate::Run {
+            attempt,
+            traits,
+            admitted,
+        } => Running::spawn(
+            deps,
+            &call,
+            attempt.watched(*admitted, deps.hooks.clone()),
+            traits,
+        ),
     };
     (call, running)
 }
 
-fn stop_text(deps: &Calling<'_>) -> &'static str {
-    if deps.cancel.is_cancelled() {
-        CANCELED_TEXT
-    } else {
-        "Not run: the turn ended with the call before this one."
-    }
-}
-
 /// Waits for one call and tells about it, in the fixed order of step events.
-async fn record_step(deps: &Calling<'_>, call: &ToolCall, running: Running, number: u32) -> Settlement {
+async fn record_step(deps: &Calls<'_>, call: &ToolCall, running: Running, number: u32) -> Settlement {
     let args = raw_arguments(&call.input);
     let title = title(&call.name, &args);
     record(
@@ -189,7 +291,7 @@ async fn record_step(deps: &Calling<'_>, call: &ToolCall, running: Running, numb
 }
 
 /// A call that could not be recorded still gets its result; the loop finds the broken record at its next step.
-async fn record(deps: &Calling<'_>, event: Event) {
+async fn record(deps: &Calls<'_>, event: Event) {
     let _ = deps.events.record(event).await;
 }
 

@@ -198,6 +198,11 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionEvent {
+    /// The context is about to be made smaller. A live event.
+    Compacting {
+        /// Tokens before.
+        before: u64,
+    },
     /// The context was made smaller.
     Compaction {
         /// Tokens before.
@@ -366,7 +371,10 @@ impl Event {
     pub fn is_live(&self) -> bool {
         matches!(
             self,
-            Self::Delta { .. } | Self::ToolOutput { .. } | Self::Status { .. }
+            Self::Delta { .. }
+                | Self::ToolOutput { .. }
+                | Self::Status { .. }
+                | Self::Session(SessionEvent::Compacting { .. })
         )
     }
 

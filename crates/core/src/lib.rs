@@ -59,6 +59,7 @@ pub mod compact;
 pub mod context;
 pub mod dispatch;
 pub mod event;
+pub mod hook;
 pub mod id;
 pub mod log;
 pub mod message;

@@ -110,12 +110,12 @@ impl Verdict {
 #[async_trait]
 pub trait Middleware: Send + Sync {
     /// Called before the model is asked.
-    async fn before_turn(&self, _view: IterationView<'_>) -> Verdict {
+    async fn before_iteration(&self, _view: IterationView<'_>) -> Verdict {
         Verdict::proceed()
     }
 
     /// Called when an iteration has ended.
-    async fn after_turn(&self, _view: IterationView<'_>) -> Verdict {
+    async fn after_iteration(&self, _view: IterationView<'_>) -> Verdict {
         Verdict::proceed()
     }
 }
@@ -127,29 +127,4 @@ pub enum Stage {
     Before,
     /// After the iteration.
     After,
-}
-
-/// Runs the pipeline in order. The first that does not continue decides; the metadata of those before
-/// it is kept.
-pub async fn run_pipeline(
-    pipeline: &[Arc<dyn Middleware>],
-    stage: Stage,
-    view: IterationView<'_>,
-) -> Verdict {
-    let mut metadata = Map::new();
-    for middleware in pipeline {
-        let mut verdict = match stage {
-            Stage::Before => middleware.before_turn(view).await,
-            Stage::After => middleware.after_turn(view).await,
-        };
-        metadata.append(&mut verdict.metadata);
-        if verdict.flow != Flow::Continue {
-            verdict.metadata = metadata;
-            return verdict;
-        }
-    }
-    Verdict {
-        metadata,
-        ..Verdict::default()
-    }
 }

@@ -139,7 +139,7 @@ fn order_of_rules() {
         (proposal("bash", Category::Admin, Vec::new()), "ask"),
     ];
     for (proposal, expected) in cases {
-        let decision = match policy.decide(&proposal, None) {
+        let decision = match policy.decide(&proposal) {
             Decision::Allow => "allow",
             Decision::Ask => "ask",
             Decision::Deny(_) => "deny",
@@ -167,12 +167,11 @@ fn modes() {
             mode,
             ..Policy::default()
         };
-        let found =
-            [read(), edit(), command(), admin()].map(|proposal| match policy.decide(&proposal, None) {
-                Decision::Allow => "allow",
-                Decision::Ask => "ask",
-                Decision::Deny(_) => "deny",
-            });
+        let found = [read(), edit(), command(), admin()].map(|proposal| match policy.decide(&proposal) {
+            Decision::Allow => "allow",
+            Decision::Ask => "ask",
+            Decision::Deny(_) => "deny",
+        });
         assert_eq!(found, expected, "{mode:?}");
     }
 }
@@ -188,7 +187,7 @@ fn refusals_come_first() {
         refusal: Some("`rm` is blocked".into()),
         ..proposal("bash", Category::Read, commands(&["rm x"]))
     };
-    let Decision::Deny(denial) = policy.decide(&refused, None) else {
+    let Decision::Deny(denial) = policy.decide(&refused) else {
         panic!("it is refused")
     };
     assert_eq!(denial.feedback.as_deref(), Some("`rm` is blocked"));

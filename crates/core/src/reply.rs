@@ -11,31 +11,33 @@ use crate::message::{Message, Part, Role};
 use crate::provider::{
     Completion, Prefix, ProviderError, ProviderErrorKind, ProviderEvent, Request, RetryNotice, ToolChoice,
 };
-use crate::run::Deps;
+use crate::run::{Config, Ports};
 use crate::turn::{Ask, LAST_WORD_PROMPT, ModelAnswer};
 
 /// Asks the model about `history` and shows the reply as it comes.
 pub(crate) async fn reply(
-    deps: &Deps<'_>,
+    config: &Config,
+    ports: &Ports,
     context: &mut Context,
     history: &[Arc<Message>],
     ask: Ask,
 ) -> ModelAnswer {
-    if deps.cancel.is_cancelled() {
+    if ports.cancel.is_cancelled() {
         return ModelAnswer::Canceled { partial: None };
     }
     let session = history
         .last()
         .map_or_else(|| SessionId::from(""), |message| message.session_id.clone());
     let mut listener = Listener {
-        deps,
+        config,
+        ports,
         session,
         text: String::new(),
     };
-    let mut stream = deps
+    let mut stream = ports
         .provider
         .stream(listener.request(context.prepare(history).to_vec(), ask));
-    let mut canceled = std::pin::pin!(deps.cancel.cancelled());
+    let mut canceled = std::pin::pin!(ports.cancel.cancelled());
     loop {
         let event = tokio::select! {
             biased;
@@ -56,7 +58,8 @@ pub(crate) async fn reply(
 }
 
 struct Listener<'a> {
-    deps: &'a Deps<'a>,
+    config: &'a Config,
+    ports: &'a Ports,
     session: SessionId,
     text: String,
 }
@@ -64,11 +67,11 @@ struct Listener<'a> {
 impl Listener<'_> {
     fn request(&self, mut messages: Vec<Arc<Message>>, ask: Ask) -> Request {
         let (prefix, tool_choice) = match ask {
-            Ask::Iteration => (Arc::clone(&self.deps.prefix), self.deps.tool_choice.clone()),
+            Ask::Iteration => (Arc::clone(&self.config.prefix), self.config.tool_choice.clone()),
             Ask::LastWord => {
-                let now = self.deps.clock.now();
+                let now = self.ports.clock.now();
                 messages.push(Arc::new(Message::user(&self.session, LAST_WORD_PROMPT, now)));
-                let system = self.deps.prefix.system.clone();
+                let system = self.config.prefix.system.clone();
                 (
                     Arc::new(Prefix {
                         system,
@@ -82,9 +85,9 @@ impl Listener<'_> {
             prefix,
             messages,
             tool_choice,
-            max_output: self.deps.max_output,
+            max_output: self.config.max_output,
             session: self.session.clone(),
-            cancel: self.deps.cancel.child_token(),
+            cancel: self.ports.cancel.child_token(),
         }
     }
 
@@ -103,7 +106,7 @@ impl Listener<'_> {
             ProviderEvent::Warning(message) => self.record(Event::Warning { message }).await,
             ProviderEvent::Retry(notice) => self.retrying(notice).await,
             ProviderEvent::Complete(completion) => return Some(self.complete(*completion)),
-            ProviderEvent::Error(_) if self.deps.cancel.is_cancelled() => {
+            ProviderEvent::Error(_) if self.ports.cancel.is_cancelled() => {
                 return Some(ModelAnswer::Canceled {
                     partial: self.partial(),
                 });
@@ -119,12 +122,12 @@ impl Listener<'_> {
     }
 
     fn show(&self, kind: DeltaKind, text: String) {
-        self.deps.events.live(Event::Delta { kind, text });
+        self.ports.events.live(Event::Delta { kind, text });
     }
 
     /// A lost note about a retry is not worth the turn; the record's health is checked with every state event.
     async fn record(&self, event: Event) {
-        let _ = self.deps.events.record(event).await;
+        let _ = self.ports.events.record(event).await;
     }
 
     async fn retrying(&mut self, notice: RetryNotice) {
@@ -143,7 +146,7 @@ impl Listener<'_> {
     }
 
     fn complete(&self, completion: Completion) -> ModelAnswer {
-        let now = self.deps.clock.now();
+        let now = self.ports.clock.now();
         let mut message = Message::new(&self.session, Role::Assistant, completion.parts, now);
         message.model = Some(completion.model);
         message.origin = completion.origin;
@@ -161,8 +164,8 @@ impl Listener<'_> {
             return None;
         }
         let parts = vec![Part::text(self.text.clone())];
-        let mut message = Message::new(&self.session, Role::Assistant, parts, self.deps.clock.now());
-        message.model = Some(self.deps.provider.model().id.clone());
+        let mut message = Message::new(&self.session, Role::Assistant, parts, self.ports.clock.now());
+        message.model = Some(self.ports.provider.model().id.clone());
         Some(message)
     }
 }

@@ -6,44 +6,60 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
-use crate::compact::{Compactor, compact};
+use crate::compact::{Compaction, Compactor, compact};
 use crate::context::Context;
-use crate::dispatch::{Calling, Dispatch, dispatch};
+use crate::dispatch::{CallConfig, Calls, dispatch};
 use crate::event::{Event, EventSink, SinkError};
-use crate::message::Message;
-use crate::middleware::{Middleware, Verdict, run_pipeline};
+use crate::hook::{Hooks, TurnAction, TurnEnd};
+use crate::message::{Message, Part, Role};
+use crate::middleware::Verdict;
+use crate::permission::Approver;
 use crate::provider::{Prefix, Provider, ToolChoice};
 use crate::reply::reply;
-use crate::turn::{Action, Turn, TurnInput, TurnReport};
+use crate::tool::Outputs;
+use crate::turn::{Action, Limits, Turn, TurnInput, TurnReport};
 
-/// Everything a turn needs from outside, as small ports.
-pub struct Deps<'a> {
-    /// The model.
-    pub provider: &'a dyn Provider,
-    /// System prompt and tools, fixed for the turn.
+/// The settings of a turn. They do not change while it runs.
+#[derive(Clone, Default)]
+pub struct Config {
+    /// System prompt and tool list.
     pub prefix: Arc<Prefix>,
-    /// Whether the model may or must call tools.
+    /// Rule for calling tools: free, required or forbidden.
     pub tool_choice: ToolChoice,
-    /// The most tokens of a reply.
+    /// Maximum number of tokens of a reply.
     pub max_output: Option<u64>,
-    /// How calls are admitted and run.
-    pub dispatch: Dispatch<'a>,
-    /// Steps around every iteration, in order.
-    pub middleware: &'a [Arc<dyn Middleware>],
-    /// Has a say before an answer is accepted.
-    pub incomplete: Option<&'a dyn IncompleteWork>,
+    /// The caps.
+    pub limits: Limits,
+    /// Tools, permissions and limits of calls.
+    pub calls: CallConfig,
+    /// The hooks, in order.
+    pub hooks: Hooks,
+}
+
+/// The connections of a turn to the outside.
+#[derive(Clone)]
+pub struct Ports {
+    /// The model.
+    pub provider: Arc<dyn Provider>,
     /// Makes the history smaller; `None` when compaction is off.
-    pub compactor: Option<&'a dyn Compactor>,
-    /// What the user says meanwhile.
-    pub inbox: &'a dyn Inbox,
+    pub compactor: Option<Arc<dyn Compactor>>,
+    /// Asks a person.
+    pub approver: Arc<dyn Approver>,
+    /// Stores the whole of a result that is too long; `None` when the rest is lost.
+    pub outputs: Option<Arc<dyn Outputs>>,
+    /// Messages that the user sends meanwhile.
+    pub inbox: Arc<dyn Inbox>,
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Where events go.
+    /// Receiver of the events.
     pub events: Arc<dyn EventSink>,
     /// Stops the turn.
     pub cancel: CancellationToken,
+    /// Holds abandoned calls, so that a program can wait for them to end before it exits.
+    pub tasks: TaskTracker,
 }
 
 /// Knows whether an answer comes too early. Must not have effects.
@@ -75,31 +91,31 @@ impl Inbox for EmptyInbox {
 ///
 /// Holds no state between calls and owns no session, storage or terminal. Every state event is
 /// recorded before the next action, so what is acted on is what the record says.
-pub async fn run(input: TurnInput, deps: &Deps<'_>) -> TurnReport {
-    let limit = input.limits.context_prep_timeout;
+pub async fn run(input: TurnInput, config: &Config, ports: &Ports) -> TurnReport {
+    let limit = config.limits.context_prep_timeout;
     let mut turn = Turn::new(input);
     let mut context = Context::default();
     loop {
-        if let Err(error) = record(deps, turn.news()).await {
+        if let Err(error) = record(ports, turn.news()).await {
             turn.abort(&error);
         }
         match turn.advance() {
-            Action::Listen => turn.heard(deps.inbox.take().await),
+            Action::Listen => turn.heard(ports.inbox.take().await),
             Action::Consult(stage) => {
-                let view = turn.view(deps.provider.model(), &deps.prefix);
-                let verdict = within(deps, limit, run_pipeline(deps.middleware, stage, view)).await;
+                let view = turn.view(ports.provider.model(), &config.prefix);
+                let verdict = within(ports, limit, config.hooks.iteration(stage, view)).await;
                 turn.consulted(verdict.unwrap_or_else(Verdict::proceed));
             }
-            Action::Ask(ask) => turn.answered(reply(deps, &mut context, turn.history(), ask).await),
-            Action::Call(calls) => turn.settled(dispatch(&calling(deps), calls).await),
+            Action::Ask(ask) => turn.answered(reply(config, ports, &mut context, turn.history(), ask).await),
+            Action::Call(calls) => turn.settled(dispatch(&Calls::new(config, ports), calls).await),
             Action::Shrink(shrink) => {
-                let smaller = compact(deps, turn.history(), shrink, limit).await;
+                let smaller = compact(&Compaction::new(config, ports), turn.history(), shrink, limit).await;
                 turn.shrunk(smaller);
             }
-            Action::Review(answer) => turn.reviewed(review(deps, &answer).await),
+            Action::Review(answer) => turn.reviewed(config.hooks.before_answer(&*ports.clock, &answer).await),
             Action::Done(outcome) => {
                 let mut report = turn.report(outcome);
-                report.context.context_max_tokens = deps.provider.model().context_window;
+                report.context.context_max_tokens = ports.provider.model().context_window;
                 report.context.repairs = context.repairs();
                 return report;
             }
@@ -107,31 +123,56 @@ pub async fn run(input: TurnInput, deps: &Deps<'_>) -> TurnReport {
     }
 }
 
-fn calling<'a>(deps: &'a Deps<'a>) -> Calling<'a> {
-    Calling {
-        dispatch: &deps.dispatch,
-        clock: Arc::clone(&deps.clock),
-        events: Arc::clone(&deps.events),
-        cancel: deps.cancel.clone(),
-    }
+/// Runs one turn with its hooks around it: [`TurnHook::before_turn`] may add fragments or stop the turn, and
+/// [`TurnHook::turn_ended`] leaves facts in the report.
+///
+/// [`TurnHook::before_turn`]: crate::hook::TurnHook::before_turn
+/// [`TurnHook::turn_ended`]: crate::hook::TurnHook::turn_ended
+pub async fn run_with_hooks(mut input: TurnInput, config: &Config, ports: &Ports) -> TurnReport {
+    let (action, warnings) = config.hooks.before_turn(&*ports.clock, &input.history).await;
+    let mut news: Vec<Event> = warnings
+        .into_iter()
+        .map(|message| Event::Warning { message })
+        .collect();
+    let mut report = match action {
+        TurnAction::Stop(reason) => {
+            let _ = record(ports, news).await;
+            Turn::new(input).stopped(reason)
+        }
+        TurnAction::Start(fragments) => {
+            if !fragments.is_empty() {
+                let parts = fragments.into_iter().map(Part::Context).collect();
+                let message = Message::new(&input.session, Role::User, parts, ports.clock.now());
+                let message = Arc::new(message);
+                input.history.push(Arc::clone(&message));
+                news.push(Event::Message { message });
+            }
+            match record(ports, news).await {
+                Ok(()) => run(input, config, ports).await,
+                Err(error) => Turn::new(input).stopped(error.to_string()),
+            }
+        }
+    };
+    let end = TurnEnd {
+        history: &report.history,
+        outcome: &report.outcome,
+    };
+    report.facts = config.hooks.turn_ended(&*ports.clock, &end).await;
+    report
 }
 
-/// CTX-12: what comes of `work`, unless it takes too long.
-async fn within<T>(deps: &Deps<'_>, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+/// CTX-12: runs `work`, at most for `limit`.
+async fn within<T>(ports: &Ports, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
         done = work => Some(done),
-        () = deps.clock.sleep(limit) => None,
+        () = ports.clock.sleep(limit) => None,
     }
 }
 
-async fn record(deps: &Deps<'_>, news: Vec<Event>) -> Result<(), SinkError> {
+async fn record(ports: &Ports, news: Vec<Event>) -> Result<(), SinkError> {
     for event in news {
-        deps.events.record(event).await?;
+        ports.events.record(event).await?;
     }
     Ok(())
-}
-
-async fn review(deps: &Deps<'_>, answer: &str) -> Option<String> {
-    deps.incomplete?.prompt(answer).await
 }

@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub use self::args::{parse_strict, raw_arguments};
-pub use self::erased::{AnyTool, Around, Prepared, erase};
+pub use self::erased::{AnyTool, Prepared, erase};
 pub use self::outputs::{Kept, Outputs, RECALL, TOOL_OUTPUT};
 pub use self::person::Person;
 pub use self::set::ToolSet;

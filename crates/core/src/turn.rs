@@ -374,6 +374,16 @@ impl Turn {
         self.fail(FailureKind::Log, error.to_string(), None, FinishReason::Error);
     }
 
+    /// Ends the turn before it starts, and reports it.
+    pub fn stopped(self, reason: String) -> TurnReport {
+        self.report(Outcome::Failed(Failure {
+            kind: FailureKind::Stopped,
+            message: reason,
+            hint: None,
+            finish: FinishReason::Error,
+        }))
+    }
+
     /// What the turn came to.
     pub fn report(self, outcome: Outcome) -> TurnReport {
         TurnReport {
@@ -383,6 +393,7 @@ impl Turn {
             cost_usd: self.price.map(|_| self.spent.cost_usd),
             iterations: self.iteration,
             context: self.spent.context,
+            facts: Vec::new(),
         }
     }
 

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_core::clock::{Clock, SystemClock};
@@ -11,16 +12,17 @@ use windlass_core::compact::{
     Compactor, CompleteFocus, Deferred, FocusConfig, FocusState, OpenFacts, PAIR_SUMMARY, PairSummaries,
     Parts, Pressure, SidequestTurns, StartFocus, Strategy, UsageReport, extract, validate,
 };
+use windlass_core::event::Event;
+use windlass_core::hook::{Hook, Hooks, MiddlewareHook, TurnEnd, TurnHook};
 use windlass_core::id::SessionId;
 use windlass_core::log::{Booking, Store};
 use windlass_core::message::Message;
-use windlass_core::middleware::Middleware;
 use windlass_core::model::Usage;
 use windlass_core::provider::Provider;
 use windlass_core::tokens::Gauge;
 use windlass_core::tool::{ToolSet, erase};
 use windlass_providers::tokens::counter_for;
-use windlass_service::{BetweenTurns, Booker};
+use windlass_service::Booker;
 use windlass_tools::{BackgroundJobs, TodoList};
 
 use windlass_config::settings::{ContextSettings, Settings};
@@ -180,38 +182,48 @@ impl ContextParts {
         self.strategy.compactor(self.parts.clone())
     }
 
-    /// What looks at the context around every iteration of a turn.
-    pub fn middleware(&self, provider: &Arc<dyn Provider>) -> Vec<Arc<dyn Middleware>> {
-        let mut middleware = self.pressure();
+    /// The hooks that watch the context of a turn.
+    pub fn hooks(&self, provider: &Arc<dyn Provider>) -> Hooks {
+        let mut hooks = self.pressure();
         if let (true, Some(deferred)) = (self.has_pairs, &self.parts.deferred) {
-            middleware.push(Arc::new(PairSummaries {
+            hooks.push(MiddlewareHook(Arc::new(PairSummaries {
                 deferred: Arc::clone(deferred),
                 provider: Arc::clone(provider),
                 clock: Arc::clone(&self.clock),
                 tasks: self.tasks.clone(),
                 cancel: self.cancel.clone(),
                 report: self.report(provider, PAIR_SUMMARY),
-            }));
+            })));
         }
-        middleware
+        let has_between = matches!(
+            self.strategy,
+            Strategy::Subgoal | Strategy::SubgoalByGain | Strategy::Focus
+        );
+        if has_between {
+            hooks.push(BetweenTurns {
+                context: self.clone(),
+                provider: Arc::clone(provider),
+            });
+        }
+        hooks
     }
 
-    /// The same without what asks models in the background.
-    pub fn pressure(&self) -> Vec<Arc<dyn Middleware>> {
-        let mut middleware: Vec<Arc<dyn Middleware>> = Vec::new();
+    /// The same without those that call models in the background.
+    pub fn pressure(&self) -> Hooks {
+        let mut hooks = Hooks::new();
         if self.strategy == Strategy::None {
-            return middleware;
+            return hooks;
         }
         if self.has_sidequest {
-            middleware.push(Arc::clone(&self.parts.sidequest) as _);
+            hooks.push(MiddlewareHook(Arc::clone(&self.parts.sidequest) as _));
         }
-        middleware.push(Arc::new(Pressure {
+        hooks.push(MiddlewareHook(Arc::new(Pressure {
             soft: self.soft,
             hard: self.hard,
             gauge: Arc::clone(&self.parts.gauge),
             deferred: self.parts.deferred.clone(),
-        }));
-        middleware
+        })));
+        hooks
     }
 
     /// The tools that the strategy needs.
@@ -248,20 +260,6 @@ impl ContextParts {
         Arc::new(move |usage| book(&*provider, usage))
     }
 
-    /// What the strategy does between turns.
-    pub fn between(&self, provider: &Arc<dyn Provider>) -> Option<Arc<dyn BetweenTurns>> {
-        let is_needed = matches!(
-            self.strategy,
-            Strategy::Subgoal | Strategy::SubgoalByGain | Strategy::Focus
-        );
-        is_needed.then(|| {
-            Arc::new(Between {
-                context: self.clone(),
-                provider: Arc::clone(provider),
-            }) as _
-        })
-    }
-
     /// What is being worked on, as far as it was found out.
     pub fn subgoal(&self) -> Option<String> {
         self.parts.subgoals.active()
@@ -284,26 +282,39 @@ fn strategy(context: &ContextSettings) -> Strategy {
     }
 }
 
-struct Between {
+/// Extracts subgoals and consolidates knowledge between turns.
+struct BetweenTurns {
     context: ContextParts,
     provider: Arc<dyn Provider>,
 }
 
-impl BetweenTurns for Between {
-    fn turn_ended(&self, history: &[Arc<Message>]) {
+impl Hook for BetweenTurns {
+    fn name(&self) -> &str {
+        "between turns"
+    }
+
+    fn turn(&self) -> Option<&dyn TurnHook> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl TurnHook for BetweenTurns {
+    async fn turn_ended(&self, end: &TurnEnd<'_>) -> Vec<Event> {
         let context = &self.context;
         if context.strategy == Strategy::Focus {
             context.parts.focus.turn_ended();
             context.parts.focus.consolidate_in(&context.tasks);
-            return;
+            return Vec::new();
         }
         let (subgoals, provider) = (Arc::clone(&context.parts.subgoals), Arc::clone(&self.provider));
         let (clock, cancel) = (Arc::clone(&context.clock), context.cancel.clone());
-        let (book, history) = (context.booker("subgoal"), history.to_vec());
+        let (book, history) = (context.booker("subgoal"), end.history.to_vec());
         context.tasks.spawn(async move {
             if let Some(usage) = extract(&subgoals, &history, &*provider, clock, cancel).await {
                 book(&*provider, usage);
             }
         });
+        Vec::new()
     }
 }

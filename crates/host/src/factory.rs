@@ -23,11 +23,11 @@ use crate::local_env::LocalEnv;
 use crate::models::Models;
 use crate::sandbox_access::SandboxAccess;
 use crate::tool_catalog::{ToolCatalog, ToolFiles};
-use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::environment::Given;
-use windlass_config::folders::Folders;
+use windlass_config::folders::{Folders, same_place};
 use windlass_config::settings::Settings;
+use windlass_config::{Problem, ProblemKind};
 
 /// What the run is about, beside its settings.
 #[derive(Clone)]
@@ -146,60 +146,90 @@ fn execution_context(purpose: &SessionSpec) -> Arc<ExecutionContext> {
     })
 }
 
-/// The workshop of a run: one folder, one set of settings, one choice of a model for all its sessions.
+/// SES-15: creates the environments of sessions, each for the folder that the session belongs to.
+///
+/// The settings and models of the run's own folder are shared with the sessions of that folder, except for the choice of a
+/// model, which is each session's own. A session of another folder gets the settings, trust, tools, models and sandbox of
+/// that folder.
 pub struct LocalFactory {
     settings: Arc<Settings>,
-    roster: Models,
-    purpose: SessionSpec,
-    /// The bench of the session that the run is about.
+    models: Models,
+    spec: SessionSpec,
+    /// The environment of the session that the run is about.
     first: Mutex<Option<LocalEnv>>,
 }
 
 impl LocalFactory {
     /// Creates environments from these settings and models.
-    pub fn new(settings: &Arc<Settings>, roster: &Models, purpose: SessionSpec) -> Self {
+    pub fn new(settings: &Arc<Settings>, models: &Models, spec: SessionSpec) -> Self {
         Self {
             settings: Arc::clone(settings),
-            roster: roster.clone(),
-            purpose,
+            models: models.clone(),
+            spec,
             first: Mutex::default(),
         }
     }
 
-    /// Makes the bench of the session that the run is about before it is asked for, so that what is wrong has its own exit
-    /// code.
-    pub fn prepare(&self) -> Result<(), Problem> {
-        let bench = LocalEnv::new(&self.settings, self.roster.clone(), &self.purpose)?;
-        *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some(bench);
+    /// Creates the environment of the session that the run is about before the service asks for it, so that a problem
+    /// has its own exit code. `place` is the folder that the session belongs to.
+    ///
+    /// # Errors
+    /// When the settings of the folder cannot be used, or the folder is not here.
+    pub fn prepare(&self, place: &Path) -> Result<(), Problem> {
+        let env = self.environment(&self.spec.session, place, self.models.clone())?;
+        *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some(env);
         Ok(())
     }
 
     fn first(&self, session: &SessionId) -> Option<LocalEnv> {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.take_if(|_| *session == self.purpose.session)
+        first.take_if(|_| *session == self.spec.session)
+    }
+
+    /// Creates the environment of a session in its own folder.
+    fn environment(&self, session: &SessionId, place: &Path, models: Models) -> Result<LocalEnv, Problem> {
+        let spec = SessionSpec {
+            session: session.clone(),
+            ..self.spec.clone()
+        };
+        if same_place(place, &self.spec.cwd) {
+            return LocalEnv::new(&self.settings, models, &spec);
+        }
+        if !place.is_dir() {
+            let text = format!(
+                "the folder of this session is not here: {}; bring it back, or continue in a copy of the session from \
+                 another folder with --fork",
+                place.display()
+            );
+            return Err(Problem::new(ProblemKind::Failed, text));
+        }
+        let settings = Arc::new(environment::settings(&self.spec.given, place)?);
+        let spec = SessionSpec {
+            cwd: place.to_owned(),
+            ..spec
+        };
+        let mut env = LocalEnv::new(&settings, self.models.of_folder(&settings), &spec)?;
+        env.notify(settings.warnings.clone());
+        Ok(env)
     }
 }
 
 #[async_trait]
 impl SessionFactory for LocalFactory {
-    async fn bench(
+    async fn create(
         &self,
         session: &SessionInfo,
         asker: Arc<dyn Asker>,
     ) -> Result<Box<dyn SessionEnv>, String> {
-        let mut bench = match self.first(&session.id) {
-            Some(bench) => bench,
+        let mut env = match self.first(&session.id) {
+            Some(env) => env,
             None => {
-                let purpose = SessionSpec {
-                    session: session.id.clone(),
-                    ..self.purpose.clone()
-                };
-                let made = LocalEnv::new(&self.settings, self.roster.clone(), &purpose);
+                let made = self.environment(&session.id, Path::new(&session.place), self.models.of_session());
                 made.map_err(|problem| problem.to_string())?
             }
         };
-        bench.ask(asker);
-        Ok(Box::new(bench))
+        env.ask(asker);
+        Ok(Box::new(env))
     }
 
     async fn forget(&self, session: &SessionId) {

@@ -6,15 +6,17 @@ use async_trait::async_trait;
 use serde_json::json;
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::SystemClock;
+use windlass_core::dispatch::CallConfig;
+use windlass_core::hook::{AnswerAction, Hook, Hooks, TurnHook};
 use windlass_core::id::SessionId;
-use windlass_core::permission::{Asker, Granting, Mode, Policy};
+use windlass_core::permission::{Approver, Asker, Granting, Mode, Policy};
 use windlass_core::provider::Provider;
-use windlass_core::run::IncompleteWork;
-use windlass_core::tool::{Category, ToolSet};
+use windlass_core::run::Config;
+use windlass_core::tool::{Category, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
-    CallSettings, CompressionLimits, Defined, EnvFacts, ExchangeRecorder, Goals, Granted, ModelSwitch,
-    NotReady, OutputCompressor, Permissions, SessionEnv, Setup, Titles, ToolInfo, TurnStart, UserCommand,
+    CompressionLimits, Defined, EnvFacts, ExchangeRecorder, Goals, Granted, ModelSwitch, NotReady,
+    OutputCompressor, Permissions, SessionEnv, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 use windlass_tools::TodoList;
 
@@ -46,12 +48,12 @@ const TOLD_GOAL: usize = 2_000;
 pub struct LocalEnv {
     session: SessionId,
     roster: Models,
-    titles: Option<Arc<dyn Titles>>,
     tracker: Option<Tracker>,
     commands: CommandFiles,
     workbench: ToolCatalog,
     context: ContextParts,
-    calls: CallSettings,
+    calls: CallConfig,
+    approver: Arc<dyn Approver>,
     incomplete: Arc<OpenWork>,
     reading: Reading,
     /// Keeps lasting answers, where somebody is asked.
@@ -116,22 +118,17 @@ impl LocalEnv {
         let grants = || -> Result<GrantFile, Problem> { Ok(GrantFile::new(&folders)) };
         Ok(Self {
             session: purpose.session.clone(),
-            titles: roster.titles(),
             roster,
             tracker: tracker(settings, &ground, purpose)?,
             commands: CommandFiles::new(folders.clone(), &purpose.cwd),
             context,
-            calls: CallSettings {
+            calls: CallConfig {
                 execution: workbench.execution(),
-                // Whoever is asked is known when the session is.
-                approver: Arc::new(NobodyNow(grants()?)),
-                mode: settings.tools.execution,
-                timeout: settings.tools.timeout,
-                max_result_chars: settings.tools.max_tool_result_chars,
-                outputs: workbench.outputs().map(|store| store as _),
-                retry_transient: settings.tools.retry_transient,
                 policy: policy(settings),
+                ..call_limits(settings)
             },
+            // The person to ask is known when the session is.
+            approver: Arc::new(NobodyNow(grants()?)),
             workbench,
             incomplete: Arc::new(OpenWork {
                 todos,
@@ -143,15 +140,24 @@ impl LocalEnv {
         })
     }
 
+    /// Adds warnings for the user, shown before the next turn.
+    pub fn notify(&mut self, warnings: Vec<String>) {
+        self.workbench.notify(warnings);
+    }
+
     /// Somebody is there who can be asked.
     pub fn ask(&mut self, asker: Arc<dyn Asker>) {
         if let Some(grants) = self.grants.take() {
-            self.calls.approver = Arc::new(Granting::new(asker, Box::new(grants)));
+            self.approver = Arc::new(Granting::new(asker, Box::new(grants)));
         }
     }
 
     /// CTX-10: who compresses long outputs; nobody unless that is wished.
-    async fn taco(&self, settings: &Settings, provider: &Arc<dyn Provider>) -> Option<Arc<OutputCompressor>> {
+    async fn compressor(
+        &self,
+        settings: &Settings,
+        provider: &Arc<dyn Provider>,
+    ) -> Option<OutputCompressor> {
         let wanted = Some(&settings.context.taco).filter(|taco| taco.enabled)?;
         let provider = match &wanted.provider {
             Some(name) => self.roster.other(name).await?,
@@ -163,7 +169,7 @@ impl LocalEnv {
             "read" => "read_file".to_owned(),
             other => other.to_owned(),
         };
-        Some(Arc::new(OutputCompressor {
+        Some(OutputCompressor {
             limits: CompressionLimits {
                 threshold: wanted.threshold,
                 target: wanted.target,
@@ -171,29 +177,37 @@ impl LocalEnv {
                 time: settings.context.prep_timeout,
             },
             provider,
-            outputs: self.calls.outputs.clone()?,
-            policy: self.calls.policy.clone(),
-            cwd: self.calls.execution.cwd.clone(),
+            outputs: self.outputs()?,
             session: self.session.clone(),
             clock: Arc::new(SystemClock::default()),
             count: self.context.count(),
             book: self.context.booker("taco"),
-        }))
+        })
     }
 
-    /// What a turn can do, as it is now.
+    /// The store of long outputs.
+    fn outputs(&self) -> Option<Arc<dyn Outputs>> {
+        self.workbench.outputs().map(|store| store as _)
+    }
+
+    /// Prepares the tools of a turn, and the hooks that follow their calls.
     async fn hands(&mut self, turn: &TurnStart) -> Hands {
         let mut notices = self.reread(turn.goal.as_deref());
         let (offer, more) = self.workbench.refresh();
         notices.extend(more);
-        let mut tools = offer.tools.clone();
+        let mut hooks = Hooks::new();
         if let (Some(tracker), Some(message)) = (&self.tracker, &turn.message) {
             notices.extend(tracker.begin_turn(message.clone(), turn.prompt.clone()).await);
-            tools = tracker.wrap(&tools);
+            hooks.push(tracker.clone());
         }
         Hands {
+            calls: CallConfig {
+                tools: offer.tools.clone(),
+                execution: Arc::clone(&offer.execution),
+                ..self.calls.clone()
+            },
             offer,
-            tools,
+            hooks,
             notices,
         }
     }
@@ -213,13 +227,10 @@ impl LocalEnv {
             } else {
                 policy.mode
             };
-            self.calls = CallSettings {
+            self.calls = CallConfig {
                 policy: Policy { mode, ..policy },
-                mode: settings.tools.execution,
-                timeout: settings.tools.timeout,
-                max_result_chars: settings.tools.max_tool_result_chars,
-                retry_transient: settings.tools.retry_transient,
-                ..self.calls.clone()
+                execution: Arc::clone(&self.calls.execution),
+                ..call_limits(settings)
             };
             self.reading.system = system_prompt(settings, self.reading.require_done);
         }
@@ -234,49 +245,52 @@ impl LocalEnv {
     }
 }
 
-/// What a turn can do.
+/// The tools of a turn.
 struct Hands {
     offer: ToolOffer,
-    /// The tools of the offer; what they change can be taken back.
-    tools: ToolSet,
-    /// What the user should know.
+    calls: CallConfig,
+    hooks: Hooks,
+    /// Warnings for the user.
     notices: Vec<String>,
 }
 
 #[async_trait]
 impl SessionEnv for LocalEnv {
-    async fn setup(&mut self, turn: &TurnStart) -> Result<Setup, NotReady> {
+    async fn plan(&mut self, turn: &TurnStart) -> Result<TurnPlan, NotReady> {
         let line = self.roster.ready().await?;
         let Hands {
             offer,
-            mut tools,
+            calls,
+            mut hooks,
             mut notices,
         } = self.hands(turn).await;
         notices.extend(line.take_notices());
         let settings = self.reading.settings.now();
         let max_output = settings.agent.max_output_tokens;
-        if let Some(taco) = self.taco(&settings, &line.provider).await {
-            tools = taco.wrap(&tools);
+        if let Some(compressor) = self.compressor(&settings, &line.provider).await {
+            hooks.push(compressor);
         }
+        hooks.extend(&self.context.hooks(&line.provider));
+        hooks.push_shared(Arc::clone(&self.incomplete) as _);
         if let Some(recorder) = &self.recorder {
             recorder.frame(&self.session, &offer.prefix, max_output);
         }
         self.context.restore(&turn.history, &turn.pins);
-        Ok(Setup {
-            provider: Arc::clone(&line.provider),
-            tools,
-            prefix: offer.prefix,
-            limits: limits(&settings),
-            max_output,
-            calls: CallSettings {
-                execution: offer.execution,
-                ..self.calls.clone()
+        // The sandbox is built while the model thinks, so that judging a command never builds it.
+        self.workbench.prepare_sandbox();
+        Ok(TurnPlan {
+            config: Config {
+                prefix: offer.prefix,
+                max_output,
+                limits: limits(&settings),
+                calls,
+                hooks,
+                ..Config::default()
             },
-            middleware: self.context.middleware(&line.provider),
+            provider: Arc::clone(&line.provider),
             compactor: self.context.compactor(),
-            incomplete: Some(Arc::clone(&self.incomplete) as _),
-            titles: self.titles.clone(),
-            between: self.context.between(&line.provider),
+            approver: Arc::clone(&self.approver),
+            outputs: self.outputs(),
             notices,
         })
     }
@@ -334,7 +348,7 @@ impl Permissions for LocalEnv {
             Err(problem) => (Vec::new(), vec![problem.to_string()]),
         };
         // What is granted for good is so for the session, too.
-        let mut session = self.calls.approver.session_grants();
+        let mut session = self.approver.session_grants();
         session.retain(|grant| !lasting.contains(grant));
         let session = session.iter().map(grant_line).collect();
         Granted { session, always }
@@ -342,17 +356,16 @@ impl Permissions for LocalEnv {
 
     async fn user_command(&mut self, turn: &TurnStart, command: &str) -> UserCommand {
         let Hands {
-            offer,
-            tools,
+            calls,
+            hooks,
             notices,
+            ..
         } = self.hands(turn).await;
         UserCommand {
-            input: own_input(&tools, command),
-            tools,
-            calls: CallSettings {
-                execution: offer.execution,
-                ..self.calls.clone()
-            },
+            input: own_input(&calls.tools, command),
+            calls,
+            hooks,
+            outputs: self.outputs(),
             tool: BASH.to_owned(),
             notices,
         }
@@ -362,6 +375,10 @@ impl Permissions for LocalEnv {
 impl EnvFacts for LocalEnv {
     fn environment(&self) -> Option<String> {
         Some(crate::prompt::environment(&self.calls.execution.cwd))
+    }
+
+    fn titles(&self) -> Option<Arc<dyn Titles>> {
+        self.roster.titles()
     }
 
     fn goals(&self) -> Goals {
@@ -439,8 +456,18 @@ fn tracker(
     )))
 }
 
-/// Returns the limits of a turn from the settings.
+/// Returns the limits of calls from the settings.
+fn call_limits(settings: &Settings) -> CallConfig {
+    CallConfig {
+        execution_mode: settings.tools.execution,
+        timeout: settings.tools.timeout,
+        max_result_chars: Some(settings.tools.max_tool_result_chars),
+        retry_transient: settings.tools.retry_transient,
+        ..CallConfig::default()
+    }
+}
 
+/// Returns the limits of a turn from the settings.
 pub fn limits(settings: &Settings) -> Limits {
     let agent = &settings.agent;
     Limits {
@@ -460,9 +487,8 @@ struct OpenWork {
     require_done: bool,
 }
 
-#[async_trait]
-impl IncompleteWork for OpenWork {
-    async fn prompt(&self, _answer: &str) -> Option<String> {
+impl OpenWork {
+    fn prompt(&self) -> Option<String> {
         let open = self.todos.open();
         if !open.is_empty() {
             let list: Vec<_> = open.iter().map(|item| format!("- {item}")).collect();
@@ -476,5 +502,22 @@ impl IncompleteWork for OpenWork {
              final answer; otherwise go on."
                 .to_owned()
         })
+    }
+}
+
+impl Hook for OpenWork {
+    fn name(&self) -> &str {
+        "open work"
+    }
+
+    fn turn(&self) -> Option<&dyn TurnHook> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl TurnHook for OpenWork {
+    async fn before_answer(&self, _answer: &str) -> AnswerAction {
+        self.prompt().map_or(AnswerAction::Accept, AnswerAction::Continue)
     }
 }

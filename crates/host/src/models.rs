@@ -29,7 +29,7 @@ pub struct Models {
     clock: Arc<dyn Clock>,
 }
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Selection {
     /// What was chosen instead of what the settings say.
     chosen: Option<Named>,
@@ -76,6 +76,27 @@ impl Models {
         let roster = Self::new(settings, None);
         roster.lock().line = Some(roster.line(connection));
         roster
+    }
+
+    /// The same models for another session: it starts with the same choice, which it can change for itself.
+    #[must_use]
+    pub fn of_session(&self) -> Self {
+        let selection = self.lock().clone();
+        Self {
+            now: Arc::new(Mutex::new(selection)),
+            ..self.clone()
+        }
+    }
+
+    /// The models of another folder. Nothing is connected yet.
+    #[must_use]
+    pub fn of_folder(&self, settings: &Arc<Settings>) -> Self {
+        Self {
+            settings: Arc::clone(settings),
+            now: Arc::default(),
+            remembered: None,
+            ..self.clone()
+        }
     }
 
     /// Takes up what was chosen last, unless there is no such provider any more.

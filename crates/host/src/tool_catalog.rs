@@ -40,6 +40,11 @@ pub struct ToolCatalog {
 }
 
 impl ToolCatalog {
+    /// Builds the sandbox of ordinary commands in the background.
+    pub fn prepare_sandbox(&self) {
+        windlass_sandbox::CommandSandbox::prepare(&self.config.walls);
+    }
+
     /// Adds to the built-in tools what the files declare. A mistake in the user's own file is an error; one in a project's
     /// file costs its tools only, because the user may not be the one to mend it.
     pub fn new(

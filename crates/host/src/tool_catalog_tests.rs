@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use windlass_api::{Begin, Client, Event, Label, Part, SessionId, SessionInfo, Submission};
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::SystemClock;
-use windlass_core::dispatch::Execution;
+use windlass_core::dispatch::CallConfig;
 use windlass_core::model::Model;
 use windlass_core::permission::{Asker, Mode, NobodyToAsk, Policy};
 use windlass_core::provider::{Provider, ProviderEvent, Request};
+use windlass_core::run::Config;
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::ToolSpec;
-use windlass_core::turn::Limits;
 use windlass_service::{
-    CallSettings, Defined, EnvFacts, Granted, ModelSwitch, NotReady, Options, Permissions, Service,
-    SessionEnv, SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
+    Defined, EnvFacts, Granted, ModelSwitch, NotReady, Options, Permissions, Service, SessionEnv,
+    SessionFactory, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 use windlass_store::SqliteStore;
 use windlass_tools::builtin;
@@ -188,29 +188,24 @@ impl EnvFacts for TestBench {}
 
 #[async_trait]
 impl SessionEnv for TestBench {
-    async fn setup(&mut self, _: &TurnStart) -> Result<Setup, NotReady> {
+    async fn plan(&mut self, _: &TurnStart) -> Result<TurnPlan, NotReady> {
         let (offer, notices) = self.workbench.refresh();
-        Ok(Setup {
-            provider: Arc::clone(&self.provider) as _,
-            tools: offer.tools,
-            prefix: offer.prefix,
-            limits: Limits::default(),
-            max_output: None,
-            calls: CallSettings {
-                execution: offer.execution,
-                policy: Policy::default(),
-                approver: Arc::new(NobodyToAsk),
-                mode: Execution::Auto,
-                timeout: Duration::from_secs(10),
-                max_result_chars: 1_000,
-                outputs: None,
-                retry_transient: true,
+        Ok(TurnPlan {
+            config: Config {
+                prefix: offer.prefix,
+                calls: CallConfig {
+                    tools: offer.tools,
+                    execution: offer.execution,
+                    timeout: Duration::from_secs(10),
+                    max_result_chars: Some(1_000),
+                    ..CallConfig::default()
+                },
+                ..Config::default()
             },
-            middleware: Vec::new(),
+            provider: Arc::clone(&self.provider) as _,
             compactor: None,
-            incomplete: None,
-            titles: None,
-            between: None,
+            approver: Arc::new(NobodyToAsk),
+            outputs: None,
             notices,
         })
     }
@@ -257,7 +252,7 @@ struct TestWorkshop(Mutex<Option<TestBench>>);
 
 #[async_trait]
 impl SessionFactory for TestWorkshop {
-    async fn bench(&self, _: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
+    async fn create(&self, _: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
         Ok(Box::new(self.0.lock().unwrap().take().unwrap()))
     }
 }

@@ -6,22 +6,15 @@ mod rig;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use windlass_api::{CallId, Message, Part, Role, Usage};
 use windlass_core::clock::Clock;
-use windlass_core::compact::{Strategy, compact, extract};
+use windlass_core::compact::{Compaction, Strategy, compact, extract};
 use windlass_core::context::Context;
-use windlass_core::dispatch::{Dispatch, Execution};
 use windlass_core::message::ToolResult;
-use windlass_core::middleware::{Depth, Flow, IterationView, Shrink, Stage, run_pipeline};
-use windlass_core::permission::{NobodyToAsk, Policy};
-use windlass_core::provider::ToolChoice;
-use windlass_core::run::{Deps, EmptyInbox};
+use windlass_core::middleware::{Depth, Flow, IterationView, Shrink, Stage};
 use windlass_core::script::call_part;
-use windlass_core::tool::ToolSet;
 
 use self::measure::Meter;
 use self::rig::Rig;
@@ -184,7 +177,7 @@ impl<'a> Walk<'a> {
             model: self.rig.model(),
             prefix: &self.session.prefix,
         };
-        let Flow::Compact(shrink) = run_pipeline(&self.rig.middleware, Stage::Before, view).await.flow else {
+        let Flow::Compact(shrink) = self.rig.hooks.iteration(Stage::Before, view).await.flow else {
             self.compacted = 0;
             return;
         };
@@ -198,32 +191,15 @@ impl<'a> Walk<'a> {
     }
 
     async fn shrink(&mut self, shrink: Shrink) -> bool {
-        let (tools, policy) = (ToolSet::new(), Policy::default());
-        let deps = Deps {
+        let (clock, cancel): (Arc<dyn Clock>, _) =
+            (Arc::clone(&self.rig.clock) as _, CancellationToken::new());
+        let deps = Compaction {
             provider: &self.rig.provider,
-            prefix: Arc::clone(&self.session.prefix),
-            tool_choice: ToolChoice::Auto,
-            max_output: None,
-            dispatch: Dispatch {
-                tools: &tools,
-                hook: None,
-                policy: &policy,
-                approver: Arc::new(NobodyToAsk),
-                execution: Arc::default(),
-                execution_mode: Execution::Sequential,
-                timeout: Duration::from_secs(60),
-                max_result_chars: None,
-                outputs: None,
-                retry_transient: false,
-                tasks: TaskTracker::new(),
-            },
-            middleware: &[],
-            incomplete: None,
             compactor: self.rig.compactor.as_deref(),
-            inbox: &EmptyInbox,
-            clock: Arc::clone(&self.rig.clock) as _,
-            events: Arc::clone(&self.rig.log) as _,
-            cancel: CancellationToken::new(),
+            hooks: &self.rig.hooks,
+            clock: &clock,
+            events: &*self.rig.log,
+            cancel: &cancel,
         };
         let limit = self.rig.limits.context_prep_timeout;
         match compact(&deps, &self.history, shrink, limit).await {

@@ -133,6 +133,21 @@ impl CommandSandbox {
         process::spawn(&program, &arguments, cwd, env, input)
     }
 
+    /// Builds the sandbox of commands without extra access on a thread of its own, once, so that neither judging nor
+    /// starting the first command has to wait for it.
+    pub fn prepare(this: &Arc<Self>) {
+        let is_built = this.built.first().is_none_or(|cell| cell.get().is_some());
+        if this.policy.is_none() || is_built {
+            return;
+        }
+        let this = Arc::clone(this);
+        std::thread::spawn(move || {
+            if let Some(policy) = &this.policy {
+                let _ = this.wall(policy, Escalation::default());
+            }
+        });
+    }
+
     /// What to tell a model whose command failed, if the wall may be why.
     pub fn hint(&self, reach: Escalation, output: &str) -> Option<&'static str> {
         let policy = self.policy.as_ref()?;

@@ -1,6 +1,6 @@
-//! What people type after a slash: one table of commands that describe themselves, and the desk they are served at.
+//! What people type after a slash: one table of commands that describe themselves, and the cx they are served at.
 //!
-//! A session's own task serves them ([`Desk`]), so that a command never meets a half-done turn: those that change the
+//! A session's own task serves them ([`CommandContext`]), so that a command never meets a half-done turn: those that change the
 //! session are refused while one runs, those that only look are served at any time. No command sends anything to a model.
 
 mod checkpoint;
@@ -19,24 +19,15 @@ mod table;
 mod why;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::oneshot;
 use windlass_api::{Begin, Client, ClientError, CommandInfo, CommandSource, Part, SessionInfo, command_line};
 use windlass_core::log::{LogError, Store};
 
 use self::complete::Complete;
 pub(crate) use self::look::Look;
 use self::table::COMMANDS;
+use crate::actor::SessionActor;
 use crate::environment::{Defined, DefinedCommand};
-use crate::live::Live;
 use crate::{Service, refused};
-
-/// What the desk can be asked.
-pub(crate) enum Asked {
-    Catalog(oneshot::Sender<Vec<CommandInfo>>),
-    Complete(String, oneshot::Sender<Vec<String>>),
-    Run(String, oneshot::Sender<Result<Said, ClientError>>),
-    Look(Look),
-}
 
 /// What a command came to.
 pub(crate) struct Said {
@@ -89,7 +80,7 @@ impl From<ClientError> for Stop {
 
 type Outcome = Result<Said, Stop>;
 
-type Handler = for<'a, 'd> fn(&'a mut Desk<'d>, &'a Words<'a>) -> BoxFuture<'a, Outcome>;
+type Handler = for<'a, 'd> fn(&'a mut CommandContext<'d>, &'a Words<'a>) -> BoxFuture<'a, Outcome>;
 
 /// A built-in command that describes itself.
 struct Command {
@@ -172,33 +163,30 @@ impl<'a> Words<'a> {
 }
 
 /// Where the commands of a live session are served.
-pub(crate) struct Desk<'d> {
-    live: &'d mut Live,
+pub(crate) struct CommandContext<'d> {
+    session: &'d mut SessionActor,
     is_busy: bool,
 }
 
-impl<'d> Desk<'d> {
-    /// The desk of a session that does nothing else.
-    pub(crate) fn free(live: &'d mut Live) -> Self {
-        Self { live, is_busy: false }
-    }
-
-    /// The desk of a session that runs a turn.
-    pub(crate) fn busy(live: &'d mut Live) -> Self {
-        Self { live, is_busy: true }
-    }
-
-    /// Answers. Nobody may wait for it any more.
-    pub(crate) async fn serve(mut self, asked: Asked) {
-        match asked {
-            Asked::Catalog(answer) => drop(answer.send(self.catalog())),
-            Asked::Complete(line, answer) => drop(answer.send(self.complete(&line).await)),
-            Asked::Run(line, answer) => drop(answer.send(self.run(&line).await)),
-            Asked::Look(look) => self.look(look).await,
+impl<'d> CommandContext<'d> {
+    /// The cx of a session that does nothing else.
+    pub(crate) fn free(session: &'d mut SessionActor) -> Self {
+        Self {
+            session,
+            is_busy: false,
         }
     }
 
-    fn catalog(&mut self) -> Vec<CommandInfo> {
+    /// The cx of a session that runs a turn.
+    pub(crate) fn busy(session: &'d mut SessionActor) -> Self {
+        Self {
+            session,
+            is_busy: true,
+        }
+    }
+
+    /// Lists the commands.
+    pub(crate) fn catalog(&mut self) -> Vec<CommandInfo> {
         let defined = self.defined();
         let mut all = built_in();
         all.extend(defined.commands.iter().map(defined::info));
@@ -207,7 +195,7 @@ impl<'d> Desk<'d> {
 
     /// The commands that files define and that can be called: a built-in name is not theirs, and that is said.
     fn defined(&mut self) -> Defined {
-        let mut defined = self.live.bench.defined();
+        let mut defined = self.session.env.defined();
         let Defined { commands, warnings } = &mut defined;
         let mut kept: Vec<DefinedCommand> = Vec::new();
         for command in commands.drain(..) {
@@ -229,7 +217,7 @@ impl<'d> Desk<'d> {
         defined
     }
 
-    async fn run(&mut self, line: &str) -> Result<Said, ClientError> {
+    pub(crate) async fn run(&mut self, line: &str) -> Result<Said, ClientError> {
         let Some(parsed) = command_line(line) else {
             let text = "this is not a command: one begins with a slash and a word, as in /help";
             return Err(ClientError::CommandUsage(text.to_owned()));
@@ -246,7 +234,7 @@ impl<'d> Desk<'d> {
         outcome.map_err(|stop| match stop {
             Stop::Usage => ClientError::CommandUsage(format!("write it as {}", command.usage())),
             Stop::Busy => ClientError::CommandBusy {
-                session: self.live.info.id.clone(),
+                session: self.session.info.id.clone(),
                 command: command.name.to_owned(),
             },
             Stop::Failed(text) => ClientError::Command(text),
@@ -264,23 +252,23 @@ impl<'d> Desk<'d> {
     async fn instead(&self, begin: Begin) -> Result<SessionInfo, Stop> {
         self.wait_for_turn()?;
         let begin = Begin::Instead {
-            of: self.live.info.id.clone(),
+            of: self.session.info.id.clone(),
             begin: Box::new(begin),
         };
         Ok(self.service().begin(begin).await?)
     }
 
     fn service(&self) -> Service {
-        Service::of(&self.live.inner)
+        Service::of(&self.session.inner)
     }
 
     fn store(&self) -> &dyn Store {
-        &*self.live.inner.store
+        &*self.session.inner.store
     }
 
     /// The session as it stands in the store.
     async fn info(&self) -> Result<SessionInfo, Stop> {
-        let id = &self.live.info.id;
+        let id = &self.session.info.id;
         let info = self.store().get(id).await?;
         info.ok_or_else(|| Stop::Client(ClientError::Unknown(id.clone())))
     }

@@ -3,17 +3,17 @@
 //! The whole output is kept first, so that what was left out can be read. A call that somebody was asked about is left as
 //! it is: what was approved must be seen. When anything goes wrong, the output is left as it is, too.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_api::{Message, Role, SessionId, Usage};
 use windlass_core::clock::Clock;
-use windlass_core::permission::{Decision, Policy};
+use windlass_core::hook::{AdmittedCall, CallHook, Hook};
 use windlass_core::provider::{Prefix, Provider, Request, ToolChoice};
-use windlass_core::tool::{Outputs, Prepared, TOOL_OUTPUT, ToolContext, ToolOutput, ToolSet, ToolSpec};
+use windlass_core::tool::{Outputs, TOOL_OUTPUT, ToolContext, ToolError, ToolOutput};
 
 /// What is compressed, and how far.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,10 +36,6 @@ pub struct OutputCompressor {
     pub provider: Arc<dyn Provider>,
     /// Where whole outputs are kept. What cannot be kept is not compressed.
     pub outputs: Arc<dyn Outputs>,
-    /// Tells which calls somebody is asked about.
-    pub policy: Policy,
-    /// The folder that rules are about.
-    pub cwd: PathBuf,
     /// The session.
     pub session: SessionId,
     /// Time.
@@ -54,28 +50,6 @@ pub struct OutputCompressor {
 pub type Booker = Arc<dyn Fn(&dyn Provider, Usage) + Send + Sync>;
 
 impl OutputCompressor {
-    /// The same tools; long outputs of some are compressed.
-    pub fn wrap(self: &Arc<Self>, tools: &ToolSet) -> ToolSet {
-        let taco = Arc::clone(self);
-        tools.wrapped(move |spec, prepared| taco.around(spec, prepared))
-    }
-
-    /// The same call with its output made short. Not one that somebody is asked about, or of another tool.
-    fn around(self: &Arc<Self>, spec: &ToolSpec, prepared: Prepared) -> Prepared {
-        let is_meant = self.limits.tools.contains(&spec.name);
-        let proposal = prepared.proposal(&"".into(), &spec.name, &self.cwd);
-        if !is_meant || !matches!(self.policy.decide(&proposal, None), Decision::Allow) {
-            return prepared;
-        }
-        let (taco, name) = (Arc::clone(self), spec.name.clone());
-        prepared.around(move |inner, cx| {
-            Box::pin(async move {
-                let output = inner.run(cx.clone()).await?;
-                Ok(taco.shorten(&name, &cx, output).await)
-            })
-        })
-    }
-
     /// The output as the model reads it.
     async fn shorten(&self, tool: &str, cx: &ToolContext, output: ToolOutput) -> ToolOutput {
         let before = (self.count)(&output.content);
@@ -140,6 +114,34 @@ impl OutputCompressor {
         (self.book)(&*self.provider, completion.usage);
         let text = Message::new(&self.session, Role::Assistant, completion.parts, now).text();
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+}
+
+impl Hook for OutputCompressor {
+    fn name(&self) -> &str {
+        "output compression"
+    }
+
+    fn call(&self) -> Option<&dyn CallHook> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl CallHook for OutputCompressor {
+    async fn after_call(
+        &self,
+        call: &AdmittedCall,
+        cx: &ToolContext,
+        result: Result<ToolOutput, ToolError>,
+    ) -> Result<ToolOutput, ToolError> {
+        let tool = &call.proposal.tool;
+        match result {
+            Ok(output) if self.limits.tools.contains(tool) && !call.was_confirmed => {
+                Ok(self.shorten(tool, cx, output).await)
+            }
+            other => other,
+        }
     }
 }
 

@@ -4,10 +4,9 @@ use std::sync::Mutex;
 
 use windlass_core::clock::SystemClock;
 use windlass_core::id::CallId;
-use windlass_core::permission::{Mode, Rules};
 use windlass_core::provider::ProviderErrorKind;
 use windlass_core::script::{Scene, ScriptedProvider};
-use windlass_core::tool::{Category, Person, Progress, Tool, ToolError};
+use windlass_core::tool::{Category, Person, Progress, Tool};
 
 use super::*;
 
@@ -43,13 +42,13 @@ impl Outputs for Kept {
 struct Bed {
     kept: Arc<Kept>,
     booked: Arc<Mutex<u32>>,
-    tools: ToolSet,
+    compressor: OutputCompressor,
 }
 
-fn bed(scenes: Vec<Scene>, policy: Policy) -> Bed {
+fn bed(scenes: Vec<Scene>) -> Bed {
     let (kept, booked) = (Arc::new(Kept::default()), Arc::new(Mutex::new(0)));
     let count = Arc::clone(&booked);
-    let taco = Arc::new(OutputCompressor {
+    let compressor = OutputCompressor {
         limits: CompressionLimits {
             threshold: 100,
             target: 20,
@@ -58,22 +57,24 @@ fn bed(scenes: Vec<Scene>, policy: Policy) -> Bed {
         },
         provider: Arc::new(ScriptedProvider::new(scenes)),
         outputs: Arc::clone(&kept) as _,
-        policy,
-        cwd: PathBuf::from("."),
         session: "s".into(),
         clock: Arc::new(SystemClock::default()),
         count: Arc::new(|text| text.len() as u64 / 4),
         book: Arc::new(move |_, _| *count.lock().unwrap() += 1),
-    });
+    };
     Bed {
         kept,
         booked,
-        tools: taco.wrap(&ToolSet::new().with(Talk)),
+        compressor,
     }
 }
 
 async fn call(bed: &Bed, words: usize) -> ToolOutput {
-    let tool = Arc::clone(bed.tools.get("bash").unwrap());
+    output(bed, words, false).await
+}
+
+async fn output(bed: &Bed, words: usize, was_confirmed: bool) -> ToolOutput {
+    let tool = windlass_core::tool::erase(Talk);
     let prepared = tool.prepare(&json!({"words": words}).to_string()).unwrap();
     let cx = ToolContext {
         call_id: "c1".into(),
@@ -82,20 +83,18 @@ async fn call(bed: &Bed, words: usize) -> ToolOutput {
         progress: Progress::none(),
         person: Person::nobody(),
     };
-    prepared.run(cx).await.unwrap()
-}
-
-fn open() -> Policy {
-    Policy {
-        mode: Mode::Full,
-        ..Policy::default()
-    }
+    let call = AdmittedCall {
+        proposal: prepared.proposal(&cx.call_id, "bash", std::path::Path::new(".")),
+        was_confirmed,
+    };
+    let result = prepared.run(cx.clone()).await;
+    bed.compressor.after_call(&call, &cx, result).await.unwrap()
 }
 
 /// CTX-10: an output over the threshold is kept whole, then compressed, tagged and booked; a short one is left alone.
 #[tokio::test]
 async fn long_outputs_are_compressed() {
-    let bed = bed(vec![Scene::text("words, many of them")], open());
+    let bed = bed(vec![Scene::text("words, many of them")]);
     let short = call(&bed, 10).await;
     assert_eq!(short.content, "word ".repeat(10));
     let long = call(&bed, 1_000).await;
@@ -118,7 +117,7 @@ async fn failures_leave_the_output() {
         Scene::text("  "),
         Scene::text(&"more ".repeat(2_000)),
     ] {
-        let bed = bed(vec![scene], open());
+        let bed = bed(vec![scene]);
         assert_eq!(call(&bed, 1_000).await.content, "word ".repeat(1_000));
     }
 }
@@ -126,14 +125,7 @@ async fn failures_leave_the_output() {
 /// CTX-10: what somebody was asked about is not compressed, and neither are tools that are not named.
 #[tokio::test]
 async fn approved_results_are_left_alone() {
-    let asked = Policy {
-        rules: Rules {
-            ask: vec!["bash".parse().unwrap()],
-            ..Rules::default()
-        },
-        ..open()
-    };
-    let bed = bed(vec![Scene::text("short")], asked);
-    assert_eq!(call(&bed, 1_000).await.content, "word ".repeat(1_000));
+    let bed = bed(vec![Scene::text("short")]);
+    assert_eq!(output(&bed, 1_000, true).await.content, "word ".repeat(1_000));
     assert_eq!(*bed.booked.lock().unwrap(), 0);
 }

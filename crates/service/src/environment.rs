@@ -1,29 +1,27 @@
 //! What a session's turns are made with. Whoever knows providers and tools implements this.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use windlass_api::{CommandSource, FailureKind, Message, MessageId, Offer, SessionId, SessionInfo};
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::Compactor;
-use windlass_core::dispatch::Execution;
-use windlass_core::middleware::Middleware;
+use windlass_core::dispatch::CallConfig;
+use windlass_core::hook::Hooks;
 use windlass_core::model::Price;
 use windlass_core::permission::{Approver, Asker, Mode, Policy};
-use windlass_core::provider::{Prefix, Provider};
-use windlass_core::run::IncompleteWork;
-use windlass_core::tool::{ExecutionContext, Outputs, ToolSet};
-use windlass_core::turn::Limits;
+use windlass_core::provider::Provider;
+use windlass_core::run::Config;
+use windlass_core::tool::Outputs;
 
 /// Makes benches.
 #[async_trait]
 pub trait SessionFactory: Send + Sync {
-    /// The bench of a session that becomes live. `asker` reaches whoever answers its questions.
+    /// Creates the environment of a session that becomes live. `asker` reaches the person who answers its questions.
     ///
     /// # Errors
-    /// Says, for people, why there is none.
-    async fn bench(
+    /// When there can be none; says why, for people.
+    async fn create(
         &self,
         session: &SessionInfo,
         asker: Arc<dyn Asker>,
@@ -45,17 +43,22 @@ pub trait EnvFacts {
     fn goals(&self) -> Goals {
         Goals::default()
     }
+
+    /// Returns the source of the model that writes titles; `None` leaves the start of the first message.
+    fn titles(&self) -> Option<Arc<dyn Titles>> {
+        None
+    }
 }
 
 /// What one session works with. Tools know what the model has seen, so it is kept when the session is no longer live, for
 /// when it is opened again.
 #[async_trait]
 pub trait SessionEnv: EnvFacts + Send + Sync {
-    /// The fixed things of the next turn. Files that changed since the last one count from here on.
+    /// Plans the next turn. Files that changed since the last one count from here on.
     ///
     /// # Errors
-    /// Says why there can be no turn now. It then ends as failed, with nothing sent to anybody.
-    async fn setup(&mut self, turn: &TurnStart) -> Result<Setup, NotReady>;
+    /// When there can be no turn now; says why. It then ends as failed, with nothing sent to anybody.
+    async fn plan(&mut self, turn: &TurnStart) -> Result<TurnPlan, NotReady>;
 
     /// What takes files back; `None` where nothing is kept of them.
     fn checkpoints(&self) -> Option<Arc<dyn Checkpoints>>;
@@ -86,12 +89,6 @@ pub struct TurnStart {
     pub goal: Option<String>,
     /// The texts that were pinned, the first one first.
     pub pins: Vec<String>,
-}
-
-/// Does something between turns. Must not wait: nobody waits for it.
-pub trait BetweenTurns: Send + Sync {
-    /// A turn ended, and this is the conversation now.
-    fn turn_ended(&self, history: &[Arc<Message>]);
 }
 
 /// Why there can be no turn now.
@@ -208,10 +205,12 @@ pub struct Goals {
 
 /// A command of the user's as a call.
 pub struct UserCommand {
-    /// The tools, of which one runs it.
-    pub tools: ToolSet,
-    /// How it is run.
-    pub calls: CallSettings,
+    /// Tools, permissions and limits, of which one tool runs it.
+    pub calls: CallConfig,
+    /// The hooks, in order.
+    pub hooks: Hooks,
+    /// Stores long outputs.
+    pub outputs: Option<Arc<dyn Outputs>>,
     /// That tool.
     pub tool: String,
     /// Its arguments.
@@ -257,53 +256,20 @@ pub struct DefinedCommand {
     pub file: String,
 }
 
-/// The fixed things of one turn.
-pub struct Setup {
+/// The settings of one turn, and the connections that its environment provides.
+pub struct TurnPlan {
+    /// The settings.
+    pub config: Config,
     /// The model.
     pub provider: Arc<dyn Provider>,
-    /// The tools.
-    pub tools: ToolSet,
-    /// System prompt and tool list, the same value as long as they are the same.
-    pub prefix: Arc<Prefix>,
-    /// The caps.
-    pub limits: Limits,
-    /// The most tokens of a reply.
-    pub max_output: Option<u64>,
-    /// How calls are run.
-    pub calls: CallSettings,
-    /// Steps around every iteration.
-    pub middleware: Vec<Arc<dyn Middleware>>,
     /// Makes the history smaller; `None` when that is off.
     pub compactor: Option<Arc<dyn Compactor>>,
-    /// Has a say before an answer is accepted.
-    pub incomplete: Option<Arc<dyn IncompleteWork>>,
-    /// Makes titles; `None` leaves what the first message says.
-    pub titles: Option<Arc<dyn Titles>>,
-    /// Does something when the turn has ended.
-    pub between: Option<Arc<dyn BetweenTurns>>,
-    /// What the user should know before the turn.
-    pub notices: Vec<String>,
-}
-
-/// How calls are run.
-#[derive(Clone)]
-pub struct CallSettings {
-    /// Where they run.
-    pub execution: Arc<ExecutionContext>,
-    /// Rules and mode.
-    pub policy: Policy,
-    /// Asks whoever is there.
+    /// Asks the user.
     pub approver: Arc<dyn Approver>,
-    /// Which may overlap.
-    pub mode: Execution,
-    /// How long each may take.
-    pub timeout: Duration,
-    /// The most characters of a result.
-    pub max_result_chars: usize,
-    /// Keeps what is longer.
+    /// Stores long outputs.
     pub outputs: Option<Arc<dyn Outputs>>,
-    /// Whether a read that failed for a moment is tried again.
-    pub retry_transient: bool,
+    /// Warnings for the user, shown before the turn.
+    pub notices: Vec<String>,
 }
 
 /// Makes titles.

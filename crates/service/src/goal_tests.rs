@@ -29,7 +29,11 @@ fn rewind(to: u64) -> Event {
 }
 
 fn message(parts: &[&str]) -> Message {
-    let parts = parts.iter().map(|text| Part::text(*text)).collect();
+    let part = |text: &&str| match *text {
+        "ENVIRONMENT" => Part::context(windlass_core::message::FragmentSource::Environment, "x"),
+        text => Part::text(text),
+    };
+    let parts = parts.iter().map(part).collect();
     Message::new(&"s".into(), Role::User, parts, Timestamp(1))
 }
 
@@ -75,14 +79,10 @@ fn messages_begin_goals() {
     let long = "word ".repeat(1000);
     let cases: [(Goal, &[&str], Option<&str>); 7] = [
         (Goal::Idle, &[" fix it\nnow "], Some("fix it\nnow")),
-        (
-            Goal::Idle,
-            &["<environment>\nx\n</environment>", "fix it", "as JSON"],
-            Some("fix it"),
-        ),
+        (Goal::Idle, &["ENVIRONMENT", "fix it", "as JSON"], Some("fix it")),
         (Goal::Idle, &[&long], Some(long.trim())),
         (Goal::Idle, &[], None),
-        (Goal::Idle, &["<environment>\nx\n</environment>"], None),
+        (Goal::Idle, &["ENVIRONMENT"], None),
         (Goal::Active("a".into()), &["and this"], None),
         (Goal::Completed("a".into()), &["and this"], Some("and this")),
     ];

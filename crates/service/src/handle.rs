@@ -11,11 +11,11 @@ use crate::replies::Replies;
 /// Outlives the session's task: one that is opened again goes on with the same bench, so that the mode that was set by
 /// hand, answers for the session and commands in the background are still there.
 #[derive(Clone, Default)]
-pub(crate) struct SessionSeat {
+pub(crate) struct SessionHandle {
     pub(crate) replies: Replies,
     running: Arc<Mutex<Option<CancellationToken>>>,
     stops: Arc<AtomicU64>,
-    bench: Arc<Mutex<Option<Box<dyn SessionEnv>>>>,
+    env: Arc<Mutex<Option<Box<dyn SessionEnv>>>>,
 }
 
 /// Something that can be stopped from outside, until this is dropped.
@@ -30,7 +30,7 @@ impl Drop for Stoppable {
     }
 }
 
-impl SessionSeat {
+impl SessionHandle {
     /// Something begins. It can be stopped at once, whatever the session's task waits for.
     pub(crate) fn begin(&self) -> Stoppable {
         let token = CancellationToken::new();
@@ -57,13 +57,13 @@ impl SessionSeat {
     }
 
     /// Keeps the bench of a session that is no longer live.
-    pub(crate) fn rest(&self, bench: Box<dyn SessionEnv>) {
-        *lock(&self.bench) = Some(bench);
+    pub(crate) fn park(&self, env: Box<dyn SessionEnv>) {
+        *lock(&self.env) = Some(env);
     }
 
     /// The bench that was kept.
-    pub(crate) fn bench(&self) -> Option<Box<dyn SessionEnv>> {
-        lock(&self.bench).take()
+    pub(crate) fn parked(&self) -> Option<Box<dyn SessionEnv>> {
+        lock(&self.env).take()
     }
 }
 

@@ -9,6 +9,7 @@
 //!
 //! Deliberately absent: any way to reach a session but through its id, and any state that is not in the log.
 
+mod actor;
 mod commands;
 mod compress;
 pub mod context_report;
@@ -19,7 +20,6 @@ pub mod format;
 mod goal;
 mod handle;
 mod keyed;
-mod live;
 pub mod past;
 mod pins;
 mod queries;
@@ -46,22 +46,21 @@ use windlass_api::{
 use windlass_core::clock::Clock;
 use windlass_core::log::{LogError, NewSession, Opened, Store};
 
-use self::commands::{Asked, Then};
+use self::actor::{Input, SessionActor, SessionRequest};
+use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{
-    BetweenTurns, CallSettings, ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted,
-    ModelChoice, ModelSwitch, NotReady, Permissions, SessionEnv, SessionFactory, Setup, Titles, ToolInfo,
-    TurnStart, UserCommand,
+    ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted, ModelChoice, ModelSwitch,
+    NotReady, Permissions, SessionEnv, SessionFactory, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 use self::feed::Feed;
-use self::handle::SessionSeat;
+use self::handle::SessionHandle;
 use self::keyed::Routed;
-use self::live::{Input, Live, Order};
 pub use self::recorder::ExchangeRecorder;
 use self::sink::Sink;
 
-/// How many orders may wait for a session's task. Nobody waits long: the task takes them at once.
-const ORDERS: usize = 64;
+/// How many requests may wait for a session's task. Nobody waits long: the task takes them at once.
+const REQUESTS: usize = 64;
 
 /// What the service itself can be told.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +91,7 @@ pub struct Service {
 
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) workshop: Arc<dyn SessionFactory>,
+    pub(crate) factory: Arc<dyn SessionFactory>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: Options,
     /// This process as the owner of sessions.
@@ -104,24 +103,24 @@ pub(crate) struct Inner {
     /// Ends what nobody waits for.
     pub(crate) closing: CancellationToken,
     /// Those that were live here; some are no longer.
-    live: Mutex<HashMap<SessionId, Handle>>,
+    live: Mutex<HashMap<SessionId, LiveSession>>,
     /// One session is opened at a time, so that none is opened twice.
     opening: tokio::sync::Mutex<()>,
 }
 
 /// A live session from outside.
 #[derive(Clone)]
-struct Handle {
-    orders: mpsc::Sender<Order>,
+struct LiveSession {
+    requests: mpsc::Sender<SessionRequest>,
     sink: Arc<Sink>,
-    seat: SessionSeat,
+    handle: SessionHandle,
 }
 
 impl Service {
     /// A service over a store. `owner` names this process to others that share the store.
     pub fn new(
         store: Arc<dyn Store>,
-        workshop: Arc<dyn SessionFactory>,
+        factory: Arc<dyn SessionFactory>,
         clock: Arc<dyn Clock>,
         owner: String,
         options: Options,
@@ -129,7 +128,7 @@ impl Service {
         Self {
             inner: Arc::new(Inner {
                 store,
-                workshop,
+                factory,
                 clock,
                 options,
                 owner,
@@ -145,48 +144,48 @@ impl Service {
     /// Ends every live session: running turns are canceled and recorded, and leases are given back.
     pub async fn close(&self) {
         self.inner.closing.cancel();
-        let handles: Vec<Handle> = self.lock().values().cloned().collect();
-        for handle in handles {
-            let _ = handle.orders.send(Order::Close).await;
-            handle.seat.stop();
+        let sessions: Vec<LiveSession> = self.lock().values().cloned().collect();
+        for live in sessions {
+            let _ = live.requests.send(SessionRequest::Close).await;
+            live.handle.stop();
         }
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
-        let handles: Vec<Handle> = self.lock().drain().map(|(_, handle)| handle).collect();
-        for mut bench in handles.iter().filter_map(|handle| handle.seat.bench()) {
-            bench.close().await;
+        let sessions: Vec<LiveSession> = self.lock().drain().map(|(_, live)| live).collect();
+        for mut env in sessions.iter().filter_map(|live| live.handle.parked()) {
+            env.close().await;
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Handle>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, LiveSession>> {
         self.inner.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session, if it is live here.
-    fn live(&self, session: &SessionId) -> Option<Handle> {
-        let handle = self.lock().get(session).cloned();
-        handle.filter(|handle| !handle.orders.is_closed())
+    /// Returns the session, if it is live here.
+    fn known(&self, session: &SessionId) -> Option<LiveSession> {
+        let live = self.lock().get(session).cloned();
+        live.filter(|live| !live.requests.is_closed())
     }
 
-    /// The live session, which is opened when it is not.
-    async fn handle(&self, session: &SessionId) -> Result<Handle, ClientError> {
-        if let Some(handle) = self.live(session) {
-            return Ok(handle);
+    /// Returns the live session; opens it when it is not live.
+    async fn open(&self, session: &SessionId) -> Result<LiveSession, ClientError> {
+        if let Some(live) = self.known(session) {
+            return Ok(live);
         }
         let _opening = self.inner.opening.lock().await;
         // Somebody else may have been faster.
-        if let Some(handle) = self.live(session) {
-            return Ok(handle);
+        if let Some(live) = self.known(session) {
+            return Ok(live);
         }
         let opened = self.inner.store.open(session, &self.inner.owner).await;
         self.enliven(opened.map_err(refused)?).await
     }
 
-    async fn enliven(&self, opened: Opened) -> Result<Handle, ClientError> {
+    async fn enliven(&self, opened: Opened) -> Result<LiveSession, ClientError> {
         let session = opened.info.id.clone();
-        let (orders, inbox) = mpsc::channel(ORDERS);
-        let before = self.lock().get(&session).map(|handle| handle.seat.clone());
-        let seat = before.unwrap_or_default();
+        let (requests, inbox) = mpsc::channel(REQUESTS);
+        let before = self.lock().get(&session).map(|live| live.handle.clone());
+        let handle = before.unwrap_or_default();
         let last = opened.info.last_seq;
         let sink = Sink::new(
             Arc::clone(&self.inner.store),
@@ -195,36 +194,36 @@ impl Service {
             Feed::new(last, self.inner.options.buffer),
             last,
         );
-        let handle = Handle {
-            orders,
+        let live = LiveSession {
+            requests,
             sink: Arc::new(sink),
-            seat,
+            handle,
         };
-        let live = Live::begin(
+        let actor = SessionActor::begin(
             Arc::clone(&self.inner),
             opened,
-            Arc::clone(&handle.sink),
-            handle.seat.clone(),
+            Arc::clone(&live.sink),
+            live.handle.clone(),
         )
         .await?;
-        self.inner.tasks.spawn(live.run(inbox));
-        self.lock().insert(session, handle.clone());
+        self.inner.tasks.spawn(actor.run(inbox));
+        self.lock().insert(session, live.clone());
         // Whoever closes the service may have looked before this one was there.
         if self.inner.closing.is_cancelled() {
-            let _ = handle.orders.send(Order::Close).await;
+            let _ = live.requests.send(SessionRequest::Close).await;
         }
-        Ok(handle)
+        Ok(live)
     }
 
-    async fn order<T>(
+    async fn request<T>(
         &self,
         session: &SessionId,
-        order: impl FnOnce(oneshot::Sender<T>) -> Order,
+        request: impl FnOnce(oneshot::Sender<T>) -> SessionRequest,
     ) -> Result<T, ClientError> {
-        let handle = self.handle(session).await?;
+        let live = self.open(session).await?;
         let (answer, answered) = oneshot::channel();
         let gone = || ClientError::Closed(session.clone());
-        handle.orders.send(order(answer)).await.map_err(|_| gone())?;
+        live.requests.send(request(answer)).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
     }
 }
@@ -271,32 +270,32 @@ impl Client for Service {
 
     async fn submit(&self, submission: Submission) -> Result<EventStream, ClientError> {
         let session = submission.session.clone();
-        let handle = self.handle(&session).await?;
+        let live = self.open(&session).await?;
         // Before the input is taken, so that nothing of its turn is missed.
-        let reader = handle.sink.feed().reader();
-        let stops = handle.seat.stops();
+        let reader = live.sink.feed().reader();
+        let stops = live.handle.stops();
         let input = Input { submission, stops };
         let waits = self
-            .order(&session, |answer| Order::Submit(input, answer))
+            .request(&session, |answer| SessionRequest::Submit(input, answer))
             .await??;
         Ok(reader.turn(waits))
     }
 
     async fn cancel(&self, session: &SessionId) -> bool {
-        let handle = self.lock().get(session).cloned();
-        handle.is_some_and(|handle| handle.seat.stop())
+        let live = self.lock().get(session).cloned();
+        live.is_some_and(|live| live.handle.stop())
     }
 
     async fn reply(&self, session: &SessionId, call: &CallId, reply: UserReply) -> bool {
-        let handle = self.lock().get(session).cloned();
-        handle.is_some_and(|handle| handle.seat.replies.give(call, reply))
+        let live = self.lock().get(session).cloned();
+        live.is_some_and(|live| live.handle.replies.give(call, reply))
     }
 
     async fn subscribe(&self, session: &SessionId, after: u64) -> Result<EventStream, ClientError> {
         let known = self.lock().contains_key(session);
         let feed = match known {
             // One that has ended here is opened again: whoever listens wants to hear how it goes on.
-            true => self.handle(session).await?.sink.feed().clone(),
+            true => self.open(session).await?.sink.feed().clone(),
             // One that nobody works in can be read all the same.
             false => match self.info(session).await? {
                 Some(info) => Feed::new(info.last_seq, self.inner.options.buffer),
@@ -307,9 +306,9 @@ impl Client for Service {
     }
 
     async fn summarize(&self, session: &SessionId) -> Result<EventStream, ClientError> {
-        let handle = self.handle(session).await?;
-        let reader = handle.sink.feed().reader();
-        self.order(session, Order::Summarize).await??;
+        let live = self.open(session).await?;
+        let reader = live.sink.feed().reader();
+        self.request(session, SessionRequest::Summarize).await??;
         Ok(reader.turn(None))
     }
 }
@@ -317,13 +316,13 @@ impl Client for Service {
 #[async_trait]
 impl Commands for Service {
     async fn catalog(&self, session: &SessionId) -> Vec<CommandInfo> {
-        let asked = self.order(session, |answer| Order::Desk(Asked::Catalog(answer)));
+        let asked = self.request(session, |answer| SessionRequest::Catalog(answer));
         asked.await.unwrap_or_else(|_| commands::built_in())
     }
 
     async fn complete(&self, session: &SessionId, line: &str) -> Vec<String> {
         let line = line.to_owned();
-        let asked = self.order(session, |answer| Order::Desk(Asked::Complete(line, answer)));
+        let asked = self.request(session, |answer| SessionRequest::Complete(line, answer));
         asked.await.unwrap_or_default()
     }
 
@@ -339,7 +338,7 @@ impl Commands for Service {
             }
         }
         let line = line.to_owned();
-        let asked = self.order(session, |answer| Order::Desk(Asked::Run(line, answer)));
+        let asked = self.request(session, |answer| SessionRequest::Command(line, answer));
         let said = asked.await??;
         let follow = match said.then {
             Then::Nothing => Follow::Nothing,
@@ -365,9 +364,9 @@ impl Service {
 
     /// Runs a command of the user's, and returns the events of that.
     async fn shell(&self, session: &SessionId, command: String) -> Result<EventStream, ClientError> {
-        let handle = self.handle(session).await?;
-        let reader = handle.sink.feed().reader();
-        self.order(session, |answer| Order::Shell(command, answer))
+        let live = self.open(session).await?;
+        let reader = live.sink.feed().reader();
+        self.request(session, |answer| SessionRequest::Shell(command, answer))
             .await??;
         Ok(reader.turn(None))
     }
@@ -379,7 +378,7 @@ impl Service {
     /// Takes up a session, unless it is live in this process already.
     async fn resume(&self, session: &SessionId) -> Result<SessionInfo, ClientError> {
         let _opening = self.inner.opening.lock().await;
-        if self.live(session).is_some() {
+        if self.known(session).is_some() {
             let info = self.info(session).await?;
             return info.ok_or_else(|| ClientError::Unknown(session.clone()));
         }
@@ -392,9 +391,9 @@ impl Service {
 
     /// Nobody looks at a session any more. It ends when nothing is left to do in it, and others can have it.
     fn leave(&self, session: &SessionId) {
-        if let Some(handle) = self.live(session) {
+        if let Some(live) = self.known(session) {
             // One that has so much to do is not idle. Waiting is not possible: it may be the session that asks.
-            let _ = handle.orders.try_send(Order::Leave);
+            let _ = live.requests.try_send(SessionRequest::Leave);
         }
     }
 

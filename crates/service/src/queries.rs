@@ -10,8 +10,8 @@ use windlass_api::{
 };
 use windlass_core::log::SessionQuery;
 
-use crate::commands::{Asked, Look};
-use crate::live::Order;
+use crate::actor::SessionRequest;
+use crate::commands::Look;
 use crate::{Service, refused};
 
 /// How many places are looked through where words were said. One session may hold many of them.
@@ -72,12 +72,12 @@ impl Records for Service {
 #[async_trait]
 impl Presence for Service {
     async fn overview(&self, session: &SessionId) -> Result<Overview, ClientError> {
-        self.order(session, |answer| Order::Desk(Asked::Look(Look::Overview(answer))))
+        self.request(session, |answer| SessionRequest::Look(Look::Overview(answer)))
             .await?
     }
 
     async fn why(&self, session: &SessionId) -> Vec<Wait> {
-        self.live(session)
+        self.known(session)
             .map_or_else(Vec::new, |handle| handle.sink.why())
     }
 
@@ -97,10 +97,10 @@ impl Service {
     /// Asks a session that is worked in here, and makes no other one live.
     async fn look<T>(&self, session: &SessionId, look: impl FnOnce(oneshot::Sender<T>) -> Look) -> Option<T> {
         self.lock().get(session)?;
-        let handle = self.handle(session).await.ok()?;
+        let live = self.open(session).await.ok()?;
         let (answer, answered) = oneshot::channel();
-        let order = Order::Desk(Asked::Look(look(answer)));
-        handle.orders.send(order).await.ok()?;
+        let request = SessionRequest::Look(look(answer));
+        live.requests.send(request).await.ok()?;
         answered.await.ok()
     }
 }

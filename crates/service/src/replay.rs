@@ -14,13 +14,12 @@ use tokio_util::task::TaskTracker;
 use windlass_api::{Event, Message, Part, Role, SessionId};
 use windlass_core::clock::Clock;
 use windlass_core::compact::Compactor;
-use windlass_core::dispatch::{Dispatch, Execution};
+use windlass_core::dispatch::{CallConfig, Execution};
+use windlass_core::hook::{Hooks, IncompleteWorkHook};
 use windlass_core::log::{Entry, Exchange, Frame, History};
-use windlass_core::middleware::Middleware;
 use windlass_core::permission::{Mode, Policy};
-use windlass_core::provider::{Provider, ToolChoice};
-use windlass_core::run::{Deps, run};
-use windlass_core::tool::ExecutionContext;
+use windlass_core::provider::Provider;
+use windlass_core::run::{Config, Ports, run};
 use windlass_core::turn::{Limits, TurnInput};
 
 use self::past::{Past, nobody};
@@ -37,7 +36,7 @@ pub struct Replay {
     /// The caps of its turns.
     pub limits: Limits,
     /// Steps around every iteration.
-    pub middleware: Vec<Arc<dyn Middleware>>,
+    pub hooks: Hooks,
     /// Makes the history smaller.
     pub compactor: Option<Arc<dyn Compactor>>,
     /// Time.
@@ -136,7 +135,7 @@ impl Replay {
         let mut history = History::read(&self.entries[..turn.begin]).into_messages();
         history.extend(turn.messages.first().map(|message| Arc::clone(message)));
         let before = self.reel.played();
-        self.drive(&*provider, &frame, &past, history).await;
+        self.drive(&provider, &frame, &past, history).await;
         let requests = self.reel.played() - before;
         if self.reel.is_over() {
             return Ok(told(requests, ReplayVerdict::Stopped));
@@ -147,43 +146,43 @@ impl Replay {
 
     async fn drive(
         &self,
-        provider: &dyn Provider,
+        provider: &Arc<dyn Provider>,
         frame: &Frame,
         past: &Arc<Past>,
         history: Vec<Arc<Message>>,
     ) {
         let cancel = CancellationToken::new();
         self.reel.stop_with(cancel.clone());
-        let tools = past.tools(&frame.tools);
-        let policy = Policy {
-            mode: Mode::Full,
-            ..Policy::default()
-        };
-        let deps = Deps {
-            provider,
+        let mut config = Config {
             prefix: Arc::new(frame.prefix()),
-            tool_choice: ToolChoice::Auto,
             max_output: frame.max_output,
-            dispatch: Dispatch {
-                tools: &tools,
-                hook: None,
-                policy: &policy,
-                approver: nobody(),
-                execution: Arc::new(ExecutionContext::default()),
+            limits: self.limits.clone(),
+            calls: CallConfig {
+                tools: past.tools(&frame.tools),
+                policy: Policy {
+                    mode: Mode::Full,
+                    ..Policy::default()
+                },
                 execution_mode: Execution::Sequential,
                 timeout: Duration::from_secs(60),
                 max_result_chars: None,
-                outputs: None,
                 retry_transient: false,
-                tasks: TaskTracker::new(),
+                ..CallConfig::default()
             },
-            middleware: &self.middleware,
-            incomplete: Some(&**past),
-            compactor: self.compactor.as_deref(),
-            inbox: &**past,
+            ..Config::default()
+        };
+        config.hooks.extend(&self.hooks);
+        config.hooks.push(IncompleteWorkHook(Arc::clone(past) as _));
+        let ports = Ports {
+            provider: Arc::clone(provider),
+            compactor: self.compactor.clone(),
+            approver: nobody(),
+            outputs: None,
+            inbox: Arc::clone(past) as _,
             clock: Arc::clone(&self.clock),
             events: Arc::clone(past) as _,
             cancel,
+            tasks: TaskTracker::new(),
         };
         let input = TurnInput {
             session: self.session.clone(),
@@ -193,7 +192,7 @@ impl Replay {
             provider: provider.name().to_owned(),
             model: provider.model().id.clone(),
         };
-        run(input, &deps).await;
+        run(input, &config, &ports).await;
     }
 
     /// Compares what the turn came to with the log. One that was stopped half way is compared as far as it got.

@@ -47,7 +47,7 @@ struct State {
     draft: DraftChange,
     /// Why nothing more can be written: an event was refused, and others were numbered after it.
     broken: Option<LogError>,
-    reply: UserReply,
+    reply: ReplySoFar,
     /// Who writes the replies of this turn: provider and model.
     model: (String, String),
     /// What the running turn waits for.
@@ -58,7 +58,7 @@ struct State {
 
 /// The reply that is being received.
 #[derive(Default)]
-struct UserReply {
+struct ReplySoFar {
     text: String,
     message: Option<Message>,
     stored_at: Duration,
@@ -78,7 +78,7 @@ impl Sink {
             bookings: Vec::new(),
             draft: DraftChange::Keep,
             broken: None,
-            reply: UserReply::default(),
+            reply: ReplySoFar::default(),
             model: Default::default(),
             why: Why::default(),
             storing: Vec::new(),
@@ -255,7 +255,7 @@ impl Log {
             event => event.is_terminal(),
         };
         if events.iter().any(is_reply) {
-            state.reply = UserReply::default();
+            state.reply = ReplySoFar::default();
             state.draft = DraftChange::Clear;
         }
         let numbers = first..state.seq + 1;

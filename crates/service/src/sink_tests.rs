@@ -12,14 +12,14 @@ const REFUSE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON entry BEGIN SELECT 
 const ALLOW: &str = "DROP TRIGGER refuse";
 
 /// A sink of a new session, and another way to its database.
-struct Desk {
+struct Stage {
     _folder: tempfile::TempDir,
     store: Arc<SqliteStore>,
     sink: Sink,
     other: Connection,
 }
 
-impl Desk {
+impl Stage {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("windlass.db");
@@ -65,49 +65,54 @@ fn title() -> Event {
 /// SES-5: what was refused leaves no gap in the numbers and is not stored later; what was told before it is.
 #[tokio::test]
 async fn a_refused_event_leaves_no_gap() {
-    let desk = Desk::new().await;
-    desk.sink.mention(title());
-    desk.other.execute_batch(REFUSE).unwrap();
-    let refused = desk
+    let stage = Stage::new().await;
+    stage.sink.mention(title());
+    stage.other.execute_batch(REFUSE).unwrap();
+    let refused = stage
         .sink
         .store(vec![warning("refused")], Durability::Process)
         .await;
     assert!(refused.is_err());
-    desk.other.execute_batch(ALLOW).unwrap();
-    let stored = desk.sink.store(vec![warning("taken")], Durability::Process).await;
+    stage.other.execute_batch(ALLOW).unwrap();
+    let stored = stage
+        .sink
+        .store(vec![warning("taken")], Durability::Process)
+        .await;
     assert_eq!(stored, Ok(()));
-    assert_eq!(desk.stored().await, [(1, title()), (2, warning("taken"))]);
+    assert_eq!(stage.stored().await, [(1, title()), (2, warning("taken"))]);
 }
 
 /// SES-5: when something was told after what is refused then, nothing more is written: a record has no gaps.
 #[tokio::test]
 async fn nothing_is_written_behind_a_gap() {
-    let desk = Desk::new().await;
-    desk.other
+    let stage = Stage::new().await;
+    stage
+        .other
         .execute_batch(&format!("BEGIN IMMEDIATE; {REFUSE}"))
         .unwrap();
-    let mut storing = pin!(desk.sink.store(vec![warning("refused")], Durability::Process));
+    let mut storing = pin!(stage.sink.store(vec![warning("refused")], Durability::Process));
     assert!(futures_util::poll!(&mut storing).is_pending());
-    desk.sink.mention(title());
-    desk.other.execute_batch("COMMIT").unwrap();
+    stage.sink.mention(title());
+    stage.other.execute_batch("COMMIT").unwrap();
     assert!(storing.await.is_err());
-    assert!(desk.sink.is_broken());
-    desk.other.execute_batch(ALLOW).unwrap();
-    desk.sink.settle().await;
+    assert!(stage.sink.is_broken());
+    stage.other.execute_batch(ALLOW).unwrap();
+    stage.sink.settle().await;
     assert!(
-        desk.sink
+        stage
+            .sink
             .store(vec![warning("b")], Durability::Process)
             .await
             .is_err()
     );
-    assert_eq!(desk.stored().await, []);
+    assert_eq!(stage.stored().await, []);
 }
 
 /// SES-4, SES-5: what was written while nobody waited, and refused, is stored with the next write.
 #[tokio::test]
 async fn what_was_told_is_written_again() {
-    let desk = Desk::new().await;
-    desk.other.execute_batch(REFUSE).unwrap();
+    let stage = Stage::new().await;
+    stage.other.execute_batch(REFUSE).unwrap();
     let result = Event::ToolResult {
         call_id: "c1".into(),
         name: "bash".to_owned(),
@@ -115,10 +120,10 @@ async fn what_was_told_is_written_again() {
         is_error: false,
         details: None,
     };
-    desk.sink.record(result.clone()).await.unwrap();
-    desk.sink.settle().await;
-    desk.other.execute_batch(ALLOW).unwrap();
-    let stored = desk.sink.store(vec![warning("next")], Durability::Process).await;
+    stage.sink.record(result.clone()).await.unwrap();
+    stage.sink.settle().await;
+    stage.other.execute_batch(ALLOW).unwrap();
+    let stored = stage.sink.store(vec![warning("next")], Durability::Process).await;
     assert_eq!(stored, Ok(()));
-    assert_eq!(desk.stored().await, [(1, result), (2, warning("next"))]);
+    assert_eq!(stage.stored().await, [(1, result), (2, warning("next"))]);
 }

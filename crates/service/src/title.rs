@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use windlass_api::{Event, Message, Part, SessionEvent, SessionId, SessionInfo};
+use windlass_core::hook::{Hook, TurnAction, TurnHook};
 use windlass_core::log::{Booking, Label};
 use windlass_core::message::Role;
 use windlass_core::provider::{Prefix, Request, ToolChoice};
@@ -22,42 +24,89 @@ const GRACE: Duration = Duration::from_secs(5);
 const SYSTEM: &str = "Give the conversation that begins with this message a title of at most 50 characters, in the \
 language of the message. Answer with the title alone, in one line, without quotes.";
 
-/// Gives a session that has none a title: at once from its first message, and a better one later when a model makes
-/// titles. Never delays the turn.
-pub(crate) fn make(
+/// Names a session that has no title: at once after its first message, and better later, when a model writes titles.
+///
+/// Returns the hook that does so when the turn starts; `None` when the session has a title.
+pub(crate) fn hook(
     inner: &Arc<Inner>,
     info: &mut SessionInfo,
     message: &Message,
     titles: Option<Arc<dyn Titles>>,
     sink: &Arc<Sink>,
-) {
+) -> Option<TitleHook> {
     if info.label.title.is_some() {
-        return;
+        return None;
     }
     let prompt = prompt(message);
     let title = one_line(&prompt);
     info.label.title = Some(title.clone());
-    let (inner, session, sink) = (Arc::clone(inner), info.id.clone(), Arc::clone(sink));
-    let tasks = inner.tasks.clone();
-    tasks.spawn(async move {
+    Some(TitleHook {
+        inner: Arc::clone(inner),
+        session: info.id.clone(),
+        sink: Arc::clone(sink),
+        titles,
+        prompt,
+        title,
+    })
+}
+
+/// Gives a session its title in the background. Never delays the turn.
+#[derive(Clone)]
+pub(crate) struct TitleHook {
+    inner: Arc<Inner>,
+    session: SessionId,
+    sink: Arc<Sink>,
+    titles: Option<Arc<dyn Titles>>,
+    prompt: String,
+    title: String,
+}
+
+impl TitleHook {
+    /// Starts the work in the background.
+    pub(crate) fn start(&self) {
+        self.inner.tasks.spawn(self.clone().make());
+    }
+
+    async fn make(self) {
+        let Self {
+            inner, session, sink, ..
+        } = &self;
         let label = |title: String| Label {
             title: Some(title),
             ..Label::default()
         };
-        let _ = inner.store.label(&session, &label(title)).await;
-        let Some(titles) = titles else { return };
+        let _ = inner.store.label(session, &label(self.title.clone())).await;
+        let Some(titles) = &self.titles else { return };
         let asked = tokio::select! {
-            asked = ask(&inner, &*titles, &session, &prompt) => asked,
-            // Whoever ends the program does not wait long for a title.
-            () = closing(&inner) => None,
+            asked = ask(inner, &**titles, session, &self.prompt) => asked,
+            // The end of the program does not wait long for a title.
+            () = closing(inner) => None,
         };
         let Some((made, booking)) = asked else { return };
-        let _ = inner.store.book(&session, booking).await;
+        let _ = inner.store.book(session, booking).await;
         if let Some(title) = made {
-            let _ = inner.store.label(&session, &label(title.clone())).await;
+            let _ = inner.store.label(session, &label(title.clone())).await;
             sink.mention(Event::Session(SessionEvent::Title { title }));
         }
-    });
+    }
+}
+
+impl Hook for TitleHook {
+    fn name(&self) -> &str {
+        "title"
+    }
+
+    fn turn(&self) -> Option<&dyn TurnHook> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl TurnHook for TitleHook {
+    async fn before_turn(&self, _: &[Arc<Message>]) -> TurnAction {
+        self.start();
+        TurnAction::default()
+    }
 }
 
 /// Returns a while after the service was told to close.
@@ -141,12 +190,11 @@ mod tests {
     /// SES-6: the title is about what the user said, whatever a front end puts around it.
     #[test]
     fn the_title_is_the_users() {
-        let parts = [
-            "<environment>\nx\n</environment>",
-            "Fix the bug",
-            "Answer as JSON",
+        let parts = vec![
+            Part::context(windlass_core::message::FragmentSource::Environment, "x"),
+            Part::text("Fix the bug"),
+            Part::text("Answer as JSON"),
         ];
-        let parts = parts.into_iter().map(Part::text).collect();
         let message = Message::new(&"s".into(), Role::User, parts, windlass_core::clock::Timestamp(1));
         assert_eq!(prompt(&message), "Fix the bug");
     }

@@ -3,106 +3,64 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use windlass_core::clock::Clock;
-use windlass_core::compact::compact;
-use windlass_core::dispatch::Dispatch;
+use windlass_core::compact::{Compaction, compact};
 use windlass_core::event::{Event, EventSink};
 use windlass_core::id::{MessageId, SessionId};
 use windlass_core::message::{Message, Part};
 use windlass_core::middleware::Shrink;
 use windlass_core::model::Model;
-use windlass_core::provider::ToolChoice;
-use windlass_core::run::{Deps, Inbox, run};
+use windlass_core::run::{Config, Inbox, Ports, run_with_hooks};
 use windlass_core::turn::{TurnInput, TurnReport};
 
-use crate::environment::Setup;
 use crate::sink::Sink;
 
-/// Everything one turn needs. Owned, so that it can run in a task of its own.
-pub(crate) struct Work {
+/// One turn, ready to run. Owned, so that it can run in a task of its own.
+pub(crate) struct PlannedTurn {
     pub(crate) session: SessionId,
-    pub(crate) setup: Setup,
     pub(crate) history: Vec<Arc<Message>>,
+    pub(crate) config: Config,
+    pub(crate) ports: Ports,
     pub(crate) sink: Arc<Sink>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) tasks: TaskTracker,
-    pub(crate) cancel: CancellationToken,
+    pub(crate) notices: Vec<String>,
 }
 
-impl Work {
-    /// What the user should know before it runs for a message.
+impl PlannedTurn {
+    /// Warnings for the user before it runs for a message.
     pub(crate) fn notices(&self, message: &Message) -> Vec<String> {
-        let unread = unread_images(self.setup.provider.model(), message);
-        self.setup.notices.iter().cloned().chain(unread).collect()
+        let unread = unread_images(self.ports.provider.model(), message);
+        self.notices.iter().cloned().chain(unread).collect()
     }
 
     /// Runs the turn.
     pub(crate) async fn run(self) -> TurnReport {
-        let provider = &*self.setup.provider;
+        let provider = &self.ports.provider;
         let input = TurnInput {
-            session: self.session.clone(),
-            history: self.history.clone(),
-            limits: self.setup.limits.clone(),
+            session: self.session,
+            history: self.history,
+            limits: self.config.limits.clone(),
             price: provider.model().price,
             provider: provider.name().to_owned(),
             model: provider.model().id.clone(),
         };
-        run(input, &self.deps()).await
+        run_with_hooks(input, &self.config, &self.ports).await
     }
 
-    /// Makes the history smaller instead, and records that. The new history.
+    /// Makes the history smaller instead, and records that. Returns the new history.
     pub(crate) async fn shrink(self) -> Result<Vec<Arc<Message>>, String> {
-        let smaller = compact(
-            &self.deps(),
-            &self.history,
-            Shrink::HARD,
-            self.setup.limits.context_prep_timeout,
-        )
-        .await?;
+        let compaction = Compaction::new(&self.config, &self.ports);
+        let limit = self.config.limits.context_prep_timeout;
+        let smaller = compact(&compaction, &self.history, Shrink::HARD, limit).await?;
         if let Some(usage) = smaller.usage {
-            let model = self.setup.provider.model();
-            self.sink.asks(self.setup.provider.name(), &model.id);
+            let provider = &self.ports.provider;
+            self.sink.asks(provider.name(), &provider.model().id);
             let used = Event::Usage {
                 usage,
-                cost_usd: model.price.map(|price| price.cost(&usage)),
+                cost_usd: provider.model().price.map(|price| price.cost(&usage)),
                 cause: "summary".to_owned(),
             };
             self.sink.record(used).await.map_err(|error| error.to_string())?;
         }
         Ok(smaller.history)
-    }
-
-    fn deps(&self) -> Deps<'_> {
-        let setup = &self.setup;
-        let calls = &setup.calls;
-        Deps {
-            provider: &*setup.provider,
-            prefix: Arc::clone(&setup.prefix),
-            tool_choice: ToolChoice::Auto,
-            max_output: setup.max_output,
-            dispatch: Dispatch {
-                tools: &setup.tools,
-                hook: None,
-                policy: &calls.policy,
-                approver: Arc::clone(&calls.approver),
-                execution: Arc::clone(&calls.execution),
-                execution_mode: calls.mode,
-                timeout: calls.timeout,
-                max_result_chars: Some(calls.max_result_chars),
-                outputs: calls.outputs.clone(),
-                retry_transient: calls.retry_transient,
-                tasks: self.tasks.clone(),
-            },
-            middleware: &setup.middleware,
-            incomplete: setup.incomplete.as_deref(),
-            compactor: setup.compactor.as_deref(),
-            inbox: self.sink.steering(),
-            clock: Arc::clone(&self.clock),
-            events: Arc::clone(&self.sink) as _,
-            cancel: self.cancel.clone(),
-        }
     }
 }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use windlass_api::{CallId, Event, Message, Part, Role, SessionEvent, Wait, WaitOn, Waiting};
 use windlass_core::clock::span;
-use windlass_core::compact::COMPACTING;
 
 use crate::format::cut;
 
@@ -97,7 +96,7 @@ impl Why {
                     ),
                 };
             }
-            Event::Status { text } if text == COMPACTING => self.doing = Doing::Summarizing { since: now },
+            Event::Session(SessionEvent::Compacting { .. }) => self.doing = Doing::Summarizing { since: now },
             Event::Session(SessionEvent::Compaction { .. }) => self.summarized(now),
             Event::Warning { .. } if matches!(self.doing, Doing::Summarizing { .. }) => self.summarized(now),
             Event::StepStart { call_id, title, .. } => {

@@ -255,8 +255,16 @@ fn people_are_waited_for() {
 fn summaries_are_waited_for() {
     let line = "waits for summary: the conversation is being made smaller — for 4 s; ends when the summary is there or takes \
                 too long, or when you stop the turn";
-    check(&[(1, status(COMPACTING))], 5, line);
-    let mut events = vec![(0, start()), (1, status(COMPACTING)), (2, said(Role::User, &[]))];
+    check(
+        &[(1, Event::Session(SessionEvent::Compacting { before: 1 }))],
+        5,
+        line,
+    );
+    let mut events = vec![
+        (0, start()),
+        (1, Event::Session(SessionEvent::Compacting { before: 1 })),
+        (2, said(Role::User, &[])),
+    ];
     check(&events, 5, line);
     events.push((6, compaction()));
     check(

@@ -23,7 +23,6 @@ use windlass_api::{
     Wait, Waiting,
 };
 use windlass_core::clock::Clock;
-use windlass_core::compact::COMPACTING;
 
 pub(crate) use self::frame::Frame;
 pub(crate) use self::jobs::{Done, Jobs, Report};
@@ -500,11 +499,12 @@ impl SessionView {
                 self.begin_turn(now);
                 self.doing.clear();
             }
+            // A compaction on demand is not a turn and announces itself only with this event.
+            Event::Session(windlass_api::SessionEvent::Compacting { .. }) => {
+                self.begin_turn(now);
+                "Compacting context…".clone_into(&mut self.doing);
+            }
             Event::Status { text } => {
-                // A compaction on demand is not a turn and announces itself only with this status.
-                if text == COMPACTING {
-                    self.begin_turn(now);
-                }
                 self.doing = crate::text::one_line(text);
             }
             Event::Waiting(Waiting::Queue { messages, steers }) => {

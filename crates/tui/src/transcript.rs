@@ -183,6 +183,7 @@ impl Transcript {
 
     fn whole(&mut self, seq: u64, event: &SessionEvent) {
         match event {
+            SessionEvent::Compacting { .. } => {}
             SessionEvent::Compaction { before, after, .. } => {
                 let text = format!("Context compacted: {before} → {after} tokens.");
                 self.note(seq, Tone::Dim, &text);

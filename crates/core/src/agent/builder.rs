@@ -8,17 +8,18 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
 
-use super::{Agent, Choices, Guards, Shared, UsageSummary};
-use crate::clock::{Clock, SystemClock};
+use super::{Agent, Shared};
+use crate::clock::Clock;
 use crate::compact::{Compactor, Parts, Pressure, Strategy, Summarize};
 use crate::dispatch::Execution;
+use crate::hook::{Hook, IncompleteWorkHook, MiddlewareHook, PermissionRuleHook};
 use crate::id::SessionId;
 use crate::message::Message;
 use crate::middleware::Middleware;
 use crate::model::{Model, ModelRegistry};
 use crate::permission::{Approver, NobodyToAsk, PermissionHook, Policy};
 use crate::provider::{Prefix, Provider, ProviderEvent, Request, ToolChoice};
-use crate::run::IncompleteWork;
+use crate::run::{Config, IncompleteWork};
 use crate::tool::{ExecutionContext, Outputs, Tool, ToolSet, ToolSpec};
 use crate::turn::{Limits, OnMaxIterations};
 
@@ -43,39 +44,29 @@ impl Default for CompactionConfig {
 /// Builds an [`Agent`]. Everything but the model has a default.
 pub struct AgentBuilder {
     provider: Arc<dyn Provider>,
-    tools: ToolSet,
+    config: Config,
     system: String,
-    choices: Choices,
-    guards: Guards,
+    approver: Arc<dyn Approver>,
+    compactor: Option<Arc<dyn Compactor>>,
+    outputs: Option<Arc<dyn Outputs>>,
     compaction: Option<CompactionConfig>,
+    tracks_usage: bool,
     clock: Arc<dyn Clock>,
     history: Vec<Arc<Message>>,
 }
 
 impl AgentBuilder {
     pub(super) fn new(provider: Arc<dyn Provider>) -> Self {
-        let choices = Choices {
-            max_result_chars: Some(40_000),
-            retry_transient: true,
-            track_usage: true,
-            ..Choices::default()
-        };
-        let guards = Guards {
-            hook: None,
-            approver: Arc::new(NobodyToAsk),
-            incomplete: None,
-            compactor: None,
-            middleware: Vec::new(),
-            outputs: None,
-        };
         Self {
             provider,
-            tools: ToolSet::new(),
+            config: Config::default(),
             system: String::new(),
-            choices,
-            guards,
+            approver: Arc::new(NobodyToAsk),
+            compactor: None,
+            outputs: None,
             compaction: Some(CompactionConfig::default()),
-            clock: Arc::new(SystemClock::default()),
+            tracks_usage: true,
+            clock: crate::clock::system(),
             history: Vec::new(),
         }
     }
@@ -83,14 +74,14 @@ impl AgentBuilder {
     /// Adds a tool.
     #[must_use]
     pub fn tool<T: Tool>(mut self, tool: T) -> Self {
-        self.tools = self.tools.with(tool);
+        self.config.calls.tools = std::mem::take(&mut self.config.calls.tools).with(tool);
         self
     }
 
     /// Uses these tools instead of those added so far.
     #[must_use]
     pub fn tools(mut self, tools: ToolSet) -> Self {
-        self.tools = tools;
+        self.config.calls.tools = tools;
         self
     }
 
@@ -104,35 +95,35 @@ impl AgentBuilder {
     /// The iteration limit of a turn. Default 200.
     #[must_use]
     pub fn max_iterations(mut self, limit: u32) -> Self {
-        self.choices.limits.max_iterations = limit;
+        self.config.limits.max_iterations = limit;
         self
     }
 
     /// What happens at the iteration limit.
     #[must_use]
     pub fn on_max_iterations(mut self, choice: OnMaxIterations) -> Self {
-        self.choices.limits.on_max_iterations = choice;
+        self.config.limits.on_max_iterations = choice;
         self
     }
 
     /// All caps at once.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.choices.limits = limits;
+        self.config.limits = limits;
         self
     }
 
     /// Whether the model may, must or must not call tools.
     #[must_use]
     pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
-        self.choices.tool_choice = choice;
+        self.config.tool_choice = choice;
         self
     }
 
     /// The most tokens of a reply.
     #[must_use]
     pub fn max_output(mut self, tokens: u64) -> Self {
-        self.choices.max_output = Some(tokens);
+        self.config.max_output = Some(tokens);
         self
     }
 
@@ -146,49 +137,49 @@ impl AgentBuilder {
     /// Another way of making the conversation smaller than a summary.
     #[must_use]
     pub fn compactor(mut self, compactor: impl Compactor + 'static) -> Self {
-        self.guards.compactor = Some(Arc::new(compactor));
+        self.compactor = Some(Arc::new(compactor));
         self
     }
 
     /// The most characters of a tool's output that go into the context; `None` for no cap.
     #[must_use]
     pub fn output_cap(mut self, characters: Option<usize>) -> Self {
-        self.choices.max_result_chars = characters;
+        self.config.calls.max_result_chars = characters;
         self
     }
 
     /// Keeps what the cap leaves out. Without it, that is lost.
     #[must_use]
     pub fn outputs(mut self, outputs: Arc<dyn Outputs>) -> Self {
-        self.guards.outputs = Some(outputs);
+        self.outputs = Some(outputs);
         self
     }
 
     /// Whether a call that only reads is tried once more after a transient error. On by default.
     #[must_use]
     pub fn retry_transient(mut self, on: bool) -> Self {
-        self.choices.retry_transient = on;
+        self.config.calls.retry_transient = on;
         self
     }
 
     /// Which calls of one reply may overlap.
     #[must_use]
     pub fn execution(mut self, execution: Execution) -> Self {
-        self.choices.execution_mode = execution;
+        self.config.calls.execution_mode = execution;
         self
     }
 
     /// Where tools run.
     #[must_use]
     pub fn execution_context(mut self, context: ExecutionContext) -> Self {
-        self.choices.execution = Arc::new(context);
+        self.config.calls.execution = Arc::new(context);
         self
     }
 
     /// The rules and the mode that decide when the hook has no opinion.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
-        self.choices.policy = policy;
+        self.config.calls.policy = policy;
         self
     }
 
@@ -207,35 +198,42 @@ impl AgentBuilder {
     /// Whether [`Agent::usage`] counts. On by default.
     #[must_use]
     pub fn usage_tracking(mut self, on: bool) -> Self {
-        self.choices.track_usage = on;
+        self.tracks_usage = on;
         self
     }
 
     /// Decides about calls before the built-in rules.
     #[must_use]
     pub fn permission_hook(mut self, hook: impl PermissionHook + 'static) -> Self {
-        self.guards.hook = Some(Arc::new(hook));
+        self.config.hooks.push(PermissionRuleHook(Arc::new(hook)));
         self
     }
 
     /// Asks a person. Without one, every question is answered with no.
     #[must_use]
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
-        self.guards.approver = Arc::new(approver);
+        self.approver = Arc::new(approver);
         self
     }
 
     /// Has a say before an answer is accepted.
     #[must_use]
     pub fn incomplete_work(mut self, hook: impl IncompleteWork + 'static) -> Self {
-        self.guards.incomplete = Some(Arc::new(hook));
+        self.config.hooks.push(IncompleteWorkHook(Arc::new(hook)));
         self
     }
 
     /// Adds a step around every iteration, after those added before.
     #[must_use]
     pub fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
-        self.guards.middleware.push(Arc::new(middleware));
+        self.config.hooks.push(MiddlewareHook(Arc::new(middleware)));
+        self
+    }
+
+    /// Adds a hook after those added before.
+    #[must_use]
+    pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
+        self.config.hooks.push(hook);
         self
     }
 
@@ -265,12 +263,12 @@ impl AgentBuilder {
                 gauge: Arc::clone(&parts.gauge),
                 ..Pressure::default()
             };
-            if self.guards.compactor.is_none() {
-                self.guards.compactor = Strategy::Summarize.compactor(parts);
+            if self.compactor.is_none() {
+                self.compactor = Strategy::Summarize.compactor(parts);
             }
-            self.guards.middleware.push(Arc::new(pressure));
+            self.config.hooks.push(MiddlewareHook(Arc::new(pressure)));
         } else {
-            self.guards.compactor = None;
+            self.compactor = None;
         }
         let session = self
             .history
@@ -278,20 +276,21 @@ impl AgentBuilder {
             .map_or_else(SessionId::generate, |message| message.session_id.clone());
         let prefix = Prefix {
             system: self.system,
-            tools: self.tools.specs(),
+            tools: self.config.calls.tools.specs(),
             ..Prefix::default()
         };
+        self.config.prefix = Arc::new(prefix);
         Agent {
             shared: Arc::new(Shared {
                 provider: self.provider,
-                tools: self.tools,
-                prefix: Arc::new(prefix),
-                choices: self.choices,
-                guards: self.guards,
+                config: self.config,
+                approver: self.approver,
+                compactor: self.compactor,
+                outputs: self.outputs,
                 clock: self.clock,
                 session,
                 conversation: Mutex::new(self.history),
-                spent: std::sync::Mutex::new(UsageSummary::default()),
+                spent: self.tracks_usage.then(std::sync::Mutex::default),
                 tasks: TaskTracker::new(),
             }),
         }

@@ -135,6 +135,7 @@ pub(super) fn job<'a>(history: &'a [Arc<Message>], provider: &'a dyn Provider, t
         clock: Arc::new(SystemClock::default()),
         depth: Depth::Hard,
         target,
+        instructions: Vec::new(),
     }
 }
 

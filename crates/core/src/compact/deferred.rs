@@ -193,7 +193,7 @@ pub struct PairSummaries {
 
 #[async_trait]
 impl Middleware for PairSummaries {
-    async fn after_turn(&self, view: IterationView<'_>) -> Verdict {
+    async fn after_iteration(&self, view: IterationView<'_>) -> Verdict {
         if !self.deferred.begin() {
             return Verdict::proceed();
         }
@@ -235,6 +235,7 @@ impl PairSummaries {
                 clock: Arc::clone(&self.clock),
                 depth: Depth::Soft,
                 target: 0,
+                instructions: Vec::new(),
             };
             let question = Question {
                 system: SYSTEM,

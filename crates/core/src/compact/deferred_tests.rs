@@ -51,7 +51,7 @@ impl Bed {
             prefix: &Prefix::default(),
         };
         assert_eq!(
-            self.work.after_turn(view).await,
+            self.work.after_iteration(view).await,
             Verdict::proceed(),
             "nobody waits"
         );

@@ -106,6 +106,7 @@ pub async fn extract(
         clock,
         depth: Depth::Soft,
         target: 0,
+        instructions: Vec::new(),
     };
     let answer = question.ask(&job).await.ok()?;
     if !answer.has_calls {

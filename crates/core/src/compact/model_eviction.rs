@@ -46,7 +46,7 @@ impl SidequestTurns {
 
 #[async_trait]
 impl Middleware for SidequestTurns {
-    async fn before_turn(&self, view: IterationView<'_>) -> Verdict {
+    async fn before_iteration(&self, view: IterationView<'_>) -> Verdict {
         if view.iteration != 1 || self.every == 0 {
             return Verdict::proceed();
         }

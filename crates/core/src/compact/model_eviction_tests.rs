@@ -101,9 +101,9 @@ async fn due_every_tenth_turn() {
         prefix: &prefix,
     };
     for turn in 1..=20 {
-        let verdict = quest.turns.before_turn(view(1)).await;
+        let verdict = quest.turns.before_iteration(view(1)).await;
         assert_eq!(verdict == Verdict::proceed(), turn % 10 != 0, "{turn}");
-        assert_eq!(quest.turns.before_turn(view(2)).await, Verdict::proceed());
+        assert_eq!(quest.turns.before_iteration(view(2)).await, Verdict::proceed());
         let made = quest.compact(soft(&history, &provider)).await;
         assert_eq!(made.is_ok(), turn % 10 == 0, "{turn}");
     }

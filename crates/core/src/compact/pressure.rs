@@ -37,7 +37,7 @@ impl Default for Pressure {
 
 #[async_trait]
 impl Middleware for Pressure {
-    async fn before_turn(&self, view: IterationView<'_>) -> Verdict {
+    async fn before_iteration(&self, view: IterationView<'_>) -> Verdict {
         let (window, gauge) = (view.model.context_window, &self.gauge);
         gauge.meant_for(view.model);
         if let Some(usage) = view.last_usage {
@@ -77,7 +77,7 @@ impl Middleware for Pressure {
         verdict
     }
 
-    async fn after_turn(&self, view: IterationView<'_>) -> Verdict {
+    async fn after_iteration(&self, view: IterationView<'_>) -> Verdict {
         if let Some(usage) = view.last_usage {
             self.gauge.report(view.history, usage);
         }

@@ -18,7 +18,7 @@ async fn look(pressure: &Pressure, history: &[Arc<Message>], used: Option<u64>, 
         ..Usage::default()
     });
     pressure
-        .before_turn(IterationView {
+        .before_iteration(IterationView {
             history,
             iteration: 2,
             last_usage: usage,
@@ -118,7 +118,7 @@ async fn instructions_larger_than_the_window() {
             model: &model,
             prefix: &prefix,
         };
-        let verdict = pressure.before_turn(view).await;
+        let verdict = pressure.before_iteration(view).await;
         assert_eq!(verdict.flow, expected);
         if known {
             assert_eq!(

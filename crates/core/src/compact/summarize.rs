@@ -189,7 +189,7 @@ impl Summarize {
         let text = clip(&text.join("\n"), room.min(400_000));
         let question = Question {
             system: SYSTEM,
-            prompt: format!("Summarize this part of the session:\n\n{text}"),
+            prompt: prompt(&text, &job.instructions),
             max_output: LONGEST_SUMMARY,
             limit: self.limit,
         };
@@ -226,6 +226,12 @@ struct Told {
     summary: String,
     usage: Option<Usage>,
     notice: Option<String>,
+}
+
+/// Returns the question for the summarizer.
+fn prompt(text: &str, instructions: &[String]) -> String {
+    let instructions: String = instructions.iter().map(|text| format!("\n\n{text}")).collect();
+    format!("Summarize this part of the session:{instructions}\n\n{text}")
 }
 
 #[cfg(test)]

@@ -1,83 +1,136 @@
-//! Decides about every call, in order, before anything runs.
+//! Decides about one call, directly before it runs.
 
 use std::sync::Arc;
 
 use super::attempt::Attempt;
-use super::{Calling, record};
+use super::{Calls, record};
 use crate::event::{Event, Waiting};
+use crate::hook::{AdmittedCall, Judged, PermissionAction};
 use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Decision, Denial, Proposal};
-use crate::tool::ToolTraits;
-use crate::turn::{CANCELED_TEXT, Planned, refused};
+use crate::tool::{AnyTool, Category, Prepared, ToolTraits};
+use crate::turn::refused;
 
-/// A call and what becomes of it.
+/// The number of times hooks may rewrite the arguments of one call.
+const MAX_REWRITES: usize = 3;
+
+/// A call and its fate.
 pub(super) struct Admitted {
     pub(super) call: ToolCall,
     pub(super) fate: Fate,
 }
 
-/// What becomes of a call.
+/// The fate of a call.
 pub(super) enum Fate {
     /// It runs.
-    Run { attempt: Attempt, traits: ToolTraits },
+    Run {
+        attempt: Attempt,
+        traits: ToolTraits,
+        admitted: Box<AdmittedCall>,
+    },
     /// It has its result already.
     Settled(ToolResult),
 }
 
-/// Admits or refuses every call. The second value says why the turn must end after these calls.
-pub(super) async fn admit(deps: &Calling<'_>, calls: Vec<Planned>) -> (Vec<Admitted>, Option<String>) {
-    let mut admitted = Vec::with_capacity(calls.len());
-    let mut denied = None;
-    for Planned { call, refusal } in calls {
-        let fate = match refusal {
-            _ if denied.is_some() || deps.cancel.is_cancelled() => {
-                Fate::Settled(refused(&call, CANCELED_TEXT))
-            }
-            Some(text) => Fate::Settled(refused(&call, &text)),
-            None => match propose(deps, &call).await {
-                Ok(fate) => fate,
-                Err(reason) => {
-                    denied = Some(reason);
-                    Fate::Settled(refused(&call, "Permission denied"))
-                }
-            },
-        };
-        admitted.push(Admitted { call, fate });
-    }
-    (admitted, denied)
+/// A valid call that nobody has decided about. Making one has no effect.
+pub(super) struct Candidate<'a> {
+    tool: &'a Arc<dyn AnyTool>,
+    prepared: Prepared,
+    arguments: String,
 }
 
-/// Validates one call and asks for permission. `Err` ends the turn and says why.
-async fn propose(deps: &Calling<'_>, call: &ToolCall) -> Result<Fate, String> {
-    let Some(tool) = deps.dispatch.tools.get(&call.name) else {
-        return Ok(Fate::Settled(refused(
-            call,
-            &format!("Error: Unknown tool '{}'", call.name),
-        )));
+impl Candidate<'_> {
+    pub(super) fn category(&self) -> Category {
+        self.prepared.category
+    }
+
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.tool.traits().exclusive
+    }
+}
+
+/// Validates a call. `Err` is its result: an unknown tool or bad arguments.
+pub(super) fn validate<'a>(deps: &'a Calls<'_>, call: &ToolCall) -> Result<Candidate<'a>, ToolResult> {
+    let Some(tool) = deps.config.tools.get(&call.name) else {
+        return Err(refused(call, &format!("Error: Unknown tool '{}'", call.name)));
     };
-    let traits = tool.traits();
-    let prepared = match Arc::clone(tool).prepare(&call.input) {
-        Ok(prepared) => prepared,
-        Err(error) => return Ok(Fate::Settled(refused(call, &error.to_string()))),
-    };
-    let mut proposal = prepared.proposal(&call.id, &call.name, &deps.dispatch.execution.cwd);
-    proposal.definition = tool.definition();
-    let permitted = match decided(deps, &proposal) {
-        Some(decided) => decided,
-        None => {
-            proposal.preview = prepared.preview(&deps.dispatch.execution);
-            ask(deps, proposal).await
+    prepare(tool, call, call.input.clone())
+}
+
+fn prepare<'a>(
+    tool: &'a Arc<dyn AnyTool>,
+    call: &ToolCall,
+    arguments: String,
+) -> Result<Candidate<'a>, ToolResult> {
+    match Arc::clone(tool).prepare(&arguments) {
+        Ok(prepared) => Ok(Candidate {
+            tool,
+            prepared,
+            arguments,
+        }),
+        Err(error) => Err(refused(call, &error.to_string())),
+    }
+}
+
+/// LOOP-18: decides about a valid call, once. What was judged here is what runs. `Err` ends the turn and says why.
+pub(super) async fn admit(
+    deps: &Calls<'_>,
+    call: &ToolCall,
+    mut candidate: Candidate<'_>,
+) -> Result<Fate, String> {
+    let mut reasons = Vec::new();
+    for round in 0.. {
+        match deps
+            .hooks
+            .before_call(&**deps.clock, &proposal(deps, call, &candidate))
+            .await
+        {
+            Judged::Proceed => break,
+            Judged::Ask(more) => {
+                reasons = more;
+                break;
+            }
+            Judged::Deny(text) => return Ok(Fate::Settled(refused(call, &text))),
+            Judged::Rewritten(arguments) if round < MAX_REWRITES => {
+                candidate = match prepare(candidate.tool, call, arguments) {
+                    Ok(candidate) => candidate,
+                    Err(result) => return Ok(Fate::Settled(result)),
+                };
+            }
+            Judged::Rewritten(_) => {
+                let text = "Not run: hooks kept rewriting the arguments of this call.";
+                return Ok(Fate::Settled(refused(call, text)));
+            }
         }
+    }
+    let mut proposal = proposal(deps, call, &candidate);
+    let decision = match deps.config.policy.decide(&proposal) {
+        Decision::Allow if !reasons.is_empty() => Decision::Ask,
+        decision => decision,
+    };
+    proposal.reasons.extend(reasons);
+    let (permitted, was_confirmed) = match decision {
+        Decision::Allow => (Ok(()), false),
+        Decision::Deny(denial) => (Err(denial), false),
+        Decision::Ask if deps.approver.granted(&proposal) => (Ok(()), true),
+        Decision::Ask => match deps.hooks.on_permission_request(&**deps.clock, &proposal).await {
+            PermissionAction::Allow => (Ok(()), false),
+            PermissionAction::Deny(text) => (Err(feedback(text)), false),
+            PermissionAction::AskUser => {
+                proposal.preview = candidate.prepared.preview(&deps.config.execution);
+                (ask(deps, &proposal).await, true)
+            }
+        },
     };
     match permitted {
-        Ok(()) => {
-            let attempt = if deps.dispatch.retry_transient {
-                Attempt::with_retry(prepared, Arc::clone(tool), &call.input)
-            } else {
-                Attempt::once(prepared)
-            };
-            Ok(Fate::Run { attempt, traits })
-        }
+        Ok(()) => Ok(run(
+            deps,
+            candidate,
+            AdmittedCall {
+                proposal,
+                was_confirmed,
+            },
+        )),
         Err(Denial {
             feedback: Some(feedback),
             ..
@@ -89,25 +142,48 @@ async fn propose(deps: &Calling<'_>, call: &ToolCall) -> Result<Fate, String> {
     }
 }
 
-/// What is decided without a person; `None` when one must be asked.
-fn decided(deps: &Calling<'_>, proposal: &Proposal) -> Option<Result<(), Denial>> {
-    match deps.dispatch.policy.decide(proposal, deps.dispatch.hook) {
-        Decision::Allow => Some(Ok(())),
-        Decision::Deny(denial) => Some(Err(denial)),
-        Decision::Ask => deps.dispatch.approver.granted(proposal).then_some(Ok(())),
+fn run(deps: &Calls<'_>, candidate: Candidate<'_>, admitted: AdmittedCall) -> Fate {
+    let traits = candidate.tool.traits();
+    let attempt = if deps.config.retry_transient {
+        Attempt::with_retry(
+            candidate.prepared,
+            Arc::clone(candidate.tool),
+            &candidate.arguments,
+        )
+    } else {
+        Attempt::once(candidate.prepared)
+    };
+    Fate::Run {
+        attempt,
+        traits,
+        admitted: Box::new(admitted),
     }
 }
 
-async fn ask(deps: &Calling<'_>, proposal: Proposal) -> Result<(), Denial> {
-    record(deps, Event::permission_request(&proposal)).await;
+fn proposal(deps: &Calls<'_>, call: &ToolCall, candidate: &Candidate<'_>) -> Proposal {
+    let execution = &deps.config.execution;
+    let mut proposal = candidate.prepared.proposal(&call.id, &call.name, &execution.cwd);
+    proposal.definition = candidate.tool.definition();
+    proposal
+}
+
+fn feedback(text: String) -> Denial {
+    Denial {
+        reason: None,
+        feedback: Some(text),
+    }
+}
+
+async fn ask(deps: &Calls<'_>, proposal: &Proposal) -> Result<(), Denial> {
+    record(deps, Event::permission_request(proposal)).await;
     let answer = tokio::select! {
         biased;
-        // The caller sees the canceled token and tells that instead of the denial.
-        () = deps.cancel.cancelled() => Err(Denial { reason: None, feedback: Some(CANCELED_TEXT.to_owned()) }),
-        answer = deps.dispatch.approver.approve(&proposal) => answer,
+        // The caller sees the canceled token and reports that instead of the denial.
+        () = deps.cancel.cancelled() => Err(feedback(crate::turn::CANCELED_TEXT.to_owned())),
+        answer = deps.approver.approve(proposal) => answer,
     };
     let answered = Event::Waiting(Waiting::PermissionAnswer {
-        call_id: proposal.call_id,
+        call_id: proposal.call_id.clone(),
         allowed: answer.is_ok(),
     });
     record(deps, answered).await;

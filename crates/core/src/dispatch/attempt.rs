@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Clock;
+use crate::hook::{AdmittedCall, Hooks};
 use crate::tool::{AnyTool, Category, Prepared, ToolContext, ToolError, ToolOutput};
 
 /// Time between the first try and the second.
@@ -14,6 +15,8 @@ pub(super) struct Attempt {
     pub(super) prepared: Prepared,
     /// What to try again, and with which arguments. `None` for calls that are tried once.
     again: Option<(Arc<dyn AnyTool>, String)>,
+    /// The call as it was judged, and the hooks that follow it.
+    watch: Option<(AdmittedCall, Hooks)>,
 }
 
 /// A tool's answer, and how it came about.
@@ -29,6 +32,7 @@ impl Attempt {
         Self {
             prepared,
             again: None,
+            watch: None,
         }
     }
 
@@ -39,11 +43,38 @@ impl Attempt {
         Self {
             prepared,
             again: reads.then(|| (tool, input.to_owned())),
+            watch: None,
         }
     }
 
-    /// Runs it. The pause ends when the call is stopped.
-    pub(super) async fn run(self, cx: ToolContext, clock: Arc<dyn Clock>) -> Finished {
+    /// The same call, followed by hooks.
+    pub(super) fn watched(mut self, call: AdmittedCall, hooks: Hooks) -> Self {
+        self.watch = Some((call, hooks));
+        self
+    }
+
+    /// Runs it with its hooks around it.
+    pub(super) async fn run(mut self, cx: ToolContext, clock: Arc<dyn Clock>) -> Finished {
+        let Some((call, hooks)) = self.watch.take() else {
+            return self.tried(cx, clock).await;
+        };
+        hooks.call_starting(&call, &cx).await;
+        let mut finished = if cx.cancel.is_cancelled() {
+            // Hooks may take so long that nobody waits any more. An abandoned call must not start later.
+            Finished {
+                result: Err(ToolError::Canceled(String::new())),
+                took: Duration::ZERO,
+                retried: false,
+            }
+        } else {
+            self.tried(cx.clone(), clock).await
+        };
+        finished.result = hooks.after_call(&call, &cx, finished.result).await;
+        finished
+    }
+
+    /// Runs it, twice if need be. The pause between ends when the call is stopped.
+    async fn tried(self, cx: ToolContext, clock: Arc<dyn Clock>) -> Finished {
         let started = clock.elapsed();
         let subjects = self.prepared.subjects.clone();
         let mut retried = false;

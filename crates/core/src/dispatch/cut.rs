@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Calling;
+use super::Calls;
 use super::settle::Settlement;
 use crate::message::ToolCall;
 use crate::tool::{Kept, TOOL_OUTPUT};
@@ -14,8 +14,8 @@ const KEEP_TIME: Duration = Duration::from_secs(5);
 const KEEP_TIME_CANCELED: Duration = Duration::from_millis(50);
 
 /// TOOL-3: cuts the text for the model, and notes what the user should know about it.
-pub(super) async fn cut(deps: &Calling<'_>, call: &ToolCall, mut settlement: Settlement) -> Settlement {
-    let Some(most) = deps.dispatch.max_result_chars else {
+pub(super) async fn cut(deps: &Calls<'_>, call: &ToolCall, mut settlement: Settlement) -> Settlement {
+    let Some(most) = deps.config.max_result_chars else {
         return settlement;
     };
     let content = &settlement.result.content;
@@ -49,8 +49,8 @@ fn excess(content: &str, most: usize) -> Option<usize> {
     Some(content.chars().count()).filter(|total| *total > most)
 }
 
-async fn keep(deps: &Calling<'_>, call: &ToolCall, content: String, characters: usize) -> Option<Kept> {
-    let outputs = Arc::clone(deps.dispatch.outputs.as_ref()?);
+async fn keep(deps: &Calls<'_>, call: &ToolCall, content: String, characters: usize) -> Option<Kept> {
+    let outputs = Arc::clone(deps.outputs.as_ref()?);
     if call.name == TOOL_OUTPUT {
         return None;
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::Calling;
+use super::Calls;
 use super::attempt::{Attempt, Finished};
 use super::cut::cut;
 use crate::event::Event;
@@ -66,9 +66,9 @@ impl Running {
         Self::Settled(result)
     }
 
-    pub(super) fn spawn(deps: &Calling<'_>, call: &ToolCall, attempt: Attempt, traits: ToolTraits) -> Self {
+    pub(super) fn spawn(deps: &Calls<'_>, call: &ToolCall, attempt: Attempt, traits: ToolTraits) -> Self {
         let cancel = deps.cancel.child_token();
-        let (events, call_id) = (Arc::clone(&deps.events), call.id.clone());
+        let (events, call_id) = (Arc::clone(deps.events), call.id.clone());
         let progress = Progress::new(move |piece| {
             events.live(Event::ToolOutput {
                 call_id: call_id.clone(),
@@ -78,28 +78,28 @@ impl Running {
         let cx = ToolContext {
             call_id: call.id.clone(),
             cancel: cancel.clone(),
-            execution: Arc::clone(&deps.dispatch.execution),
+            execution: Arc::clone(&deps.config.execution),
             progress,
             person: Person::new(
                 call.id.clone(),
-                Arc::clone(&deps.events),
-                Arc::clone(&deps.dispatch.approver),
+                Arc::clone(deps.events),
+                Arc::clone(deps.approver),
             ),
         };
-        let clock = Arc::clone(&deps.clock);
+        let clock = Arc::clone(deps.clock);
         let started = clock.elapsed();
-        let handle = deps.dispatch.tasks.spawn(attempt.run(cx, clock));
+        let handle = deps.tasks.spawn(attempt.run(cx, clock));
         Self::Task {
             handle,
             cancel,
-            timeout: traits.timeout.unwrap_or(deps.dispatch.timeout),
+            timeout: traits.timeout.unwrap_or(deps.config.timeout),
             started,
         }
     }
 
     /// Waits for the result; a canceled or timed-out call is stopped and given a moment to hand over
     /// what it has. After that it is left behind to die.
-    pub(super) async fn wait(self, deps: &Calling<'_>, call: &ToolCall) -> Settlement {
+    pub(super) async fn wait(self, deps: &Calls<'_>, call: &ToolCall) -> Settlement {
         let settlement = match self {
             Self::Settled(result) => return Settlement::new(result, Duration::ZERO),
             Self::Task {
@@ -114,7 +114,7 @@ impl Running {
 }
 
 async fn outcome(
-    deps: &Calling<'_>,
+    deps: &Calls<'_>,
     call: &ToolCall,
     mut handle: JoinHandle<Finished>,
     (cancel, timeout, started): (CancellationToken, Duration, Duration),

@@ -1,6 +1,6 @@
 //! The decision about one call. Pure: the same call, rules and mode always give the same answer.
 
-use super::{Decision, Denial, PermissionHook, Proposal, Rule};
+use super::{Decision, Denial, Proposal, Rule};
 use crate::tool::Category;
 
 /// Who said what may run. Deny beats ask beats allow, wherever they come from.
@@ -42,13 +42,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Decides about one call: built-in refusals, the embedder's hook, deny, ask, allow, then the mode.
-    pub fn decide(&self, proposal: &Proposal, hook: Option<&dyn PermissionHook>) -> Decision {
+    /// Decides about one call: built-in refusals, deny, ask, allow, then the mode.
+    pub fn decide(&self, proposal: &Proposal) -> Decision {
         if let Some(refusal) = &proposal.refusal {
             return told(refusal.clone());
-        }
-        if let Some(decision) = hook.and_then(|hook| hook.can_execute_tool(proposal)) {
-            return decision;
         }
         if let Some(rule) = self.rules.deny.iter().find(|rule| rule.touches(proposal)) {
             return told(format!(

@@ -86,34 +86,6 @@ impl<T: Tool> Work for Typed<T> {
     }
 }
 
-/// The work inside of a wrapped call.
-pub struct Around(Box<dyn Work>);
-
-impl Around {
-    /// Does it.
-    pub fn run(self, cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        self.0.run(cx)
-    }
-}
-
-struct Wrapped<F> {
-    inner: Box<dyn Work>,
-    wrap: F,
-}
-
-impl<F> Work for Wrapped<F>
-where
-    F: FnOnce(Around, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send,
-{
-    fn preview(&self, execution: &ExecutionContext) -> Option<String> {
-        self.inner.preview(execution)
-    }
-
-    fn run(self: Box<Self>, cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        (self.wrap)(Around(self.inner), cx)
-    }
-}
-
 impl Prepared {
     /// A call that will do `run`.
     pub fn new(
@@ -146,21 +118,6 @@ impl Prepared {
     #[must_use]
     pub fn with_preview(mut self, text: String) -> Self {
         self.shown = Some(text);
-        self
-    }
-
-    /// The same call with something done around it.
-    #[must_use]
-    pub fn around(
-        mut self,
-        wrap: impl FnOnce(Around, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>>
-        + Send
-        + 'static,
-    ) -> Self {
-        self.work = Box::new(Wrapped {
-            inner: self.work,
-            wrap,
-        });
         self
     }
 

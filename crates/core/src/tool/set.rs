@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{AnyTool, Prepared, Tool, ToolError, ToolSpec, ToolTraits, erase};
+use super::{AnyTool, Tool, ToolSpec, erase};
 
 /// An ordered set of tools. The order is part of the prompt, so it never depends on a hash.
 #[derive(Clone, Default)]
@@ -46,22 +46,6 @@ impl ToolSet {
         self.by_name.get(name).and_then(|&index| self.tools.get(index))
     }
 
-    /// The same tools, with something done around their calls: `around` is given each call once it is valid.
-    #[must_use]
-    pub fn wrapped(&self, around: impl Fn(&ToolSpec, Prepared) -> Prepared + Send + Sync + 'static) -> Self {
-        let around: Arc<Hook> = Arc::new(around);
-        let wrap = |tool: &Arc<dyn AnyTool>| -> Arc<dyn AnyTool> {
-            Arc::new(Wrapped {
-                tool: Arc::clone(tool),
-                around: Arc::clone(&around),
-            })
-        };
-        Self {
-            tools: self.tools.iter().map(wrap).collect(),
-            by_name: self.by_name.clone(),
-        }
-    }
-
     /// What a model sees, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.iter().map(|tool| tool.spec().clone()).collect()
@@ -70,32 +54,5 @@ impl ToolSet {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
-    }
-}
-
-type Hook = dyn Fn(&ToolSpec, Prepared) -> Prepared + Send + Sync;
-
-/// A tool with something done around its calls; in all else the tool itself.
-struct Wrapped {
-    tool: Arc<dyn AnyTool>,
-    around: Arc<Hook>,
-}
-
-impl AnyTool for Wrapped {
-    fn spec(&self) -> &ToolSpec {
-        self.tool.spec()
-    }
-
-    fn traits(&self) -> ToolTraits {
-        self.tool.traits()
-    }
-
-    fn definition(&self) -> Option<String> {
-        self.tool.definition()
-    }
-
-    fn prepare(self: Arc<Self>, arguments: &str) -> Result<Prepared, ToolError> {
-        let prepared = Arc::clone(&self.tool).prepare(arguments)?;
-        Ok((self.around)(self.tool.spec(), prepared))
     }
 }

@@ -56,6 +56,8 @@ pub struct TurnReport {
     pub iterations: u32,
     /// How full the context was, and what was done about it.
     pub context: ContextMetrics,
+    /// Facts that hooks add at the end of the turn, to be recorded before its terminal event.
+    pub facts: Vec<Event>,
 }
 
 /// CTX-13: figures about the context of a turn.

@@ -8,7 +8,7 @@ use windlass_api::{CallId, Message};
 use windlass_core::compact::{
     Compactor, CompleteFocus, FocusState, Parts, Pressure, SidequestTurns, StartFocus, Strategy, Subgoals,
 };
-use windlass_core::middleware::Middleware;
+use windlass_core::hook::{Hooks, MiddlewareHook};
 use windlass_core::model::Model;
 use windlass_core::provider::Provider;
 use windlass_core::tokens::Gauge;
@@ -24,7 +24,7 @@ pub(super) struct Rig {
     pub(super) provider: Offline,
     pub(super) gauge: Arc<Gauge>,
     pub(super) compactor: Option<Arc<dyn Compactor>>,
-    pub(super) middleware: Vec<Arc<dyn Middleware>>,
+    pub(super) hooks: Hooks,
     pub(super) subgoals: Arc<Subgoals>,
     pub(super) focus: Arc<FocusState>,
     pub(super) open: Arc<Open>,
@@ -44,19 +44,19 @@ impl Rig {
             gauge: Arc::clone(&gauge),
             ..Parts::default()
         };
-        let mut middleware: Vec<Arc<dyn Middleware>> = Vec::new();
+        let mut hooks = Hooks::new();
         if strategy == Strategy::ModelEviction {
-            middleware.push(Arc::clone(&parts.sidequest) as Arc<SidequestTurns>);
+            hooks.push(MiddlewareHook(Arc::clone(&parts.sidequest) as Arc<SidequestTurns>));
         }
         if strategy != Strategy::None {
-            middleware.push(Arc::new(Pressure {
+            hooks.push(MiddlewareHook(Arc::new(Pressure {
                 gauge: Arc::clone(&gauge),
                 ..Pressure::default()
-            }));
+            })));
         }
         Self {
             provider: Offline::new(setup.model.clone(), setup.summarizer, Arc::clone(&gauge)),
-            middleware,
+            hooks,
             subgoals: Arc::clone(&parts.subgoals),
             focus: Arc::clone(&parts.focus),
             open,

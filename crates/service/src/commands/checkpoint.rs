@@ -9,7 +9,7 @@ use windlass_core::checkpoint::{
 };
 use windlass_core::log::Entry;
 
-use super::{Desk, Outcome, Said, Stop, Words};
+use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::format::cut;
 use windlass_core::log::record;
 
@@ -21,25 +21,25 @@ const DIFF_LINES: usize = 200;
 const CONVERSATION: &str = "--conversation";
 pub(super) const FORCE: &str = "--force";
 
-pub(super) async fn checkpoint(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn checkpoint(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(2, &[CONVERSATION, FORCE])?;
     match (words.get(0), words.get(1)) {
-        (None | Some("list"), None) => list(desk).await,
-        (Some("show"), Some(number)) => show(desk, number.parse().map_err(|_| Stop::Usage)?).await,
+        (None | Some("list"), None) => list(cx).await,
+        (Some("show"), Some(number)) => show(cx, number.parse().map_err(|_| Stop::Usage)?).await,
         (Some("rewind"), Some(number)) => {
             let number = number.parse().map_err(|_| Stop::Usage)?;
-            desk.wait_for_turn()?;
-            let checkpoints = kept(desk)?;
-            rewind(desk, &*checkpoints, number, words).await
+            cx.wait_for_turn()?;
+            let checkpoints = kept(cx)?;
+            rewind(cx, &*checkpoints, number, words).await
         }
         _ => Err(Stop::Usage),
     }
 }
 
-pub(super) async fn undo(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn undo(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[CONVERSATION, FORCE])?;
-    desk.wait_for_turn()?;
-    let checkpoints = kept(desk)?;
+    cx.wait_for_turn()?;
+    let checkpoints = kept(cx)?;
     let all = checkpoints.list().await.map_err(refused)?;
     let Some(last) = all.iter().rev().find(|checkpoint| !checkpoint.undone) else {
         return Err(Stop::Failed(
@@ -47,25 +47,25 @@ pub(super) async fn undo(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
                 .to_owned(),
         ));
     };
-    rewind(desk, &*checkpoints, last.number, words).await
+    rewind(cx, &*checkpoints, last.number, words).await
 }
 
-pub(super) async fn redo(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn redo(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[FORCE])?;
-    desk.wait_for_turn()?;
-    let checkpoints = kept(desk)?;
+    cx.wait_for_turn()?;
+    let checkpoints = kept(cx)?;
     let restored = checkpoints.redo(force(words)).await.map_err(refused)?;
     let mut text = format!("Did again {}.", named(&restored.checkpoints));
     tell(&mut text, &restored);
-    if let Some(line) = bring_back(desk, &restored).await? {
+    if let Some(line) = bring_back(cx, &restored).await? {
         let _ = write!(text, "\n{line}");
     }
     Ok(Said::text(text))
 }
 
-pub(super) fn kept(desk: &Desk<'_>) -> Result<Arc<dyn Checkpoints>, Stop> {
-    desk.live
-        .bench
+pub(super) fn kept(cx: &CommandContext<'_>) -> Result<Arc<dyn Checkpoints>, Stop> {
+    cx.session
+        .env
         .checkpoints()
         .ok_or_else(|| Stop::Failed("No checkpoints are kept here.".to_owned()))
 }
@@ -87,14 +87,14 @@ pub(super) fn refused(error: CheckpointError) -> Stop {
     })
 }
 
-async fn list(desk: &mut Desk<'_>) -> Outcome {
-    let all = kept(desk)?.list().await.map_err(refused)?;
+async fn list(cx: &mut CommandContext<'_>) -> Outcome {
+    let all = kept(cx)?.list().await.map_err(refused)?;
     if all.is_empty() {
         return Ok(Said::text(
             "No checkpoints yet: no turn of this session has changed files.",
         ));
     }
-    let now = desk.live.inner.clock.now();
+    let now = cx.session.inner.clock.now();
     let line = |checkpoint: &Checkpoint| {
         format!(
             "{:>3}  {:>10}  {:<9}  {}  \"{}\"{}",
@@ -117,8 +117,8 @@ fn files(count: usize) -> String {
     }
 }
 
-async fn show(desk: &mut Desk<'_>, number: u64) -> Outcome {
-    let changes = kept(desk)?.show(number).await.map_err(refused)?;
+async fn show(cx: &mut CommandContext<'_>, number: u64) -> Outcome {
+    let changes = kept(cx)?.show(number).await.map_err(refused)?;
     if changes.is_empty() {
         return Ok(Said::text(format!(
             "The turn of checkpoint {number} changed no files."
@@ -153,13 +153,13 @@ fn shown(text: &mut String, diff: &str) {
 
 /// Takes files back to a checkpoint, and the conversation when that is asked for. What cannot be done is found out first.
 async fn rewind(
-    desk: &mut Desk<'_>,
+    cx: &mut CommandContext<'_>,
     checkpoints: &dyn Checkpoints,
     number: u64,
     words: &Words<'_>,
 ) -> Outcome {
     let to = if words.has(CONVERSATION) {
-        Some(before(desk, checkpoints, number).await?)
+        Some(before(cx, checkpoints, number).await?)
     } else {
         None
     };
@@ -168,7 +168,7 @@ async fn rewind(
     tell(&mut text, &restored);
     match to {
         // The files are back already, so this is told beside it.
-        Some(to) => match desk.live.rewind(to).await {
+        Some(to) => match cx.session.rewind(to).await {
             Ok(()) => text.push_str("\nThe conversation goes on from before that."),
             Err(error) => {
                 let _ = write!(text, "\nThe conversation could not be taken back: {error}");
@@ -181,12 +181,12 @@ async fn rewind(
 }
 
 /// The number of the last entry before the message of a checkpoint.
-async fn before(desk: &Desk<'_>, checkpoints: &dyn Checkpoints, number: u64) -> Result<u64, Stop> {
+async fn before(cx: &CommandContext<'_>, checkpoints: &dyn Checkpoints, number: u64) -> Result<u64, Stop> {
     let all = checkpoints.list().await.map_err(refused)?;
     let last = all.last().map_or(0, |checkpoint| checkpoint.number);
     let found = all.iter().find(|checkpoint| checkpoint.number == number);
     let found = found.ok_or_else(|| refused(CheckpointError::Unknown { number, last }))?;
-    let entries = record(desk.store(), &desk.live.info.id).await?;
+    let entries = record(cx.store(), &cx.session.info.id).await?;
     let said = found
         .message
         .as_ref()
@@ -208,8 +208,8 @@ pub(super) fn place(entries: &[Entry], wanted: &MessageId) -> Option<u64> {
 }
 
 /// After files were done again: brings the conversation back that was taken back with them. What is told about it.
-async fn bring_back(desk: &mut Desk<'_>, restored: &Restored) -> Result<Option<&'static str>, Stop> {
-    let entries = record(desk.store(), &desk.live.info.id).await?;
+async fn bring_back(cx: &mut CommandContext<'_>, restored: &Restored) -> Result<Option<&'static str>, Stop> {
+    let entries = record(cx.store(), &cx.session.info.id).await?;
     let first = restored.checkpoints.first();
     let message = first.and_then(|checkpoint| checkpoint.message.as_ref());
     let Some(said) = message.and_then(|message| place(&entries, message)) else {
@@ -231,7 +231,7 @@ async fn bring_back(desk: &mut Desk<'_>, restored: &Restored) -> Result<Option<&
     if entries.iter().any(went_on) {
         return Ok(Some("The conversation stays as it is: it has gone on since."));
     }
-    desk.live.rewind(undo.seq.saturating_sub(1)).await?;
+    cx.session.rewind(undo.seq.saturating_sub(1)).await?;
     Ok(Some("The conversation is as it was before it was undone."))
 }
 

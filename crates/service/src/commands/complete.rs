@@ -3,7 +3,7 @@
 use windlass_core::log::SessionQuery;
 
 use super::status::MODES;
-use super::{Desk, find};
+use super::{CommandContext, find};
 use crate::format::short;
 
 /// How many sessions are offered.
@@ -25,9 +25,9 @@ const VERBS: &[&str] = &[
     "show", "list", "new", "resume", "name", "fork", "delete", "export", "search",
 ];
 
-impl Desk<'_> {
+impl CommandContext<'_> {
     /// The whole lines that a line may become.
-    pub(super) async fn complete(&mut self, line: &str) -> Vec<String> {
+    pub(crate) async fn complete(&mut self, line: &str) -> Vec<String> {
         let Some(typed) = line.strip_prefix('/') else {
             return Vec::new();
         };
@@ -49,7 +49,7 @@ impl Desk<'_> {
             (Complete::Words(words), "") => words.iter().map(|word| (*word).to_owned()).collect(),
             (Complete::Commands, "") => return self.names(last, &head),
             (Complete::Providers, "") => {
-                let providers = self.live.bench.models().list();
+                let providers = self.session.env.models().list();
                 providers.into_iter().map(|choice| choice.provider).collect()
             }
             (Complete::Modes, "") => MODES.iter().map(|(word, _)| (*word).to_owned()).collect(),
@@ -73,7 +73,7 @@ impl Desk<'_> {
     /// Sessions of this folder, by name where they have one.
     async fn sessions(&self) -> Vec<String> {
         let query = SessionQuery {
-            place: Some(self.live.info.place.clone()),
+            place: Some(self.session.info.place.clone()),
             limit: SESSIONS,
             ..SessionQuery::default()
         };

@@ -12,7 +12,7 @@ use windlass_core::log::Frame;
 use windlass_core::model::Model;
 use windlass_core::provider::{Layout, Request, SpanOf, ToolChoice};
 
-use super::{Desk, Outcome, Said, Stop, Words};
+use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::context_report::{Cause, ledger, rows};
 use crate::format::dollars;
 use crate::pins::keep;
@@ -20,13 +20,13 @@ use crate::pins::keep;
 /// How many rows are listed one by one; those in the middle of a longer conversation are counted.
 const SHOWN: usize = 60;
 
-pub(super) async fn context(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn context(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(2, &["--all", "--yes"])?;
     match words.get(0) {
-        None | Some("show") => show(desk, words.has("--all")).await,
-        Some("ledger") => costs(desk).await,
-        Some("pin") => pin(desk, number(words)?).await,
-        Some("evict") => evict(desk, number(words)?, words.has("--yes")).await,
+        None | Some("show") => show(cx, words.has("--all")).await,
+        Some("ledger") => costs(cx).await,
+        Some("pin") => pin(cx, number(words)?).await,
+        Some("evict") => evict(cx, number(words)?, words.has("--yes")).await,
         Some(_) => Err(Stop::Usage),
     }
 }
@@ -46,30 +46,30 @@ struct Next {
     model: Model,
 }
 
-async fn next(desk: &mut Desk<'_>) -> Result<Next, Stop> {
-    desk.wait_for_turn()?;
-    let start = desk.live.turn_start(None, String::new());
-    let setup = desk.live.bench.setup(&start).await;
-    let setup = setup.map_err(|why| Stop::Failed(why.message))?;
-    let session = desk.live.info.id.clone();
+async fn next(cx: &mut CommandContext<'_>) -> Result<Next, Stop> {
+    cx.wait_for_turn()?;
+    let start = cx.session.turn_start(None, String::new());
+    let plan = cx.session.env.plan(&start).await;
+    let plan = plan.map_err(|why| Stop::Failed(why.message))?;
+    let session = cx.session.info.id.clone();
     let request = Request {
-        prefix: setup.prefix,
-        messages: prepare(&desk.live.history),
+        prefix: plan.config.prefix,
+        messages: prepare(&cx.session.history),
         tool_choice: ToolChoice::Auto,
-        max_output: setup.max_output,
+        max_output: plan.config.max_output,
         session,
         cancel: Default::default(),
     };
-    let Some(layout) = setup.provider.layout(&request) else {
+    let Some(layout) = plan.provider.layout(&request) else {
         return Err(Stop::Failed(
             "this provider does not say what it sends".to_owned(),
         ));
     };
     Ok(Next {
-        notices: setup.notices,
+        notices: plan.notices,
         layout,
         messages: request.messages,
-        model: setup.provider.model().clone(),
+        model: plan.provider.model().clone(),
     })
 }
 
@@ -101,8 +101,8 @@ fn at(next: &Next, number: usize) -> Result<Arc<Message>, Stop> {
 }
 
 /// Has a message survive every compaction word for word.
-async fn pin(desk: &mut Desk<'_>, number: usize) -> Outcome {
-    let next = next(desk).await?;
+async fn pin(cx: &mut CommandContext<'_>, number: usize) -> Outcome {
+    let next = next(cx).await?;
     let message = at(&next, number)?;
     let texts = message.parts.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.text.as_str()),
@@ -114,10 +114,10 @@ async fn pin(desk: &mut Desk<'_>, number: usize) -> Outcome {
         return Err(Stop::Failed(format!("row {number} has no text to keep")));
     }
     let characters = text.chars().count();
-    let mut pins = desk.live.pins.clone();
+    let mut pins = cx.session.pins.clone();
     pins.push(text);
-    keep(desk.store(), &desk.live.info.id, &pins).await?;
-    desk.live.pins = pins;
+    keep(cx.store(), &cx.session.info.id, &pins).await?;
+    cx.session.pins = pins;
     let text = format!(
         "SpanRow {number} is pinned: its {characters} characters go word for word into every summary from the next turn on."
     );
@@ -125,8 +125,8 @@ async fn pin(desk: &mut Desk<'_>, number: usize) -> Outcome {
 }
 
 /// Takes the outputs of a row out of the conversation; first only says what that would do.
-async fn evict(desk: &mut Desk<'_>, number: usize, is_sure: bool) -> Outcome {
-    let next = next(desk).await?;
+async fn evict(cx: &mut CommandContext<'_>, number: usize, is_sure: bool) -> Outcome {
+    let next = next(cx).await?;
     let message = at(&next, number)?;
     let Some(masked) = without_outputs(&message) else {
         return Err(Stop::Failed(format!(
@@ -155,20 +155,20 @@ async fn evict(desk: &mut Desk<'_>, number: usize, is_sure: bool) -> Outcome {
             format!("Evicting row {number} would mean {effect}\n/context evict {number} --yes does it.");
         return said(&next.notices, &text);
     }
-    desk.live.replace(masked).await?;
+    cx.session.replace(masked).await?;
     said(&next.notices, &format!("Evicted row {number}: {effect}"))
 }
 
-async fn show(desk: &mut Desk<'_>, all: bool) -> Outcome {
+async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
     let Next {
         notices,
         layout,
         messages,
         model,
-    } = next(desk).await?;
-    let session = desk.live.info.id.clone();
-    let exchanges = desk.store().exchanges(&session).await?;
-    let now = desk.live.inner.clock.now();
+    } = next(cx).await?;
+    let session = cx.session.info.id.clone();
+    let exchanges = cx.store().exchanges(&session).await?;
+    let now = cx.session.inner.clock.now();
     let rows = rows(&layout, &messages, exchanges.last(), model.price, now);
     let tokens: u64 = rows.iter().map(|row| row.tokens).sum();
     let window = model.context_window;
@@ -221,18 +221,18 @@ async fn show(desk: &mut Desk<'_>, all: bool) -> Outcome {
     said(&notices, text.trim_end())
 }
 
-async fn costs(desk: &mut Desk<'_>) -> Outcome {
-    let session = desk.live.info.id.clone();
-    let exchanges = desk.store().exchanges(&session).await?;
+async fn costs(cx: &mut CommandContext<'_>) -> Outcome {
+    let session = cx.session.info.id.clone();
+    let exchanges = cx.store().exchanges(&session).await?;
     let mut frames: HashMap<String, Frame> = HashMap::new();
     for digest in exchanges.iter().filter_map(|exchange| exchange.frame.clone()) {
         if !frames.contains_key(&digest)
-            && let Some(frame) = desk.store().frame(&digest).await?
+            && let Some(frame) = cx.store().frame(&digest).await?
         {
             frames.insert(digest, frame);
         }
     }
-    let models = desk.live.bench.models();
+    let models = cx.session.env.models();
     let lines = ledger(
         &exchanges,
         |digest| frames.get(digest).cloned(),

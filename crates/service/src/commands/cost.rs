@@ -3,13 +3,13 @@
 use windlass_core::id::SessionId;
 use windlass_core::log::{Spent, SpentBy};
 
-use super::{Desk, Outcome, Said, Stop, Words};
+use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::format::{called, cut, short, spent_table};
 
 /// How wide the first column may be.
 const NAME: usize = 60;
 
-pub(super) async fn cost(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn cost(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &["--all"])?;
     let by = match words.get(0) {
         None | Some("model") => SpentBy::Model,
@@ -20,8 +20,8 @@ pub(super) async fn cost(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     };
     // By session, the other ones are of interest.
     let is_all = words.has("--all") || by == SpentBy::Session;
-    let session = (!is_all).then_some(&desk.live.info.id);
-    let rows = desk.store().spent(session, by).await?;
+    let session = (!is_all).then_some(&cx.session.info.id);
+    let rows = cx.store().spent(session, by).await?;
     if rows.is_empty() {
         return Ok(Said::text(if is_all {
             "Nothing was spent yet."
@@ -31,18 +31,18 @@ pub(super) async fn cost(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     }
     let mut names = Vec::new();
     for row in &rows {
-        names.push(name(desk, row, by).await?);
+        names.push(name(cx, row, by).await?);
     }
     Ok(Said::text(spent_table(&names, &rows)))
 }
 
 /// What a row is called. A session that was deleted has cost what it cost.
-async fn name(desk: &Desk<'_>, row: &Spent, by: SpentBy) -> Result<String, Stop> {
+async fn name(cx: &CommandContext<'_>, row: &Spent, by: SpentBy) -> Result<String, Stop> {
     if by != SpentBy::Session {
         return Ok(cut(&row.of, NAME));
     }
     let id = SessionId::from(row.of.as_str());
-    Ok(match desk.store().get(&id).await? {
+    Ok(match cx.store().get(&id).await? {
         Some(info) => cut(&format!("{}  {}", short(&info), called(&info)), NAME),
         None => cut(&format!("{} (deleted)", row.of), NAME),
     })

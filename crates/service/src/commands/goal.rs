@@ -1,10 +1,10 @@
 //! `/goal` and `/done`: what the session is to reach. Served at any time: a running turn does not know of it.
 
-use super::{Desk, Outcome, Said, Stop, Words};
+use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::goal::{Goal, LONGEST};
 
-pub(super) async fn goal(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
-    followed(desk)?;
+pub(super) async fn goal(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
+    followed(cx)?;
     // GOAL-3: refused before anything else is looked at.
     if words.has("--auto") || words.has("--turns") {
         let text = "working towards a goal without you (--auto) is off: nothing was set. Without it, /goal TEXT says what \
@@ -17,33 +17,33 @@ pub(super) async fn goal(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
         raw.strip_prefix("create")
             .filter(|rest| rest.starts_with(char::is_whitespace)),
     ) {
-        ("" | "status", _) => show(desk),
+        ("" | "status", _) => show(cx),
         ("clear", _) => {
-            desk.live.set_goal(None).await?;
+            cx.session.set_goal(None).await?;
             Ok(Said::text(
                 "There is no goal now. Your next message is one, or /goal TEXT.",
             ))
         }
-        ("complete", _) => complete(desk).await,
+        ("complete", _) => complete(cx).await,
         ("create", _) => Err(Stop::Usage),
-        (_, Some(text)) => set(desk, text.trim()).await,
-        (text, None) => set(desk, text).await,
+        (_, Some(text)) => set(cx, text.trim()).await,
+        (text, None) => set(cx, text).await,
     }
 }
 
-pub(super) async fn done(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn done(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
-    followed(desk)?;
-    complete(desk).await
+    followed(cx)?;
+    complete(cx).await
 }
 
-fn followed<'a>(desk: &'a mut Desk<'_>) -> Result<&'a Goal, Stop> {
+fn followed<'a>(cx: &'a mut CommandContext<'_>) -> Result<&'a Goal, Stop> {
     let off = || Stop::Failed("goals are off: agent.goal.enabled is false".to_owned());
-    desk.live.followed_goal().ok_or_else(off)
+    cx.session.followed_goal().ok_or_else(off)
 }
 
-fn show(desk: &mut Desk<'_>) -> Outcome {
-    Ok(Said::text(match followed(desk)? {
+fn show(cx: &mut CommandContext<'_>) -> Outcome {
+    Ok(Said::text(match followed(cx)? {
         Goal::Idle => "No goal. Your next message is one, or /goal TEXT.".to_owned(),
         Goal::Active(text) => format!("Goal: {text}"),
         Goal::Completed(text) => {
@@ -52,16 +52,16 @@ fn show(desk: &mut Desk<'_>) -> Outcome {
     }))
 }
 
-async fn set(desk: &mut Desk<'_>, text: &str) -> Outcome {
+async fn set(cx: &mut CommandContext<'_>, text: &str) -> Outcome {
     if text.chars().count() > LONGEST {
         return Err(Stop::Failed(format!("a goal has at most {LONGEST} characters")));
     }
-    desk.live.set_goal(Some(text.to_owned())).await?;
+    cx.session.set_goal(Some(text.to_owned())).await?;
     Ok(Said::text(format!("Goal: {text}")))
 }
 
-async fn complete(desk: &mut Desk<'_>) -> Outcome {
-    match desk.live.complete_goal().await? {
+async fn complete(cx: &mut CommandContext<'_>) -> Outcome {
+    match cx.session.complete_goal().await? {
         // What it was is told by its event.
         Some(_) => Ok(Said::text(
             "That is done. Your next message is a new goal, or /goal TEXT.",

@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use windlass_api::{CommandInfo, CommandSource};
 
-use super::{Desk, Outcome, Said, Stop, Words, built_in, defined, unknown};
+use super::{CommandContext, Outcome, Said, Stop, Words, built_in, defined, unknown};
 
 /// Where the second column begins, at most.
 const WIDEST: usize = 30;
 
-pub(super) async fn help(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn help(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
-    let files = desk.defined();
+    let files = cx.defined();
     let own: Vec<CommandInfo> = files.commands.iter().map(defined::info).collect();
     if let Some(name) = words.get(0) {
         let name = name.strip_prefix('/').unwrap_or(name);

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use windlass_api::{Checkpoint, ClientError, FileChange, Message, MessageId, Overview, Wait};
 use windlass_core::checkpoint::CheckpointError;
 
-use super::Desk;
+use super::CommandContext;
 use super::status::mode_word;
 use crate::format::one_line;
 use crate::goal::Goal;
@@ -22,13 +22,13 @@ pub(crate) enum Look {
     Changes(u64, oneshot::Sender<Result<Vec<FileChange>, ClientError>>),
 }
 
-impl Desk<'_> {
-    pub(super) async fn look(&mut self, look: Look) {
+impl CommandContext<'_> {
+    pub(crate) async fn look(&mut self, look: Look) {
         match look {
             Look::Overview(answer) => drop(answer.send(self.overview().await)),
-            Look::TakeBack(message, answer) => drop(answer.send(self.live.take_back(&message).await)),
+            Look::TakeBack(message, answer) => drop(answer.send(self.session.take_back(&message).await)),
             Look::GoOn(answer) => {
-                self.live.go_on();
+                self.session.go_on();
                 let _ = answer.send(());
             }
             Look::Checkpoints(answer) => drop(answer.send(self.checkpoints().await)),
@@ -38,14 +38,18 @@ impl Desk<'_> {
 
     /// OBS-3: what the turn waits for; nothing when none runs.
     pub(super) fn why(&self) -> Vec<Wait> {
-        if self.is_busy { self.live.why() } else { Vec::new() }
+        if self.is_busy {
+            self.session.why()
+        } else {
+            Vec::new()
+        }
     }
 
     async fn overview(&mut self) -> Result<Overview, ClientError> {
-        let id = self.live.info.id.clone();
+        let id = self.session.info.id.clone();
         let info = self.service().info(&id).await?;
         let info = info.ok_or(ClientError::Unknown(id))?;
-        let bench = &mut self.live.bench;
+        let bench = &mut self.session.env;
         let models = bench.models();
         let (provider, model) = models.active().unwrap_or_default();
         let window = if model.is_empty() {
@@ -61,21 +65,21 @@ impl Desk<'_> {
             window,
             mode: mode_word(access.policy().mode).to_owned(),
             is_busy: self.is_busy,
-            queue: self.live.queue.iter().cloned().collect(),
-            goal: self.live.followed_goal().and_then(Goal::active).map(one_line),
-            subgoal: self.live.bench.goals().subgoal,
+            queue: self.session.queue.iter().cloned().collect(),
+            goal: self.session.followed_goal().and_then(Goal::active).map(one_line),
+            subgoal: self.session.env.goals().subgoal,
         })
     }
 
     async fn checkpoints(&self) -> Result<Vec<Checkpoint>, ClientError> {
-        match self.live.bench.checkpoints() {
+        match self.session.env.checkpoints() {
             Some(kept) => kept.list().await.map_err(told),
             None => Ok(Vec::new()),
         }
     }
 
     async fn changes(&self, number: u64) -> Result<Vec<FileChange>, ClientError> {
-        match self.live.bench.checkpoints() {
+        match self.session.env.checkpoints() {
             Some(kept) => kept.show(number).await.map_err(told),
             None => Err(told(CheckpointError::Unknown { number, last: 0 })),
         }

@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use windlass_api::Offer;
 
-use super::{Desk, Outcome, Said, Stop, Words};
+use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::environment::{ChooseError, Chosen, ModelChoice};
 
-pub(super) async fn provider(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn provider(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
-    let models = desk.live.bench.models();
+    let models = cx.session.env.models();
     match words.get(0) {
         None => {
             let active = models.active();
@@ -24,7 +24,7 @@ pub(super) async fn provider(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome 
             Ok((provider, model)) => Ok(Said::text(format!("Provider: {provider}\nModel: {model}"))),
             Err(why) => Ok(Said::text(why)),
         },
-        Some(name) => switch(desk, name).await,
+        Some(name) => switch(cx, name).await,
     }
 }
 
@@ -54,9 +54,9 @@ fn listed(all: &[ModelChoice], active: &str) -> String {
     text
 }
 
-async fn switch(desk: &mut Desk<'_>, name: &str) -> Outcome {
-    desk.wait_for_turn()?;
-    let models = desk.live.bench.models();
+async fn switch(cx: &mut CommandContext<'_>, name: &str) -> Outcome {
+    cx.wait_for_turn()?;
+    let models = cx.session.env.models();
     let all = models.list();
     let known = all
         .iter()
@@ -94,17 +94,17 @@ fn refused(error: ChooseError, name: &str, all: &[ModelChoice]) -> Stop {
     })
 }
 
-pub(super) async fn model(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn model(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
-    let models = desk.live.bench.models();
+    let models = cx.session.env.models();
     let Some(name) = words.get(0) else {
         return Ok(Said::text(match models.active() {
             Ok((provider, model)) => format!("{model} (provider: {provider})"),
             Err(why) => why,
         }));
     };
-    desk.wait_for_turn()?;
-    let models = desk.live.bench.models();
+    cx.wait_for_turn()?;
+    let models = cx.session.env.models();
     let all = models.list();
     match models.choose(None, Some(name)).await {
         Ok(chosen) => Ok(told(
@@ -119,9 +119,9 @@ pub(super) async fn model(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
 }
 
 /// A front end that can ask for a secret sets a provider up itself; this is for the others.
-pub(super) async fn connect(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn connect(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
-    let offers = desk.live.bench.models().offers();
+    let offers = cx.session.env.models().offers();
     let Some(name) = words.get(0) else {
         let mut text = "Providers:".to_owned();
         for row in Offer::rows(&offers) {

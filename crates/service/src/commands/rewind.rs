@@ -7,7 +7,7 @@ use windlass_core::checkpoint::{Checkpoint, Checkpoints, Force};
 use windlass_core::log::Entry;
 
 use super::checkpoint::{FORCE, force, kept, place, refused, tell};
-use super::{Desk, Outcome, Said, Stop, Words};
+use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::format::cut;
 use windlass_core::log::record;
 
@@ -17,27 +17,27 @@ const SHOWN: usize = 20;
 const MESSAGE: usize = 70;
 const KEEP_FILES: &str = "--keep-files";
 
-pub(super) async fn rewind(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn rewind(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[KEEP_FILES, FORCE])?;
-    let entries = record(desk.store(), &desk.live.info.id).await?;
+    let entries = record(cx.store(), &cx.session.info.id).await?;
     let said = user_messages(&entries);
     let Some(word) = words.get(0) else {
         return Ok(Said::text(list(&said)));
     };
     let number: u64 = word.parse().map_err(|_| Stop::Usage)?;
-    desk.wait_for_turn()?;
+    cx.wait_for_turn()?;
     let Some((_, message)) = said.iter().find(|(seq, _)| *seq == number) else {
         return Err(Stop::Failed(format!(
             "Entry {number} is no message of yours in this conversation; /rewind lists them."
         )));
     };
     let (mut moved, mut left) = (None, None);
-    if let Some(checkpoints) = kept(desk).ok().filter(|_| !words.has(KEEP_FILES)) {
+    if let Some(checkpoints) = kept(cx).ok().filter(|_| !words.has(KEEP_FILES)) {
         let all = checkpoints.list().await.map_err(refused)?;
         left = files_left(&all, &entries, number);
         moved = files_back(&*checkpoints, &all, &entries, number, force(words)).await?;
     }
-    match (desk.live.rewind(number - 1).await, moved) {
+    match (cx.session.rewind(number - 1).await, moved) {
         (Ok(()), moved) => Ok(Said::text(format!(
             "The conversation goes on from before \"{}\". What came after stays in the record.{}{}",
             cut(&message.user_text(), MESSAGE),

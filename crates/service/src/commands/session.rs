@@ -5,7 +5,7 @@ use std::fmt::Write;
 use windlass_api::{Begin, Label, SessionId, SessionInfo};
 use windlass_core::log::SessionQuery;
 
-use super::{Desk, Outcome, Said, Stop, Then, Words};
+use super::{CommandContext, Outcome, Said, Stop, Then, Words};
 use crate::format::{called, cut, date, dollars, one_line, short, short_id, standing};
 use crate::past::{self, Exported, Stood, markdown};
 use windlass_core::log::record;
@@ -18,58 +18,58 @@ const NAMED: usize = 5;
 const TITLE: usize = 60;
 const PREVIEW: usize = 140;
 
-pub(super) async fn session(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn session(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     let Some(verb) = words.get(0) else {
         words.check(0, &[])?;
-        let info = desk.info().await?;
+        let info = cx.info().await?;
         return Ok(Said::text(format!("Current session: {}", whole_name(&info))));
     };
     match verb {
-        "show" => show(desk, words).await,
-        "list" => list(desk, words).await,
+        "show" => show(cx, words).await,
+        "list" => list(cx, words).await,
         "new" => {
             words.check(usize::MAX, &[])?;
-            new(desk, &words.rest(1)).await
+            new(cx, &words.rest(1)).await
         }
-        "resume" => resume(desk, words).await,
-        "name" => name(desk, &words.rest(1)).await,
-        "fork" => fork(desk, words).await,
-        "delete" => delete(desk, words).await,
-        "export" => export(desk, words).await,
-        "search" => search(desk, words).await,
+        "resume" => resume(cx, words).await,
+        "name" => name(cx, &words.rest(1)).await,
+        "fork" => fork(cx, words).await,
+        "delete" => delete(cx, words).await,
+        "export" => export(cx, words).await,
+        "search" => search(cx, words).await,
         _ => Err(Stop::Usage),
     }
 }
 
-pub(super) async fn clear(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn clear(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
-    new(desk, "").await
+    new(cx, "").await
 }
 
-pub(super) async fn rename(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
-    name(desk, &words.rest(0)).await
+pub(super) async fn rename(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
+    name(cx, &words.rest(0)).await
 }
 
 fn whole_name(info: &SessionInfo) -> String {
     format!("{} [{}] (id={})", called(info), short(info), info.id)
 }
 
-async fn show(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+async fn show(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(2, &[])?;
     let info = match words.get(1) {
-        Some(called) => find(desk, called).await?,
-        None => desk.info().await?,
+        Some(called) => find(cx, called).await?,
+        None => cx.info().await?,
     };
     let mut text = whole_name(&info);
-    summary(desk, &info, &mut text).await?;
+    summary(cx, &info, &mut text).await?;
     Ok(Said::text(text))
 }
 
 /// Where a session stood.
-async fn summary(desk: &Desk<'_>, info: &SessionInfo, text: &mut String) -> Result<(), Stop> {
-    let entries = record(desk.store(), &info.id).await?;
+async fn summary(cx: &CommandContext<'_>, info: &SessionInfo, text: &mut String) -> Result<(), Stop> {
+    let entries = record(cx.store(), &info.id).await?;
     let stood = Stood::of(info, &entries, None);
-    let now = desk.live.inner.clock.now();
+    let now = cx.session.inner.clock.now();
     let mut row = |what: &str, value: &str| {
         let _ = write!(text, "\n  {what:<9} {}", one_line(value));
     };
@@ -98,25 +98,25 @@ async fn summary(desk: &Desk<'_>, info: &SessionInfo, text: &mut String) -> Resu
     Ok(())
 }
 
-async fn list(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+async fn list(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(2, &["--all"])?;
     let limit = match words.get(1) {
         None => LISTED,
         Some(number) => number.parse().map_err(|_| Stop::Usage)?,
     };
     let query = SessionQuery {
-        place: (!words.has("--all")).then(|| desk.live.info.place.clone()),
+        place: (!words.has("--all")).then(|| cx.session.info.place.clone()),
         limit,
         ..SessionQuery::default()
     };
-    let own = &desk.live.info.id;
-    let mut found = desk.store().list(&query).await?;
+    let own = &cx.session.info.id;
+    let mut found = cx.store().list(&query).await?;
     // One that was only begun to look around is not worth a line.
     found.retain(|info| info.id != *own || info.last_seq > 0);
     if found.is_empty() {
         return Ok(Said::text("No sessions found."));
     }
-    let now = desk.live.inner.clock.now();
+    let now = cx.session.inner.clock.now();
     let line = |info: &SessionInfo| {
         format!(
             "{} {}  {:>10}  {:>4} messages  {:<8}  {:>8}  {}",
@@ -133,21 +133,21 @@ async fn list(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     Ok(Said::text(lines.join("\n")))
 }
 
-async fn new(desk: &mut Desk<'_>, name: &str) -> Outcome {
+async fn new(cx: &mut CommandContext<'_>, name: &str) -> Outcome {
     if !name.is_empty() {
-        allow_name(desk, None, name).await?;
+        allow_name(cx, None, name).await?;
     }
     let begin = Begin::New {
         id: None,
-        place: desk.live.info.place.clone(),
+        place: cx.session.info.place.clone(),
         label: Label {
             name: Some(name.to_owned()).filter(|name| !name.is_empty()),
             ..Label::default()
         },
         parent: None,
     };
-    let info = desk.instead(begin).await?;
-    let old = short(&desk.live.info);
+    let info = cx.instead(begin).await?;
+    let old = short(&cx.session.info);
     Ok(Said {
         text: format!(
             "Started new session: {} (id={}). The one before stays: /session resume {old}",
@@ -158,70 +158,70 @@ async fn new(desk: &mut Desk<'_>, name: &str) -> Outcome {
     })
 }
 
-async fn resume(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+async fn resume(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(usize::MAX, &[])?;
     let wanted = words.rest(1);
     if wanted.is_empty() {
         return Err(Stop::Usage);
     }
-    let found = find(desk, &wanted).await?;
-    if found.id == desk.live.info.id {
+    let found = find(cx, &wanted).await?;
+    if found.id == cx.session.info.id {
         return Ok(Said::text("This is the current session."));
     }
-    let info = desk.instead(Begin::Resume(found.id)).await?;
+    let info = cx.instead(Begin::Resume(found.id)).await?;
     let mut text = format!("Resumed session {}", whole_name(&info));
-    summary(desk, &info, &mut text).await?;
+    summary(cx, &info, &mut text).await?;
     Ok(Said {
         text,
         then: Then::Session(Box::new(info)),
     })
 }
 
-async fn name(desk: &mut Desk<'_>, name: &str) -> Outcome {
+async fn name(cx: &mut CommandContext<'_>, name: &str) -> Outcome {
     if name.is_empty() {
         return Err(Stop::Usage);
     }
-    let id = desk.live.info.id.clone();
-    allow_name(desk, Some(&id), name).await?;
+    let id = cx.session.info.id.clone();
+    allow_name(cx, Some(&id), name).await?;
     let label = Label {
         name: Some(name.to_owned()),
         ..Label::default()
     };
-    desk.store().label(&id, &label).await?;
-    desk.live.info.label.name = Some(name.to_owned());
+    cx.store().label(&id, &label).await?;
+    cx.session.info.label.name = Some(name.to_owned());
     Ok(Said::text(format!("Session named: {name}")))
 }
 
-async fn allow_name(desk: &Desk<'_>, own: Option<&SessionId>, name: &str) -> Result<(), Stop> {
-    match past::name_problem(desk.store(), own, name).await? {
+async fn allow_name(cx: &CommandContext<'_>, own: Option<&SessionId>, name: &str) -> Result<(), Stop> {
+    match past::name_problem(cx.store(), own, name).await? {
         Some(why) => Err(Stop::Failed(why)),
         None => Ok(()),
     }
 }
 
-async fn fork(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+async fn fork(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
     let begin = Begin::Fork {
-        of: desk.live.info.id.clone(),
+        of: cx.session.info.id.clone(),
         after: None,
         id: None,
     };
-    let info = desk.instead(begin).await?;
+    let info = cx.instead(begin).await?;
     Ok(Said {
-        text: format!("Forked session {} -> {}", desk.live.info.id, info.id),
+        text: format!("Forked session {} -> {}", cx.session.info.id, info.id),
         then: Then::Session(Box::new(info)),
     })
 }
 
-async fn delete(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+async fn delete(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(usize::MAX, &["--yes"])?;
     let wanted = words.rest(1);
     if wanted.is_empty() {
         return Err(Stop::Usage);
     }
-    let found = find(desk, &wanted).await?;
+    let found = find(cx, &wanted).await?;
     let what = format!("{} ({} messages)", whole_name(&found), found.totals.messages);
-    if found.id == desk.live.info.id {
+    if found.id == cx.session.info.id {
         let text = "Not deleted: this is the current session. Go to another one first, as with /clear.";
         return Err(Stop::Failed(text.to_owned()));
     }
@@ -231,16 +231,16 @@ async fn delete(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
             short(&found)
         )));
     }
-    desk.store().delete(&found.id).await?;
-    desk.service().forget(&found.id);
-    desk.live.inner.workshop.forget(&found.id).await;
+    cx.store().delete(&found.id).await?;
+    cx.service().forget(&found.id);
+    cx.session.inner.factory.forget(&found.id).await;
     Ok(Said::text(format!("Deleted session: {what}")))
 }
 
-async fn export(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+async fn export(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(2, &[])?;
-    let info = desk.info().await?;
-    let entries = record(desk.store(), &info.id).await?;
+    let info = cx.info().await?;
+    let entries = record(cx.store(), &info.id).await?;
     let text = match words.get(1) {
         None | Some("markdown") => markdown(&info, &entries),
         Some("json") => serde_json::to_string_pretty(&Exported::new(info, entries))
@@ -250,12 +250,12 @@ async fn export(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     Ok(Said::text(text))
 }
 
-async fn search(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+async fn search(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     let wanted = words.rest(1);
     if wanted.is_empty() {
         return Err(Stop::Usage);
     }
-    let found = desk.store().search(&wanted, LISTED).await?;
+    let found = cx.store().search(&wanted, LISTED).await?;
     if found.is_empty() {
         return Ok(Said::text(format!("Nobody said that: {wanted}")));
     }
@@ -274,8 +274,8 @@ async fn search(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
 }
 
 /// The one session that is meant.
-async fn find(desk: &Desk<'_>, wanted: &str) -> Result<SessionInfo, Stop> {
-    let mut found = past::find(desk.store(), wanted).await?;
+async fn find(cx: &CommandContext<'_>, wanted: &str) -> Result<SessionInfo, Stop> {
+    let mut found = past::find(cx.store(), wanted).await?;
     match found.len() {
         0 => Err(Stop::Failed(format!(
             "Session not found: {wanted}. /session list shows those of this folder."

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use windlass_core::permission::{Mode, Policy, Rule};
 
-use super::{Desk, Outcome, Said, Stop, Words};
+use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::environment::Granted;
 use crate::format::{called, cut, dollars, one_line, standing};
 use crate::goal::Goal;
@@ -21,22 +21,22 @@ pub(super) const MODES: &[(&str, Mode)] = &[
 /// How much of the goal is shown, in characters.
 const GOAL: usize = 100;
 
-pub(super) async fn status(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
-    let info = desk.info().await?;
-    let queue = desk.live.queue.len();
-    let goal = desk
-        .live
+    let info = cx.info().await?;
+    let queue = cx.session.queue.len();
+    let goal = cx
+        .session
         .followed_goal()
         .and_then(Goal::active)
         .map(str::to_owned);
-    let state = if desk.is_busy { "a turn runs" } else { "free" };
+    let state = if cx.is_busy { "a turn runs" } else { "free" };
     let mut rows = vec![
         ("session", format!("{}  {}", info.id, called(&info))),
         ("folder", info.place.clone()),
         ("standing", format!("{}, {state}", standing(info.standing))),
     ];
-    let bench = &mut desk.live.bench;
+    let bench = &mut cx.session.env;
     match bench.models().active() {
         Ok((provider, model)) => {
             rows.push(("provider", provider));
@@ -66,9 +66,9 @@ pub(super) async fn status(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     Ok(Said::text(lines.collect::<Vec<_>>().join("\n")))
 }
 
-pub(super) async fn tools(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn tools(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
-    let tools = desk.live.bench.permissions().tools();
+    let tools = cx.session.env.permissions().tools();
     let lines = tools.iter().map(|tool| {
         let description = one_line(&tool.description);
         let first = description.split_inclusive(". ").next().unwrap_or_default();
@@ -77,9 +77,9 @@ pub(super) async fn tools(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
     Ok(Said::text(lines.collect::<Vec<_>>().join("\n")))
 }
 
-pub(super) async fn permissions(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn permissions(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
-    let access = desk.live.bench.permissions();
+    let access = cx.session.env.permissions();
     let Policy {
         rules,
         mode,
@@ -109,25 +109,25 @@ pub(super) async fn permissions(desk: &mut Desk<'_>, words: &Words<'_>) -> Outco
     Ok(Said::text(text))
 }
 
-pub(super) async fn mode(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn mode(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
     let Some(word) = words.get(0) else {
-        let mode = desk.live.bench.permissions().policy().mode;
+        let mode = cx.session.env.permissions().policy().mode;
         return Ok(Said::text(format!("{}: {}", mode_word(mode), meaning(mode))));
     };
     let found = MODES.iter().find(|(name, _)| *name == word);
     let (_, mode) = found.ok_or(Stop::Usage)?;
-    set(desk, *mode)
+    set(cx, *mode)
 }
 
-pub(super) async fn plan(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn plan(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
-    set(desk, Mode::Plan)
+    set(cx, Mode::Plan)
 }
 
 /// A turn that runs keeps what it began with.
-fn set(desk: &mut Desk<'_>, mode: Mode) -> Outcome {
-    desk.live.bench.permissions().set_mode(mode);
+fn set(cx: &mut CommandContext<'_>, mode: Mode) -> Outcome {
+    cx.session.env.permissions().set_mode(mode);
     Ok(Said::text(format!(
         "Mode: {}, for this session from the next turn on, as long as this program runs: {}",
         mode_word(mode),

@@ -13,7 +13,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[command]",
         help: "List the commands, or say how one is written",
         complete: Complete::Commands,
-        run: |desk, words| Box::pin(help::help(desk, words)),
+        run: |cx, words| Box::pin(help::help(cx, words)),
     },
     Command {
         name: "status",
@@ -21,7 +21,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "",
         help: "Say how this session stands: model, mode, folder, context, cost, queue, checkpoints",
         complete: Complete::Nothing,
-        run: |desk, words| Box::pin(status::status(desk, words)),
+        run: |cx, words| Box::pin(status::status(cx, words)),
     },
     Command {
         name: "why",
@@ -29,7 +29,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "",
         help: "Say what the running turn waits for, since when, and what would end that",
         complete: Complete::Nothing,
-        run: |desk, words| Box::pin(why::why(desk, words)),
+        run: |cx, words| Box::pin(why::why(cx, words)),
     },
     Command {
         name: "session",
@@ -37,7 +37,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[show [S] | list [N] | new [name] | resume S | name NAME | fork | delete S --yes | export [markdown|json] | search WORDS]",
         help: "Look at sessions and go from one to another; S is an id, its beginning, or a name",
         complete: Complete::Session,
-        run: |desk, words| Box::pin(session::session(desk, words)),
+        run: |cx, words| Box::pin(session::session(cx, words)),
     },
     Command {
         name: "clear",
@@ -45,7 +45,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "",
         help: "Begin a new session in this folder; this one stays",
         complete: Complete::Nothing,
-        run: |desk, words| Box::pin(session::clear(desk, words)),
+        run: |cx, words| Box::pin(session::clear(cx, words)),
     },
     Command {
         name: "rename",
@@ -53,7 +53,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "NAME",
         help: "Give this session a name to call it by",
         complete: Complete::Nothing,
-        run: |desk, words| Box::pin(session::rename(desk, words)),
+        run: |cx, words| Box::pin(session::rename(cx, words)),
     },
     Command {
         name: "compact",
@@ -61,9 +61,9 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "",
         help: "Have the model sum up the conversation so far, and go on from the summary",
         complete: Complete::Nothing,
-        run: |desk, words| Box::pin(async move {
+        run: |cx, words| Box::pin(async move {
             words.check(0, &[])?;
-            desk.wait_for_turn()?;
+            cx.wait_for_turn()?;
             Ok(Said { text: "Making the conversation smaller…".to_owned(), then: Then::Summarize })
         }),
     },
@@ -73,7 +73,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[TEXT | clear]",
         help: "Say what this session is to reach, set that, or take it away; no model is told of it",
         complete: Complete::Words(&["clear"]),
-        run: |desk, words| Box::pin(goal::goal(desk, words)),
+        run: |cx, words| Box::pin(goal::goal(cx, words)),
     },
     Command {
         name: "done",
@@ -81,7 +81,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "",
         help: "Note that the goal was reached; your next message is a new one",
         complete: Complete::Nothing,
-        run: |desk, words| Box::pin(goal::done(desk, words)),
+        run: |cx, words| Box::pin(goal::done(cx, words)),
     },
     Command {
         name: "shell",
@@ -89,11 +89,11 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "COMMAND",
         help: "Run a command of yours here, and show its output to the model with your next message",
         complete: Complete::Nothing,
-        run: |desk, words| Box::pin(async move {
+        run: |cx, words| Box::pin(async move {
             if words.raw.is_empty() {
                 return Err(Stop::Usage);
             }
-            desk.wait_for_turn()?;
+            cx.wait_for_turn()?;
             Ok(Said { text: format!("$ {}", words.raw), then: Then::Shell(words.raw.to_owned()) })
         }),
     },
@@ -103,7 +103,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[NAME|status]",
         help: "List the providers, or have another one asked from the next turn on",
         complete: Complete::Providers,
-        run: |desk, words| Box::pin(model::provider(desk, words)),
+        run: |cx, words| Box::pin(model::provider(cx, words)),
     },
     Command {
         name: "model",
@@ -111,7 +111,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[NAME|PROVIDER/NAME]",
         help: "Say which model is asked, or have another one asked from the next turn on",
         complete: Complete::Nothing,
-        run: |desk, words| Box::pin(model::model(desk, words)),
+        run: |cx, words| Box::pin(model::model(cx, words)),
     },
     Command {
         name: "connect",
@@ -119,7 +119,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[PROVIDER]",
         help: "List every provider there is, and how to set one up",
         complete: Complete::Nothing,
-        run: |desk, words| Box::pin(model::connect(desk, words)),
+        run: |cx, words| Box::pin(model::connect(cx, words)),
     },
     Command {
         name: "cost",
@@ -127,7 +127,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[session|model|cause|day] [--all]",
         help: "Say what this session has cost, or all sessions, row by row",
         complete: Complete::Words(&["session", "model", "cause", "day"]),
-        run: |desk, words| Box::pin(cost::cost(desk, words)),
+        run: |cx, words| Box::pin(cost::cost(cx, words)),
     },
     Command {
         name: "context",
@@ -135,7 +135,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[show [--all] | ledger | pin N | evict N [--yes]]",
         help: "Say what is in the next request, byte for byte, or why requests missed the provider's cache; keep or drop a row",
         complete: Complete::Words(&["show", "ledger", "pin", "evict"]),
-        run: |desk, words| Box::pin(context::context(desk, words)),
+        run: |cx, words| Box::pin(context::context(cx, words)),
     },
     Command {
         name: "tools",
@@ -143,7 +143,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "",
         help: "List what the model can call, and where it comes from",
         complete: Complete::Nothing,
-        run: |desk, words| Box::pin(status::tools(desk, words)),
+        run: |cx, words| Box::pin(status::tools(cx, words)),
     },
     Command {
         name: "permissions",
@@ -151,7 +151,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "",
         help: "Say what may run: the mode, the rules, and what you have allowed for good",
         complete: Complete::Nothing,
-        run: |desk, words| Box::pin(status::permissions(desk, words)),
+        run: |cx, words| Box::pin(status::permissions(cx, words)),
     },
     Command {
         name: "mode",
@@ -159,7 +159,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[plan|default|accept-edits|unattended|full]",
         help: "Say how far the agent may go, or change that for this session",
         complete: Complete::Modes,
-        run: |desk, words| Box::pin(status::mode(desk, words)),
+        run: |cx, words| Box::pin(status::mode(cx, words)),
     },
     Command {
         name: "plan",
@@ -167,7 +167,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "",
         help: "Let the agent only read, as /mode plan",
         complete: Complete::Nothing,
-        run: |desk, words| Box::pin(status::plan(desk, words)),
+        run: |cx, words| Box::pin(status::plan(cx, words)),
     },
     Command {
         name: "checkpoint",
@@ -175,7 +175,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[list | show N | rewind N [--conversation] [--force]]",
         help: "See what turns did to files, and take files back to how they were before one",
         complete: Complete::Words(&["list", "show", "rewind"]),
-        run: |desk, words| Box::pin(checkpoint::checkpoint(desk, words)),
+        run: |cx, words| Box::pin(checkpoint::checkpoint(cx, words)),
     },
     Command {
         name: "undo",
@@ -183,7 +183,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[--conversation] [--force]",
         help: "Take back what the last turn did to files, and with --conversation what was said",
         complete: Complete::Words(&["--conversation", "--force"]),
-        run: |desk, words| Box::pin(checkpoint::undo(desk, words)),
+        run: |cx, words| Box::pin(checkpoint::undo(cx, words)),
     },
     Command {
         name: "redo",
@@ -191,7 +191,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[--force]",
         help: "Do again what was undone last",
         complete: Complete::Words(&["--force"]),
-        run: |desk, words| Box::pin(checkpoint::redo(desk, words)),
+        run: |cx, words| Box::pin(checkpoint::redo(cx, words)),
     },
     Command {
         name: "rewind",
@@ -199,7 +199,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arguments: "[N] [--keep-files] [--force]",
         help: "Go back to before a message of yours, files included; without a number, list them",
         complete: Complete::Words(&["--keep-files", "--force"]),
-        run: |desk, words| Box::pin(rewind::rewind(desk, words)),
+        run: |cx, words| Box::pin(rewind::rewind(cx, words)),
     },
     Command {
         name: "exit",

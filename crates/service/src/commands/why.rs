@@ -1,12 +1,12 @@
 //! `/why`: what the running turn waits for.
 
-use super::{Desk, Outcome, Said, Words};
+use super::{CommandContext, Outcome, Said, Words};
 use crate::why::lines;
 
-pub(super) async fn why(desk: &mut Desk<'_>, words: &Words<'_>) -> Outcome {
+pub(super) async fn why(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
-    let chain = desk.why();
-    Ok(Said::text(match (chain.is_empty(), desk.is_busy) {
+    let chain = cx.why();
+    Ok(Said::text(match (chain.is_empty(), cx.is_busy) {
         (false, _) => lines(&chain),
         (true, true) => "A turn runs, and it is about to end.".to_owned(),
         (true, false) => "Nothing runs; the session waits for you.".to_owned(),

@@ -15,14 +15,16 @@ use windlass_api::{
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::compact::Summarize;
-use windlass_core::dispatch::Execution;
+use windlass_core::dispatch::CallConfig;
+use windlass_core::hook::Hooks;
 use windlass_core::permission::{Approver, Asker, Denial, Mode, NobodyToAsk, Policy, Proposal, Question};
 use windlass_core::provider::Prefix;
+use windlass_core::run::Config;
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolSet};
 use windlass_service::{
-    CallSettings, ChooseError, Chosen, Defined, EnvFacts, Goals, Granted, ModelChoice, ModelSwitch, NotReady,
-    Options, Permissions, Service, SessionEnv, SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
+    ChooseError, Chosen, Defined, EnvFacts, Goals, Granted, ModelChoice, ModelSwitch, NotReady, Options,
+    Permissions, Service, SessionEnv, SessionFactory, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 use windlass_store::SqliteStore;
 
@@ -127,7 +129,7 @@ struct TestWorkshop {
 
 #[async_trait]
 impl SessionFactory for TestWorkshop {
-    async fn bench(&self, _: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
+    async fn create(&self, _: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
         let tools = ToolSet::new()
             .with(Ask)
             .with(Wait(Arc::clone(&self.gate)))
@@ -158,28 +160,27 @@ struct TestBench {
 
 #[async_trait]
 impl SessionEnv for TestBench {
-    async fn setup(&mut self, turn: &TurnStart) -> Result<Setup, NotReady> {
+    async fn plan(&mut self, turn: &TurnStart) -> Result<TurnPlan, NotReady> {
         self.kit.prepare().await;
         self.kit.begin(turn)?;
-        Ok(Setup {
-            provider: Arc::clone(&self.provider) as _,
-            tools: self.tools.clone(),
-            prefix: Arc::clone(&self.prefix),
-            limits: self.kit.limits.lock().unwrap().clone(),
-            max_output: None,
-            calls: CallSettings {
-                policy: self.policy(),
-                approver: Arc::new(Reached(Arc::clone(&self.asker))),
-                ..calls()
+        Ok(TurnPlan {
+            config: Config {
+                prefix: Arc::clone(&self.prefix),
+                limits: self.kit.limits.lock().unwrap().clone(),
+                calls: CallConfig {
+                    tools: self.tools.clone(),
+                    policy: self.policy(),
+                    ..calls()
+                },
+                ..Config::default()
             },
-            middleware: Vec::new(),
+            provider: Arc::clone(&self.provider) as _,
             compactor: Some(Arc::new(Summarize {
                 keep_recent: 2,
                 ..Summarize::default()
             })),
-            incomplete: None,
-            titles: self.kit.titles(),
-            between: None,
+            approver: Arc::new(Reached(Arc::clone(&self.asker))),
+            outputs: None,
             notices: Vec::new(),
         })
     }
@@ -202,16 +203,12 @@ impl SessionEnv for TestBench {
     }
 }
 
-fn calls() -> CallSettings {
-    CallSettings {
-        execution: Arc::default(),
-        policy: Policy::default(),
-        approver: Arc::new(NobodyToAsk),
-        mode: Execution::Auto,
+fn calls() -> CallConfig {
+    CallConfig {
         timeout: Duration::from_secs(60),
-        max_result_chars: 10_000,
-        outputs: None,
+        max_result_chars: Some(10_000),
         retry_transient: false,
+        ..CallConfig::default()
     }
 }
 
@@ -304,8 +301,12 @@ impl Permissions for TestBench {
             _ => serde_json::json!({}),
         };
         UserCommand {
-            tools: self.tools.clone(),
-            calls: calls(),
+            calls: CallConfig {
+                tools: self.tools.clone(),
+                ..calls()
+            },
+            hooks: Hooks::new(),
+            outputs: None,
             tool: tool.to_owned(),
             input: input.to_string(),
             notices: Vec::new(),
@@ -316,6 +317,10 @@ impl Permissions for TestBench {
 impl EnvFacts for TestBench {
     fn environment(&self) -> Option<String> {
         self.kit.surroundings.lock().unwrap().clone()
+    }
+
+    fn titles(&self) -> Option<Arc<dyn Titles>> {
+        self.kit.titles()
     }
 
     fn goals(&self) -> Goals {
@@ -407,6 +412,7 @@ pub(crate) fn texts(envelopes: &[Envelope]) -> Vec<String> {
     let text = |envelope: &Envelope| match &envelope.event {
         Event::Message { message } => message.parts.iter().find_map(|part| match part {
             Part::Text(text) => Some(text.text.clone()),
+            Part::Context(fragment) => Some(fragment.text.clone()),
             _ => None,
         }),
         _ => None,

@@ -299,7 +299,7 @@ async fn sessions_are_gone_about_with() {
     );
     let json: serde_json::Value =
         serde_json::from_str(&told(&service, &session, "/session export json").await).unwrap();
-    assert_eq!(json["windlass"], 1);
+    assert_eq!(json["windlass"], 2);
 
     let fresh = match service.command(&session, "/clear").await.unwrap().follow {
         Follow::Session(info) => info.id,

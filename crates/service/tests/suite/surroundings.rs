@@ -21,10 +21,9 @@ fn move_to(bed: &Bed, place: &str) {
 async fn told(bed: &Bed, service: &Service, session: &SessionId) -> Vec<String> {
     answer(service, session, "go on").await;
     let seen = bed.provider.seen().last().cloned().unwrap();
-    let places = seen
-        .lines()
-        .filter_map(|line| line.strip_prefix("user: <environment>"));
-    places.map(str::to_owned).collect()
+    let places = seen.split("user: <environment>\n").skip(1);
+    let place = |rest: &str| rest.lines().next().unwrap_or_default().to_owned();
+    places.map(place).collect()
 }
 
 /// SES-10, SES-11: the first message of every session tells where it works, later ones do not, and after going back to before

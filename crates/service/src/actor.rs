@@ -1,35 +1,36 @@
 //! A live session: one task that owns its state.
 
+mod environment;
 mod goal;
 mod queue;
-mod shell;
 mod summary;
-mod surroundings;
+mod user_command;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
-use windlass_api::{ClientError, Event, SessionEvent, SessionInfo, Submission, Wait};
+use windlass_api::{ClientError, CommandInfo, Event, SessionEvent, SessionInfo, Submission, Wait};
 use windlass_core::compact::{estimate_tokens, fidelity};
 use windlass_core::context::trim;
 use windlass_core::event::FailureKind;
 use windlass_core::id::MessageId;
 use windlass_core::log::{Durability, History, Lease, LogError, Opened, recover};
-use windlass_core::message::{FinishReason, Message, Part, Role};
+use windlass_core::message::{FinishReason, Message, Part, Role, ToolResult};
+use windlass_core::run::Ports;
 use windlass_core::turn::TurnReport;
 
-use crate::commands::{Asked, Desk};
+use self::user_command::RunningCommand;
+use crate::commands::{CommandContext, Look, Said};
 use crate::environment::{NotReady, SessionEnv, TurnStart};
 use crate::goal::Goal;
-use crate::handle::{SessionSeat, Stoppable};
+use crate::handle::{SessionHandle, Stoppable};
 use crate::pins::pinned;
 use crate::sink::Sink;
-use crate::turn::Work;
+use crate::turn::PlannedTurn;
 use crate::{Inner, refused, title};
 
 /// How often a lease is renewed; it lasts three times as long.
@@ -38,22 +39,26 @@ const RENEWAL: Duration = Duration::from_secs(10);
 /// How much of what the user said a bench is told, in characters.
 const PROMPT: usize = 120;
 
-/// What became of an input.
+/// Reply to an input: the id of its message when it has to wait for its turn.
 pub(crate) type Accepted = Result<Option<MessageId>, ClientError>;
 
-/// Whether something has begun that is no turn.
+/// Reply to a request that starts something other than a turn.
 pub(crate) type Begun = Result<(), ClientError>;
 
-/// What a session's task can be told.
-pub(crate) enum Order {
-    /// Answers with the message's id when it has to wait for its turn.
+/// A request to a session's task.
+pub(crate) enum SessionRequest {
     Submit(Input, oneshot::Sender<Accepted>),
     Summarize(oneshot::Sender<Begun>),
-    /// A command of the user's.
+    /// Runs a command that the user typed.
     Shell(String, oneshot::Sender<Begun>),
-    /// About commands.
-    Desk(Asked),
-    /// Nobody looks at it any more.
+    /// Lists the slash commands.
+    Catalog(oneshot::Sender<Vec<CommandInfo>>),
+    /// Completes a command line.
+    Complete(String, oneshot::Sender<Vec<String>>),
+    /// Carries out a slash command.
+    Command(String, oneshot::Sender<Result<Said, ClientError>>),
+    Look(Look),
+    /// No front end shows the session any more.
     Leave,
     Close,
 }
@@ -61,63 +66,121 @@ pub(crate) enum Order {
 /// An input on its way.
 pub(crate) struct Input {
     pub(crate) submission: Submission,
-    /// How often something had been stopped here when it was said.
+    /// Number of stops in this session when the input was sent.
     pub(crate) stops: u64,
 }
 
-pub(crate) struct Live {
+/// A live session. Its task owns this value.
+pub(crate) struct SessionActor {
     pub(crate) inner: Arc<Inner>,
     pub(crate) info: SessionInfo,
     lease: Lease,
     pub(crate) history: Vec<Arc<Message>>,
-    /// Accepted and stored, and not yet asked.
+    /// Inputs that are stored and wait for their turn.
     pub(crate) queue: VecDeque<Arc<Message>>,
-    /// How often something had been stopped when the last input was said; `None` before the first one.
+    /// Number of stops when the last input was sent; `None` before the first one.
     heard: Option<u64>,
-    /// What the session is to reach.
     pub(crate) goal: Goal,
-    /// The texts that were pinned, the first one first.
+    /// Pinned texts, oldest first.
     pub(crate) pins: Vec<String>,
-    pub(crate) bench: Box<dyn SessionEnv>,
+    pub(crate) env: Box<dyn SessionEnv>,
     sink: Arc<Sink>,
-    seat: SessionSeat,
+    handle: SessionHandle,
     stay: Stay,
 }
 
-/// How long a session's task stays.
+/// Lifetime of a session's task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stay {
-    /// As long as somebody may look at it.
+    /// It stays while a front end may show it.
     Open,
-    /// Nobody looks at it any more: it ends when nothing is left to do.
+    /// No front end shows it: it ends when nothing is left to do.
     Left,
     /// It ends now.
     Closing,
 }
 
 impl Stay {
-    fn after(order: Option<&Order>) -> Self {
-        match order {
-            Some(Order::Leave) => Self::Left,
-            Some(Order::Close) | None => Self::Closing,
+    fn after(request: Option<&SessionRequest>) -> Self {
+        match request {
+            Some(SessionRequest::Leave) => Self::Left,
+            Some(SessionRequest::Close) | None => Self::Closing,
             Some(_) => Self::Open,
         }
     }
 }
 
-/// What runs, and how to reach it.
+/// The work that a session's task waits for.
+enum Activity {
+    Idle,
+    Turn(Running<TurnReport>),
+    UserCommand(Box<RunningCommand>),
+    Summary(Running<Result<Vec<Arc<Message>>, String>>),
+}
+
+/// The end of an activity.
+enum Finished {
+    Turn(Result<TurnReport, JoinError>),
+    UserCommand(Box<RunningCommand>, Result<ToolResult, JoinError>),
+    Summary(
+        CancellationToken,
+        Result<Result<Vec<Arc<Message>>, String>, JoinError>,
+    ),
+}
+
+/// Work in a task of its own, and the means to stop it.
 struct Running<T> {
     task: JoinHandle<T>,
     stop: Stoppable,
 }
 
-impl Live {
-    /// Makes a session live: what its last owner left open is closed first.
+impl Activity {
+    fn is_idle(&self) -> bool {
+        matches!(self, Self::Idle)
+    }
+
+    fn stop(&self) {
+        let stop = match self {
+            Self::Idle => return,
+            Self::Turn(running) => &running.stop,
+            Self::UserCommand(command) => &command.running.stop,
+            Self::Summary(running) => &running.stop,
+        };
+        stop.token.cancel();
+    }
+
+    /// Waits for the end; never returns while nothing runs. Can be dropped and called again.
+    async fn finished(&mut self) -> Finished {
+        let (turn, summary) = match self {
+            Self::Idle => std::future::pending().await,
+            Self::Turn(running) => (Some((&mut running.task).await), None),
+            Self::Summary(running) => (None, Some((&mut running.task).await)),
+            Self::UserCommand(command) => {
+                let result = (&mut command.running.task).await;
+                let Self::UserCommand(command) = std::mem::replace(self, Self::Idle) else {
+                    return std::future::pending().await;
+                };
+                return Finished::UserCommand(command, result);
+            }
+        };
+        let ended = std::mem::replace(self, Self::Idle);
+        match (turn, summary, ended) {
+            (Some(report), ..) => Finished::Turn(report),
+            (_, Some(result), Self::Summary(running)) => {
+                Finished::Summary(running.stop.token.clone(), result)
+            }
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+impl SessionActor {
+    /// Makes a session live. Work that its last owner left open is closed first.
     pub(crate) async fn begin(
         inner: Arc<Inner>,
         opened: Opened,
         sink: Arc<Sink>,
-        seat: SessionSeat,
+        handle: SessionHandle,
     ) -> Result<Self, ClientError> {
         let Opened {
             lease,
@@ -128,7 +191,7 @@ impl Live {
         let added = recover(&entries, draft, inner.clock.now());
         let mut history = History::read(&entries);
         added.iter().for_each(|event| history.apply(event));
-        // Only what was said can be pinned, and looking is not free: a new session is most often one that is waited for.
+        // Only a message can be pinned, and looking costs a read: a new session is usually waited for.
         let pins = match info.last_seq {
             0 => Vec::new(),
             _ => pinned(&*inner.store, &info.id).await,
@@ -138,14 +201,17 @@ impl Live {
                 sink.store(added, Durability::Disk).await.map_err(refused)?;
             }
             let queue = queue::found(&inner, &entries, &info).await.map_err(refused)?;
-            if let Some(bench) = seat.bench() {
-                return Ok((queue, bench));
+            if let Some(env) = handle.parked() {
+                return Ok((queue, env));
             }
-            let bench = inner.workshop.bench(&info, Arc::new(seat.replies.clone())).await;
-            Ok((queue, bench.map_err(ClientError::Setup)?))
+            let env = inner
+                .factory
+                .create(&info, Arc::new(handle.replies.clone()))
+                .await;
+            Ok((queue, env.map_err(ClientError::Setup)?))
         };
         match made.await {
-            Ok((queue, bench)) => Ok(Self {
+            Ok((queue, env)) => Ok(Self {
                 inner,
                 info,
                 lease,
@@ -154,9 +220,9 @@ impl Live {
                 queue,
                 goal: Goal::read(&entries),
                 pins,
-                bench,
+                env,
                 sink,
-                seat,
+                handle,
                 stay: Stay::Open,
             }),
             Err(error) => {
@@ -166,97 +232,133 @@ impl Live {
         }
     }
 
-    /// Takes orders until there are none for a while.
-    pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
+    /// Runs the session until nothing happens in it for a while.
+    pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<SessionRequest>) {
         let clock = Arc::clone(&self.inner.clock);
         let mut renewal = tokio::time::interval(RENEWAL);
-        // Only orders put it off.
+        // Only requests and the end of work put it off.
         let mut idle = clock.sleep(self.inner.options.idle);
-        while self.stay != Stay::Closing
-            && !self.sink.is_broken()
-            && (self.goes_on() || self.stay == Stay::Open)
-        {
-            // What was ordered during a turn is not about the next one, and comes first.
-            let order = match inbox.try_recv() {
-                Ok(order) => Some(order),
-                Err(TryRecvError::Empty) if self.goes_on() => {
-                    self.ask(&mut inbox).await;
-                    continue;
+        let mut activity = Activity::Idle;
+        loop {
+            if activity.is_idle() && inbox.is_empty() && self.may_continue() {
+                activity = self.start_queued().await;
+            }
+            if activity.is_idle() && self.is_over(&inbox) {
+                break;
+            }
+            tokio::select! {
+                biased;
+                finished = activity.finished() => {
+                    self.finish(finished).await;
+                    idle = clock.sleep(self.inner.options.idle);
                 }
-                Err(_) => tokio::select! {
-                    biased;
-                    order = inbox.recv() => order,
-                    _ = renewal.tick() => {
-                        self.renew();
-                        continue;
-                    }
-                    () = &mut idle => break,
-                },
-            };
-            self.obey(order, &mut inbox).await;
-            idle = clock.sleep(self.inner.options.idle);
+                request = inbox.recv(), if self.stay != Stay::Closing => {
+                    self.handle(request, &mut activity).await;
+                    idle = clock.sleep(self.inner.options.idle);
+                }
+                _ = renewal.tick() => self.renew(),
+                () = &mut idle, if activity.is_idle() => break,
+            }
         }
         inbox.close();
-        self.seat.rest(self.bench);
+        self.handle.park(self.env);
         self.sink.settle().await;
         let _ = self.inner.store.release(&self.lease).await;
         self.sink.feed().end();
     }
 
-    /// Carries out an order while nothing runs.
-    async fn obey(&mut self, order: Option<Order>, inbox: &mut mpsc::Receiver<Order>) {
-        self.stay = Stay::after(order.as_ref());
-        match order {
-            Some(Order::Submit(input, answer)) => self.submit(input, answer, inbox).await,
-            Some(Order::Summarize(answer)) => self.summarize(answer, inbox).await,
-            Some(Order::Shell(command, answer)) => self.shell(&command, answer, inbox).await,
-            Some(Order::Desk(asked)) => Desk::free(self).serve(asked).await,
-            Some(Order::Leave | Order::Close) | None => {}
+    /// Returns true if a queued input may start by itself.
+    fn may_continue(&self) -> bool {
+        self.stay != Stay::Closing && !self.sink.is_broken() && self.goes_on()
+    }
+
+    /// Returns true if an idle session has nothing left to do. Requests that arrived meanwhile come first.
+    fn is_over(&self, inbox: &mpsc::Receiver<SessionRequest>) -> bool {
+        let is_left = self.stay == Stay::Left && inbox.is_empty() && !self.goes_on();
+        self.stay == Stay::Closing || self.sink.is_broken() || is_left
+    }
+
+    /// Carries out a request, beside the work that runs.
+    async fn handle(&mut self, request: Option<SessionRequest>, activity: &mut Activity) {
+        self.stay = Stay::after(request.as_ref());
+        let is_idle = activity.is_idle();
+        match request {
+            Some(SessionRequest::Submit(input, answer)) if is_idle => {
+                *activity = self.submit(input, answer).await
+            }
+            Some(SessionRequest::Summarize(answer)) if is_idle => *activity = self.summarize(answer).await,
+            Some(SessionRequest::Shell(command, answer)) if is_idle => {
+                *activity = self.user_command(&command, answer).await;
+            }
+            Some(SessionRequest::Submit(input, answer)) => {
+                let _ = answer.send(self.submit_behind(input, true).await);
+            }
+            Some(SessionRequest::Summarize(answer) | SessionRequest::Shell(_, answer)) => {
+                let _ = answer.send(Err(ClientError::Busy(self.info.id.clone())));
+            }
+            Some(SessionRequest::Catalog(answer)) => drop(answer.send(self.commands(is_idle).catalog())),
+            Some(SessionRequest::Complete(line, answer)) => {
+                drop(answer.send(self.commands(is_idle).complete(&line).await));
+            }
+            Some(SessionRequest::Command(line, answer)) => {
+                drop(answer.send(self.commands(is_idle).run(&line).await));
+            }
+            Some(SessionRequest::Look(look)) => self.commands(is_idle).look(look).await,
+            Some(SessionRequest::Leave) => {}
+            Some(SessionRequest::Close) | None => activity.stop(),
         }
     }
 
-    /// Nobody waits for it: a lease that was lost is noticed by the next write, which then tells why.
+    fn commands(&mut self, is_idle: bool) -> CommandContext<'_> {
+        if is_idle {
+            CommandContext::free(self)
+        } else {
+            CommandContext::busy(self)
+        }
+    }
+
+    /// Renews the lease. Nobody waits for it: the next write notices a lost lease and reports it.
     fn renew(&self) {
         let (store, lease) = (Arc::clone(&self.inner.store), self.lease.clone());
         tokio::spawn(async move { store.renew(&lease).await });
     }
 
     /// Takes an input while nothing runs.
-    async fn submit(
-        &mut self,
-        input: Input,
-        answer: oneshot::Sender<Accepted>,
-        inbox: &mut mpsc::Receiver<Order>,
-    ) {
+    async fn submit(&mut self, input: Input, answer: oneshot::Sender<Accepted>) -> Activity {
         if !self.queue.is_empty() || self.was_to_wait(&input) {
-            return drop(answer.send(self.submit_behind(input, false).await));
+            let _ = answer.send(self.submit_behind(input, false).await);
+            return Activity::Idle;
         }
         let message = match self.message(input.submission) {
             Ok(message) => Arc::new(message),
-            Err(error) => return drop(answer.send(Err(error))),
+            Err(error) => {
+                let _ = answer.send(Err(error));
+                return Activity::Idle;
+            }
         };
-        let stop = self.seat.begin();
+        let stop = self.handle.begin();
         if let Err(error) = self.take(&message, None).await {
-            return drop(answer.send(Err(refused(error))));
+            let _ = answer.send(Err(refused(error)));
+            return Activity::Idle;
         }
         self.heard = Some(input.stops);
         let _ = answer.send(Ok(None));
-        self.turn(&message, stop, inbox).await;
+        self.turn(&message, stop).await
     }
 
-    /// Runs the input that waits first.
-    async fn ask(&mut self, inbox: &mut mpsc::Receiver<Order>) {
+    /// Starts the turn of the first input in the queue.
+    async fn start_queued(&mut self) -> Activity {
         let Some(message) = self.queue.pop_front() else {
-            return;
+            return Activity::Idle;
         };
         let queued = self.queued();
-        let stop = self.seat.begin();
+        let stop = self.handle.begin();
         if let Err(error) = self.take(&message, Some(queued)).await {
             self.sink.tell_only(not_stored(&error));
             self.stay = Stay::Closing;
-            return;
+            return Activity::Idle;
         }
-        self.turn(&message, stop, inbox).await;
+        self.turn(&message, stop).await
     }
 
     /// Stores an input, with what else is to be told then. It is part of the conversation from here on.
@@ -283,30 +385,38 @@ impl Live {
         Ok(Message::new(&self.info.id, Role::User, submission.parts, now))
     }
 
-    async fn turn(&mut self, message: &Message, stop: Stoppable, inbox: &mut mpsc::Receiver<Order>) {
+    /// Starts the turn of a message that is part of the conversation.
+    async fn turn(&mut self, message: &Message, stop: Stoppable) -> Activity {
         let prompt = title::prompt(message).chars().take(PROMPT).collect();
         let start = self.turn_start(Some(message.id.clone()), prompt);
-        let ready = self.work(&start, &stop.token).await;
-        let titles = ready.as_ref().ok().and_then(|work| work.setup.titles.clone());
-        title::make(&self.inner, &mut self.info, message, titles, &self.sink);
-        let mut work = match ready {
-            Ok(work) => work,
-            Err(end) => return self.end(end).await,
+        let planned = self.plan(&start, &stop.token).await;
+        let title = title::hook(
+            &self.inner,
+            &mut self.info,
+            message,
+            self.env.titles(),
+            &self.sink,
+        );
+        let mut turn = match planned {
+            Ok(turn) => turn,
+            Err(end) => {
+                // The session is named after its first message, also when that could not be answered.
+                title.into_iter().for_each(|title| title.start());
+                self.end(end).await;
+                return Activity::Idle;
+            }
         };
-        self.warn(&work.notices(message)).await;
-        if let Err(error) = self.trim(&mut work).await {
-            return self.end(not_stored(&error)).await;
+        title.into_iter().for_each(|title| turn.config.hooks.push(title));
+        turn.config.hooks.push(self.goal_hook());
+        self.warn(&turn.notices(message)).await;
+        if let Err(error) = self.trim(&mut turn).await {
+            self.end(not_stored(&error)).await;
+            return Activity::Idle;
         }
-        let between = work.setup.between.clone();
-        let running = Running {
+        Activity::Turn(Running {
             stop,
-            task: tokio::spawn(work.run()),
-        };
-        let report = self.watch(running, inbox).await;
-        self.finish(report).await;
-        if let Some(between) = between {
-            between.turn_ended(&self.history);
-        }
+            task: tokio::spawn(turn.run()),
+        })
     }
 
     /// What a bench is told about what begins.
@@ -328,27 +438,36 @@ impl Live {
         }
     }
 
-    /// What a turn needs, or how it ends because there is none.
-    async fn work(&mut self, start: &TurnStart, cancel: &CancellationToken) -> Result<Work, Event> {
-        let setup = tokio::select! {
+    /// Plans a turn. `Err` is the event that ends it because there can be none.
+    async fn plan(&mut self, start: &TurnStart, cancel: &CancellationToken) -> Result<PlannedTurn, Event> {
+        let plan = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(canceled()),
-            ready = self.bench.setup(start) => ready.map_err(not_ready)?,
+            ready = self.env.plan(start) => ready.map_err(not_ready)?,
         };
-        Ok(Work {
+        Ok(PlannedTurn {
             session: self.info.id.clone(),
-            setup,
             history: self.history.clone(),
+            config: plan.config,
+            ports: Ports {
+                provider: plan.provider,
+                compactor: plan.compactor,
+                approver: plan.approver,
+                outputs: plan.outputs,
+                inbox: Arc::new(self.sink.steering().clone()),
+                clock: Arc::clone(&self.inner.clock),
+                events: Arc::clone(&self.sink) as _,
+                cancel: cancel.clone(),
+                tasks: self.inner.strays.clone(),
+            },
             sink: Arc::clone(&self.sink),
-            clock: Arc::clone(&self.inner.clock),
-            tasks: self.inner.strays.clone(),
-            cancel: cancel.clone(),
+            notices: plan.notices,
         })
     }
 
     /// SES-13: drops the oldest exchanges of a conversation that is longer than it may be.
-    async fn trim(&mut self, work: &mut Work) -> Result<(), LogError> {
-        let most = work.setup.limits.max_conversation_messages;
+    async fn trim(&mut self, turn: &mut PlannedTurn) -> Result<(), LogError> {
+        let most = turn.config.limits.max_conversation_messages;
         let Some(begin) = trim(&self.history, most) else {
             return Ok(());
         };
@@ -374,7 +493,7 @@ impl Live {
             })),
         ];
         self.history = kept;
-        work.history = self.history.clone();
+        turn.history = self.history.clone();
         let events = events.into_iter().flatten().collect();
         self.sink.store(events, Durability::Process).await
     }
@@ -424,50 +543,23 @@ impl Live {
         }
     }
 
-    /// Waits for what runs, and takes orders meanwhile.
-    async fn watch<T>(
-        &mut self,
-        mut running: Running<T>,
-        inbox: &mut mpsc::Receiver<Order>,
-    ) -> Result<T, JoinError> {
-        let mut renewal = tokio::time::interval(RENEWAL);
-        renewal.tick().await;
-        let done = loop {
-            tokio::select! {
-                biased;
-                done = &mut running.task => break done,
-                order = inbox.recv(), if self.stay != Stay::Closing => self.obey_busy(order, &running).await,
-                _ = renewal.tick() => self.renew(),
-            }
-        };
-        drop(running);
+    /// Records the end of an activity; then the session is free.
+    async fn finish(&mut self, finished: Finished) {
         self.put_back().await;
-        done
-    }
-
-    /// Carries out an order while something runs.
-    async fn obey_busy<T>(&mut self, order: Option<Order>, running: &Running<T>) {
-        self.stay = Stay::after(order.as_ref());
-        match order {
-            Some(Order::Submit(input, answer)) => {
-                let _ = answer.send(self.submit_behind(input, true).await);
-            }
-            Some(Order::Summarize(answer) | Order::Shell(_, answer)) => {
-                let _ = answer.send(Err(ClientError::Busy(self.info.id.clone())));
-            }
-            Some(Order::Desk(asked)) => Desk::busy(self).serve(asked).await,
-            Some(Order::Leave) => {}
-            Some(Order::Close) | None => running.stop.token.cancel(),
+        match finished {
+            Finished::Turn(report) => self.turn_ended(report).await,
+            Finished::UserCommand(command, result) => self.user_command_ended(*command, result).await,
+            Finished::Summary(cancel, result) => self.summarized(&cancel, result).await,
         }
     }
 
-    /// Records how the turn ended; then the session is free.
-    async fn finish(&mut self, report: Result<TurnReport, JoinError>) {
+    async fn turn_ended(&mut self, report: Result<TurnReport, JoinError>) {
         let mut events = Vec::new();
         match report {
             Ok(report) => {
                 self.history = report.history;
-                events.extend(self.reached(&report.outcome));
+                report.facts.iter().for_each(|fact| self.goal.apply(fact));
+                events.extend(report.facts);
                 events.push(report.outcome.event());
             }
             // A fault of ours. What was recorded is the truth, and what it lacks is added as after a crash.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use windlass_core::message::{FragmentSource, Message, Part, Role};
 
-use super::Live;
+use super::SessionActor;
 
-impl Live {
+impl SessionActor {
     /// A message of the user's as it is taken: it also tells where the session works, unless the conversation does.
     pub(super) fn surrounded(&self, message: &Arc<Message>) -> Arc<Message> {
         let Some(part) = self.untold(self.history.iter().chain([message])) else {
@@ -26,7 +26,7 @@ impl Live {
 
     /// Describes the environment, when that is not the last description in these messages.
     fn untold<'a>(&self, messages: impl DoubleEndedIterator<Item = &'a Arc<Message>>) -> Option<Part> {
-        let now = self.bench.environment()?;
+        let now = self.env.environment()?;
         let told = messages
             .rev()
             .find_map(|message| message.fragment(FragmentSource::Environment));

@@ -9,10 +9,10 @@ use windlass_core::id::MessageId;
 use windlass_core::log::{Durability, Entry, LogError};
 use windlass_core::message::Message;
 
-use super::{Accepted, Input, Live};
+use super::{Accepted, Input, SessionActor};
 use crate::{Inner, refused};
 
-impl Live {
+impl SessionActor {
     /// Whether the next turn begins by itself.
     pub(super) fn goes_on(&self) -> bool {
         !self.is_held() && !self.queue.is_empty()
@@ -21,17 +21,17 @@ impl Live {
     /// Whether the queue waits for somebody to say something: it was found when the session was opened, or something was
     /// stopped since the last input was said.
     fn is_held(&self) -> bool {
-        self.heard != Some(self.seat.stops())
+        self.heard != Some(self.handle.stops())
     }
 
     /// What is queued waits for nobody any longer.
     pub(crate) fn go_on(&mut self) {
-        self.heard = Some(self.seat.stops());
+        self.heard = Some(self.handle.stops());
     }
 
     /// Whether an input was said to something that was stopped after that, before it could be taken.
     pub(super) fn was_to_wait(&self, input: &Input) -> bool {
-        input.stops != self.seat.stops() && input.submission.on_busy != OnBusy::Refuse
+        input.stops != self.handle.stops() && input.submission.on_busy != OnBusy::Refuse
     }
 
     pub(super) fn queued(&self) -> Event {

@@ -3,41 +3,40 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_api::{Event, Message, Part, Role, own_call};
 use windlass_core::clock::Clock;
-use windlass_core::dispatch::{Calling, Dispatch, call};
+use windlass_core::dispatch::{Calls, call};
+use windlass_core::event::EventSink;
 use windlass_core::log::Durability;
 use windlass_core::message::FragmentSource;
 use windlass_core::message::{FinishReason, ToolCall, ToolResult};
-use windlass_core::permission::{Approver, Denial, Mode, Policy, Proposal};
+use windlass_core::permission::{Approver, Denial, Mode, Proposal};
 
-use super::{Begun, Live, Order, PROMPT, Running, Stay, canceled, not_stored};
+use super::{Activity, Begun, PROMPT, Running, SessionActor, Stay, canceled, not_stored};
 use crate::environment::UserCommand;
-use crate::sink::Sink;
 
-impl Live {
-    /// Runs a command of the user's in the session.
-    pub(super) async fn shell(
-        &mut self,
-        command: &str,
-        answer: oneshot::Sender<Begun>,
-        inbox: &mut mpsc::Receiver<Order>,
-    ) {
+impl SessionActor {
+    /// Starts a command that the user typed.
+    pub(super) async fn user_command(&mut self, command: &str, answer: oneshot::Sender<Begun>) -> Activity {
         let now = self.inner.clock.now();
-        // Its id is needed now, so that what the command does to files belongs to it; its text is known at the end.
-        let mut message = Message::new(&self.info.id, Role::User, Vec::new(), now);
+        // The id is needed now, so that changes of the command to files belong to it; the text is known at the end.
+        let message = Message::new(&self.info.id, Role::User, Vec::new(), now);
         let prompt = format!("!{command}").chars().take(PROMPT).collect();
         let start = self.turn_start(Some(message.id.clone()), prompt);
-        let stop = self.seat.begin();
+        let stop = self.handle.begin();
         let _ = answer.send(Ok(()));
         let own = tokio::select! {
             biased;
-            () = stop.token.cancelled() => return self.end(canceled()).await,
-            own = self.bench.permissions().user_command(&start, command) => own,
+            () = stop.token.cancelled() => None,
+            own = self.env.permissions().user_command(&start, command) => Some(own),
+        };
+        let Some(own) = own else {
+            self.end(canceled()).await;
+            return Activity::Idle;
         };
         self.warn(&own.notices).await;
         let job = Job {
@@ -48,19 +47,34 @@ impl Live {
                 finished: true,
             },
             own,
-            sink: Arc::clone(&self.sink),
+            events: Arc::clone(&self.sink) as _,
             clock: Arc::clone(&self.inner.clock),
             tasks: self.inner.strays.clone(),
             cancel: stop.token.clone(),
         };
-        let cancel = stop.token.clone();
-        let running = Running {
-            stop,
-            task: tokio::spawn(job.run()),
-        };
-        let done = self.watch(running, inbox).await;
-        message.parts = vec![Part::context(FragmentSource::UserCommand, told(command, &done))];
-        let end = if cancel.is_cancelled() {
+        Activity::UserCommand(Box::new(RunningCommand {
+            running: Running {
+                stop,
+                task: tokio::spawn(job.run()),
+            },
+            command: command.to_owned(),
+            message,
+        }))
+    }
+
+    /// Records a command that ended, and its output for the model.
+    pub(super) async fn user_command_ended(
+        &mut self,
+        ended: RunningCommand,
+        done: Result<ToolResult, JoinError>,
+    ) {
+        let RunningCommand {
+            running,
+            command,
+            mut message,
+        } = ended;
+        message.parts = vec![Part::context(FragmentSource::UserCommand, told(&command, &done))];
+        let end = if running.stop.token.is_cancelled() {
             canceled()
         } else {
             Event::Final {
@@ -68,6 +82,7 @@ impl Live {
                 finish: FinishReason::EndTurn,
             }
         };
+        drop(running);
         let message = Arc::new(message);
         let said = Event::Message {
             message: Arc::clone(&message),
@@ -82,11 +97,19 @@ impl Live {
     }
 }
 
-/// Everything the call needs. Owned, so that it can run in a task of its own.
+/// A command of the user that runs.
+pub(super) struct RunningCommand {
+    pub(super) running: Running<ToolResult>,
+    command: String,
+    /// The message that will tell the model about it.
+    message: Message,
+}
+
+/// The connections of the call. Owned, so that it can run in a task of its own.
 struct Job {
     call: ToolCall,
     own: UserCommand,
-    sink: Arc<Sink>,
+    events: Arc<dyn EventSink>,
     clock: Arc<dyn Clock>,
     tasks: TaskTracker,
     cancel: CancellationToken,
@@ -94,32 +117,22 @@ struct Job {
 
 impl Job {
     async fn run(self) -> ToolResult {
-        let calls = self.own.calls;
-        // The user typed it: nobody needs to be asked, whatever the mode. What is denied stays denied.
-        let policy = Policy {
-            mode: Mode::Full,
-            ..calls.policy
+        let mut config = self.own.calls;
+        // The user typed it: nobody needs to be asked, whatever the mode. Denied commands stay denied.
+        config.policy.mode = Mode::Full;
+        config.retry_transient = false;
+        let approver: Arc<dyn Approver> = Arc::new(Typed);
+        let calls = Calls {
+            config: &config,
+            hooks: &self.own.hooks,
+            approver: &approver,
+            outputs: self.own.outputs.as_ref(),
+            clock: &self.clock,
+            events: &self.events,
+            cancel: &self.cancel,
+            tasks: &self.tasks,
         };
-        let dispatch = Dispatch {
-            tools: &self.own.tools,
-            hook: None,
-            policy: &policy,
-            approver: Arc::new(Typed),
-            execution: calls.execution,
-            execution_mode: calls.mode,
-            timeout: calls.timeout,
-            max_result_chars: Some(calls.max_result_chars),
-            outputs: calls.outputs,
-            retry_transient: false,
-            tasks: self.tasks,
-        };
-        let calling = Calling {
-            dispatch: &dispatch,
-            clock: self.clock,
-            events: self.sink as _,
-            cancel: self.cancel,
-        };
-        call(&calling, self.call).await
+        call(&calls, self.call).await
     }
 }
 

@@ -1,17 +1,20 @@
 //! GOAL-1, GOAL-2: the goal of a live session.
 
+use async_trait::async_trait;
 use windlass_api::{Event, GoalCompletion, SessionEvent};
+use windlass_core::hook::{Hook, TurnEnd, TurnHook};
 use windlass_core::log::{Durability, LogError};
 use windlass_core::message::{FinishReason, Message};
 use windlass_core::turn::{Answered, Outcome};
 
-use super::Live;
+use super::SessionActor;
+use crate::environment::Goals;
 use crate::goal::{Goal, says};
 
-impl Live {
+impl SessionActor {
     /// What the session is to reach, and how that stands; `None` where goals are not followed.
     pub(crate) fn followed_goal(&mut self) -> Option<&Goal> {
-        self.bench.goals().follows_goal.then_some(&self.goal)
+        self.env.goals().follows_goal.then_some(&self.goal)
     }
 
     /// The goal that an input begins, if it begins one.
@@ -19,24 +22,12 @@ impl Live {
         self.followed_goal()?.begun_by(message)
     }
 
-    /// That the goal was reached, when the answer of a turn says so. An answer that a tool gave, or that a limit forced, does
-    /// not.
-    pub(super) fn reached(&mut self, outcome: &Outcome) -> Option<Event> {
-        let Outcome::Answered(Answered {
-            text,
-            finish: FinishReason::EndTurn,
-            done: false,
-        }) = outcome
-        else {
-            return None;
-        };
-        let goals = self.bench.goals();
-        if !goals.follows_goal || !says(text, &goals.completion_phrases) {
-            return None;
+    /// The hook that notices in the answer of a turn that the goal was reached.
+    pub(super) fn goal_hook(&self) -> GoalHook {
+        GoalHook {
+            goal: self.goal.clone(),
+            goals: self.env.goals(),
         }
-        let event = self.goal.completed(GoalCompletion::Phrase)?;
-        self.goal.apply(&event);
-        Some(event)
     }
 
     /// Sets the goal or takes it away, whatever it was.
@@ -58,5 +49,40 @@ impl Live {
         self.sink.store(vec![event.clone()], Durability::Process).await?;
         self.goal.apply(&event);
         Ok(())
+    }
+}
+
+/// GOAL-2: notices that the goal was reached, when the answer of a turn says so. An answer that a tool gave, or that a
+/// limit forced, does not.
+pub(super) struct GoalHook {
+    goal: Goal,
+    goals: Goals,
+}
+
+impl Hook for GoalHook {
+    fn name(&self) -> &str {
+        "goal"
+    }
+
+    fn turn(&self) -> Option<&dyn TurnHook> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl TurnHook for GoalHook {
+    async fn turn_ended(&self, end: &TurnEnd<'_>) -> Vec<Event> {
+        let Outcome::Answered(Answered {
+            text,
+            finish: FinishReason::EndTurn,
+            done: false,
+        }) = end.outcome
+        else {
+            return Vec::new();
+        };
+        if !self.goals.follows_goal || !says(text, &self.goals.completion_phrases) {
+            return Vec::new();
+        }
+        self.goal.completed(GoalCompletion::Phrase).into_iter().collect()
     }
 }

@@ -1,0 +1,195 @@
+//! Extension points of a turn: one ordered list of hooks, each point with its own typed answer.
+//!
+//! A [`Hook`] names itself and offers any of three small traits: [`TurnHook`] around a turn and its iterations,
+//! [`CallHook`] around tool calls, [`CompactionHook`] around compactions. [`Hooks`] is the list; it runs the hooks in their
+//! order, gives each a time limit, and combines the answers.
+//!
+//! Two rules hold for every hook. It can make nothing wider than the rules allow: no answer of a hook lifts a denial. And
+//! a hook that does not answer in time never passes silently for a yes: where permission is decided the call then asks a
+//! person, and everywhere else the user is warned.
+//!
+//! The order is the order of the list. Before an action the first hook comes first; after it the last one does, so that
+//! hooks nest.
+
+mod adapt;
+mod list;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub use self::adapt::{IncompleteWorkHook, MiddlewareHook, PermissionRuleHook};
+pub use self::list::{Hooks, Judged};
+use crate::event::Event;
+use crate::message::{Fragment, Message};
+use crate::middleware::{IterationView, Verdict};
+use crate::permission::Proposal;
+use crate::tool::{ToolContext, ToolError, ToolOutput};
+use crate::turn::Outcome;
+
+/// Time limit of a hook that does not name one.
+pub const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// An extension of a turn. Every part is optional.
+pub trait Hook: Send + Sync {
+    /// Name of the hook in warnings and reasons.
+    fn name(&self) -> &str;
+
+    /// Maximum time of each of its answers.
+    fn time_limit(&self) -> Duration {
+        TIME_LIMIT
+    }
+
+    /// The part that follows turns and iterations.
+    fn turn(&self) -> Option<&dyn TurnHook> {
+        None
+    }
+
+    /// The part that follows tool calls.
+    fn call(&self) -> Option<&dyn CallHook> {
+        None
+    }
+
+    /// The part that follows compactions.
+    fn compaction(&self) -> Option<&dyn CompactionHook> {
+        None
+    }
+}
+
+/// Follows a turn and its iterations.
+#[async_trait]
+pub trait TurnHook: Send + Sync {
+    /// The turn is about to start on `history`, which ends with the user's input.
+    async fn before_turn(&self, _history: &[Arc<Message>]) -> TurnAction {
+        TurnAction::default()
+    }
+
+    /// The model is about to be called. The cost must not grow with the history.
+    async fn before_iteration(&self, _view: IterationView<'_>) -> Verdict {
+        Verdict::proceed()
+    }
+
+    /// An iteration ended. The cost must not grow with the history.
+    async fn after_iteration(&self, _view: IterationView<'_>) -> Verdict {
+        Verdict::proceed()
+    }
+
+    /// The model answered without calling tools. Must not have effects.
+    async fn before_answer(&self, _answer: &str) -> AnswerAction {
+        AnswerAction::Accept
+    }
+
+    /// The turn ended. Returns facts to record before the event that ends it; long work belongs in a task.
+    async fn turn_ended(&self, _end: &TurnEnd<'_>) -> Vec<Event> {
+        Vec::new()
+    }
+}
+
+/// Answer of [`TurnHook::before_turn`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnAction {
+    /// Start, with these fragments added to the conversation.
+    Start(Vec<Fragment>),
+    /// Do not start, for this reason.
+    Stop(String),
+}
+
+impl Default for TurnAction {
+    fn default() -> Self {
+        Self::Start(Vec::new())
+    }
+}
+
+/// Answer of [`TurnHook::before_answer`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnswerAction {
+    /// The answer ends the turn.
+    Accept,
+    /// The turn continues with this text as a reminder.
+    Continue(String),
+}
+
+/// A turn that ended.
+#[derive(Debug, Clone, Copy)]
+pub struct TurnEnd<'a> {
+    /// The conversation now.
+    pub history: &'a [Arc<Message>],
+    /// Result of the turn.
+    pub outcome: &'a Outcome,
+}
+
+/// Follows tool calls.
+#[async_trait]
+pub trait CallHook: Send + Sync {
+    /// A valid call is about to be judged. Must not have effects.
+    async fn before_call(&self, _proposal: &Proposal) -> CallAction {
+        CallAction::Proceed
+    }
+
+    /// The rules say that a person must be asked about the call.
+    async fn on_permission_request(&self, _proposal: &Proposal) -> PermissionAction {
+        PermissionAction::AskUser
+    }
+
+    /// The call was admitted and starts when this returns. Runs in the call's own task, so a hook that takes long is
+    /// stopped together with the call.
+    async fn call_starting(&self, _call: &AdmittedCall, _cx: &ToolContext) {}
+
+    /// The call ended. The returned result takes the place of `result`.
+    async fn after_call(
+        &self,
+        _call: &AdmittedCall,
+        _cx: &ToolContext,
+        result: Result<ToolOutput, ToolError>,
+    ) -> Result<ToolOutput, ToolError> {
+        result
+    }
+}
+
+/// Answer of [`CallHook::before_call`]. Of several hooks, deny beats ask, and ask beats proceed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallAction {
+    /// Leave the call to the rules.
+    Proceed,
+    /// Use these arguments instead. They are validated and judged as if the model had sent them.
+    Rewrite(String),
+    /// Refuse the call; the model reads the reason.
+    Deny(String),
+    /// Ask a person, whatever the rules would allow.
+    Ask(String),
+}
+
+/// Answer of [`CallHook::on_permission_request`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PermissionAction {
+    /// Ask the user, unless another hook answers.
+    AskUser,
+    /// Allow the call in the user's place.
+    Allow,
+    /// Deny the call in the user's place; the model reads the reason.
+    Deny(String),
+}
+
+/// A call that may run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AdmittedCall {
+    /// The call as it was judged.
+    pub proposal: Proposal,
+    /// True if a person allowed it, now or by an earlier grant.
+    pub was_confirmed: bool,
+}
+
+/// Follows compactions.
+#[async_trait]
+pub trait CompactionHook: Send + Sync {
+    /// The conversation is about to be compacted. Returns instructions for the summary.
+    async fn before_compact(&self, _history: &[Arc<Message>]) -> Option<String> {
+        None
+    }
+
+    /// The conversation was compacted. Returns fragments to inject again.
+    async fn after_compact(&self, _history: &[Arc<Message>]) -> Vec<Fragment> {
+        Vec::new()
+    }
+}

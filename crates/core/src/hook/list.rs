@@ -1,0 +1,229 @@
+//! Runs the hooks of a turn in order.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use serde_json::Map;
+
+use super::{
+    AdmittedCall, AnswerAction, CallAction, CallHook, CompactionHook, Hook, PermissionAction, TurnAction,
+    TurnEnd, TurnHook,
+};
+use crate::clock::Clock;
+use crate::event::Event;
+use crate::message::{Fragment, Message};
+use crate::middleware::{Flow, IterationView, Stage, Verdict};
+use crate::permission::Proposal;
+use crate::tool::{ToolContext, ToolError, ToolOutput};
+
+/// The hooks of a turn, in order. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Hooks(Vec<Arc<dyn Hook>>);
+
+/// Combined answer of the hooks before a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judged {
+    /// The rules decide.
+    Proceed,
+    /// A person must be asked, for these reasons.
+    Ask(Vec<String>),
+    /// The call is refused with this text for the model.
+    Deny(String),
+    /// The call has other arguments now.
+    Rewritten(String),
+}
+
+impl Hooks {
+    /// No hooks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a hook after those added before.
+    pub fn push(&mut self, hook: impl Hook + 'static) {
+        self.0.push(Arc::new(hook));
+    }
+
+    /// Adds a shared hook after those added before.
+    pub fn push_shared(&mut self, hook: Arc<dyn Hook>) {
+        self.0.push(hook);
+    }
+
+    /// The same with a hook at the end.
+    #[must_use]
+    pub fn with(mut self, hook: impl Hook + 'static) -> Self {
+        self.push(hook);
+        self
+    }
+
+    /// Adds the hooks of another list at the end.
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend(other.0.iter().cloned());
+    }
+
+    fn turns(&self) -> impl DoubleEndedIterator<Item = (&dyn Hook, &dyn TurnHook)> {
+        self.0.iter().filter_map(|hook| Some((&**hook, hook.turn()?)))
+    }
+
+    fn calls(&self) -> impl DoubleEndedIterator<Item = (&dyn Hook, &dyn CallHook)> {
+        self.0.iter().filter_map(|hook| Some((&**hook, hook.call()?)))
+    }
+
+    fn compactions(&self) -> impl DoubleEndedIterator<Item = (&dyn Hook, &dyn CompactionHook)> {
+        self.0
+            .iter()
+            .filter_map(|hook| Some((&**hook, hook.compaction()?)))
+    }
+
+    /// Runs the hooks before a turn. Warnings tell of hooks that did not answer.
+    pub async fn before_turn(
+        &self,
+        clock: &dyn Clock,
+        history: &[Arc<Message>],
+    ) -> (TurnAction, Vec<String>) {
+        let (mut fragments, mut warnings) = (Vec::new(), Vec::new());
+        for (hook, turn) in self.turns() {
+            match limited(clock, hook, turn.before_turn(history)).await {
+                Ok(TurnAction::Start(more)) => fragments.extend(more),
+                Ok(TurnAction::Stop(reason)) => {
+                    let reason = format!("{}: {reason}", hook.name());
+                    return (TurnAction::Stop(reason), warnings);
+                }
+                Err(late) => warnings.push(late),
+            }
+        }
+        (TurnAction::Start(fragments), warnings)
+    }
+
+    /// Runs the hooks around an iteration. The first that does not continue decides; the metadata of those before it is
+    /// kept.
+    pub async fn iteration(&self, stage: Stage, view: IterationView<'_>) -> Verdict {
+        let mut metadata = Map::new();
+        for (_, turn) in self.turns() {
+            let mut verdict = match stage {
+                Stage::Before => turn.before_iteration(view).await,
+                Stage::After => turn.after_iteration(view).await,
+            };
+            metadata.append(&mut verdict.metadata);
+            if verdict.flow != Flow::Continue {
+                verdict.metadata = metadata;
+                return verdict;
+            }
+        }
+        Verdict {
+            metadata,
+            ..Verdict::default()
+        }
+    }
+
+    /// Asks whether an answer may end the turn. The first hook that continues decides.
+    pub async fn before_answer(&self, clock: &dyn Clock, answer: &str) -> Option<String> {
+        for (hook, turn) in self.turns() {
+            if let Ok(AnswerAction::Continue(text)) = limited(clock, hook, turn.before_answer(answer)).await {
+                return Some(text);
+            }
+        }
+        None
+    }
+
+    /// Runs the hooks after a turn and returns the facts to record.
+    pub async fn turn_ended(&self, clock: &dyn Clock, end: &TurnEnd<'_>) -> Vec<Event> {
+        let mut facts = Vec::new();
+        for (hook, turn) in self.turns() {
+            match limited(clock, hook, turn.turn_ended(end)).await {
+                Ok(more) => facts.extend(more),
+                Err(message) => facts.push(Event::Warning { message }),
+            }
+        }
+        facts
+    }
+
+    /// Runs the hooks before a call. Deny beats a rewrite, a rewrite is judged again, and ask beats proceed.
+    pub async fn before_call(&self, clock: &dyn Clock, proposal: &Proposal) -> Judged {
+        let (mut reasons, mut rewritten) = (Vec::new(), None);
+        for (hook, call) in self.calls() {
+            match limited(clock, hook, call.before_call(proposal)).await {
+                Ok(CallAction::Proceed) => {}
+                Ok(CallAction::Rewrite(arguments)) => rewritten = Some(arguments),
+                Ok(CallAction::Deny(reason)) => return Judged::Deny(reason),
+                Ok(CallAction::Ask(reason)) | Err(reason) => reasons.push(reason),
+            }
+        }
+        match rewritten {
+            Some(arguments) => Judged::Rewritten(arguments),
+            None if reasons.is_empty() => Judged::Proceed,
+            None => Judged::Ask(reasons),
+        }
+    }
+
+    /// Lets the hooks answer a permission request. A denial wins; a hook that does not answer leaves it to the user.
+    pub async fn on_permission_request(&self, clock: &dyn Clock, proposal: &Proposal) -> PermissionAction {
+        let mut action = PermissionAction::AskUser;
+        for (hook, call) in self.calls() {
+            match limited(clock, hook, call.on_permission_request(proposal)).await {
+                Ok(PermissionAction::Deny(reason)) => return PermissionAction::Deny(reason),
+                Ok(PermissionAction::Allow) => action = PermissionAction::Allow,
+                Ok(PermissionAction::AskUser) => {}
+                // A missing answer must not turn another hook's yes into one for this hook as well.
+                Err(_) => return PermissionAction::AskUser,
+            }
+        }
+        action
+    }
+
+    /// Tells the hooks that a call starts.
+    pub async fn call_starting(&self, call: &AdmittedCall, cx: &ToolContext) {
+        for (_, hook) in self.calls() {
+            hook.call_starting(call, cx).await;
+        }
+    }
+
+    /// Passes the result of a call through the hooks, the last one first.
+    pub async fn after_call(
+        &self,
+        call: &AdmittedCall,
+        cx: &ToolContext,
+        mut result: Result<ToolOutput, ToolError>,
+    ) -> Result<ToolOutput, ToolError> {
+        for (_, hook) in self.calls().rev() {
+            result = hook.after_call(call, cx, result).await;
+        }
+        result
+    }
+
+    /// Collects instructions for a summary.
+    pub async fn before_compact(&self, clock: &dyn Clock, history: &[Arc<Message>]) -> Vec<String> {
+        let mut instructions = Vec::new();
+        for (hook, compaction) in self.compactions() {
+            if let Ok(Some(text)) = limited(clock, hook, compaction.before_compact(history)).await {
+                instructions.push(text);
+            }
+        }
+        instructions
+    }
+
+    /// Collects fragments to inject after a compaction.
+    pub async fn after_compact(&self, clock: &dyn Clock, history: &[Arc<Message>]) -> Vec<Fragment> {
+        let mut fragments = Vec::new();
+        for (hook, compaction) in self.compactions() {
+            if let Ok(more) = limited(clock, hook, compaction.after_compact(history)).await {
+                fragments.extend(more);
+            }
+        }
+        fragments
+    }
+}
+
+/// Waits for a hook, at most for its time limit.
+async fn limited<T>(
+    clock: &dyn Clock,
+    hook: &dyn Hook,
+    answer: impl Future<Output = T>,
+) -> Result<T, String> {
+    let limit = hook.time_limit();
+    tokio::select! {
+        biased;
+        answer = answer => Ok(answer),
+        () = clock.sleep(limit) => Err(format!("the hook `{}` did not answer within {} s", hook.name(), limit.as_secs())),
+    }
+}
