@@ -226,7 +226,11 @@ fn a_provider_that_is_silent_is_named() {
     screen.wait_for("waiting for provider: sim-1 of test");
     screen.press("esc");
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
-    assert!(!screen.contents().contains("waiting for"), "{}", screen.contents());
+    assert!(
+        !screen.contents().contains("waiting for"),
+        "{}",
+        screen.contents()
+    );
     leave(&mut screen);
 }
 
