@@ -72,7 +72,7 @@ fn keys_are_listed() {
     let (_sim, workspace) = scene();
     let mut screen = open(&workspace, &["-c", "tui.keys.transcript=f2"]);
     say(&mut screen, "/keys");
-    screen.wait_for("stop the turn; twice with nothing written");
+    screen.wait_for("stop the turn; twice with no text");
     screen.wait_until("the bound key is listed", |shown| shown.contains("f2   "));
     screen.press("esc");
     screen.wait_for(EMPTY);
