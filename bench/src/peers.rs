@@ -51,7 +51,7 @@ impl Who {
     /// Returns true if a screen shows an input and the model's name.
     pub(crate) fn is_ready(self, screen: &str) -> bool {
         match self {
-            Self::Windlass => screen.contains("Say what to do.") && screen.contains("anthropic/"),
+            Self::Windlass => screen.contains("What should I do?") && screen.contains("anthropic/"),
             Self::Codex => screen
                 .rsplit_once("\n› ")
                 .is_some_and(|(_, below)| below.contains(MODEL)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 
 use proptest::prelude::*;
@@ -113,8 +113,19 @@ impl Deed {
             Self::Folder(path) => drop(fs::create_dir(root.join(path))),
             Self::Mode(path, mode) => {
                 let path = root.join(path);
-                if fs::symlink_metadata(&path).is_ok_and(|data| !data.is_symlink()) {
-                    drop(fs::set_permissions(path, fs::Permissions::from_mode(*mode)));
+                if let Ok(data) = fs::symlink_metadata(&path)
+                    && !data.is_symlink()
+                {
+                    // Without these, only root could compare what is in a folder.
+                    let needed = if data.is_dir() && data.uid() != 0 {
+                        0o500
+                    } else {
+                        0
+                    };
+                    drop(fs::set_permissions(
+                        path,
+                        fs::Permissions::from_mode(mode | needed),
+                    ));
                 }
             }
             Self::Link(path, target) => drop(symlink(target, root.join(path))),
@@ -207,6 +218,38 @@ proptest! {
         prop_assert_eq!(case.state(), before);
         prop_assert!(next.0.told().unwrap().moving.is_none());
         next.0.redo_last(Force::Never).unwrap();
+    }
+}
+
+/// SES-11: a folder that its owner may list and not search, or not even list, keeps no call from being recorded, and it
+/// comes back with what is in it.
+#[test]
+fn a_closed_folder_comes_back() {
+    for mode in [0o600, 0o000] {
+        let case = Case::new();
+        let tracker = case.tracker();
+        let folder = case.root().join("a");
+        fs::create_dir_all(folder.join("b")).unwrap();
+        fs::write(folder.join("c"), "1").unwrap();
+        let before = case.state();
+        case.turn(
+            &tracker,
+            &[&|root| {
+                fs::write(root.join("a/c"), "2").unwrap();
+                fs::write(root.join("d"), "3").unwrap();
+            }],
+        );
+        case.turn(
+            &tracker,
+            &[&|root| {
+                fs::set_permissions(root.join("a"), fs::Permissions::from_mode(mode)).unwrap();
+                fs::write(root.join("d"), "4").unwrap();
+            }],
+        );
+        tracker.0.rewind_to(2, Force::Never).unwrap();
+        assert_eq!(fs::read_to_string(folder.join("c")).unwrap(), "2");
+        tracker.0.rewind_to(1, Force::Never).unwrap();
+        assert_eq!(case.state(), before, "{mode:o}");
     }
 }
 

@@ -153,7 +153,13 @@ impl Work<'_> {
             Err(Errno::ACCESS | Errno::PERM) => return Ok(known.cloned().unwrap_or_default()),
             Err(error) => return Err(error.into()),
         };
-        look.read(self.tree, &job.path, handle.as_fd())?;
+        match look.read(self.tree, &job.path, handle.as_fd()) {
+            // Its names can be read and nothing else: the search permission is missing.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Ok(known.cloned().unwrap_or_default());
+            }
+            read => read?,
+        }
         self.entries.fetch_add(look.names.len(), Ordering::Relaxed);
         let folder = match known {
             Some(known) if look.is(known) => Arc::clone(known),

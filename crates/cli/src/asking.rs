@@ -96,7 +96,7 @@ fn show_ends(preview: &str) {
 /// Waits for a yes or a no. To what was not shown whole, nobody can say yes before they have asked for it.
 async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Option<UserReply> {
     tell!(
-        "y = yes, once · s = yes, in this session · a = yes, always in this folder · n = no · or say what to do instead"
+        "y = yes, once · s = yes, for this session · a = yes, always in this folder · n = no · or say what to do instead"
     );
     loop {
         let line = answers.line().await?;

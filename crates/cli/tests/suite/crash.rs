@@ -175,11 +175,16 @@ impl Crash {
         let mut args = vec!["exec", "go on"];
         match id {
             Some(id) if by_name => args.extend(["--resume", id]),
+            // Killed between the session and its first entry: there is nothing to continue, and a new session works.
+            Some(_) if entries(record).is_empty() => {
+                let refused = self.workspace.run(&["exec", "go on", "--continue"]).output();
+                refused.assert_code(2).assert_says("to go on with");
+            }
             Some(_) => args.push("--continue"),
             None => {}
         }
         let resumed = self.workspace.run(&args).output();
-        resumed.assert_code(0);
+        assert_eq!(resumed.code, Some(0), "{}\n{resumed}", self.context);
         assert_eq!(resumed.stdout, "went on\n", "{}", self.context);
         self.sim.assert_valid();
         let last = self.sim.requests().pop().unwrap();

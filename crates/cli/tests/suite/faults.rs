@@ -350,7 +350,7 @@ fn a_redirect_is_not_followed() {
         );
         output
             .assert_code(8)
-            .assert_says("is not followed")
+            .assert_says("redirects are not followed")
             .assert_says("base_url");
         assert_eq!((sim.count(), elsewhere.count()), (1, 0), "{wire}");
     }

@@ -111,7 +111,8 @@ fn a_store_that_cannot_be_written_is_a_clear_error() {
         DATA="$WINDLASS_HOME/data"; mkdir -p "$DATA"
         mount -t tmpfs tmpfs "$DATA" || exit 77
         "$W" exec first 2>&1; echo "code $?"
-        mount -o remount,ro "$DATA"
+        # `bind` changes the mount alone: an ordinary user may do that, and may not remount the file system.
+        mount -o remount,bind,ro "$DATA" || exit 78
         "$W" exec --continue second 2>&1; echo "code $?"
         "$W" exec --ephemeral third 2>&1; echo "code $?"
     "#;

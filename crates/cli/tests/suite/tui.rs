@@ -9,7 +9,7 @@ use windlass_testkit::{Screen, Workspace, eventually};
 use super::support::{with_replies, workspace};
 
 /// What stands where one writes as long as nothing is written.
-pub(super) const EMPTY: &str = "Say what to do.";
+pub(super) const EMPTY: &str = "What should I do?";
 
 /// Starts it on a terminal and waits until something can be written.
 #[track_caller]

@@ -20,6 +20,11 @@ fn asked(replies: impl IntoIterator<Item = Reply>) -> (SimServer, Workspace, Scr
     (sim, workspace, screen)
 }
 
+/// Returns true if no turn runs: neither a working one nor one with an open request.
+fn has_ended(shown: &str) -> bool {
+    !shown.contains("esc stops") && !shown.contains("esc to cancel")
+}
+
 /// UI-2, SAFE-6: a request shows what would happen and why it is asked; y runs it, and the request is gone.
 #[test]
 fn y_runs_it() {
@@ -41,7 +46,7 @@ fn n_runs_nothing() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("Something else.")]);
     answer_with(&mut screen, "n");
     screen.wait_for("✗ bash");
-    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    screen.wait_until("the turn has ended", has_ended);
     assert_eq!(sim.count(), 1);
     say(&mut screen, "try another way");
     screen.wait_for("Something else.");
@@ -55,7 +60,7 @@ fn n_runs_nothing() {
 fn a_note_goes_to_the_model() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("As you wish.")]);
     press_until(&mut screen, "t", |shown| shown.contains("instead; enter"));
-    screen.wait_for("Say what to do instead");
+    screen.wait_for("Tell it what to do instead");
     say(&mut screen, "use the cached copy");
     screen.wait_for("As you wish.");
     let told = &sim.outlines()[1];
@@ -86,8 +91,9 @@ fn only_an_answer_is_an_answer() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("fine")]);
     screen.type_keys("zqw");
     screen.press("enter");
+    screen.wait_for("esc to cancel");
     screen.press("esc");
-    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    screen.wait_until("the turn has ended", has_ended);
     screen.wait_until("nothing is asked", |shown| !shown.contains(ASKS));
     assert_eq!(sim.count(), 1);
     leave(&mut screen);
@@ -131,14 +137,14 @@ fn what_is_out_of_sight_is_not_agreed_to() {
     workspace.write("plain.txt", "plain\n");
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
-    screen.wait_for("v see all of it, to say yes");
+    screen.wait_for("v show everything (needed before yes)");
     // A key that is taken shows that the request was looked at for long enough.
     press_until(&mut screen, "t", |shown| shown.contains("instead; enter"));
     screen.press("esc");
-    screen.wait_for("v see all of it, to say yes");
+    screen.wait_for("v show everything (needed before yes)");
     screen.type_keys("ysa");
     // Right after other letters it is part of a word.
-    press_until(&mut screen, "v", |shown| shown.contains("What would happen"));
+    press_until(&mut screen, "v", |shown| shown.contains("Full request"));
     assert_eq!(sim.count(), 1);
     screen.press("esc");
     screen.wait_for("y once");
@@ -220,10 +226,14 @@ fn a_provider_that_is_silent_is_named() {
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
     screen.wait_for("esc stops");
-    screen.wait_for("waits for provider: sim-1 of test");
+    screen.wait_for("waiting for provider: sim-1 of test");
     screen.press("esc");
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
-    assert!(!screen.contents().contains("waits for"), "{}", screen.contents());
+    assert!(
+        !screen.contents().contains("waiting for"),
+        "{}",
+        screen.contents()
+    );
     leave(&mut screen);
 }
 
@@ -231,7 +241,7 @@ fn a_provider_that_is_silent_is_named() {
 #[test]
 fn a_request_that_is_open_is_named() {
     let (_sim, _workspace, mut screen) = asked([outside(), Reply::text("It ran.")]);
-    screen.wait_for("waits for approval: ");
+    screen.wait_for("waiting for approval: ");
     answer_with(&mut screen, "y");
     screen.wait_for("It ran.");
     leave(&mut screen);

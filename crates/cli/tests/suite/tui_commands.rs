@@ -72,7 +72,7 @@ fn keys_are_listed() {
     let (_sim, workspace) = scene();
     let mut screen = open(&workspace, &["-c", "tui.keys.transcript=f2"]);
     say(&mut screen, "/keys");
-    screen.wait_for("stop the turn; twice with nothing written");
+    screen.wait_for("stop the turn; twice with no text");
     screen.wait_until("the bound key is listed", |shown| shown.contains("f2   "));
     screen.press("esc");
     screen.wait_for(EMPTY);
@@ -109,7 +109,7 @@ fn themes_are_chosen() {
     screen.press("esc");
     screen.wait_for(EMPTY);
     say(&mut screen, "/theme pink");
-    screen.wait_for("there is no theme pink");
+    screen.wait_for("unknown theme pink; choose");
     leave(&mut screen);
     assert_ne!(colours(&screen.raw()), Vec::<String>::new());
 }
@@ -201,7 +201,7 @@ fn files_go_back_to_a_checkpoint() {
     }
     assert_eq!(workspace.read("a.txt"), "three\n");
     say(&mut screen, "/checkpoint");
-    screen.wait_for("Checkpoints: what each turn did to files");
+    screen.wait_for("Checkpoints: file changes by turn");
     screen.wait_until("the last one is shown", |shown| {
         shown.contains("-two") && shown.contains("+three")
     });
@@ -240,13 +240,13 @@ fn a_model_is_set_up() {
     screen.type_keys("anthropic");
     screen.wait_for("› anthropic");
     screen.press("enter");
-    screen.wait_for("A key for anthropic");
+    screen.wait_for("API key for anthropic");
     screen.type_keys("sk-ant-wrong");
     screen.wait_for("key ************");
     screen.press("enter");
     screen.wait_for("anthropic does not take the key");
     say(&mut screen, "/connect anthropic");
-    screen.wait_for("A key for anthropic");
+    screen.wait_for("API key for anthropic");
     screen.paste(KEY);
     screen.wait_for("*****************");
     screen.press("enter");

@@ -281,11 +281,11 @@ fn dumb_terminals_get_lines() {
 fn wrong_keys_are_told() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
     for (setting, text) in [
-        ("tui.keys.transcript=hyper+x", "`hyper+x` is no key"),
-        ("tui.keys.transcipt=f2", "there is no action `transcipt`"),
+        ("tui.keys.transcript=hyper+x", "`hyper+x` is not a key"),
+        ("tui.keys.transcipt=f2", "unknown action `transcipt`"),
         (
             "tui.keys.transcript=ctrl+r",
-            "is bound to `history` and to `transcript`",
+            "is bound to both `history` and `transcript`",
         ),
     ] {
         let mut screen = workspace.run(&["-c", setting]).on_screen(160, 24);

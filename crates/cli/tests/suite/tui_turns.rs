@@ -171,7 +171,7 @@ fn esc_twice_goes_back() {
     screen.press("esc");
     screen.wait_for("esc again to go back to an earlier message");
     screen.press("esc");
-    screen.wait_for("Go back to before a message");
+    screen.wait_for("Go back to an earlier message");
     screen.wait_until("both are listed", |shown| {
         shown.contains("write giraffe") && shown.contains("write zebra")
     });

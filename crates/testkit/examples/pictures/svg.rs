@@ -196,7 +196,9 @@ fn runs(screen: &Screen, row: u16, columns: u16) -> Vec<Run> {
 fn even_out(runs: &mut [Run]) {
     let row: String = runs.iter().map(|run| run.text.as_str()).collect();
     // A command takes time; for anything else it is chance whether the duration is shown.
-    let takes_time = row.contains("bash ") || row.contains("esc stops");
+    let takes_time = ["bash ", "esc stops", "esc to cancel"]
+        .iter()
+        .any(|text| row.contains(text));
     for run in runs {
         if run
             .text
