@@ -89,7 +89,7 @@ async fn what_waits_after_a_stop_is_told() {
 #[tokio::test]
 async fn compacting_can_be_stopped() {
     let mut stage = Stage::new(100, 20).await;
-    let compacting = SessionEvent::Compacting { before: 1 };
+    let compacting = windlass_api::SessionEvent::Compacting { before: 1 };
     stage.hear(Event::Session(compacting)).await;
     assert!(
         stage.screen().contains("Compacting context… · 0"),

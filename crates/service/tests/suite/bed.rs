@@ -319,7 +319,7 @@ impl EnvFacts for TestBench {
         self.kit.surroundings.lock().unwrap().clone()
     }
 
-    fn titles(&self) -> Option<Arc<dyn Titles>> {
+    fn titles(&self) -> Option<Arc<dyn windlass_service::Titles>> {
         self.kit.titles()
     }
 
