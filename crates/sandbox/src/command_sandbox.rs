@@ -1,4 +1,4 @@
-//! The walls that the commands of one session run behind.
+//! The sandboxes that the commands of one session run in.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -15,13 +15,13 @@ use crate::process::{self, Tree};
 use crate::workspace::Workspace;
 use crate::{Gap, Network, Roots, Sandbox, SandboxError, SandboxPolicy};
 
-/// How far files with denied names are looked for.
+/// Limits of the search for files with denied names.
 const MAX_ENTRIES: usize = 20_000;
 const MAX_DEPTH: usize = 6;
-/// Folders full of what others wrote.
+/// Folders that contain mostly generated or third-party files.
 const SKIPPED: &[&str] = &[".git", "node_modules", "target", ".venv", "venv"];
 
-/// What programs say when the network is off, and when a file is not theirs to write.
+/// Messages of programs that cannot reach the network.
 const NETWORK_SIGNS: &[&str] = &[
     "resolve host",
     "resolve hostname",
@@ -33,22 +33,24 @@ const NETWORK_SIGNS: &[&str] = &[
     "socket: Operation not permitted",
     "dns error",
 ];
+/// Messages of programs that may not write a file.
 const WRITE_SIGNS: &[&str] = &["Permission denied", "Read-only file system", "EACCES", "EROFS"];
 
-/// Starts commands behind a wall, which is built when the first of its kind is needed. It must live as long as they do.
+/// Starts commands in a sandbox, which is created when the first command needs it. It must outlive the
+/// commands.
 #[derive(Debug, Default)]
 pub struct CommandSandbox {
-    /// `None` when whoever runs us has walls of their own.
+    /// `None` if the embedder brings a sandbox of its own.
     policy: Option<SandboxPolicy>,
-    /// The program that becomes the command; this one when there is none.
+    /// Helper program that becomes the command; this binary if `None`.
     helper: Option<PathBuf>,
-    /// What knows which names are denied, and the folder in which they are looked for.
+    /// The denied names, and the folder that is searched for them.
     names: Option<(Arc<Roots>, PathBuf)>,
     built: [OnceLock<Result<Sandbox, SandboxError>>; 4],
 }
 
 impl CommandSandbox {
-    /// CommandSandbox for a policy: what a command gets that asks for nothing more.
+    /// Creates sandboxes with this policy, which applies to commands that request nothing more.
     pub fn new(policy: SandboxPolicy) -> Self {
         Self {
             policy: Some(policy),
@@ -56,7 +58,7 @@ impl CommandSandbox {
         }
     }
 
-    /// The same with another program that calls [`sandbox::enter`].
+    /// Like [`Self::new`], with another program that calls [`crate::enter`] as the helper.
     pub fn with_helper(policy: SandboxPolicy, helper: &Path) -> Self {
         Self {
             helper: Some(helper.to_owned()),
@@ -64,21 +66,22 @@ impl CommandSandbox {
         }
     }
 
-    /// The same, hiding also the files in the workspace whose names are denied. A wall knows only paths, so they are
-    /// looked for when it is built.
+    /// Also hides the files in the workspace whose names are denied. A sandbox knows only paths, so the files
+    /// are searched when it is created.
     #[must_use]
-    pub fn hiding(mut self, ground: &Workspace) -> Self {
-        self.names = Some((ground.files(), ground.root().to_owned()));
+    pub fn hiding(mut self, workspace: &Workspace) -> Self {
+        self.names = Some((workspace.files(), workspace.root().to_owned()));
         self
     }
 
-    /// No walls, for an embedder who has others. Everything a command may do is then up to the rules alone.
+    /// Starts commands without a sandbox, for an embedder with its own. Only the permission rules limit
+    /// commands then.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Says what a command with this reach needs permission for, on top of what is known about it.
-    pub fn judge(&self, reach: Escalation, judgement: &mut Judgement) {
+    /// Adds the reasons why a command with this escalation needs approval to a judgement.
+    pub fn judge(&self, escalation: Escalation, judgement: &mut Judgement) {
         let Some(policy) = &self.policy else {
             return;
         };
@@ -86,15 +89,15 @@ impl CommandSandbox {
             judgement.category = Category::Admin;
             judgement.reasons.push(reason);
         };
-        if reach.network && policy.network == Network::Off {
+        if escalation.network && policy.network == Network::Off {
             ask("it reaches the network".to_owned());
         }
-        if reach.outside {
+        if escalation.outside {
             ask("it writes outside the workspace".to_owned());
         }
-        match self.wall(policy, reach) {
-            Ok(wall) => {
-                for gap in wall.gaps() {
+        match self.sandbox(policy, escalation) {
+            Ok(sandbox) => {
+                for gap in sandbox.gaps() {
                     if let Gap::Open(path) = gap {
                         ask(format!("{} cannot be protected on this machine", path.display()));
                     }
@@ -109,21 +112,25 @@ impl CommandSandbox {
         }
     }
 
-    /// Starts a program behind the wall. Whoever calls this has asked [`Self::judge`] and was allowed to.
+    /// Starts a program in the sandbox, or without one if this machine has none. The caller must have called
+    /// [`Self::judge`] and obtained the approval that it asks for.
     ///
     /// # Errors
-    /// When there is no wall although there could be one, or the program cannot be started.
+    /// If the sandbox cannot be set up although this machine has one, or the program cannot be started.
     pub fn spawn(
         &self,
-        reach: Escalation,
+        escalation: Escalation,
         program: &Path,
         arguments: &[&str],
         cwd: &Path,
         env: &BTreeMap<String, String>,
     ) -> io::Result<(Tree, Receiver)> {
-        let wall = self.policy.as_ref().map(|policy| self.wall(policy, reach));
-        let (program, arguments, input) = match wall {
-            Some(Ok(wall)) => wall.wrap_without_input(program, arguments),
+        let sandbox = self
+            .policy
+            .as_ref()
+            .map(|policy| self.sandbox(policy, escalation));
+        let (program, arguments, input) = match sandbox {
+            Some(Ok(sandbox)) => sandbox.wrap_without_input(program, arguments),
             None | Some(Err(SandboxError::NoLandlock | SandboxError::NoFilter)) => {
                 let (program, arguments) = crate::unprotected(program, arguments);
                 (program, arguments, Stdio::null())
@@ -143,18 +150,18 @@ impl CommandSandbox {
         let this = Arc::clone(this);
         std::thread::spawn(move || {
             if let Some(policy) = &this.policy {
-                let _ = this.wall(policy, Escalation::default());
+                let _ = this.sandbox(policy, Escalation::default());
             }
         });
     }
 
-    /// What to tell a model whose command failed, if the wall may be why.
-    pub fn hint(&self, reach: Escalation, output: &str) -> Option<&'static str> {
+    /// Returns a hint for the model if the sandbox may be the reason why a command failed.
+    pub fn hint(&self, escalation: Escalation, output: &str) -> Option<&'static str> {
         let policy = self.policy.as_ref()?;
         let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
-        if !reach.network && policy.network == Network::Off && says(NETWORK_SIGNS) {
+        if !escalation.network && policy.network == Network::Off && says(NETWORK_SIGNS) {
             Some("[the sandbox keeps the network off; a call with network: true asks the user for it]")
-        } else if !reach.outside && says(WRITE_SIGNS) {
+        } else if !escalation.outside && says(WRITE_SIGNS) {
             Some(
                 "[the sandbox allows writing in the working directory and the temporary folder only; a call with \
                  outside: true asks the user for more]",
@@ -164,8 +171,8 @@ impl CommandSandbox {
         }
     }
 
-    fn wall(&self, policy: &SandboxPolicy, reach: Escalation) -> Result<&Sandbox, &SandboxError> {
-        let place = usize::from(reach.network) + 2 * usize::from(reach.outside);
+    fn sandbox(&self, policy: &SandboxPolicy, escalation: Escalation) -> Result<&Sandbox, &SandboxError> {
+        let place = usize::from(escalation.network) + 2 * usize::from(escalation.outside);
         let Some(cell) = self.built.get(place) else {
             return Err(&SandboxError::Arguments);
         };
@@ -174,10 +181,10 @@ impl CommandSandbox {
             if let Some((roots, folder)) = &self.names {
                 policy.denied.extend(denied_files(roots, folder));
             }
-            if reach.network {
+            if escalation.network {
                 policy.network = Network::On;
             }
-            if reach.outside {
+            if escalation.outside {
                 policy.write = vec!["/".into()];
             }
             match &self.helper {
@@ -189,15 +196,15 @@ impl CommandSandbox {
     }
 }
 
-/// The files with a denied name, as far as they are near enough to be found without holding up the first command.
+/// Returns the files with a denied name, within the limits that keep the first command from being delayed.
 fn denied_files(roots: &Roots, folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut looked_at = 0;
+    let mut seen = 0;
     let mut folders = VecDeque::from([(folder.to_owned(), 0)]);
     while let Some((folder, depth)) = folders.pop_front() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            looked_at += 1;
-            if looked_at > MAX_ENTRIES {
+            seen += 1;
+            if seen > MAX_ENTRIES {
                 return found;
             }
             let Ok(kind) = entry.file_type() else { continue };
@@ -218,24 +225,25 @@ fn denied_files(roots: &Roots, folder: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    /// CommandSandbox on a machine where none can stand.
+    /// A machine that cannot confine commands.
     fn without_landlock() -> CommandSandbox {
-        let walls = CommandSandbox::new(SandboxPolicy::default());
-        for cell in &walls.built {
+        let sandbox = CommandSandbox::new(SandboxPolicy::default());
+        for cell in &sandbox.built {
             cell.set(Err(SandboxError::NoLandlock)).expect("still empty");
         }
-        walls
+        sandbox
     }
 
-    fn judged(walls: &CommandSandbox, reach: Escalation) -> Judgement {
+    fn judged(sandbox: &CommandSandbox, escalation: Escalation) -> Judgement {
         let mut judgement = Judgement::of(Category::Read);
-        walls.judge(reach, &mut judgement);
+        sandbox.judge(escalation, &mut judgement);
         judgement
     }
 
-    /// SAFE-4: where the kernel cannot confine commands, each asks, and says why.
+    /// SAFE-4, LIB-2: where the kernel cannot confine commands, each command asks for approval and gives the
+    /// reason.
     #[test]
-    fn without_a_wall_every_command_asks() {
+    fn without_a_sandbox_every_command_asks() {
         let judgement = judged(&without_landlock(), Escalation::default());
         assert_eq!(judgement.category, Category::Admin);
         assert!(
@@ -245,7 +253,8 @@ mod tests {
         assert_eq!(judgement.refusal, None);
     }
 
-    /// SAFE-4: a policy that cannot be put up because of a mistake in it lets nothing run.
+    /// SAFE-4: a policy with a mistake in it lets nothing run.
+    #[cfg(all(target_os = "linux", not(windlass_portable)))]
     #[test]
     fn a_wrong_policy_refuses() {
         let policy = SandboxPolicy {
@@ -257,20 +266,20 @@ mod tests {
         assert!(refusal.contains("/nowhere/at/all"), "{refusal}");
     }
 
-    /// SAFE-4: whoever brings walls of their own is not asked for ours.
+    /// SAFE-4: an embedder with its own sandbox is not asked for approval because of ours.
     #[test]
-    fn no_walls_ask_nothing() {
-        let reach = Escalation {
+    fn an_embedders_sandbox_asks_nothing() {
+        let escalation = Escalation {
             network: true,
             outside: true,
         };
         assert_eq!(
-            judged(&CommandSandbox::none(), reach),
+            judged(&CommandSandbox::none(), escalation),
             Judgement::of(Category::Read)
         );
     }
 
-    /// SAFE-3: files with a denied name are found in the workspace, but not in what others wrote.
+    /// SAFE-3: files with a denied name are found in the workspace, but not in third-party folders.
     #[test]
     fn denied_names_are_found() {
         let folder = tempfile::tempdir().expect("a folder");

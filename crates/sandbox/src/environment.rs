@@ -1,14 +1,14 @@
-//! What a child process may know of ours.
+//! The environment variables of child processes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The variables that are handed on. Everything else may hold a secret.
+/// Variables that are passed on. All others may contain secrets.
 const HANDED_ON: &[&str] = &[
     "PATH", "HOME", "USER", "LANG", "LC_ALL", "TERM", "SHELL", "TMPDIR", "TZ",
 ];
 
-/// Tells programs that nobody is there to answer them or to turn pages.
+/// Variables that keep programs from prompting or paging.
 const UNATTENDED: &[(&str, &str)] = &[
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
@@ -17,12 +17,13 @@ const UNATTENDED: &[(&str, &str)] = &[
     ("DEBIAN_FRONTEND", "noninteractive"),
 ];
 
-/// Where programs are looked for when the search path holds nothing usable.
+/// Search path if the inherited one has no usable entry.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The environment of a child process: an allowlist of `parent`, what says who we are, and what keeps programs from
-/// waiting for a person. The search path loses its empty and relative entries and those inside the workspace, so that
-/// a file there is never taken for a program of the system.
+/// Returns the environment of a child process: an allowlist of `parent`, variables that identify Windlass,
+/// and variables that keep programs from waiting for a user. Empty and relative entries of the search path
+/// are removed, and so are entries inside the workspace, so that a file there is never run instead of a
+/// system program.
 ///
 /// ```
 /// let parent = [("PATH", "/usr/bin:.:/home/ann/project/bin"), ("API_KEY", "secret")];

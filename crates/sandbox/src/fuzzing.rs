@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::{OpenMode, Parents, PathDenied, Roots};
 
-/// What a byte from 128 on stands for. Other bytes stand for themselves.
+/// Words that bytes from 128 on stand for. Other bytes stand for themselves.
 const WORDS: &[&[u8]] = &[
     b"/",
     b"..",
@@ -66,7 +65,7 @@ const WORDS: &[&[u8]] = &[
 ];
 const NAMES: [&str; 1] = [".env*"];
 
-/// The tree: `open` and `second` are allowed, but for some places in them.
+/// The tree: `open` and `second` are allowed, except for some paths in them.
 struct Scene {
     folder: TempDir,
     root: PathBuf,
@@ -150,13 +149,13 @@ impl Scene {
         std::ffi::OsString::from_vec(bytes).into()
     }
 
-    /// Where it lies below an allowed root.
+    /// Returns the part of a path below an allowed root.
     fn inside<'a>(&self, real: &'a Path) -> Option<&'a Path> {
         let below = |name: &str| real.strip_prefix(self.root.join(name)).ok();
         below("open").or_else(|| below("second"))
     }
 
-    /// Whether a walk from an allowed root comes here: it does not go into folders that are denied.
+    /// Returns true if a walk from an allowed root reaches the path: a walk does not enter denied folders.
     fn is_walked(&self, real: &Path) -> bool {
         let mut folders = real
             .ancestors()
@@ -174,15 +173,15 @@ impl Scene {
     }
 
     fn assert_object_allowed(&self, asked: &Path, file: &File) {
-        let real = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
+        let real = fs::canonicalize(asked).unwrap_or_default();
         self.assert_allowed(asked, &real);
-        assert_eq!(
-            fs::canonicalize(asked).ok().as_ref(),
-            Some(&real),
-            "the file is the one that was asked for"
-        );
         let number = |data: io::Result<fs::Metadata>| data.ok().map(|data| (data.dev(), data.ino()));
         let opened = number(file.metadata());
+        assert_eq!(
+            number(fs::metadata(&real)),
+            opened,
+            "the file is the one that was asked for"
+        );
         let is_it = |denied: &PathBuf| number(fs::metadata(denied)).is_some_and(|one| Some(one) == opened);
         assert!(
             !self.denied.iter().any(is_it),
@@ -199,8 +198,8 @@ fn is_secret(name: &OsStr) -> bool {
             .any(|example| name == *example)
 }
 
-/// Opens a path below a folder of ours for reading. What is opened lies in an allowed root and is not denied; what is
-/// said to be outside is.
+/// Opens a path below a temporary folder for reading. A file that is opened is inside an allowed root and not
+/// denied; a path that is reported as outside is outside.
 pub fn paths(data: &[u8]) {
     let Ok(scene) = &*SCENE else { return };
     let path = scene.path(data);
@@ -211,7 +210,7 @@ pub fn paths(data: &[u8]) {
             let inside = real.as_deref().and_then(|real| scene.inside(real));
             assert_eq!(inside, None, "{path:?} is inside");
         }
-        Err(PathDenied::Raced(_)) => panic!("nobody changes {path:?}"),
+        Err(PathDenied::Raced(_)) => panic!("no process changes {path:?}"),
         Err(PathDenied::Denied(_) | PathDenied::System { .. }) => {}
     }
     if let Ok(place) = scene.roots.locate(&path, Parents::Exist) {

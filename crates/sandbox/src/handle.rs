@@ -1,8 +1,9 @@
-//! Files for our own tools, opened so that the object that was checked is the object that is used.
+//! Files for the built-in tools, opened so that the file that was checked is the file that is used.
 //!
-//! A path is followed by name once, to learn where it leads. Then that real path is opened again from the handle of an
-//! allowed root, one name at a time, never through a link, and every folder on the way is compared with what is denied.
-//! When somebody swaps a folder for a link in between, the second way fails and both are tried again.
+//! A path is resolved by name once, to find out where it leads. Then the real path is opened again from the
+//! handle of an allowed root, one component at a time, never through a link, and every folder on the way is
+//! compared with the denied ones. If a folder is swapped for a link in between, the second walk fails and
+//! both are repeated.
 
 mod place;
 mod rules;
@@ -14,72 +15,73 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 pub use self::place::Place;
 use self::rules::Denied;
+use crate::backend::files::{self, FOLDER};
 
-/// How often a path may change under our hands before we give up.
+/// Maximum number of attempts at a path that keeps changing.
 const TRIES: usize = 16;
 
-/// How many links one path may lead through, as in the kernel.
+/// Maximum number of links in one path, as in the kernel.
 const LINKS: usize = 40;
 
-/// What a file is opened for.
+/// Purpose for which a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
-    /// Reading. A folder can be opened, too.
+    /// Reading. Also works for a folder.
     Read,
     /// Writing to a file that exists.
     Write,
-    /// Writing to a file that does not exist.
+    /// Creating a file and writing to it.
     Create,
 }
 
-/// Whether the folders of a new file may be missing.
+/// Treatment of missing parent folders of a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parents {
-    /// They must exist.
+    /// The parents must exist.
     Exist,
-    /// They are made.
+    /// Missing parents are created.
     Make,
 }
 
-/// Why a path was not opened.
+/// Reasons why a path was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PathDenied {
-    /// It is one of those that nobody may reach.
+    /// The path is denied.
     #[error("Path is denied by security policy: {}", .0.display())]
     Denied(PathBuf),
-    /// It is nowhere where files may be used.
+    /// The path is not inside an allowed folder.
     #[error("Path is outside allowed paths: {}", .0.display())]
     Outside(PathBuf),
-    /// It kept changing while it was looked at.
+    /// The path kept changing while it was resolved.
     #[error("Path changed while it was opened: {}", .0.display())]
     Raced(PathBuf),
     /// The system refused.
     #[error("{}: {source}", path.display())]
     System {
-        /// Which path.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
 }
 
-/// Where our own tools may use files.
+/// The folders in which the built-in tools may use files.
 #[derive(Debug)]
 pub struct Roots {
     allowed: Vec<(PathBuf, OwnedFd)>,
-    /// Nothing is limited; the root of the file system is opened when it is needed.
+    /// True if nothing is limited; the root of the file system is opened when needed.
     anywhere: bool,
     denied: Denied,
 }
 
 impl Default for Roots {
-    /// Files anywhere, for whoever has limits of their own.
+    /// Allows files anywhere, for embedders with limits of their own.
     fn default() -> Self {
         Self {
             allowed: Vec::new(),
@@ -90,16 +92,15 @@ impl Default for Roots {
 }
 
 impl Roots {
-    /// Opens the allowed folders. A denied path without a slash is a pattern for names, such as `.env*`; the usual
-    /// examples (`.env.example`, `.env.sample`, `.env.template`) are no match of any pattern.
+    /// Opens the allowed folders. A denied path without a slash is a pattern for file names, such as `.env*`;
+    /// the usual examples (`.env.example`, `.env.sample`, `.env.template`) never match a pattern.
     ///
     /// # Errors
-    /// When an allowed folder cannot be opened, or a denied path is neither absolute nor a pattern.
+    /// If an allowed folder cannot be opened, or a denied path is neither absolute nor a pattern.
     pub fn new(allowed: &[PathBuf], denied: &[PathBuf]) -> io::Result<Self> {
         let open = |root: &PathBuf| {
             let real = fs::canonicalize(root)?;
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let handle = rustix::fs::open(&real, flags, Mode::empty())?;
+            let handle = rustix::fs::open(&real, FOLDER | OFlags::CLOEXEC, Mode::empty())?;
             Ok((real, handle))
         };
         Ok(Self {
@@ -112,7 +113,7 @@ impl Roots {
     /// Opens a file. The path must be absolute.
     ///
     /// # Errors
-    /// When it is denied, outside, or the system refuses.
+    /// If the path is denied or outside the allowed folders, or the system refuses.
     pub fn open(&self, path: &Path, how: OpenMode) -> Result<File, PathDenied> {
         self.retrying(path, |roots| {
             let place = roots.locate_once(path, Parents::Exist)?;
@@ -120,16 +121,17 @@ impl Roots {
         })
     }
 
-    /// The folder of a file, as a handle, and its name in it: what is needed to replace the file as a whole.
+    /// Returns the folder of a file, as a handle, and the file's name in it, which is what replacing a file
+    /// needs.
     ///
     /// # Errors
-    /// When it is denied, outside, or the system refuses.
+    /// If the path is denied or outside the allowed folders, or the system refuses.
     pub fn locate(&self, path: &Path, parents: Parents) -> Result<Place<'_>, PathDenied> {
         self.retrying(path, |roots| roots.locate_once(path, parents))
     }
 
-    /// Whether a path is denied by its place or its own name. For paths found by walking from a real folder, which have
-    /// no links in them and whose folders were asked about before; opens nothing.
+    /// Returns true if a path is denied by its location or its own name. For paths found by walking from a
+    /// real folder, which contain no links and whose folders were checked before. Opens nothing.
     pub fn denies(&self, real: &Path) -> bool {
         self.denied.covers(real)
             || real
@@ -137,21 +139,21 @@ impl Roots {
                 .is_some_and(|name| self.denied.names(Path::new(name)))
     }
 
-    /// The denied paths below a folder. For whoever walks there and asks about many files.
+    /// Returns the denied paths below a folder, for a walk that checks many files.
     pub fn denied_inside(&self, folder: &Path) -> Vec<PathBuf> {
         self.denied.inside(folder)
     }
 
-    /// Whether a single name is denied, wherever it is.
+    /// Returns true if a file name is denied in every folder.
     pub fn denies_name(&self, name: &OsStr) -> bool {
         self.denied.fits(name)
     }
 
-    /// Opens a regular file that was found by walking from a real folder. Cheaper than [`Self::open`] when there are many:
-    /// one call of the system, which follows no link anywhere on the way.
+    /// Opens a regular file that was found by walking from a real folder. Cheaper than [`Self::open`] for
+    /// many files: a single system call, where the system has one that follows no link anywhere in the path.
     ///
     /// # Errors
-    /// When it is denied, is no regular file, is no longer where it was found, or the system refuses.
+    /// If the file is denied, is not a regular file, is no longer where it was found, or the system refuses.
     pub fn open_walked(&self, real: &Path) -> Result<File, PathDenied> {
         let denied = || PathDenied::Denied(real.to_owned());
         if self.denies(real) {
@@ -161,20 +163,18 @@ impl Roots {
             path: real.to_owned(),
             source,
         };
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let file = match rustix::fs::openat2(CWD, real, flags, Mode::empty(), no_links) {
-            Ok(file) => File::from(file),
-            // Old kernels, and filters that do not know the call.
-            Err(Errno::NOSYS | Errno::PERM) => self.open(real, OpenMode::Read)?,
-            Err(Errno::LOOP) => return Err(PathDenied::Raced(real.to_owned())),
-            Err(error) => return Err(system(error.into())),
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match files::open_without_links(real, flags) {
+            Some(Ok(file)) => File::from(file),
+            None => self.open(real, OpenMode::Read)?,
+            Some(Err(Errno::LOOP)) => return Err(PathDenied::Raced(real.to_owned())),
+            Some(Err(error)) => return Err(system(error.into())),
         };
         let data = rustix::fs::fstat(&file).map_err(|error| system(error.into()))?;
         if rustix::fs::FileType::from_raw_mode(data.st_mode) != rustix::fs::FileType::RegularFile {
             return Err(system(io::ErrorKind::InvalidInput.into()));
         }
-        // Another name of a denied file is a second link to it, and few files have one.
+        // Another name of a denied file is a second hard link to it, and few files have one.
         if data.st_nlink > 1 && !self.denied.is_empty() {
             self.denied.check(&file).map_err(|_| denied())?;
         }
@@ -210,8 +210,7 @@ impl Roots {
         let (root, handle) = match self.root_of(path, &real)? {
             Some((root, handle)) => (root, handle.as_fd()),
             None => {
-                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                whole = rustix::fs::open("/", flags, Mode::empty())
+                whole = rustix::fs::open("/", FOLDER | OFlags::CLOEXEC, Mode::empty())
                     .map_err(|error| Attempt::System(error.into()))?;
                 (Path::new("/"), whole.as_fd())
             }
@@ -219,7 +218,7 @@ impl Roots {
         let below = real.strip_prefix(root).map_err(|_| Attempt::Outside)?;
         let names: Vec<&OsStr> = below.iter().collect();
         let Some((name, folders)) = names.split_last() else {
-            let itself = step(handle, OsStr::new("."), OFlags::PATH | OFlags::DIRECTORY)?;
+            let itself = step(handle, OsStr::new("."), FOLDER)?;
             return Ok(Place::new(
                 itself,
                 OsString::from("."),
@@ -227,7 +226,7 @@ impl Roots {
                 &self.denied,
             ));
         };
-        let mut folder = step(handle, OsStr::new("."), OFlags::PATH | OFlags::DIRECTORY)?;
+        let mut folder = step(handle, OsStr::new("."), FOLDER)?;
         for part in folders {
             folder = self.descend(&folder, part, parents)?;
         }
@@ -235,11 +234,10 @@ impl Roots {
     }
 
     fn descend(&self, folder: &OwnedFd, name: &OsStr, parents: Parents) -> Result<OwnedFd, Attempt> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let next = match step(folder, name, flags) {
+        let next = match step(folder, name, FOLDER) {
             Err(Attempt::System(error)) if missing(&error) && parents == Parents::Make => {
                 match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
-                    Ok(()) | Err(Errno::EXIST) => step(folder, name, flags)?,
+                    Ok(()) | Err(Errno::EXIST) => step(folder, name, FOLDER)?,
                     Err(error) => return Err(Attempt::System(error.into())),
                 }
             }
@@ -249,8 +247,8 @@ impl Roots {
         Ok(next)
     }
 
-    /// The allowed root that a real path is in, `None` when that is everything. `asked` is checked by name, too: a link
-    /// with a denied name is denied.
+    /// Returns the allowed root that contains a real path, or `None` if everything is allowed. The name of
+    /// `asked` is checked, too: a link with a denied name is denied.
     fn root_of(&self, asked: &Path, real: &Path) -> Result<Option<(&Path, &OwnedFd)>, Attempt> {
         if self.denied.covers(real) || self.denied.covers(asked) {
             return Err(Attempt::Denied);
@@ -258,7 +256,7 @@ impl Roots {
         if self.anywhere {
             return Ok(None);
         }
-        // The innermost root has the shortest way.
+        // The innermost root has the shortest path left to walk.
         let inside = self.allowed.iter().filter(|(root, _)| real.starts_with(root));
         let root = inside.max_by_key(|(root, _)| root.as_os_str().len());
         let (root, handle) = root.ok_or(Attempt::Outside)?;
@@ -271,34 +269,28 @@ impl Roots {
     }
 }
 
-/// How one attempt failed.
+/// Failure of one attempt.
 #[derive(Debug)]
 enum Attempt {
     Denied,
     Outside,
-    /// What was found is not what is there now.
+    /// The path has changed since it was resolved.
     Changed,
     System(io::Error),
 }
 
-/// Opens one name in a folder; never through a link, and never out of it.
+/// Opens one name in a folder; never through a link, and never out of the folder.
 fn step(folder: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Attempt> {
-    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = flags | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(if flags.contains(OFlags::CREATE) { 0o666 } else { 0 });
-    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let opened = match rustix::fs::openat2(folder.as_fd(), name, flags, mode, beneath) {
-        // Old kernels, and filters that do not know the call. For a single name this means the same.
-        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::openat(folder, name, flags, mode),
-        other => other,
-    };
-    opened.map_err(|error| match error {
-        // The way was found without links, so a link on it is new.
+    files::open_name(folder.as_fd(), name, flags, mode).map_err(|error| match error {
+        // The resolved path had no links, so a link in it is new.
         Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::AGAIN => Attempt::Changed,
         other => Attempt::System(other.into()),
     })
 }
 
-/// Where a path leads, with every link followed. What does not exist at its end is kept as written.
+/// Follows every link of a path. Components at the end that do not exist are kept as written.
 fn follow(path: &Path, links: usize) -> Result<PathBuf, Attempt> {
     match fs::canonicalize(path) {
         Ok(real) => return Ok(real),
@@ -310,7 +302,7 @@ fn follow(path: &Path, links: usize) -> Result<PathBuf, Attempt> {
     };
     let real = follow(parent, links)?.join(name);
     match rustix::fs::readlinkat(CWD, &real, Vec::new()) {
-        // A link to nothing: what would be made is made where it leads.
+        // A dangling link: a new file is created where the link leads.
         Ok(target) => {
             let target = PathBuf::from(OsStr::from_bytes(target.as_bytes()));
             let links = links.checked_sub(1).ok_or(Attempt::System(Errno::LOOP.into()))?;

@@ -43,7 +43,7 @@ impl Scene {
     }
 
     fn at(&self, path: &str) -> PathBuf {
-        // Not joined: the spelling of a path is what is tested.
+        // Not joined: the tests are about the spelling of a path.
         PathBuf::from(format!("{}/{path}", self.root.display()))
     }
 
@@ -54,18 +54,18 @@ impl Scene {
                 file.read_to_string(&mut text)
                     .map_or_else(|error| error.to_string(), |_| text)
             }
-            Err(error) => self.told(&error),
+            Err(error) => self.message(&error),
         }
     }
 
-    fn told(&self, error: &PathDenied) -> String {
+    fn message(&self, error: &PathDenied) -> String {
         error
             .to_string()
             .replace(&format!("{}/", self.root.display()), "")
     }
 }
 
-/// SAFE-3 (S6.10): denied paths are denied under every spelling, examples are not.
+/// SAFE-3 (S6.10): denied paths are denied under every spelling; example files are not denied.
 #[test]
 fn denied_paths_are_denied() {
     let scene = Scene::new();
@@ -93,7 +93,7 @@ fn denied_paths_are_denied() {
     assert_eq!(scene.read("work/.env.example"), "example");
 }
 
-/// SAFE-3 (S6.10): what does not exist yet is denied, too.
+/// SAFE-3 (S6.10): denied paths that do not exist yet are denied, too.
 #[test]
 fn absent_denied_paths_cannot_be_made() {
     let scene = Scene::new();
@@ -108,8 +108,8 @@ fn absent_denied_paths_cannot_be_made() {
         let open = scene.roots.open(&scene.at(path), OpenMode::Create).map(drop);
         let place = scene.roots.locate(&scene.at(path), Parents::Make).map(drop);
         for result in [open, place] {
-            let told = result.map_err(|error| scene.told(&error));
-            assert_eq!(told, Err(format!("Path is denied by security policy: {path}")));
+            let message = result.map_err(|error| scene.message(&error));
+            assert_eq!(message, Err(format!("Path is denied by security policy: {path}")));
         }
     }
     assert!(!scene.at("work/absent").exists());
@@ -172,7 +172,8 @@ fn files_are_written_made_and_replaced() {
     assert!(!scene.roots.denies(&path) && scene.roots.denies(&scene.at("work/.env")));
 }
 
-/// SAFE-3 (S6.12): while a folder is swapped for a link that leads out, nothing outside is ever opened or made.
+/// SAFE-3 (S6.12): while a folder is swapped for a link that leads out, nothing outside is ever opened or
+/// made.
 #[test]
 fn swaps_never_yield_what_is_outside() {
     let scene = Scene::new();
@@ -210,8 +211,8 @@ fn swaps_never_yield_what_is_outside() {
     assert_eq!(fs::read_dir(scene.at("outside")).unwrap().count(), 1);
 }
 
-/// SAFE-3 (S6.12): the control for the test above: a way that checks one thing and uses another gets out at the first
-/// swap between the two, and the handle does not.
+/// SAFE-3 (S6.12): the control for the test above: code that checks one path and then opens it again gets out
+/// with a swap in between, and the handle does not.
 #[test]
 fn a_swap_between_check_and_use() {
     let scene = Scene::new();

@@ -1,47 +1,58 @@
-//! The wall around child processes, and path handles for the file tools.
+//! Sandboxed child processes, and path handles for the file tools.
 //!
-//! - [`SandboxPolicy`] says what a child may reach. [`Sandbox::new`] checks it against this machine, [`Sandbox::wrap`] gives what to
-//!   start instead of the program: this binary again, which narrows itself in [`enter`] and becomes the program. For one
-//!   without input, [`Sandbox::wrap_without_input`] makes the path rules beforehand, once for many.
-//! - [`Roots`] opens files for our own tools so that the object that was checked is the object that is used.
-//! - [`support`] says what this kernel enforces.
+//! - [`SandboxPolicy`] describes what a child process may use. [`Sandbox::new`] checks the policy against
+//!   this machine. [`Sandbox::wrap`] returns the command line to start instead of the program: this binary
+//!   again, which confines itself in [`enter`] and then becomes the program. For a program without input,
+//!   [`Sandbox::wrap_without_input`] creates the path rules in advance and reuses them for many commands.
+//! - [`CommandSandbox`] starts the commands of a session, and [`process`] ends them with everything they
+//!   started.
+//! - [`Roots`] opens files for the built-in tools so that the file that was checked is the file that is used.
+//! - [`support`] reports what this kernel enforces.
 //!
-//! ## How the wall stands
+//! ## The sandbox on Linux
 //!
-//! 1. *Landlock* lists what may be read and written. It can only allow, and what it allows it allows below, so around a
-//!    denied path its siblings are allowed instead of its parents. That holds for paths that do not exist yet, too.
-//! 2. Inside a writable folder that would forbid new files beside a denied path. There a *mount namespace* hides the
-//!    denied path behind an empty, read-only folder, a read-only path behind a read-only mount, and pins the folders
-//!    above, so that they cannot be moved away. A denied path that does not exist is held by an empty folder for as long
-//!    as the [`Sandbox`] lives, because nothing can be mounted on nothing.
-//! 3. *seccomp* refuses sockets, new namespaces, mounts, tracing and the rest of what a command has no business with.
-//! 4. Root keeps only the capabilities that files need. No new privileges, no inherited descriptors, no core files.
+//! 1. *Landlock* lists what may be read and written. Landlock can only allow, and a rule for a folder covers
+//!    everything below it; so around a denied path its siblings are allowed instead of its parents. This also
+//!    protects denied paths that do not exist yet.
+//! 2. Inside a writable folder such rules would forbid new files next to a denied path. There a *mount
+//!    namespace* hides the denied path behind an empty, read-only folder and a read-only path behind a
+//!    read-only mount, and pins the folders above, so that they cannot be moved away. A denied path that does
+//!    not exist gets an empty folder as a placeholder while the [`Sandbox`] exists, because a mount needs a
+//!    mount point.
+//! 3. *seccomp* refuses sockets, new namespaces, mounts, tracing and other system calls that commands do not
+//!    need.
+//! 4. Root keeps only the capabilities that files need. No new privileges, no inherited descriptors, no core
+//!    files.
 //!
-//! Without namespaces, a denied path that exists inside a writable folder is still kept, at the price that nothing new
-//! can be made beside it, and one that does not exist is not kept. [`Sandbox::gaps`] lists both, so that somebody is asked.
+//! Without namespaces, an existing denied path inside a writable folder is still protected, but nothing new
+//! can be created next to it; a denied path that does not exist is not protected. [`Sandbox::gaps`] lists
+//! both cases, so that the user can be asked.
 //!
-//! Everything only ever narrows: a child that starts the helper again with a wider policy gets the narrower of the two.
+//! Restrictions only ever accumulate: a child that starts the helper again with a wider policy gets the
+//! narrower of the two.
 //!
-//! What this deliberately does not cover: hard links to a denied file that exist before the command, names and command
+//! Deliberately not covered: hard links to a denied file that exist before the command, names and command
 //! lines in `/proc`, and, on kernels before Landlock 6, signals to other processes of the same user.
+//!
+//! ## Other systems
+//!
+//! Everything that depends on the system is in one backend module, chosen at compile time. Linux has its own.
+//! The portable backend needs only POSIX and has no sandbox: [`Sandbox::new`] fails, so every command asks
+//! for approval, and a kill reaches the process group of a command. `--cfg windlass_portable` selects it on
+//! Linux, for tests.
 
-mod aliases;
-mod capabilities;
 mod command_sandbox;
 mod digest;
-mod enter;
 mod environment;
-mod filter;
 #[doc(hidden)]
 pub mod fuzzing;
-mod grants;
 mod handle;
-mod hold;
-mod kernel;
-mod masks;
+#[cfg(all(target_os = "linux", not(windlass_portable)))]
+mod linux;
 pub mod path;
 mod policy;
-mod prepared;
+#[cfg(not(all(target_os = "linux", not(windlass_portable))))]
+mod portable;
 pub mod process;
 pub mod program;
 mod support;
@@ -55,167 +66,114 @@ use std::process::Stdio;
 
 pub use self::command_sandbox::CommandSandbox;
 pub use self::digest::sha256_hex;
-pub use self::enter::enter;
 pub use self::environment::child_environment;
 pub use self::handle::{OpenMode, Parents, PathDenied, Place, Roots};
-use self::hold::Holds;
-use self::policy::Settled;
+#[cfg(all(target_os = "linux", not(windlass_portable)))]
+use self::linux as backend;
 pub use self::policy::{Guard, LocalSockets, Network, ResourceLimits, SandboxPolicy};
-use self::prepared::Prepared;
+#[cfg(not(all(target_os = "linux", not(windlass_portable))))]
+use self::portable as backend;
 pub use self::support::{Support, support};
 pub use self::working_directory::WorkingDirectory;
 pub use self::workspace::Workspace;
 
-/// The first argument that makes this binary the helper.
+/// First argument that makes this binary the sandbox helper.
 pub const HELPER: &str = "__sandbox";
 
-/// This binary, also when its file was replaced by an update in the meantime.
-const OURSELVES: &str = "/proc/self/exe";
-
-/// Why there is no wall. Never a reason to run without one: that is for a person to decide.
+/// Reasons why there is no sandbox. None of them justifies running without one: that is for the user to
+/// decide.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// Nothing can be enforced here.
+    /// The system cannot enforce path rules.
     #[error("this kernel has no Landlock, so commands cannot be confined")]
     NoLandlock,
-    /// Nothing can be filtered here.
+    /// The system cannot filter system calls.
     #[error("this kernel or processor has no seccomp filters, so commands cannot be confined")]
     NoFilter,
-    /// A path of the policy does not mean one place.
+    /// A path of the policy does not name exactly one place.
     #[error("the path {} of the sandbox policy {problem}", path.display())]
     Path {
-        /// Which one.
+        /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem, as the rest of the sentence.
         problem: &'static str,
     },
-    /// The helper was started with something else than what [`Sandbox::wrap`] gives.
+    /// The helper was started with arguments that [`Sandbox::wrap`] does not produce.
     #[error("the sandbox helper got arguments that it does not understand")]
     Arguments,
-    /// A step was refused by the system.
+    /// The system refused a step.
     #[error("{step}: {source}")]
     System {
-        /// What was being done.
+        /// The step.
         step: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// The path rules were refused.
-    #[error("Landlock: {0}")]
-    Landlock(#[from] landlock::RulesetError),
-    /// The system call filter was refused.
-    #[error("seccomp: {0}")]
-    Seccomp(#[from] seccompiler::Error),
 }
 
-impl SandboxError {
-    fn system(step: impl Into<String>, source: impl Into<io::Error>) -> Self {
-        Self::System {
-            step: step.into(),
-            source: source.into(),
-        }
-    }
-}
-
-/// What the wall cannot do here, although the policy asks for it.
+/// A part of the policy that the sandbox cannot enforce on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gap {
-    /// A command could make this path, or replace it.
+    /// A command could create or replace this path.
     Open(PathBuf),
-    /// Commands cannot make anything directly in this folder, because something in it is denied.
+    /// Commands cannot create anything directly in this folder, because something in it is denied.
     Frozen(PathBuf),
 }
 
-/// A checked policy, ready to start children. It must live as long as they do: what holds the place of absent denied
-/// paths goes with it.
+/// A checked policy, ready to start child processes. It must outlive them: the placeholders of absent denied
+/// paths are removed with it.
 #[derive(Debug)]
-pub struct Sandbox {
-    settled: Settled,
-    helper: PathBuf,
-    holds: Holds,
-    prepared: Prepared,
-    gaps: Vec<Gap>,
-}
+pub struct Sandbox(backend::Confinement);
 
 impl Sandbox {
-    /// Checks a policy against this machine. The program must call [`enter`] when its first argument is [`HELPER`].
+    /// Checks a policy against this machine. The program must call [`enter`] if its first argument is
+    /// [`HELPER`].
     ///
     /// # Errors
-    /// When the kernel cannot enforce it, or a path in it is no place.
+    /// If the kernel cannot enforce the policy, or one of its paths does not name a place.
     pub fn new(policy: SandboxPolicy) -> Result<Self, SandboxError> {
-        Self::with_helper(policy, Path::new(OURSELVES))
+        backend::Confinement::new(policy, None).map(Self)
     }
 
-    /// The same with another program that calls [`enter`].
+    /// Like [`Sandbox::new`], with another program that calls [`enter`] as the helper.
     ///
     /// # Errors
     /// As [`Sandbox::new`].
     pub fn with_helper(policy: SandboxPolicy, helper: &Path) -> Result<Self, SandboxError> {
-        let support = support::of(helper);
-        if support.landlock_abi.is_none() {
-            return Err(SandboxError::NoLandlock);
-        }
-        if !support.seccomp {
-            return Err(SandboxError::NoFilter);
-        }
-        let settled = policy.settle(support.user_namespaces)?;
-        let mut wall = Self {
-            gaps: settled.gaps(),
-            settled,
-            helper: helper.to_owned(),
-            holds: Holds::default(),
-            prepared: Prepared::default(),
-        };
-        let missed = wall.hold();
-        wall.gaps.extend(missed.into_iter().map(Gap::Open));
-        Ok(wall)
+        backend::Confinement::new(policy, Some(helper)).map(Self)
     }
 
-    /// What to start instead of a program: the helper, and its arguments.
+    /// Returns the command line to start instead of a program: the helper, and its arguments.
     pub fn wrap(&self, program: &Path, args: &[&str]) -> (PathBuf, Vec<OsString>) {
-        // A place that cannot be held again is told by the helper, which then does not start the program.
-        self.hold();
-        self.arguments(&self.settled, program, args)
+        self.0.wrap(program, args)
     }
 
-    /// The same for a program that has no input, which starts sooner: the path rules are made here, once for many
-    /// commands, and handed on. The third is what the helper must have as its standard input; the program finds nothing
-    /// there.
+    /// Like [`Sandbox::wrap`], for a program that has no input. It starts sooner: the path rules are created
+    /// here, once for many commands, and passed to the helper. The third value must be the helper's standard
+    /// input; the program itself reads an empty one.
     pub fn wrap_without_input(&self, program: &Path, args: &[&str]) -> (PathBuf, Vec<OsString>, Stdio) {
-        self.hold();
-        let (settled, input) = match self.prepared.next(&self.settled) {
-            Ok((rules, hidden)) => {
-                let mut settled = self.settled.clone();
-                settled.prepared = Some(hidden);
-                (settled, rules.into())
-            }
-            // The helper makes its own, or tells why it cannot.
-            Err(_) => (self.settled.clone(), Stdio::null()),
-        };
-        let (helper, arguments) = self.arguments(&settled, program, args);
-        (helper, arguments, input)
+        self.0.wrap_without_input(program, args)
     }
 
-    fn arguments(&self, settled: &Settled, program: &Path, args: &[&str]) -> (PathBuf, Vec<OsString>) {
-        let mut all: Vec<OsString> = vec![HELPER.into(), settled.encode().into(), "--".into()];
-        all.push(program.into());
-        all.extend(args.iter().map(OsString::from));
-        (self.helper.clone(), all)
-    }
-
-    /// What it cannot do here. When this is not empty, somebody should be asked before a command runs.
+    /// Returns the parts of the policy that are not enforced here. If there are any, ask the user before a
+    /// command runs.
     pub fn gaps(&self) -> &[Gap] {
-        &self.gaps
-    }
-
-    fn hold(&self) -> Vec<PathBuf> {
-        let held = self.settled.to_hold();
-        held.filter(|path| self.holds.hold(path).is_err()).collect()
+        self.0.gaps()
     }
 }
 
-/// What starts a program without any wall. Only for a caller that was told to by a person.
+/// Confines this process as the arguments after [`HELPER`] say, and becomes the program that they name.
+///
+/// Must be called first in `main`, while there is only one thread. Any failure is reported as one line on
+/// stderr, with the exit codes of a shell: 127 if there is no such program, 126 for everything else. Where
+/// there is no sandbox, this always fails.
+pub fn enter(args: impl Iterator<Item = OsString>) -> ! {
+    backend::enter(args)
+}
+
+/// Returns the command line that starts a program without a sandbox. Only for a caller with the user's
+/// approval.
 pub fn unprotected(program: &Path, args: &[&str]) -> (PathBuf, Vec<OsString>) {
     (program.to_owned(), args.iter().map(OsString::from).collect())
 }

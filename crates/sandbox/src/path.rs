@@ -1,20 +1,20 @@
-//! Paths as a model writes them. The one place where a path becomes a place on the disk.
+//! Paths as a model writes them. This is the only module that resolves them.
 
 use std::path::{Path, PathBuf};
 
 use windlass_core::tool::{ExecutionContext, ToolContext, ToolError};
 
-/// The place a path means: `~` is the home folder, and a relative path starts in the working directory.
+/// Resolves a path: `~` is the home folder, and a relative path starts in the working directory.
 ///
-/// It says nothing about whether the place may be used: [`crate::Roots`] does when it is opened.
+/// This does not check access: [`crate::Roots`] does when the file is opened.
 ///
 /// # Errors
-/// When the path is empty, holds a NUL, or needs a home folder that is not known.
+/// If the path is empty, contains a NUL, or needs a home folder that is not known.
 pub fn resolve_path(cx: &ToolContext, path: &str) -> Result<PathBuf, ToolError> {
     path_in(&cx.execution, path)
 }
 
-/// The same for a call that does not run yet.
+/// Like [`resolve_path`], for a call that does not run yet.
 ///
 /// # Errors
 /// As [`resolve_path`].
@@ -30,9 +30,9 @@ pub fn path_in(execution: &ExecutionContext, path: &str) -> Result<PathBuf, Tool
     Ok(place(execution, &expand_home(execution, path)?))
 }
 
-/// The same for a path that was put together from one that a model wrote.
+/// Resolves a path that was derived from one that a model wrote, without `~`.
 pub fn place(execution: &ExecutionContext, path: &Path) -> PathBuf {
-    // Collecting the components drops `.` and doubled slashes, so that results read well.
+    // Collecting the components drops `.` and repeated slashes, which makes results easier to read.
     execution.cwd.join(path).components().collect()
 }
 
@@ -48,7 +48,7 @@ fn expand_home(execution: &ExecutionContext, path: &str) -> Result<PathBuf, Tool
     Ok(Path::new(home).join(rest))
 }
 
-/// A path as the model should see it: relative inside the working directory, absolute elsewhere.
+/// Formats a path for the model: relative inside the working directory, absolute elsewhere.
 pub fn shown(cwd: &Path, path: &Path) -> String {
     match path.strip_prefix(cwd) {
         Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),

@@ -1,18 +1,20 @@
-//! Child processes as whole trees: started in a group of their own, found again wherever they went, ended together.
+//! Child processes as whole trees: started in a group of their own, found again wherever they went, ended
+//! together.
 //!
-//! Ending one process is not enough. Its children may ignore TERM, move to a session of their own, or lose their
-//! parent. So each tree is started with a marker in its environment and one output pipe, and when it must end, the
-//! process table is read and every process that carries the marker, holds the pipe, or descends from one that does, is
-//! ended. Nothing of this costs anything while a command runs and ends by itself.
+//! Ending one process is not enough. Its children may ignore TERM, move to a session of their own, or lose
+//! their parent. So each tree is started with a marker in its environment and one output pipe. To end the
+//! tree, the process table is read, and every process that carries the marker, holds the pipe, or descends
+//! from one that does, is ended. None of this costs anything while a command runs and exits on its own. Where
+//! there is no process table to read, the process group is ended.
 //!
-//! A kill goes on after the call that asked for it has returned. [`settle`] ends what runs in the [`Background`] and
-//! waits for the kills under way; the program calls it before it exits.
+//! A kill continues after the call that requested it has returned. [`settle`] ends what runs in the
+//! [`Background`] and waits for the kills in progress; the program calls it before it exits.
 
 mod background;
+mod group;
 mod kill;
-mod reaper;
-mod table;
-mod tree;
+pub(crate) mod reaper;
+mod target;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -26,29 +28,31 @@ use tokio::process::{Child, Command};
 use uuid::Uuid;
 
 pub use self::background::Background;
+pub(crate) use self::group::Group;
 pub use self::kill::Kill;
+pub(crate) use self::kill::{Member, Search};
 use self::reaper::Live;
 pub use self::reaper::{adopt_orphans, end_all, settle};
-use self::tree::Target;
+pub(crate) use self::target::Target;
 
-/// The variable that marks every process of a call. Its value is different for each call.
+/// Environment variable that marks every process of a call. Its value is different for each call.
 pub const MARKER: &str = "WINDLASS_CALL";
 
-/// A running process and everything it starts. Dropped before it ended, the whole tree is ended.
+/// A running process and everything it starts. Dropping it before the process has ended ends the whole tree.
 pub struct Tree {
-    /// `None` once it has been waited for.
+    /// `None` once the process has been waited for.
     child: Option<Child>,
     target: Target,
     live: Option<Live>,
 }
 
-/// Starts a program in a process group of its own, with `input` on stdin, and with stdout and stderr in one pipe, so
-/// that the order of what it writes is kept. It gets exactly `env` and the marker.
+/// Starts a program in a process group of its own, with `input` on stdin, and with stdout and stderr in one
+/// pipe, which preserves the order of the output. The program's environment is exactly `env` and the marker.
 ///
-/// Uses only what the fast path of the standard library can do: no hook runs between fork and exec.
+/// Uses only what the fast path of the standard library supports: no hook runs between fork and exec.
 ///
 /// # Errors
-/// When the pipe cannot be made or the program cannot be started. Must be called inside a Tokio runtime.
+/// If the pipe cannot be created or the program cannot be started. Must be called inside a Tokio runtime.
 pub fn spawn(
     program: &Path,
     arguments: &[impl AsRef<OsStr>],
@@ -70,7 +74,7 @@ pub fn spawn(
         .stderr(writer)
         .process_group(0);
     let child = command.spawn()?;
-    // The command holds our copies of the writing end; with them open the pipe would never end.
+    // The command holds our copies of the writing end; while they are open the pipe never ends.
     drop(command);
     let reader = OwnedFd::from(reader);
     let target = Target {
@@ -90,10 +94,11 @@ pub fn spawn(
 }
 
 impl Tree {
-    /// Waits for the process itself, not for what it started. May be dropped and called again.
+    /// Waits for the process itself, not for its children. The future may be dropped and the method called
+    /// again.
     ///
     /// # Errors
-    /// When the system cannot say how it ended, or it has been waited for before.
+    /// If the system cannot report the exit status, or the process has been waited for before.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         let Some(child) = &mut self.child else {
             return Err(io::Error::other("the process has been waited for"));
@@ -104,12 +109,12 @@ impl Tree {
         status
     }
 
-    /// Lets the tree outlive the call that started it. Somebody must go on waiting for it.
+    /// Lets the tree outlive the call that started it. The caller must keep waiting for the process.
     pub fn in_background(&self) -> Background {
         Background::begin(&self.target)
     }
 
-    /// Begins to end the tree: TERM to every process, KILL to what is left after two seconds. Returns at once.
+    /// Starts to end the tree: TERM to every process, KILL to those left after two seconds. Returns at once.
     pub fn kill(mut self) -> Kill {
         self.live = None;
         kill::start(self.target.clone(), self.child.take())

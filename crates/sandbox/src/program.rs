@@ -1,10 +1,10 @@
-//! Programs by absolute path: one in the working directory is never taken for one of the system.
+//! Programs by absolute path: a file in the working directory is never run instead of a system program.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The program `cmd`, in the absolute folders of the search path `path` when it is only a name.
+/// Finds the program `cmd`. A plain name is searched in the absolute folders of the search path `path`.
 pub fn find(cmd: &str, path: &str) -> Option<PathBuf> {
     if cmd.starts_with('/') {
         return Some(PathBuf::from(cmd)).filter(|file| is_program(file));
@@ -23,7 +23,7 @@ fn is_program(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// SAFE-1: neither relative folders nor files that cannot be run are taken.
+    /// SAFE-1: relative folders and files that are not executable are skipped.
     #[test]
     fn only_absolute_programs_are_found() {
         let folder = tempfile::tempdir().expect("a folder");

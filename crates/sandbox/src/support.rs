@@ -1,142 +1,24 @@
-//! What this kernel enforces.
+//! The kernel features that the sandbox is built from.
 
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use crate::backend;
 
-use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, RestrictSelfAttr, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
-};
-
-use super::{HELPER, OURSELVES, masks};
-
-/// The argument that makes the helper try whether namespaces work, instead of running anything.
-pub(super) const PROBE: &str = "--probe";
-
-/// What this kernel enforces.
+/// Kernel features that are enforced here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Support {
-    /// Which version of Landlock it has. Without one there is no wall.
+    /// Version of Landlock. Without Landlock there is no sandbox.
     pub landlock_abi: Option<u32>,
-    /// Whether system calls can be filtered.
+    /// True if system calls can be filtered.
     pub seccomp: bool,
-    /// Whether Landlock knows rules for TCP. The network is turned off without them, too, by the filter.
+    /// True if Landlock has rules for TCP. Without them the seccomp filter alone turns the network off.
     pub network: bool,
-    /// Whether signals and abstract sockets stay inside.
+    /// True if signals and abstract sockets are confined to the sandbox.
     pub scopes: bool,
-    /// Whether a mount namespace can be made, which keeps denied paths inside the workspace.
+    /// True if a mount namespace can be created, which protects denied paths inside the workspace.
     pub user_namespaces: bool,
 }
 
-/// Asks the kernel. Costs about one command, because namespaces are tried in a child.
+/// Asks the kernel for its features. Takes about as long as starting a command, because namespaces are tried
+/// in a child process.
 pub fn support() -> Support {
-    of(Path::new(OURSELVES))
-}
-
-pub(super) fn of(helper: &Path) -> Support {
-    let abi = landlock_abi();
-    Support {
-        landlock_abi: abi,
-        seccomp: seccomp(),
-        network: abi.is_some_and(|abi| abi >= 4),
-        scopes: abi.is_some_and(|abi| abi >= 6),
-        user_namespaces: namespaces(helper),
-    }
-}
-
-/// The version, found by asking for what came with each.
-fn landlock_abi() -> Option<u32> {
-    let by_files = [
-        (9, ABI::V9),
-        (5, ABI::V5),
-        (3, ABI::V3),
-        (2, ABI::V2),
-        (1, ABI::V1),
-    ];
-    let files = by_files.into_iter().find(|(_, abi)| handles(*abi).is_ok());
-    let version = files.map(|(version, _)| version)?;
-    Some(match version {
-        5 if all_threads().is_ok() => 8,
-        5 if logging().is_ok() => 7,
-        5 if scopes().is_ok() => 6,
-        3 if network().is_ok() => 4,
-        other => other,
-    })
-}
-
-/// Whether Landlock knows that cutting a file short changes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Truncation {
-    Known,
-    Unknown,
-}
-
-pub(super) fn truncation() -> Truncation {
-    match handles(ABI::V3) {
-        Ok(()) => Truncation::Known,
-        Err(_) => Truncation::Unknown,
-    }
-}
-
-/// The rights on files that Landlock knows here.
-pub(super) fn file_rights() -> BitFlags<AccessFs> {
-    let versions = [ABI::V9, ABI::V5, ABI::V3, ABI::V2, ABI::V1];
-    let known = versions.into_iter().find(|abi| handles(*abi).is_ok());
-    known.map(AccessFs::from_all).unwrap_or_default()
-}
-
-fn strict() -> Ruleset {
-    Ruleset::default().set_compatibility(CompatLevel::HardRequirement)
-}
-
-fn handles(abi: ABI) -> Result<(), RulesetError> {
-    strict().handle_access(AccessFs::from_all(abi)).map(drop)
-}
-
-fn network() -> Result<(), RulesetError> {
-    strict().handle_access(AccessNet::from_all(ABI::V4)).map(drop)
-}
-
-fn scopes() -> Result<(), RulesetError> {
-    strict().scope(Scope::from_all(ABI::V6)).map(drop)
-}
-
-fn logging() -> Result<(), RulesetError> {
-    let created = strict().handle_access(AccessFs::Execute)?.create()?;
-    created.log_new_exec(true).map(drop)
-}
-
-fn all_threads() -> Result<(), RulesetError> {
-    let created = strict().handle_access(AccessFs::Execute)?.create()?;
-    created.all_threads(true).map(drop)
-}
-
-fn seccomp() -> bool {
-    let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
-    let actions = fs::read_to_string("/proc/sys/kernel/seccomp/actions_avail").unwrap_or_default();
-    known && actions.split_whitespace().any(|action| action == "errno")
-}
-
-/// Some systems let everybody make a namespace and then allow nothing in it, so a mount is tried.
-fn namespaces(helper: &Path) -> bool {
-    let status = Command::new(helper)
-        .args([HELPER, PROBE])
-        .env_clear()
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    status.is_ok_and(|status| status.code() == Some(PROBED))
-}
-
-/// Not 0, which any program that is no helper could end with.
-const PROBED: i32 = 83;
-
-/// The helper's part. The exit code says whether it worked.
-pub(super) fn probe() -> i32 {
-    match masks::probe() {
-        Ok(()) => PROBED,
-        Err(_) => 1,
-    }
+    backend::support()
 }

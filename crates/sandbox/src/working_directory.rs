@@ -1,9 +1,9 @@
-//! Where relative paths begin: fixed for a turn, changed between turns.
+//! The working directory of a session: fixed during a turn, changed between turns.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The working directory of a session, shared by its tools and by whoever starts its turns.
+/// The working directory of a session, shared by its tools and the code that starts its turns.
 #[derive(Debug, Clone, Default)]
 pub struct WorkingDirectory(Arc<Mutex<Place>>);
 
@@ -22,17 +22,17 @@ impl WorkingDirectory {
         })))
     }
 
-    /// Where the turn under way works.
+    /// Returns the working directory of the current turn.
     pub fn current(&self) -> PathBuf {
         self.place().current.clone()
     }
 
-    /// Where the next turn shall work.
+    /// Sets the working directory of the next turn.
     pub fn set_next(&self, folder: PathBuf) {
         self.place().next = Some(folder);
     }
 
-    /// Begins a turn, and says where it works.
+    /// Starts a turn and returns its working directory.
     pub fn begin_turn(&self) -> PathBuf {
         let mut place = self.place();
         if let Some(next) = place.next.take() {

@@ -1,4 +1,4 @@
-//! What a call on files is about: the places it names, as rules see them.
+//! The workspace of a session, and the paths of a file tool's call as the permission rules see them.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,19 +12,21 @@ use crate::Roots;
 use crate::path::shown;
 use crate::working_directory::WorkingDirectory;
 
-/// The folder a session works in, and where files may be used. Paths inside the folder are judged relative to it.
+/// The folder that a session works in, and the folders where it may use files. Paths inside the folder are
+/// judged relative to it.
 #[derive(Debug, Clone, Default)]
 pub struct Workspace {
     root: PathBuf,
     home: Option<PathBuf>,
-    /// What may be written to beside the root.
+    /// Writable folders other than the root.
     writable: Vec<PathBuf>,
     files: Arc<Roots>,
     cwd: WorkingDirectory,
 }
 
 impl Workspace {
-    /// The ground of a session in `root`; `~` means `home`. Files can be used anywhere until [`Self::limited`].
+    /// Creates the workspace of a session in `root`; `~` means `home`. Files can be used anywhere until
+    /// [`Self::limited`] is called.
     pub fn new(root: &Path, home: Option<&Path>) -> Self {
         let root = real(root);
         Self {
@@ -35,11 +37,11 @@ impl Workspace {
         }
     }
 
-    /// The same with files only where they are allowed: below one of `allowed`, and not where `denied` says. What is
-    /// allowed can be written to.
+    /// Limits files to the folders in `allowed`, except for `denied` paths and names. Allowed folders are
+    /// writable.
     ///
     /// # Errors
-    /// When a folder cannot be opened, or a denied path is neither absolute nor a pattern for names.
+    /// If a folder cannot be opened, or a denied path is neither absolute nor a pattern for file names.
     pub fn limited(self, allowed: &[PathBuf], denied: &[PathBuf]) -> io::Result<Self> {
         Ok(Self {
             files: Arc::new(Roots::new(allowed, denied)?),
@@ -48,33 +50,33 @@ impl Workspace {
         })
     }
 
-    /// Where relative paths begin.
+    /// Returns the working directory, where relative paths start.
     pub fn working_directory(&self) -> &WorkingDirectory {
         &self.cwd
     }
 
-    /// The folder.
+    /// Returns the folder of the workspace.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// How files are opened here.
+    /// Returns the handles that files are opened from.
     pub fn files(&self) -> Arc<Roots> {
         Arc::clone(&self.files)
     }
 
-    /// Whether a path, with every link followed, is where a write is nothing special.
+    /// Returns true if a path, with every link followed, is in the workspace or another writable folder.
     pub fn holds(&self, path: &str) -> bool {
         let real = self.real(path);
         real.starts_with(&self.root) || self.writable.iter().any(|place| real.starts_with(place))
     }
 
-    /// A call that only reads `path`.
+    /// Judges a call that only reads `path`.
     pub fn reading(&self, path: &str) -> Judgement {
         self.judge(path, Category::Read)
     }
 
-    /// A call that writes `path`: inside the ground a write, elsewhere more than that.
+    /// Judges a call that writes `path`: a write inside the workspace, an administrative call elsewhere.
     pub fn writing(&self, path: &str) -> Judgement {
         if self.holds(path) {
             return self.judge(path, Category::Write);
@@ -86,8 +88,8 @@ impl Workspace {
         judgement
     }
 
-    /// Both spellings count, the one that was written and the one that links lead to: a rule that denies either denies
-    /// the call, and a rule that allows must allow both.
+    /// Judges a path under both of its names, as written and with links followed: a rule that denies either
+    /// name denies the call, and a rule that allows the call must allow both.
     fn judge(&self, path: &str, category: Category) -> Judgement {
         let written = shown(&self.root, &self.absolute(path));
         let real = shown(&self.root, &self.real(path));
@@ -101,7 +103,7 @@ impl Workspace {
         }
     }
 
-    /// The path from the root on, with its `..`.
+    /// Returns the absolute path, including any `..`.
     fn whole(&self, path: &str) -> PathBuf {
         let from_home = path.strip_prefix("~/").or_else(|| (path == "~").then_some(""));
         match (from_home, &self.home) {
@@ -110,7 +112,7 @@ impl Workspace {
         }
     }
 
-    /// The path without `.`, `..` and `~`, as it was written.
+    /// Returns the absolute path as written, without `.`, `..` and `~`.
     fn absolute(&self, path: &str) -> PathBuf {
         let mut plain = PathBuf::new();
         for part in self.whole(path).components() {
@@ -125,8 +127,8 @@ impl Workspace {
         plain
     }
 
-    /// Where the path leads when every link is followed, as far as it exists. A `..` behind a link leads up from where the
-    /// link leads to, so it is followed and not taken out of the text.
+    /// Follows every link of the existing part of the path. A `..` after a link leads to the parent of the
+    /// link's target, so it is resolved and not removed from the text.
     fn real(&self, path: &str) -> PathBuf {
         let whole = self.whole(path);
         let mut rest: Vec<OsString> = Vec::new();
@@ -160,7 +162,7 @@ mod tests {
         judgement.subjects.iter().map(text).collect()
     }
 
-    /// SAFE-6, SAFE-5: a path is judged by what it means, however it is spelled and wherever links lead.
+    /// SAFE-6, SAFE-5: a path is judged by the file it names, however it is spelled and wherever links lead.
     #[test]
     fn paths_are_judged_by_what_they_mean() {
         let folder = tempfile::tempdir().unwrap();
@@ -172,7 +174,7 @@ mod tests {
         std::fs::create_dir(root.join("secrets/inner")).unwrap();
         std::os::unix::fs::symlink(root.join("secrets/inner"), root.join("deep")).unwrap();
         std::os::unix::fs::symlink(&out, root.join("away")).unwrap();
-        let ground = Workspace::new(&root, Some(&out));
+        let workspace = Workspace::new(&root, Some(&out));
         let absolute = root.join("a.txt").display().to_string();
         let away = out.join("new.txt").display().to_string();
         let cases: Vec<(&str, Vec<&str>, Category)> = vec![
@@ -192,10 +194,10 @@ mod tests {
             (".", vec!["."], Category::Write),
         ];
         for (path, subjects, category) in cases {
-            let judgement = ground.writing(path);
+            let judgement = workspace.writing(path);
             assert_eq!(texts(&judgement), subjects, "{path}");
             assert_eq!(judgement.category, category, "{path}");
-            assert_eq!(ground.reading(path).category, Category::Read);
+            assert_eq!(workspace.reading(path).category, Category::Read);
         }
         let with_temp = Workspace::new(&root, None)
             .limited(&[root.clone(), out], &[])

@@ -1,4 +1,4 @@
-//! The sandbox around real processes, and the command analyser against a real shell in it.
+//! The sandbox around real processes, and the command analyzer against a real shell in it.
 
 #![allow(
     clippy::expect_used,
@@ -9,9 +9,15 @@
 mod corpus;
 #[path = "suite/environment.rs"]
 mod environment;
+#[cfg(not(all(target_os = "linux", not(windlass_portable))))]
+#[path = "suite/portable.rs"]
+mod portable;
+#[cfg(all(target_os = "linux", not(windlass_portable)))]
 #[path = "suite/rules.rs"]
 mod rules;
+#[cfg(all(target_os = "linux", not(windlass_portable)))]
+#[path = "suite/sandbox.rs"]
+mod sandbox;
+#[cfg(all(target_os = "linux", not(windlass_portable)))]
 #[path = "suite/shell.rs"]
 mod shell;
-#[path = "suite/wall.rs"]
-mod wall;

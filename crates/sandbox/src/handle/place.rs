@@ -1,4 +1,4 @@
-//! A name in a folder that is held by a handle.
+//! A file name in a folder that is held open by a handle.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -6,14 +6,15 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, OFlags, Stat};
 use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::rules::Denied;
 use super::{Attempt, OpenMode, PathDenied, step};
+use crate::backend::files;
 
-/// A name in a folder. The folder stays the same whatever happens to its path.
+/// A file name in a folder. The folder stays the same whatever happens to its path.
 #[derive(Debug)]
 pub struct Place<'a> {
     folder: OwnedFd,
@@ -22,9 +23,9 @@ pub struct Place<'a> {
     denied: &'a Denied,
 }
 
-/// What becomes of a file that is there already.
+/// Treatment of a file that exists already.
 #[derive(Clone, Copy)]
-enum There {
+enum Existing {
     Replaced,
     Refused,
 }
@@ -39,35 +40,35 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The real path, with every link followed.
+    /// Returns the real path, with every link followed.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
     }
 
-    /// The name in the folder.
+    /// Returns the name in the folder.
     pub fn name(&self) -> &OsStr {
         &self.name
     }
 
-    /// What is there under this name, without opening it. `None` when there is nothing.
+    /// Returns the metadata of the file with this name, without opening it. `None` if there is no such file.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system refuses.
     pub fn look(&self) -> Result<Option<Stat>, PathDenied> {
         match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(data) => Ok(Some(data)),
             Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(self.told(Attempt::System(error.into()))),
+            Err(error) => Err(self.denial(Attempt::System(error.into()))),
         }
     }
 
     pub(super) fn open(&self, how: OpenMode) -> Result<File, Attempt> {
-        // Without waiting: a pipe with nobody at its other end would hold us for ever.
+        // Without blocking: a pipe that no process has open at the other end would block forever.
         let flags = match how {
             OpenMode::Read => OFlags::RDONLY,
             OpenMode::Write => OFlags::WRONLY,
@@ -82,54 +83,56 @@ impl<'a> Place<'a> {
         Ok(file.into())
     }
 
-    /// Opens the file of this name, which must still be no link.
+    /// Opens the file with this name, which must still not be a link.
     ///
     /// # Errors
-    /// When it is denied, has become something else, or the system refuses.
+    /// If the file is denied, was replaced by something else, or the system refuses.
     pub fn file(&self, how: OpenMode) -> Result<File, PathDenied> {
-        self.open(how).map_err(|failure| self.told(failure))
+        self.open(how).map_err(|failure| self.denial(failure))
     }
 
-    /// Replaces the file as a whole: written beside it under a name that nobody can guess, then moved over it. With
-    /// `permissions` it gets those; without, there must be no such file yet, and it gets what any new file gets.
+    /// Replaces the whole file: writes a file with an unguessable name next to it, then moves that file over
+    /// it. With `permissions` the new file gets those; without, no such file may exist yet, and the default
+    /// permissions apply.
     ///
     /// # Errors
-    /// When it is denied, exists against expectation, or the system refuses.
+    /// If the file is denied, exists unexpectedly, or the system refuses.
     pub fn replace(&self, content: &[u8], permissions: Option<Permissions>) -> Result<File, PathDenied> {
-        let there = if permissions.is_some() {
-            There::Replaced
+        let existing = if permissions.is_some() {
+            Existing::Replaced
         } else {
-            There::Refused
+            Existing::Refused
         };
-        self.put(content, permissions, there)
+        self.put(content, permissions, existing)
     }
 
-    /// Writes a file that does not exist yet, with these permissions or what any new file gets.
+    /// Writes a file that does not exist yet, with these permissions or the default ones.
     ///
     /// # Errors
-    /// When it is denied, exists, or the system refuses.
+    /// If the file is denied, exists, or the system refuses.
     pub fn create(&self, content: &[u8], permissions: Option<Permissions>) -> Result<File, PathDenied> {
-        self.put(content, permissions, There::Refused)
+        self.put(content, permissions, Existing::Refused)
     }
 
     fn put(
         &self,
         content: &[u8],
         permissions: Option<Permissions>,
-        there: There,
+        existing: Existing,
     ) -> Result<File, PathDenied> {
-        // What is there is replaced and not read, so why else it cannot be opened does not matter.
+        // The existing file is replaced and not read, so any other reason why it cannot be opened does not
+        // matter.
         if let Err(Attempt::Denied) = self.open(OpenMode::Read) {
-            return Err(self.told(Attempt::Denied));
+            return Err(self.denial(Attempt::Denied));
         }
         let temporary = OsString::from(format!(".windlass-{}", Uuid::new_v4().simple()));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let file = step(&self.folder, &temporary, flags).map_err(|failure| self.told(failure))?;
-        let written = self.fill(file.into(), &temporary, content, permissions, there);
+        let file = step(&self.folder, &temporary, flags).map_err(|failure| self.denial(failure))?;
+        let written = self.fill(file.into(), &temporary, content, permissions, existing);
         if written.is_err() {
             let _ = rustix::fs::unlinkat(&self.folder, &temporary, AtFlags::empty());
         }
-        written.map_err(|error| self.told(Attempt::System(error)))
+        written.map_err(|error| self.denial(Attempt::System(error)))
     }
 
     fn fill(
@@ -138,40 +141,30 @@ impl<'a> Place<'a> {
         temporary: &OsStr,
         content: &[u8],
         permissions: Option<Permissions>,
-        there: There,
+        existing: Existing,
     ) -> io::Result<File> {
         file.write_all(content)?;
         let (from, to) = (temporary, self.name.as_os_str());
         if let Some(permissions) = permissions {
             file.set_permissions(permissions)?;
         }
-        match there {
-            There::Replaced => rustix::fs::renameat(&self.folder, from, &self.folder, to)?,
-            There::Refused => {
-                match rustix::fs::renameat_with(&self.folder, from, &self.folder, to, RenameFlags::NOREPLACE)
-                {
-                    // Some file systems do not know the flag; a second name does not replace either.
-                    Err(Errno::INVAL | Errno::NOSYS) => {
-                        rustix::fs::linkat(&self.folder, from, &self.folder, to, AtFlags::empty())?;
-                        rustix::fs::unlinkat(&self.folder, from, AtFlags::empty())?;
-                    }
-                    other => other?,
-                }
-            }
+        match existing {
+            Existing::Replaced => rustix::fs::renameat(&self.folder, from, &self.folder, to)?,
+            Existing::Refused => files::rename_new(self.folder.as_fd(), from, to)?,
         }
         Ok(file)
     }
 
-    /// Removes the file of this name.
+    /// Removes the file with this name.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system refuses.
     pub fn remove(&self) -> Result<(), PathDenied> {
         rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::empty())
-            .map_err(|error| self.told(Attempt::System(error.into())))
+            .map_err(|error| self.denial(Attempt::System(error.into())))
     }
 
-    fn told(&self, failure: Attempt) -> PathDenied {
+    fn denial(&self, failure: Attempt) -> PathDenied {
         let path = self.path.clone();
         match failure {
             Attempt::Denied => PathDenied::Denied(path),

@@ -1,7 +1,6 @@
-//! What is denied: by path, by name, and by the object itself, whatever it is called.
+//! The denied files: by path, by name, and by identity, under whatever name.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -11,22 +10,22 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::{Attempt, LINKS, follow};
 
-/// Names that only look like secrets.
+/// File names that only look like secrets.
 const EXAMPLES: [&str; 3] = [".env.example", ".env.sample", ".env.template"];
 
 #[derive(Debug, Default)]
 pub(super) struct Denied {
-    /// As written, and where they lead.
+    /// The paths as written, and the paths that they lead to.
     paths: Vec<PathBuf>,
     names: GlobSet,
-    /// What a name that fits a pattern begins with; `None` when that can be anything.
-    beginnings: Option<Vec<u8>>,
+    /// First bytes of the names that can match a pattern; `None` if a match can start with any byte.
+    first_bytes: Option<Vec<u8>>,
 }
 
 impl Denied {
     pub(super) fn new(denied: &[PathBuf]) -> io::Result<Self> {
         let mut names = GlobSetBuilder::new();
-        let mut beginnings = Some(Vec::new());
+        let mut first_bytes = Some(Vec::new());
         let mut paths = Vec::new();
         for path in denied {
             if path.is_absolute() {
@@ -36,9 +35,9 @@ impl Denied {
                 let pattern = path.to_str().filter(|pattern| !pattern.contains('/'));
                 let pattern = pattern.ok_or(io::ErrorKind::InvalidInput)?;
                 let glob = GlobBuilder::new(pattern).build();
-                match (pattern.bytes().next(), &mut beginnings) {
+                match (pattern.bytes().next(), &mut first_bytes) {
                     (Some(first), Some(all)) if !b"*?[{\\".contains(&first) => all.push(first),
-                    _ => beginnings = None,
+                    _ => first_bytes = None,
                 }
                 names.add(glob.map_err(io::Error::other)?);
             }
@@ -47,7 +46,7 @@ impl Denied {
         Ok(Self {
             paths,
             names,
-            beginnings,
+            first_bytes,
         })
     }
 
@@ -55,9 +54,9 @@ impl Denied {
         self.paths.is_empty() && self.names.is_empty()
     }
 
-    /// Whether a path is denied.
+    /// Returns true if a path is denied by its location.
     pub(super) fn covers(&self, path: &Path) -> bool {
-        // Bytes, and not parts of paths: this is asked for every file of a tree.
+        // Compares bytes instead of components, because this runs for every file of a tree.
         let path = path.as_os_str().as_bytes();
         self.paths.iter().any(|denied| {
             let rest = path.strip_prefix(denied.as_os_str().as_bytes());
@@ -65,12 +64,13 @@ impl Denied {
         })
     }
 
-    /// Whether one of the names is. Names above an allowed folder do not count: somebody allowed it there.
+    /// Returns true if a component of a path is a denied name. The caller leaves out the components above an
+    /// allowed folder: the folder was allowed there.
     pub(super) fn names(&self, path: &Path) -> bool {
         path.components().any(|part| self.named(part))
     }
 
-    /// The denied paths below a folder.
+    /// Returns the denied paths below a folder.
     pub(super) fn inside(&self, folder: &Path) -> Vec<PathBuf> {
         let inside = self.paths.iter().filter(|path| path.starts_with(folder));
         inside.cloned().collect()
@@ -80,25 +80,23 @@ impl Denied {
         matches!(part, Component::Normal(name) if self.fits(name))
     }
 
-    /// Whether a single name is denied.
+    /// Returns true if a file name is denied.
     pub(super) fn fits(&self, name: &OsStr) -> bool {
         let may_fit = |all: &Vec<u8>| name.as_bytes().first().is_some_and(|first| all.contains(first));
-        if !self.beginnings.as_ref().is_none_or(may_fit) {
+        if !self.first_bytes.as_ref().is_none_or(may_fit) {
             return false;
         }
         let example = EXAMPLES.iter().any(|example| name == *example);
         !example && self.names.is_match(name)
     }
 
-    /// Whether an open object is a denied one under another name: through a second mount, or a hard link.
+    /// Fails if an open file is a denied one under another name: through a second mount, or a hard link.
     pub(super) fn check(&self, object: impl AsFd) -> Result<(), Attempt> {
         let data = rustix::fs::fstat(object).map_err(|error| Attempt::System(error.into()))?;
         let same = |path: &PathBuf| {
-            // Looked up each time: what is denied may have come into being since.
-            fs::metadata(path).is_ok_and(|denied| {
-                use std::os::unix::fs::MetadataExt;
-                (denied.dev(), denied.ino()) == (data.st_dev, data.st_ino)
-            })
+            // Looked up each time: the denied file may have been created since.
+            rustix::fs::stat(path)
+                .is_ok_and(|denied| (denied.st_dev, denied.st_ino) == (data.st_dev, data.st_ino))
         };
         if self.paths.iter().any(same) {
             return Err(Attempt::Denied);

@@ -4,11 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::kill::{self, Kill};
 use super::reaper;
-use super::tree::{GONE, Target};
+use super::target::{GONE, Target};
 
 static TARGETS: Mutex<Vec<Target>> = Mutex::new(Vec::new());
 
-/// A hold on a tree that is waited for elsewhere. As long as it is there, [`settle`](super::settle) and
+/// Handle on a tree that is waited for elsewhere. While the handle exists, [`settle`](super::settle) and
 /// [`end_all`](super::end_all) end the tree.
 pub struct Background {
     marker: Vec<u8>,
@@ -22,7 +22,8 @@ impl Background {
         }
     }
 
-    /// Begins to end the tree, as [`Tree::kill`](super::Tree::kill) does. `None` when nothing of it is left.
+    /// Starts to end the tree, as [`Tree::kill`](super::Tree::kill) does. Returns `None` if nothing of it is
+    /// left.
     pub fn kill(&self) -> Option<Kill> {
         let target = targets()
             .iter()
@@ -31,7 +32,8 @@ impl Background {
         target.map(end)
     }
 
-    /// The process itself has ended, so that its number may go to another one. What it started may still run.
+    /// Records that the process itself has ended, so that its number may be reused. Its children may still
+    /// run.
     pub fn root_ended(&self) {
         let mut targets = targets();
         let target = targets.iter_mut().find(|target| target.marker == self.marker);
@@ -40,7 +42,7 @@ impl Background {
         }
     }
 
-    /// Everything has ended.
+    /// Records that the whole tree has ended.
     pub fn over(&self) {
         targets().retain(|target| target.marker != self.marker);
     }
@@ -52,7 +54,7 @@ impl Drop for Background {
     }
 }
 
-/// Begins to end every tree in the background.
+/// Starts to end every tree in the background.
 pub(super) fn end_each() {
     let all = targets().clone();
     for target in all {
@@ -61,7 +63,7 @@ pub(super) fn end_each() {
 }
 
 fn end(target: Target) -> Kill {
-    // Somebody still waits for the process itself, but it does not count as running any more.
+    // Another task still waits for the process itself, but the call no longer counts as running.
     reaper::no_longer_live(&target);
     kill::start(target, None)
 }

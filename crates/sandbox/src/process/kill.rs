@@ -1,29 +1,47 @@
-//! Ending a tree: TERM, two seconds of patience, then KILL until nothing is left.
+//! Ending a tree: TERM, two seconds to exit, then KILL until nothing is left.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 use tokio::process::Child;
 use tokio::sync::oneshot;
 
-use super::reaper::{self, Live, UnderWay};
-use super::table::{self, Process};
-use super::tree::{Members, Own, Target};
+use super::group::signal_group;
+use super::reaper::{self, UnderWay};
+use super::target::Target;
+use crate::backend;
 
-/// How long a process may take to end after TERM.
+/// Time that a process gets to exit after TERM.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The first pause between two looks; it doubles up to the longest.
+/// First pause between two searches; it doubles up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// KILL rounds before we give up on what the kernel will not end.
+/// Maximum number of KILL rounds. Some processes the kernel does not end.
 const KILL_ROUNDS: usize = 100;
 const KILL_PAUSE: Duration = Duration::from_millis(8);
-/// A reading of the table is not one moment in time: one that finds nothing may have missed a process that was just
-/// changing parents. Two in a row do not.
-const EMPTY_READINGS: usize = 2;
+/// Reading the process table takes time: a search that finds nothing may have missed a process that was just
+/// changing parents. Two searches in a row do not miss it.
+const EMPTY_SEARCHES: usize = 2;
 
-/// A kill that has begun. It goes on when this is dropped.
+/// One running process of a tree, or a whole process group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) pid: i32,
+    /// Start time. Together with the number it identifies a process for good.
+    pub(crate) started: u64,
+}
+
+/// Finds and signals the processes of one tree.
+pub(crate) trait Search {
+    /// Returns the members that run now. Collects those that have ended, if that is up to us.
+    fn running(&mut self) -> Vec<Member>;
+
+    /// Sends a signal to a member. Does nothing if the member has ended or may not be signalled.
+    fn signal(&self, member: Member, signal: Signal);
+}
+
+/// A kill in progress. It continues if this value is dropped.
 pub struct Kill {
     done: oneshot::Receiver<()>,
 }
@@ -31,19 +49,22 @@ pub struct Kill {
 impl Kill {
     /// Returns when the tree has ended.
     pub async fn finished(self) {
-        // The sender is dropped when the kill ends, however it ends.
+        // The sender is dropped when the kill ends, for whatever reason.
         drop(self.done.await);
     }
 }
 
-/// Begins to end a tree, on a thread of its own, so that it goes on when the runtime is busy or shuts down. `child` is
-/// collected at the end.
-pub(super) fn start(target: Target, child: Option<Child>) -> Kill {
+/// Starts to end a tree, on a separate thread, so that the kill continues if the runtime is busy or shuts
+/// down. `child` is collected at the end.
+pub(super) fn start(target: Target, mut child: Option<Child>) -> Kill {
     let (sender, done) = oneshot::channel();
     let under_way = UnderWay::begin();
     let root = target.root;
     let work = move || {
-        end(&target, &under_way);
+        end(
+            &mut *backend::process::search(&target, child.as_mut()),
+            &under_way,
+        );
         if let Some(child) = child {
             collect(child);
         }
@@ -56,13 +77,13 @@ pub(super) fn start(target: Target, child: Option<Child>) -> Kill {
         .spawn(work)
         .is_err()
     {
-        // Out of threads. Without a second look only the group can be ended, and only at once.
+        // Out of threads. Without repeated searches only the group can be ended, and only at once.
         signal_group(root, Signal::KILL);
     }
     Kill { done }
 }
 
-/// The process was ended; the kernel needs a moment to say so.
+/// Collects a process that was ended; the kernel needs a moment to report it.
 fn collect(mut child: Child) {
     for _ in 0..KILL_ROUNDS {
         if !matches!(child.try_wait(), Ok(None)) {
@@ -72,147 +93,50 @@ fn collect(mut child: Child) {
     }
 }
 
-fn end(target: &Target, under_way: &UnderWay) {
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    let Some(own) = table::process(own) else {
-        return end_group(target.root, under_way);
-    };
-    let mut hunt = Hunt {
-        members: Members::new(
-            target.root,
-            Own {
-                pid: own.pid,
-                session: own.session,
-            },
-        ),
-        target,
-        own,
-        asked: Vec::new(),
-    };
-    if !hunt.ask(under_way) {
-        hunt.force();
+fn end(tree: &mut dyn Search, under_way: &UnderWay) {
+    if !terminate(tree, under_way) {
+        kill(tree);
     }
 }
 
-struct Hunt<'a> {
-    target: &'a Target,
-    own: Process,
-    members: Members,
-    /// Those that got TERM.
-    asked: Vec<(i32, u64)>,
-}
-
-impl Hunt<'_> {
-    /// TERM to each member once. True when nothing is left.
-    fn ask(&mut self, under_way: &UnderWay) -> bool {
-        let patience_ends = Instant::now() + PATIENCE;
-        let mut pause = FIRST_PAUSE;
-        let mut empty = 0;
-        loop {
-            let alive = self.alive();
-            empty = if alive.is_empty() { empty + 1 } else { 0 };
-            if empty == EMPTY_READINGS {
-                return true;
-            }
-            for process in alive {
-                if !self.asked.contains(&(process.pid, process.started)) {
-                    self.asked.push((process.pid, process.started));
-                    signal(&process, Signal::TERM);
-                }
-            }
-            let left = patience_ends.saturating_duration_since(Instant::now());
-            if left.is_zero() || under_way.pause(pause.min(left)) {
-                return false;
-            }
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-    }
-
-    /// KILL to all that is left, again and again: a process may have started another before it ended.
-    fn force(&mut self) {
-        let mut empty = 0;
-        for _ in 0..KILL_ROUNDS {
-            let alive = self.alive();
-            empty = if alive.is_empty() { empty + 1 } else { 0 };
-            if empty == EMPTY_READINGS {
-                return;
-            }
-            for process in alive {
-                signal(&process, Signal::KILL);
-            }
-            thread::sleep(KILL_PAUSE);
-        }
-    }
-
-    /// The members that run. Those that ended and are ours to collect are collected.
-    fn alive(&mut self) -> Vec<Process> {
-        let Ok(table) = table::processes() else {
-            return Vec::new();
-        };
-        let (target, own) = (self.target, self.own);
-        let members = self.members.find(&table, Live::none(), |process| {
-            table::evidence(process, own.pid, &target.marker, target.pipe)
-        });
-        let (dead, alive): (Vec<Process>, Vec<Process>) =
-            members.into_iter().partition(|process| process.dead);
-        // The root is collected by whoever waits for it.
-        for process in dead
-            .iter()
-            .filter(|process| process.parent == own.pid && process.pid != target.root)
-        {
-            reaper::bury(process);
-        }
-        alive
-    }
-}
-
-/// Sends a signal to exactly this process: its number may belong to another one by now. One that has ended, or that
-/// is not ours to signal, is left alone.
-#[cfg(target_os = "linux")]
-fn signal(process: &Process, signal: Signal) {
-    use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
-
-    let Some(pid) = Pid::from_raw(process.pid) else {
-        return;
-    };
-    match pidfd_open(pid, PidfdFlags::empty()) {
-        // The handle names whoever has the number now, and keeps naming that one.
-        Ok(handle) if table::process(process.pid).is_some_and(|now| now.started == process.started) => {
-            let _ = pidfd_send_signal(&handle, signal);
-        }
-        Err(rustix::io::Errno::NOSYS) => {
-            let _ = rustix::process::kill_process(pid, signal);
-        }
-        Ok(_) | Err(_) => {}
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn signal(process: &Process, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(process.pid) {
-        let _ = rustix::process::kill_process(pid, signal);
-    }
-}
-
-/// Without a process table the group is all we know.
-fn end_group(root: i32, under_way: &UnderWay) {
-    signal_group(root, Signal::TERM);
+/// Sends TERM to each member once. Returns true if nothing is left.
+fn terminate(tree: &mut dyn Search, under_way: &UnderWay) -> bool {
     let patience_ends = Instant::now() + PATIENCE;
-    let group = Some(root).filter(|root| *root > 0).and_then(Pid::from_raw);
-    let is_there = || group.is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok());
-    while is_there() && Instant::now() < patience_ends {
-        if under_way.pause(LONGEST_PAUSE) {
-            break;
+    let mut pause = FIRST_PAUSE;
+    let mut empty = 0;
+    let mut asked: Vec<Member> = Vec::new();
+    loop {
+        let running = tree.running();
+        empty = if running.is_empty() { empty + 1 } else { 0 };
+        if empty == EMPTY_SEARCHES {
+            return true;
         }
+        for member in running {
+            if !asked.contains(&member) {
+                asked.push(member);
+                tree.signal(member, Signal::TERM);
+            }
+        }
+        let left = patience_ends.saturating_duration_since(Instant::now());
+        if left.is_zero() || under_way.pause(pause.min(left)) {
+            return false;
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
-    signal_group(root, Signal::KILL);
 }
 
-fn signal_group(root: i32, signal: Signal) {
-    // Group 0 would be our own, and one that is gone may be anybody's.
-    if root > 0
-        && let Some(pid) = Pid::from_raw(root)
-    {
-        let _ = rustix::process::kill_process_group(pid, signal);
+/// Sends KILL to all that is left, repeatedly: a process may have started another before it ended.
+fn kill(tree: &mut dyn Search) {
+    let mut empty = 0;
+    for _ in 0..KILL_ROUNDS {
+        let running = tree.running();
+        empty = if running.is_empty() { empty + 1 } else { 0 };
+        if empty == EMPTY_SEARCHES {
+            return;
+        }
+        for member in running {
+            tree.signal(member, Signal::KILL);
+        }
+        thread::sleep(KILL_PAUSE);
     }
 }

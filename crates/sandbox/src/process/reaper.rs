@@ -1,56 +1,50 @@
-//! What the program as a whole owes its children: kills under way, calls that run, and ended processes to collect.
+//! The program's duties towards its child processes: kills in progress, running calls, and ended processes to
+//! collect.
 //!
-//! This state belongs to the process and cannot belong to less: the kernel hands orphans to a process.
+//! This state belongs to the process and cannot have a smaller scope: the kernel hands orphans to a process.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, WaitOptions};
 use tokio::sync::watch;
 
 use super::background;
 use super::kill;
-use super::table::{self, Process};
-use super::tree::Target;
+use super::target::Target;
+use crate::backend;
 
-/// After this many calls the ended processes that were handed to us are collected, beside the calls.
+/// Number of calls after which adopted processes that have ended are collected, in the background.
 const CALLS_BETWEEN_COLLECTIONS: usize = 256;
 
-static ADOPTING: AtomicBool = AtomicBool::new(false);
 static LIVE: Mutex<Vec<Target>> = Mutex::new(Vec::new());
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 static UNDER_WAY: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
 static HURRIES: Mutex<u64> = Mutex::new(0);
 static HURRIED: Condvar = Condvar::new();
 
-/// Asks the kernel to hand us the processes whose parents ended, so that no process of a call gets out of reach.
-/// Called once, early in `main`. Where the system does not offer it, nothing happens.
+/// Asks the kernel to hand us processes whose parents have ended, so that no process of a call gets out of
+/// reach. Call once, early in `main`. Does nothing where the system does not offer this.
 ///
-/// From then on the program must start children in its own session only: an ended child in another session counts as
-/// handed to us and is collected.
+/// From then on the program must start children in its own session only: an ended child in another session
+/// counts as adopted and is collected.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub fn adopt_orphans() -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        ADOPTING.store(true, Ordering::Relaxed);
-    }
-    Ok(())
+    backend::process::adopt_orphans()
 }
 
-/// Ends what runs in the background, then waits until no call runs and every kill under way is done, at most this long.
-/// Says whether all are.
+/// Ends everything in the background, then waits up to `limit` until no call runs and every kill is done.
+/// Returns true if that happened in time.
 pub async fn settle(limit: Duration) -> bool {
     background::end_each();
     let quiet = async {
         let mut under_way = UNDER_WAY.subscribe();
         loop {
             let _ = under_way.wait_for(|count| *count == 0).await;
-            // A call that was canceled a moment ago runs until its kill begins.
+            // A call that was canceled a moment ago runs until its kill starts.
             if Live::none() && *under_way.borrow() == 0 {
                 return;
             }
@@ -62,9 +56,9 @@ pub async fn settle(limit: Duration) -> bool {
     settled
 }
 
-/// Ends every call that runs and every kill under way, without patience: what has not ended gets KILL at once. Says
-/// whether all of it is gone within `limit`. For a user who asks twice, just before the program exits: it does not count
-/// on anybody else to do anything.
+/// Ends every running call and every kill in progress without waiting: processes that still run get KILL at
+/// once. Returns true if all of them ended within `limit`. For a user who asks twice, just before the program
+/// exits; it does not rely on any other task to make progress.
 pub async fn end_all(limit: Duration) -> bool {
     background::end_each();
     let running = live().clone();
@@ -76,7 +70,7 @@ pub async fn end_all(limit: Duration) -> bool {
         loop {
             *HURRIES.lock().unwrap_or_else(PoisonError::into_inner) += 1;
             HURRIED.notify_all();
-            // A kill that begins only now has not heard of the hurry.
+            // A kill that starts only now has not seen the hurry.
             let quiet = under_way.wait_for(|count| *count == 0);
             if tokio::time::timeout(Duration::from_millis(20), quiet)
                 .await
@@ -89,7 +83,7 @@ pub async fn end_all(limit: Duration) -> bool {
     tokio::time::timeout(limit, ended).await.is_ok()
 }
 
-/// A call that is being ended by somebody who does not wait for it.
+/// Removes a call from the running ones, because it is being ended by a caller that does not wait for it.
 pub(super) fn no_longer_live(target: &Target) {
     live().retain(|one| one.marker != target.marker);
 }
@@ -98,8 +92,8 @@ fn live() -> MutexGuard<'static, Vec<Target>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A call that runs and is not being ended. While there is one, an orphan without a sign may be its own.
-pub(super) struct Live(i32);
+/// A running call that is not being ended. While there is one, an orphan without a trace may belong to it.
+pub(crate) struct Live(i32);
 
 impl Live {
     pub(super) fn begin(target: &Target) -> Self {
@@ -111,8 +105,8 @@ impl Live {
         Self(target.root)
     }
 
-    /// Whether no call runs.
-    pub(super) fn none() -> bool {
+    /// Returns true if no call runs.
+    pub(crate) fn none() -> bool {
         live().is_empty()
     }
 }
@@ -123,7 +117,7 @@ impl Drop for Live {
     }
 }
 
-/// A kill under way, from when it was asked for.
+/// A kill in progress, from the moment it was requested.
 pub(super) struct UnderWay {
     hurries: u64,
 }
@@ -136,7 +130,7 @@ impl UnderWay {
         }
     }
 
-    /// Waits this long, or until somebody is in a hurry. Says whether somebody is.
+    /// Waits for `time`, or until [`end_all`] is called. Returns true if it was.
     pub(super) fn pause(&self, time: Duration) -> bool {
         let guard = HURRIES.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = HURRIED.wait_timeout_while(guard, time, |hurries| *hurries == self.hurries);
@@ -151,31 +145,9 @@ impl Drop for UnderWay {
     }
 }
 
-/// Collects the ended processes that were handed to us. Leaves our own children to those who started them.
+/// Collects the adopted processes that have ended. Our own children are left to those who started them.
 pub(super) fn collect() {
-    if !ADOPTING.load(Ordering::Relaxed) || STARTED.load(Ordering::Relaxed) == 0 {
-        return;
+    if STARTED.load(Ordering::Relaxed) > 0 {
+        backend::process::collect();
     }
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    let (Ok(processes), Some(own)) = (table::processes(), table::process(own)) else {
-        return;
-    };
-    for process in processes.iter().filter(|process| is_adopted(process, &own)) {
-        bury(process);
-    }
-}
-
-/// Collects one ended process, if it is ours to collect.
-pub(super) fn bury(process: &Process) {
-    if let (true, Some(pid)) = (process.dead, Pid::from_raw(process.pid)) {
-        // It may have been collected meanwhile, or not be our child; both are fine.
-        let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
-    }
-}
-
-/// A child that we started is in our session, and in our group or at the head of its own.
-fn is_adopted(process: &Process, own: &Process) -> bool {
-    let started_here =
-        process.session == own.session && (process.group == own.group || process.group == process.pid);
-    process.parent == own.pid && !started_here
 }

@@ -1,4 +1,4 @@
-//! What child processes may know.
+//! The environment of child processes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ fn environment(parent: &[(&str, &str)], workspace: &str) -> Vec<(String, String)
         .collect()
 }
 
-/// SAFE-1: an allowlist, and what we say about ourselves.
+/// SAFE-1: child processes get an allowlist of variables, and variables that identify Windlass.
 #[test]
 fn only_named_variables_pass() {
     let parent = [
@@ -46,7 +46,7 @@ fn only_named_variables_pass() {
     assert_eq!(environment(&parent, "/project"), expected);
 }
 
-/// SAFE-1: the search path leads to nothing that the workspace controls.
+/// SAFE-1: the search path contains no folder that the workspace controls.
 #[test]
 fn the_search_path_is_cleaned() {
     let cases = [
@@ -68,7 +68,7 @@ fn the_search_path_is_cleaned() {
     }
 }
 
-/// SAFE-1: a link does not hide that a folder is in the workspace.
+/// SAFE-1: a folder in the workspace is recognized through a link.
 #[test]
 fn links_into_the_workspace_are_seen() {
     let folder = tempfile::tempdir().expect("a folder");

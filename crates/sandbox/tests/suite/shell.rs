@@ -1,4 +1,4 @@
-//! The shell analyser against arbitrary text, and against bash itself.
+//! The shell analyzer against arbitrary text, and against bash itself.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,20 +12,20 @@ use tempfile::TempDir;
 use windlass_sandbox::{Sandbox, SandboxPolicy};
 use windlass_shell::{Blocklist, analyse};
 
-use crate::wall::helper;
+use crate::sandbox::helper;
 
-/// Names that stand for programs in generated commands. None of them does anything but say that it ran.
+/// Names of programs in generated commands. Each of them only records that it ran.
 const STUBS: &[&str] = &[
     "ls", "cat", "head", "grep", "rm", "dd", "id", "git", "cp", "mv", "tool", "sort", "wc", "tee", "x", "b",
     "rmdir", "curl",
 ];
-/// Programs that run others, and are the real ones.
+/// Real programs that run others.
 const REAL: &[&str] = &[
     "xargs", "timeout", "nice", "nohup", "setsid", "stdbuf", "find", "sh", "bash", "time", "flock", "ionice",
 ];
 const BLOCKED: &[&str] = &["rm", "dd"];
 
-/// `env` that never gives up its PATH.
+/// An `env` that always keeps its PATH.
 const ENV: &str = r#"#!/bin/sh
 PATH=BIN; export PATH
 while :; do
@@ -48,10 +48,11 @@ done
 
 /// A PATH of stubs that write their name to a log.
 ///
-/// Generated commands run behind the wall: one that finds a real program after all can change nothing but this folder.
+/// Generated commands run in the sandbox: one that finds a real program after all can change only this
+/// folder.
 struct Bench {
     folder: TempDir,
-    wall: Sandbox,
+    sandbox: Sandbox,
     case: u32,
 }
 
@@ -68,7 +69,7 @@ impl Bench {
         for name in STUBS {
             put(&bin.join(name), &script);
         }
-        // Through a script, so that no command can lose the PATH and find the programs of this machine.
+        // Started by a script, so that no command can lose the PATH and find the programs of this machine.
         for name in REAL {
             let script = format!(
                 "#!/bin/sh\nPATH={}; export PATH\nexec /usr/bin/{name} \"$@\"\n",
@@ -78,15 +79,15 @@ impl Bench {
         }
         put(&bin.join("env"), &ENV.replace("BIN", &bin.display().to_string()));
         let policy = SandboxPolicy::for_workspace(folder.path(), folder.path(), &[]);
-        let wall = Sandbox::with_helper(policy, &helper()).expect("a wall");
+        let sandbox = Sandbox::with_helper(policy, &helper()).expect("a sandbox");
         Self {
             folder,
-            wall,
+            sandbox,
             case: 0,
         }
     }
 
-    /// Runs a command in an empty folder and tells which stubs ran.
+    /// Runs a command in an empty folder and returns the stubs that ran.
     fn run(&mut self, command: &str) -> BTreeSet<String> {
         self.case += 1;
         let case = self.case.to_string();
@@ -95,10 +96,10 @@ impl Bench {
         let work = self.folder.path().join(format!("work-{case}"));
         fs::create_dir(&work).expect("a folder");
         fs::write(work.join("f"), "rm\nls f\n").expect("a file");
-        // Time on the processor is limited for whatever it leaves behind, too.
+        // The limit on processor time also applies to processes that the command leaves behind.
         let limited = "ulimit -t 3; exec /bin/bash -c \"$1\"";
         let words = ["-k", "1", "5", "/bin/sh", "-c", limited, "sh", command];
-        let (program, words) = self.wall.wrap(Path::new("/usr/bin/timeout"), &words);
+        let (program, words) = self.sandbox.wrap(Path::new("/usr/bin/timeout"), &words);
         Command::new(program)
             .args(words)
             .env_clear()
@@ -119,7 +120,8 @@ impl Bench {
             .collect()
     }
 
-    /// Fails when something ran that the analyser did not see, or should have refused. Says whether it was run.
+    /// Fails if a program ran that the analyzer did not predict, or should have refused. Returns true if the
+    /// command was run.
     fn check(&mut self, command: &str) -> Result<bool, TestCaseError> {
         let analysis = analyse(command, &Blocklist::new(BLOCKED));
         if analysis.refusal.is_some() {
@@ -131,7 +133,7 @@ impl Bench {
             .filter_map(|command| command.program.as_deref())
             .collect();
         for command in &analysis.commands {
-            // `bash ls` looks for a script of that name, and our programs are scripts.
+            // `bash ls` runs a script of that name, and the stubs are scripts.
             if matches!(command.program.as_deref(), Some("bash" | "sh" | "." | "source")) {
                 predicted.extend(command.words.iter().filter_map(|word| word.value()));
             }
@@ -283,7 +285,7 @@ fn compound() -> impl Strategy<Value = String> {
     })
 }
 
-/// A command that somebody tampered with.
+/// A command whose text was tampered with.
 fn mutated() -> impl Strategy<Value = String> {
     let snippets = prop::sample::select(
         &[
@@ -361,7 +363,7 @@ fn mutated() -> impl Strategy<Value = String> {
 }
 
 fn cases(count: u32) -> TestRunner {
-    // The same commands in every run, unless a longer search is asked for.
+    // The same commands in every run, unless a longer search is requested.
     let asked = std::env::var("WINDLASS_SHELL_CASES")
         .ok()
         .and_then(|text| text.parse().ok());
@@ -376,8 +378,8 @@ fn cases(count: u32) -> TestRunner {
     })
 }
 
-/// SAFE-2 (S6.5): generated commands are run by bash, and every program that ran was predicted, or the command was
-/// refused.
+/// SAFE-2 (S6.5): generated commands are run by bash, and every program that ran was predicted, or the
+/// command was refused.
 #[test]
 fn whatever_runs_was_predicted() {
     let bench = std::cell::RefCell::new(Bench::new());
@@ -411,20 +413,20 @@ proptest! {
         ..ProptestConfig::with_cases(500)
     })]
 
-    /// SAFE-2 (S6.5): no text makes the analyser panic or hang, and the same text gets the same answer.
+    /// SAFE-2 (S6.5): no text makes the analyzer panic or hang, and the same text gets the same answer.
     #[test]
     fn any_text_is_answered(text in "\\PC{0,200}") {
         let list = Blocklist::default();
         prop_assert_eq!(analyse(&text, &list), analyse(&text, &list));
     }
 
-    /// SAFE-2 (S6.5): nor does any character where the parser expects one of its own.
+    /// SAFE-2 (S6.5): no character of the shell's syntax makes the analyzer panic or hang.
     #[test]
     fn any_character_is_answered(text in "([\\PC]|[\\$(){}<>|&;'\"` \\n0-9a-c]){0,300}") {
         drop(analyse(&text, &Blocklist::default()));
     }
 
-    /// SAFE-2 (S6.5): neither does a command that is nearly right.
+    /// SAFE-2 (S6.5): no nearly valid command makes the analyzer panic or hang.
     #[test]
     fn any_tampered_command_is_answered(text in mutated()) {
         let list = Blocklist::default();
@@ -434,7 +436,7 @@ proptest! {
         drop(analysis.write_targets());
     }
 
-    /// SAFE-2 (S6.5): text made of nothing but the signs of the shell is answered too, and in time.
+    /// SAFE-2 (S6.5): text that consists only of the shell's special characters is answered in time.
     #[test]
     fn any_signs_are_answered(text in "[\\$(){}\\[\\]<>|&;'\"`\\\\#!=*?~ \\na-c]{0,2000}") {
         drop(analyse(&text, &Blocklist::default()));

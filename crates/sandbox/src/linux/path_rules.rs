@@ -1,4 +1,4 @@
-//! The path rules. Landlock allows a folder with all that is below, and cannot take anything out of it again; so around
+//! The path rules. A Landlock rule allows a folder with everything below it and has no exceptions; so around
 //! a denied path its siblings are allowed, on every level, instead of the folders above it.
 
 use std::collections::BTreeSet;
@@ -12,16 +12,18 @@ use landlock::{
 };
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::policy::{Network, Settled};
 use super::prepared::Seen;
-use super::{SandboxError, kernel, masks, support};
+use super::resolved::ResolvedPolicy;
+use super::{masks, support, syscalls};
+use crate::SandboxError;
+use crate::policy::Network;
 
-/// The newest version whose rights we have tried. Rights that a kernel does not know are left out by the crate.
+/// Newest version whose rights were tested. The crate leaves out rights that a kernel does not know.
 const TRIED: ABI = ABI::V7;
 
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Devices hold whole disks and the memory of the machine, so of `/dev` only these are allowed.
+/// Folder of the devices. They give access to disks and memory, so only the following ones are allowed.
 const DEVICES: &str = "/dev";
 const HARMLESS_DEVICES: [&str; 5] = [
     "/dev/null",
@@ -32,13 +34,14 @@ const HARMLESS_DEVICES: [&str; 5] = [
 ];
 const TERMINALS: [&str; 3] = ["/dev/tty", "/dev/ptmx", "/dev/pts"];
 
-/// Narrows this thread to what the policy allows. What is `masked` is kept already, and needs no way around it.
+/// Restricts this thread to the paths that the policy allows. The `masked` paths are protected already and
+/// need no rules around them.
 ///
 /// # Errors
-/// When the kernel does not enforce it.
-pub(super) fn restrict(settled: &Settled, masked: &BTreeSet<PathBuf>) -> Result<(), SandboxError> {
-    let mut rules = rules(settled, masked, &mut Seen::default())?;
-    if let Some((memory, access)) = private_memory(settled) {
+/// If the kernel does not enforce the rules.
+pub(super) fn restrict(policy: &ResolvedPolicy, masked: &BTreeSet<PathBuf>) -> Result<(), SandboxError> {
+    let mut rules = rules(policy, masked, &mut Seen::default())?;
+    if let Some((memory, access)) = private_memory(policy) {
         rules = rules.add_rule(PathBeneath::new(memory, access))?;
     }
     match rules.restrict_self()?.ruleset {
@@ -47,46 +50,47 @@ pub(super) fn restrict(settled: &Settled, masked: &BTreeSet<PathBuf>) -> Result<
     }
 }
 
-/// The same with rules that were made before.
+/// Like [`restrict`], with rules that were created in advance.
 ///
 /// # Errors
-/// When the descriptor is something else, or the kernel does not enforce it.
-pub(super) fn restrict_to(rules: BorrowedFd<'_>, settled: &Settled) -> Result<(), SandboxError> {
-    if let Some((memory, access)) = private_memory(settled) {
-        // The library leaves out what the kernel does not know; here that is for us to do.
+/// If the descriptor is not a set of rules, or the kernel does not enforce them.
+pub(super) fn restrict_to(rules: BorrowedFd<'_>, policy: &ResolvedPolicy) -> Result<(), SandboxError> {
+    if let Some((memory, access)) = private_memory(policy) {
+        // The library leaves out rights that the kernel does not know; this call bypasses the library.
         let access = access & support::file_rights();
-        let allowed = kernel::allow(rules, memory.as_fd(), access.bits());
+        let allowed = syscalls::allow(rules, memory.as_fd(), access.bits());
         allowed.map_err(|error| SandboxError::system("allowing shared memory", error))?;
     }
-    kernel::restrict_self(rules).map_err(|error| SandboxError::system("applying path rules", error))
+    syscalls::restrict_self(rules).map_err(|error| SandboxError::system("applying path rules", error))
 }
 
-/// The rules for what is the same for every command, and in `seen` what they were made from.
+/// Creates the rules that are the same for every command, and records in `seen` the files that they depend
+/// on.
 ///
 /// # Errors
-/// When the kernel refuses one.
+/// If the kernel refuses a rule.
 pub(super) fn rules(
-    settled: &Settled,
+    policy: &ResolvedPolicy,
     masked: &BTreeSet<PathBuf>,
     seen: &mut Seen,
 ) -> Result<RulesetCreated, SandboxError> {
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(TRIED))?
         .scope(Scope::from_all(TRIED))?;
-    if settled.network == Network::Off {
+    if policy.network == Network::Off {
         ruleset = ruleset.handle_access(AccessNet::from_all(TRIED))?;
     }
     let mut rules = Rules {
         ruleset: ruleset.create()?,
-        settled,
+        policy,
         masked,
         seen,
     };
-    for root in &settled.read {
+    for root in &policy.read {
         rules.seen.place(root);
         rules.around(root, Rights::Read)?;
     }
-    for root in &settled.write {
+    for root in &policy.write {
         rules.seen.place(root);
         rules.around(root, Rights::Write)?;
     }
@@ -94,9 +98,9 @@ pub(super) fn rules(
     Ok(rules.ruleset)
 }
 
-/// The shared memory that only this command has, and what it may do there.
-fn private_memory(settled: &Settled) -> Option<(OwnedFd, BitFlags<AccessFs>)> {
-    if !masks::private_memory(settled) {
+/// Returns the private shared memory of this command, and the rights on it.
+fn private_memory(policy: &ResolvedPolicy) -> Option<(OwnedFd, BitFlags<AccessFs>)> {
+    if !masks::private_memory(policy) {
         return None;
     }
     opened(Path::new(SHARED_MEMORY), Rights::Write.access())
@@ -120,23 +124,23 @@ impl Rights {
 
 struct Rules<'a> {
     ruleset: RulesetCreated,
-    settled: &'a Settled,
+    policy: &'a ResolvedPolicy,
     masked: &'a BTreeSet<PathBuf>,
     seen: &'a mut Seen,
 }
 
 impl Rules<'_> {
-    /// Allows a place, but not what is denied in it.
+    /// Allows a path, except for the denied paths below it.
     fn around(&mut self, place: &Path, rights: Rights) -> Result<(), SandboxError> {
-        let settled = self.settled;
-        if settled.denied.iter().any(|denied| place.starts_with(denied)) {
+        let policy = self.policy;
+        if policy.denied.iter().any(|denied| place.starts_with(denied)) {
             return Ok(());
         }
         if rights == Rights::Read && place.starts_with(DEVICES) {
             return Ok(());
         }
         let keep = |kept: &PathBuf| !self.masked.contains(kept) && place.starts_with(kept);
-        if rights == Rights::Write && settled.read_only.iter().any(keep) {
+        if rights == Rights::Write && policy.read_only.iter().any(keep) {
             return self.allow(place, Rights::Read.access());
         }
         if !self.must_go_around(place, rights) {
@@ -146,7 +150,7 @@ impl Rules<'_> {
             self.allow(place, AccessFs::ReadDir.into())?;
         }
         self.seen.folder(place);
-        // A folder that we cannot list the child cannot list either, and it gets nothing in it.
+        // A folder that we cannot list the child cannot list either; nothing in it is allowed.
         let Ok(entries) = fs::read_dir(place) else {
             return Ok(());
         };
@@ -156,19 +160,20 @@ impl Rules<'_> {
         Ok(())
     }
 
-    /// Whether something below must be left out.
+    /// Returns true if a path below must be left out.
     fn must_go_around(&self, place: &Path, rights: Rights) -> bool {
-        let settled = self.settled;
+        let policy = self.policy;
         let below = |path: &&PathBuf| path.starts_with(place) && !self.masked.contains(*path);
         let devices = rights == Rights::Read && Path::new(DEVICES).starts_with(place);
-        let kept = rights == Rights::Write && settled.read_only.iter().any(|path| below(&path));
-        devices || kept || settled.denied.iter().any(|path| below(&path))
+        let kept = rights == Rights::Write && policy.read_only.iter().any(|path| below(&path));
+        devices || kept || policy.denied.iter().any(|path| below(&path))
     }
 
-    /// The right to list goes down as all rights do, and would show the names in a denied folder unless it is masked.
+    /// Returns true if a folder may be listed. The right to list covers all folders below, as every right
+    /// does, and would show the names in a denied folder unless a mask hides them.
     fn may_be_listed(&self, place: &Path) -> bool {
         let shown = |path: &&PathBuf| path.starts_with(place) && path.is_dir();
-        self.settled.masks || !self.settled.denied.iter().any(|path| shown(&path))
+        self.policy.masks || !self.policy.denied.iter().any(|path| shown(&path))
     }
 
     fn devices(&mut self) -> Result<(), SandboxError> {
@@ -186,7 +191,7 @@ impl Rules<'_> {
         Ok(())
     }
 
-    /// What has vanished, or cannot be reached, needs no rule.
+    /// Adds a rule. A path that has vanished or cannot be reached needs none.
     fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), SandboxError> {
         let Some((place, access)) = opened(path, access) else {
             return Ok(());
@@ -197,7 +202,7 @@ impl Rules<'_> {
     }
 }
 
-/// Never through a link at the end: the rule would be for what it leads to.
+/// Opens a path for a rule. Does not follow a link at the end: the rule would apply to the link's target.
 fn opened(path: &Path, access: BitFlags<AccessFs>) -> Option<(OwnedFd, BitFlags<AccessFs>)> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let place = rustix::fs::open(path, flags, Mode::empty()).ok()?;

@@ -1,12 +1,13 @@
-//! Path rules made once and handed to many commands. A home folder has many neighbours to go around, and to name them
-//! all again takes longer than to start a command.
+//! Path rules created once and used for many commands. A denied path in a home folder has many siblings, and
+//! listing them all again takes longer than starting a command.
 //!
-//! The rules are of the objects that had the names when they were made. So before each use every folder that was gone
-//! through, and every place that was named, is looked at again, and when one is another or has changed, the rules are
-//! made anew. What nobody looks for is a mount that comes or goes on one of the names: it is of another object, so the
-//! rules allow less until they are made anew, and never more.
+//! The rules are about the files that had the names when the rules were created. So before each use every
+//! folder that was listed, and every path that was named, is checked again; if one was replaced or has
+//! changed, the rules are created again. Mounts that appear or disappear on one of the names are not checked:
+//! they are different files, so the rules allow less until they are created again, and never more.
 //!
-//! The rules travel as the helper's standard input, which no other child of ours gets: whoever has them can add to them.
+//! The rules are passed as the helper's standard input, which no other child process gets: a process that has
+//! the rules can add to them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -17,43 +18,46 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::MemfdFlags;
 
-use super::policy::{Guard, Settled};
-use super::{SandboxError, grants, masks};
+use super::resolved::ResolvedPolicy;
+use super::{masks, path_rules};
+use crate::SandboxError;
+use crate::policy::Guard;
 
-/// How many commands use the same rules. Each adds a place to them that only it can reach.
+/// Maximum number of commands that use the same rules. Each command adds a path that only it can reach.
 const USES: usize = 64;
 
-/// How many seconds a folder must have been left alone. One that was just changed could change again without another
-/// time, as far as its file system counts.
+/// Number of seconds that a folder must have been unchanged. A folder that was just changed could change
+/// again within the resolution of its file system's timestamps.
 const QUIET: i64 = 3;
 
-/// The rules of one wall.
+/// The rules of one sandbox.
 #[derive(Debug, Default)]
 pub(super) struct Prepared(Mutex<Option<Made>>);
 
 #[derive(Debug)]
 struct Made {
     rules: OwnedFd,
-    /// The files that the rules allow because they are hidden.
+    /// Files that the rules allow because a mask hides them.
     hidden: BTreeSet<PathBuf>,
     seen: Seen,
-    /// How often they may still be used.
+    /// Number of uses left.
     left: usize,
 }
 
 impl Prepared {
-    /// The rules for a command that starts now, and the files that must be hidden for them to be enough.
+    /// Returns the rules for a command that starts now, and the files that must be hidden for the rules to be
+    /// sufficient.
     ///
     /// # Errors
-    /// When they cannot be made. Whoever starts the command finds out why when it makes its own.
-    pub(super) fn next(&self, settled: &Settled) -> Result<(OwnedFd, BTreeSet<PathBuf>), SandboxError> {
+    /// If the rules cannot be created. The helper reports why when it creates its own.
+    pub(super) fn next(&self, policy: &ResolvedPolicy) -> Result<(OwnedFd, BTreeSet<PathBuf>), SandboxError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let usable = kept
             .take()
             .filter(|made| made.left > 0 && made.seen.still_holds());
         let mut made = match usable {
             Some(made) => made,
-            None => Made::now(settled)?,
+            None => Made::now(policy)?,
         };
         made.left = made.left.saturating_sub(1);
         let rules = made.rules.try_clone();
@@ -65,17 +69,17 @@ impl Prepared {
 }
 
 impl Made {
-    fn now(settled: &Settled) -> Result<Self, SandboxError> {
-        let hidden = match settled.masks && settled.has(Guard::Masks) {
-            true => masks::hidden_files(settled)?,
+    fn now(policy: &ResolvedPolicy) -> Result<Self, SandboxError> {
+        let hidden = match policy.masks && policy.has(Guard::Masks) {
+            true => masks::hidden_files(policy)?,
             false => BTreeSet::new(),
         };
         let mut masked = hidden.clone();
-        if settled.masks {
-            masked.extend(settled.inside_writable().cloned());
+        if policy.masks {
+            masked.extend(policy.inside_writable().cloned());
         }
         let mut seen = Seen::default();
-        let rules: Option<OwnedFd> = grants::rules(settled, &masked, &mut seen)?.into();
+        let rules: Option<OwnedFd> = path_rules::rules(policy, &masked, &mut seen)?.into();
         Ok(Self {
             rules: rules.ok_or(SandboxError::NoLandlock)?,
             hidden,
@@ -85,12 +89,12 @@ impl Made {
     }
 }
 
-/// What the rules were made from.
+/// The files and folders that the rules were created from.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Places that were named: each must still be the same object.
+    /// Paths that were named: each must still be the same file.
     places: Vec<(PathBuf, Option<Object>)>,
-    /// Folders that were gone through: each must have the same names in it.
+    /// Folders that were listed: each must still contain the same names.
     folders: Vec<(PathBuf, Option<(Object, Changed)>)>,
 }
 
@@ -98,13 +102,13 @@ type Object = (u64, u64);
 type Changed = (i64, i64);
 
 impl Seen {
-    /// Notes a place that is named in a rule.
+    /// Records a path that is named in a rule.
     pub(super) fn place(&mut self, path: &Path) {
         self.places
             .push((path.to_owned(), look(path).map(|(object, _)| object)));
     }
 
-    /// Notes a folder. Must be called before it is gone through.
+    /// Records a folder. Must be called before the folder is listed.
     pub(super) fn folder(&mut self, path: &Path) {
         self.folders.push((path.to_owned(), look(path)));
     }
@@ -124,13 +128,13 @@ impl Seen {
     }
 }
 
-/// Which object a path is, and when it was last changed. That time cannot be set by anybody.
+/// Returns the identity of a file and the time of its last change. No process can set that time.
 fn look(path: &Path) -> Option<(Object, Changed)> {
     let data = fs::symlink_metadata(path).ok()?;
     Some(((data.dev(), data.ino()), (data.ctime(), data.ctime_nsec())))
 }
 
-/// The time that changes are noted with, in seconds: the one that a new file has.
+/// Returns the current time of the kernel's file timestamps, in seconds: the one that a new file gets.
 fn now() -> Option<i64> {
     let file = rustix::fs::memfd_create("now", MemfdFlags::CLOEXEC).ok()?;
     Some(File::from(file).metadata().ok()?.ctime())

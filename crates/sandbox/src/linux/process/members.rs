@@ -1,38 +1,25 @@
-//! Which processes belong to a tree. Decides from a reading of the process table and touches nothing itself.
+//! Membership in a tree, decided from a snapshot of the process table. Nothing here reads or signals a
+//! process.
 
 use std::collections::HashSet;
 
 use super::table::{Evidence, Process};
 
-/// The root of a tree whose first process has ended and was collected: its number may be anybody's.
-pub(super) const GONE: i32 = -1;
-
-/// How a tree can be recognised.
-#[derive(Debug, Clone)]
-pub(super) struct Target {
-    /// The process that was started; it leads its own group. Or [`GONE`].
-    pub(super) root: i32,
-    /// `NAME=value`, as it stands in the environment.
-    pub(super) marker: Vec<u8>,
-    /// The inode of the output pipe.
-    pub(super) pipe: Option<u64>,
-}
-
-/// The process that looks, which is never part of a tree.
+/// Our own process, which is never part of a tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Own {
     pub(super) pid: i32,
     pub(super) session: i32,
 }
 
-/// The members found so far. What has been a member once stays one, whatever becomes of its parent.
+/// The members found so far. A process that was a member once remains one, whatever happens to its parent.
 pub(super) struct Members {
     root: i32,
     own: Own,
-    /// When the root was started, if it was ever seen.
+    /// Start time of the root, if it was ever seen.
     since: Option<u64>,
     known: HashSet<(i32, u64)>,
-    /// Sessions that members made.
+    /// Sessions that members created.
     sessions: HashSet<i32>,
 }
 
@@ -47,11 +34,11 @@ impl Members {
         }
     }
 
-    /// The members in this reading, ended ones included.
+    /// Returns the members in this snapshot, including ended ones.
     ///
-    /// `evidence` is asked only about processes that cannot be placed otherwise. With `claim_orphans`, processes that
-    /// were handed to us, were started after the root and belong to nobody else are members too: they hid their
-    /// origin, and no other call is there to own them.
+    /// `evidence` is called only for processes that cannot be assigned otherwise. With `claim_orphans`,
+    /// processes that were handed to us, were started after the root and belong to no other call are members,
+    /// too: they hid their origin, and there is no other call that could own them.
     pub(super) fn find(
         &mut self,
         table: &[Process],
@@ -86,7 +73,7 @@ impl Members {
         inside
     }
 
-    /// A member without a look at what it inherited.
+    /// Returns true for a member that is recognized without looking at what it inherited.
     fn is_direct(&self, process: &Process) -> bool {
         process.pid == self.root
             || self.known.contains(&(process.pid, process.started))
@@ -100,7 +87,7 @@ impl Members {
         match evidence(process) {
             Evidence::Ours => true,
             Evidence::OfAnotherCall => false,
-            // Our direct children stay in our session; one that is ours and in another was adopted.
+            // Our direct children stay in our session; a child in another session was adopted.
             Evidence::None => {
                 claim_orphans
                     && self.since.is_some()
@@ -110,7 +97,7 @@ impl Members {
         }
     }
 
-    /// Moves everything that descends from a member, or shares a session or group made by one.
+    /// Moves every process that descends from a member, or shares a session or group that a member created.
     fn close(&mut self, inside: &mut Vec<Process>, outside: &mut Vec<Process>) {
         let mut pids: HashSet<i32> = HashSet::new();
         let mut next = 0;
@@ -139,5 +126,5 @@ impl Members {
 }
 
 #[cfg(test)]
-#[path = "tree_tests.rs"]
+#[path = "members_tests.rs"]
 mod tests;

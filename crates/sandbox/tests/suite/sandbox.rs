@@ -1,4 +1,4 @@
-//! The wall from outside: commands run in it and try to get out.
+//! The sandbox from outside: commands run in it and try to get out.
 
 use std::fs;
 use std::io::Read;
@@ -69,13 +69,13 @@ impl Scene {
     }
 
     fn run_in(&self, policy: SandboxPolicy, cwd: &Path, script: &str) -> String {
-        let wall = Sandbox::with_helper(policy, &helper()).expect("a wall");
-        let output = start(&wall, &[], "/bin/sh", &["-c", script], cwd);
-        told(&output)
+        let sandbox = Sandbox::with_helper(policy, &helper()).expect("a sandbox");
+        let output = start(&sandbox, &[], "/bin/sh", &["-c", script], cwd);
+        output_text(&output)
     }
 }
 
-/// So that another user can work there, too.
+/// Opens a folder to other users.
 fn open_up(folder: &Path) {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("a mode");
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -88,15 +88,15 @@ fn open_up(folder: &Path) {
     }
 }
 
-/// The example beside this test: a test program cannot be the helper itself.
+/// Returns the path of the example next to this test: a test program cannot be the helper itself.
 pub(crate) fn helper() -> PathBuf {
     let test = std::env::current_exe().expect("our path");
     let target = test.parent().and_then(Path::parent).expect("the target folder");
     target.join("examples/sandbox")
 }
 
-fn start(wall: &Sandbox, before: &[&str], program: &str, args: &[&str], cwd: &Path) -> Output {
-    let (helper, all) = wall.wrap(Path::new(program), args);
+fn start(sandbox: &Sandbox, before: &[&str], program: &str, args: &[&str], cwd: &Path) -> Output {
+    let (helper, all) = sandbox.wrap(Path::new(program), args);
     let mut words: Vec<std::ffi::OsString> = before.iter().map(Into::into).collect();
     words.push(helper.into());
     words.extend(all);
@@ -105,13 +105,13 @@ fn start(wall: &Sandbox, before: &[&str], program: &str, args: &[&str], cwd: &Pa
     command.output().expect("a command")
 }
 
-/// What it said, both streams, without the last newline.
-pub(crate) fn told(output: &Output) -> String {
+/// Returns the output of a command, both streams, without the last newline.
+pub(crate) fn output_text(output: &Output) -> String {
     let text = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
     String::from_utf8_lossy(&text).trim().to_owned()
 }
 
-/// A script that prints `REACHED` when it got through the wall, and the guards without which it does.
+/// A script that prints `REACHED` if it gets out of the sandbox, and the guards without which it does.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) script: &'static str,
@@ -292,10 +292,10 @@ pub(crate) const CASES: &[Case] = &[
     ),
 ];
 
-/// What the system refuses to everybody but root, wall or not.
+/// Cases that the system allows only to root, even without a sandbox.
 const NEED_ROOT: [&str; 3] = ["raw disks", "unmount", "environment of the parent"];
 
-/// SAFE-4: every way out is closed, for commands and their children, and each test notices when its guard is off.
+/// SAFE-4: every way out is closed, for commands and their children, and each case fails if its guard is off.
 #[test]
 fn every_way_out_is_closed() {
     let mut wrong = Vec::new();
@@ -322,7 +322,7 @@ fn as_root() -> bool {
     fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("Uid:\t0"))
 }
 
-/// SAFE-4: the same as another user, who has no privileges to begin with.
+/// SAFE-4: every way out is closed for a user without privileges, too.
 #[test]
 fn every_way_out_is_closed_for_nobody() {
     if !as_root() {
@@ -332,44 +332,44 @@ fn every_way_out_is_closed_for_nobody() {
     let place = tempfile::tempdir().expect("a folder");
     open_up(place.path());
     let program = place.path().join("sandbox");
-    // By another process: a file that we write ourselves could be busy in a child of another test.
+    // Copied by another process: a file that we write ourselves could be busy in a child of another test.
     let copied = Command::new("cp").arg(helper()).arg(&program).status();
     assert!(copied.expect("a command").success());
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
     let mut wrong = Vec::new();
     for Case { name, script, .. } in CASES {
         let scene = Scene::new();
-        let wall = Sandbox::with_helper(scene.policy(), &program).expect("a wall");
-        // What holds a place is made by whoever runs Windlass; here that is nobody.
+        let sandbox = Sandbox::with_helper(scene.policy(), &program).expect("a sandbox");
+        // The user who runs Windlass owns the placeholders; here that is the user `nobody`.
         for held in ["work/.windlass", "work/.mcp"] {
             std::os::unix::fs::chown(scene.at(held), Some(65534), Some(65534)).expect("an owner");
         }
         let before = ["runuser", "-u", "nobody", "--"];
-        let output = start(&wall, &before, "/bin/sh", &["-c", script], &scene.at("work"));
-        let said = told(&output);
+        let output = start(&sandbox, &before, "/bin/sh", &["-c", script], &scene.at("work"));
+        let said = output_text(&output);
         if said.contains("REACHED") || said.contains("sandbox could not") {
             wrong.push(format!("{name}: {said}"));
         }
         let good = start(
-            &wall,
+            &sandbox,
             &before,
             "/bin/sh",
             &["-c", "echo x > new && cat new"],
             &scene.at("work"),
         );
-        assert_eq!(told(&good), "x");
+        assert_eq!(output_text(&good), "x");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// SAFE-4: a command that crashes leaves no memory behind in a file.
+/// SAFE-4: a command that crashes leaves no core file behind.
 #[test]
 fn there_are_no_core_files() {
     let scene = Scene::new();
     assert_eq!(scene.run(scene.policy(), "ulimit -Hc").trim(), "0");
 }
 
-/// SAFE-4: what a command is for still works.
+/// SAFE-4: ordinary commands still work.
 #[test]
 fn ordinary_work_goes_on() {
     let scene = Scene::new();
@@ -381,13 +381,16 @@ fn ordinary_work_goes_on() {
     assert!(!scene.at("work/.windlass").exists() && !scene.at("work/.mcp").exists());
 }
 
-/// SAFE-4: the exit code and the arguments pass through; a missing program is told as a shell tells it.
+/// SAFE-4: the exit code and the arguments pass through; a missing program is reported as a shell reports it.
 #[test]
 fn programs_are_what_they_are_without() {
     let scene = Scene::new();
-    let wall = Sandbox::with_helper(scene.policy(), &helper()).expect("a wall");
-    let code =
-        |program: &str, args: &[&str]| start(&wall, &[], program, args, &scene.at("work")).status.code();
+    let sandbox = Sandbox::with_helper(scene.policy(), &helper()).expect("a sandbox");
+    let code = |program: &str, args: &[&str]| {
+        start(&sandbox, &[], program, args, &scene.at("work"))
+            .status
+            .code()
+    };
     assert_eq!(
         code("/bin/sh", &["-c", "exit $#", "sh", "a b", "", "--"]),
         Some(3)
@@ -403,12 +406,12 @@ fn programs_are_what_they_are_without() {
         .expect("a command");
     assert_eq!(output.status.code(), Some(126));
     assert_eq!(
-        told(&output),
+        output_text(&output),
         "windlass: the sandbox could not be set up: the sandbox helper got arguments that it does not understand"
     );
 }
 
-/// SAFE-4: the directory that a model chooses does not widen anything, and relative paths from it meet the masks.
+/// SAFE-4: the directory that a model chooses widens nothing, and the masks apply to relative paths from it.
 #[test]
 fn the_working_directory_widens_nothing() {
     let scene = Scene::new();
@@ -425,7 +428,7 @@ fn the_working_directory_widens_nothing() {
     );
 }
 
-/// SAFE-4: a folder on the way to a denied path cannot be moved away.
+/// SAFE-4: a folder above a denied path cannot be moved away.
 #[test]
 fn folders_above_a_denied_path_are_pinned() {
     let script = "mv .git old && echo REACHED";
@@ -441,8 +444,8 @@ fn folders_above_a_denied_path_are_pinned() {
 fn inherited_files_are_closed() {
     let scene = Scene::new();
     let run = |policy: SandboxPolicy| {
-        let wall = Sandbox::with_helper(policy, &helper()).expect("a wall");
-        let (program, args) = wall.wrap(Path::new("/bin/sh"), &["-c", "cat <&9"]);
+        let sandbox = Sandbox::with_helper(policy, &helper()).expect("a sandbox");
+        let (program, args) = sandbox.wrap(Path::new("/bin/sh"), &["-c", "cat <&9"]);
         let words: Vec<_> = args
             .iter()
             .map(|arg| arg.to_string_lossy().into_owned())
@@ -454,7 +457,7 @@ fn inherited_files_are_closed() {
             .arg(key)
             .arg(program)
             .args(words);
-        told(&command.current_dir(scene.at("work")).output().expect("a command"))
+        output_text(&command.current_dir(scene.at("work")).output().expect("a command"))
     };
     assert!(!run(scene.policy()).contains("SECRET"));
     assert!(run(scene.policy().without_for_tests(Guard::Descriptors)).contains("SECRET"));
@@ -478,8 +481,8 @@ except OSError as error:
     print('refused', error.errno)
 ";
 
-/// SAFE-4: with the network off there is no TCP, no UDP, no name service and no way to programs that listen on a path;
-/// with it on there is the internet, and still no such program.
+/// SAFE-4: with the network off there is no TCP, no UDP, no name service and no access to programs that
+/// listen on a path; with it on there is the internet, and still no access to such programs.
 #[test]
 fn the_network_is_off_unless_allowed() {
     let scene = Scene::new();
@@ -494,9 +497,9 @@ fn the_network_is_off_unless_allowed() {
     let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a name");
     let _abstract = UnixListener::bind_addr(&address).expect("a socket");
     let run = |policy: SandboxPolicy, kind: &str, port: &str| {
-        let wall = Sandbox::with_helper(policy, &helper()).expect("a wall");
-        told(&start(
-            &wall,
+        let sandbox = Sandbox::with_helper(policy, &helper()).expect("a sandbox");
+        output_text(&start(
+            &sandbox,
             &[],
             "python3",
             &["-c", CONNECT, kind, port],
@@ -541,7 +544,7 @@ fn the_network_is_off_unless_allowed() {
     }
 }
 
-/// SAFE-4: a child that starts the helper with a wide policy stays behind the narrow one.
+/// SAFE-4: a child that starts the helper with a wider policy stays in the narrower sandbox.
 #[test]
 fn a_second_helper_widens_nothing() {
     let scene = Scene::new();
@@ -551,7 +554,7 @@ fn a_second_helper_widens_nothing() {
         network: Network::On,
         ..SandboxPolicy::default()
     };
-    let wide = Sandbox::with_helper(wide, &helper()).expect("a wall");
+    let wide = Sandbox::with_helper(wide, &helper()).expect("a sandbox");
     let (program, args) = wide.wrap(
         Path::new("/bin/sh"),
         &["-c", "cat ../home/.ssh/key; echo x > ../outside/new; echo end"],
@@ -561,9 +564,9 @@ fn a_second_helper_widens_nothing() {
         .map(|arg| arg.to_string_lossy().into_owned())
         .collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let wall = Sandbox::with_helper(scene.policy(), &helper()).expect("a wall");
-    let said = told(&start(
-        &wall,
+    let sandbox = Sandbox::with_helper(scene.policy(), &helper()).expect("a sandbox");
+    let said = output_text(&start(
+        &sandbox,
         &[],
         &program.display().to_string(),
         &args,
@@ -573,18 +576,18 @@ fn a_second_helper_widens_nothing() {
     assert!(!scene.at("outside/new").exists());
 }
 
-/// SAFE-4: what cannot be kept is told: a link where a denied path should be.
+/// SAFE-4: a denied path that cannot be protected, because it is a link, is reported.
 #[test]
-fn gaps_are_told() {
+fn gaps_are_output_text() {
     let scene = Scene::new();
-    let wall = Sandbox::with_helper(scene.policy(), &helper()).expect("a wall");
-    assert_eq!(wall.gaps(), []);
+    let sandbox = Sandbox::with_helper(scene.policy(), &helper()).expect("a sandbox");
+    assert_eq!(sandbox.gaps(), []);
     fs::remove_file(scene.at("work/.env")).expect("removed");
     symlink(scene.at("home/notes"), scene.at("work/.env")).expect("a link");
-    let wall = Sandbox::with_helper(scene.policy(), &helper()).expect("a wall");
-    assert_eq!(wall.gaps(), [Gap::Open(scene.at("work/.env"))]);
-    let said = told(&start(
-        &wall,
+    let sandbox = Sandbox::with_helper(scene.policy(), &helper()).expect("a sandbox");
+    assert_eq!(sandbox.gaps(), [Gap::Open(scene.at("work/.env"))]);
+    let said = output_text(&start(
+        &sandbox,
         &[],
         "/bin/sh",
         &["-c", "cat .env ../home/notes"],
@@ -593,21 +596,22 @@ fn gaps_are_told() {
     assert!(!said.contains("notes\n") && said.contains("denied"), "{said}");
 }
 
-/// SAFE-4: without namespaces what exists is still kept, and what is not kept is told.
+/// SAFE-4: without namespaces existing paths are still protected, and unprotected ones are reported.
 #[test]
 fn without_namespaces_there_are_gaps() {
     let scene = Scene::new();
-    // A helper that cannot make namespaces: it cannot even be started for the probe, and is put right afterwards.
-    let wall = Sandbox::with_helper(scene.policy(), Path::new("/no/helper")).expect("a wall");
+    // This helper cannot create namespaces, because it cannot even be started for the test of them. The
+    // commands below are started with the real helper.
+    let sandbox = Sandbox::with_helper(scene.policy(), Path::new("/no/helper")).expect("a sandbox");
     let open = ["work/.windlass/config.toml", "work/.mcp"].map(|name| Gap::Open(scene.at(name)));
     let frozen = ["work", "work/.git"].map(|name| Gap::Frozen(scene.at(name)));
     for gap in open.iter().chain(&frozen) {
-        assert!(wall.gaps().contains(gap), "{gap:?} in {:?}", wall.gaps());
+        assert!(sandbox.gaps().contains(gap), "{gap:?} in {:?}", sandbox.gaps());
     }
     let run = |script: &str| {
-        let (_, args) = wall.wrap(Path::new("/bin/sh"), &["-c", script]);
+        let (_, args) = sandbox.wrap(Path::new("/bin/sh"), &["-c", script]);
         let mut command = Command::new(helper());
-        told(
+        output_text(
             &command
                 .args(args)
                 .current_dir(scene.at("work"))
@@ -635,15 +639,15 @@ fn without_namespaces_there_are_gaps() {
     assert_eq!(run("cat .git/config"), "[core]");
 }
 
-/// SAFE-4: a place is held only while somebody needs it, and what was left by a killed program is cleared away.
+/// SAFE-4: a placeholder exists only while a sandbox needs it, and one left by a killed program is removed.
 #[test]
-fn what_holds_a_place_goes_with_the_wall() {
+fn placeholders_go_with_the_sandbox() {
     let scene = Scene::new();
-    let wall = Sandbox::with_helper(scene.policy(), &helper()).expect("a wall");
+    let sandbox = Sandbox::with_helper(scene.policy(), &helper()).expect("a sandbox");
     assert!(scene.at("work/.windlass").is_dir());
-    std::mem::forget(wall);
-    // The lock of a killed program goes with it; ours is still there, so the second leaves the folder alone.
-    drop(Sandbox::with_helper(scene.policy(), &helper()).expect("a wall"));
+    std::mem::forget(sandbox);
+    // A killed program loses its lock; ours still exists, so the second sandbox keeps the folder.
+    drop(Sandbox::with_helper(scene.policy(), &helper()).expect("a sandbox"));
     assert!(scene.at("work/.windlass").is_dir());
     let mut names = String::new();
     let listed = Command::new("ls")

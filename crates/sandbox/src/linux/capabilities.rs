@@ -1,6 +1,7 @@
-//! What root may still do inside: work on files whoever owns them, and become somebody lesser.
+//! The capabilities that root keeps in the sandbox: working on the files of any owner, and switching to
+//! another user.
 //!
-//! Landlock and seccomp bind root as everybody else, but some capabilities reach around paths: raw devices, kernel
+//! Landlock and seccomp apply to root as to any user, but some capabilities bypass paths: raw devices, kernel
 //! modules, file handles.
 
 use rustix::io::{Errno, Result};
@@ -14,15 +15,15 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::SETGID);
 
-/// Gives up every other capability, for this process and for what it becomes.
+/// Drops every other capability, for this process and the program that it becomes.
 pub(super) fn drop_dangerous() -> Result<()> {
     let now = rustix::thread::capabilities(None)?;
-    // Without the right to change the bounding set there is none to lose: no new privileges are ever gained.
+    // Without the right to change the bounding set it does not matter: no new privileges are ever gained.
     if now.effective.contains(CapabilitySet::SETPCAP) {
         let others = CapabilitySet::all().iter().filter(|one| !KEPT.contains(*one));
         for one in others {
             match rustix::thread::remove_capability_from_bounding_set(one) {
-                // The kernel does not know it, so nobody has it.
+                // The kernel does not know the capability, so no process has it.
                 Ok(()) | Err(Errno::INVAL) => {}
                 Err(error) => return Err(error),
             }

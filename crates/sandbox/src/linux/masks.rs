@@ -1,6 +1,7 @@
-//! A mount namespace in which denied paths are hidden and read-only ones cannot be changed.
+//! Masks: a mount namespace in which denied paths are hidden and read-only paths cannot be changed.
 //!
-//! Landlock and the filter, which come after, refuse every mount and unmount, so what is put up here stays.
+//! Landlock and the system call filter, which are applied later, refuse every mount and unmount, so the masks
+//! stay.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -14,76 +15,80 @@ use rustix::mount::{
 };
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
-use super::policy::{Guard, Settled};
-use super::{SandboxError, grants};
+use super::path_rules;
+use super::placeholders::is_placeholder;
+use super::resolved::ResolvedPolicy;
+use crate::SandboxError;
+use crate::policy::Guard;
 
 const NOTHING_SPECIAL: MountFlags = MountFlags::NOSUID
     .union(MountFlags::NODEV)
     .union(MountFlags::NOEXEC);
 
-/// An empty folder that nobody can fill.
+/// Mount options of an empty folder that cannot be filled.
 const EMPTY: &std::ffi::CStr = c"mode=555,size=4k,nr_inodes=2";
 
-/// Puts the masks up in a namespace of our own, and says which paths of the policy they keep.
+/// Mounts the masks in a new namespace and returns the paths of the policy that they protect.
 ///
 /// # Errors
-/// When one of them inside a writable folder cannot be put up, or a path that must be held is not there.
-pub(super) fn put_up(settled: &Settled) -> Result<BTreeSet<PathBuf>, SandboxError> {
+/// If a mask inside a writable folder cannot be mounted, or a placeholder is missing.
+pub(super) fn apply(policy: &ResolvedPolicy) -> Result<BTreeSet<PathBuf>, SandboxError> {
     let directory =
         env::current_dir().map_err(|error| SandboxError::system("finding the working directory", error))?;
     own_namespace().map_err(|error| SandboxError::system("making a mount namespace", error))?;
-    if settled.has(Guard::Pins) {
-        pin(settled)?;
+    if policy.has(Guard::Pins) {
+        pin(policy)?;
     }
-    // Found before the first mount, which changes what is there.
-    let (kept, hidden) = (to_keep(settled)?, to_hide(settled)?);
+    // Computed before the first mount, which changes the tree.
+    let (kept, hidden) = (to_keep(policy)?, to_hide(policy)?);
     for path in &kept {
         read_only(path)?;
     }
-    let mut masked: BTreeSet<PathBuf> = settled.inside_writable().cloned().collect();
+    let mut masked: BTreeSet<PathBuf> = policy.inside_writable().cloned().collect();
     for path in hidden {
         match hide(&path) {
-            Err(error) if settled.writable(&path) => return Err(error),
-            // Going around a file means a rule for each of its neighbours, which costs more than a mask.
+            Err(error) if policy.writable(&path) => return Err(error),
+            // Without the mask each sibling of the file would need a rule, which costs more.
             Ok(Hidden::File) => drop(masked.insert(path)),
-            // Around a folder both are done: it is sound for what comes into being later, and the names are hidden.
+            // A folder gets both a mask and rules around it: the rules cover files created later, the mask
+            // hides names.
             Ok(Hidden::Folder) | Err(_) => {}
         }
     }
-    if private_memory(settled) {
+    if private_memory(policy) {
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
-        mount(c"tmpfs", grants::SHARED_MEMORY, c"tmpfs", flags, c"mode=1777")
+        mount(c"tmpfs", path_rules::SHARED_MEMORY, c"tmpfs", flags, c"mode=1777")
             .map_err(|error| SandboxError::system("mounting /dev/shm", error))?;
     }
-    if settled.has(Guard::Directory) {
-        // We still stand on what is now below a mount, and from there a relative path would not meet the masks.
+    if policy.has(Guard::Directory) {
+        // The current directory is now below a mount, and relative paths from there would bypass the masks.
         env::set_current_dir(&directory)
             .map_err(|error| SandboxError::system(format!("entering {}", directory.display()), error))?;
     }
     Ok(masked)
 }
 
-/// The files that [`put_up`] would hide now, as far as it may fail to.
+/// Returns the files that [`apply`] would hide now, limited to those that it may fail to hide.
 ///
 /// # Errors
-/// When a path that must be held is not there.
-pub(super) fn hidden_files(settled: &Settled) -> Result<BTreeSet<PathBuf>, SandboxError> {
-    let mut places = to_hide(settled)?;
-    places.retain(|path| !settled.writable(path) && !path.is_dir());
+/// If a placeholder is missing.
+pub(super) fn hidden_files(policy: &ResolvedPolicy) -> Result<BTreeSet<PathBuf>, SandboxError> {
+    let mut places = to_hide(policy)?;
+    places.retain(|path| !policy.writable(path) && !path.is_dir());
     Ok(places)
 }
 
-/// Whether the shared memory of the machine is replaced by an own one.
-pub(super) fn private_memory(settled: &Settled) -> bool {
-    let memory = Path::new(grants::SHARED_MEMORY);
+/// Returns true if the command gets private shared memory instead of the machine's.
+pub(super) fn private_memory(policy: &ResolvedPolicy) -> bool {
+    let memory = Path::new(path_rules::SHARED_MEMORY);
     let used = |path: &PathBuf| path.starts_with(memory);
-    settled.masks
-        && settled.has(Guard::Masks)
+    policy.masks
+        && policy.has(Guard::Masks)
         && memory.is_dir()
-        && !settled.write.iter().chain(&settled.denied).any(used)
+        && !policy.write.iter().chain(&policy.denied).any(used)
 }
 
-/// Tries what [`put_up`] needs.
+/// Tries the operations that [`apply`] needs.
 pub(super) fn probe() -> io::Result<()> {
     own_namespace()?;
     mount(
@@ -103,7 +108,7 @@ fn own_namespace() -> io::Result<()> {
         .effective
         .contains(CapabilitySet::SYS_ADMIN);
     if capable {
-        // As root without a user namespace: inside one, root could not work on other people's files.
+        // Root gets no user namespace: inside one, root could not work on other users' files.
         unshare(UnshareFlags::NEWNS)?;
     } else {
         unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
@@ -112,7 +117,7 @@ fn own_namespace() -> io::Result<()> {
         fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
         fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
     }
-    // Nothing of what follows may reach the mounts of the machine.
+    // The following mounts must not propagate to the machine.
     mount_change(
         c"/",
         MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
@@ -121,54 +126,54 @@ fn own_namespace() -> io::Result<()> {
 }
 
 fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
-    // SAFETY: only the table of descriptors must not be unshared, and it is not.
+    // SAFETY: only unsharing the descriptor table is unsound, and the flags do not include it.
     #[allow(unsafe_code)]
     unsafe {
         rustix::thread::unshare_unsafe(flags)
     }
 }
 
-/// Makes a mount of every folder between a writable root and a kept path. A mount cannot be renamed, so the kept path
-/// cannot be moved to where nobody looks for it.
-fn pin(settled: &Settled) -> Result<(), SandboxError> {
+/// Turns every folder between a writable root and a protected path into a mount. A mount cannot be renamed,
+/// so the protected path cannot be moved away from its rules.
+fn pin(policy: &ResolvedPolicy) -> Result<(), SandboxError> {
     let mut folders = BTreeSet::new();
-    for path in settled.inside_writable() {
+    for path in policy.inside_writable() {
         let above = path.ancestors().skip(1);
         let below_root =
-            |folder: &&Path| settled.writable(folder) && !settled.write.iter().any(|root| root == folder);
+            |folder: &&Path| policy.writable(folder) && !policy.write.iter().any(|root| root == folder);
         folders.extend(above.take_while(below_root).filter(|folder| folder.is_dir()));
     }
-    // A set of paths is in the order in which outer folders come first.
+    // The set is sorted, so outer folders come first.
     for folder in folders {
         mount_bind_recursive(folder, folder).map_err(|error| failed("pinning", folder, error))?;
     }
     Ok(())
 }
 
-/// Where the read-only mounts belong.
-fn to_keep(settled: &Settled) -> Result<BTreeSet<PathBuf>, SandboxError> {
-    let paths = settled.read_only.iter();
-    let paths = paths.filter(|path| settled.writable(path) && !path.is_symlink());
-    let open = paths.filter(|path| !settled.denied.iter().any(|denied| path.starts_with(denied)));
-    open.map(|path| held(path).ok_or_else(|| not_held(path)))
+/// Returns the mount points of the read-only mounts.
+fn to_keep(policy: &ResolvedPolicy) -> Result<BTreeSet<PathBuf>, SandboxError> {
+    let paths = policy.read_only.iter();
+    let paths = paths.filter(|path| policy.writable(path) && !path.is_symlink());
+    let open = paths.filter(|path| !policy.denied.iter().any(|denied| path.starts_with(denied)));
+    open.map(|path| mount_point(path).ok_or_else(|| no_mount_point(path)))
         .collect()
 }
 
-/// Where the masks belong. What is below another denied path is hidden with it.
-fn to_hide(settled: &Settled) -> Result<BTreeSet<PathBuf>, SandboxError> {
+/// Returns the mount points of the masks. A path below another denied path is hidden with that one.
+fn to_hide(policy: &ResolvedPolicy) -> Result<BTreeSet<PathBuf>, SandboxError> {
     let mut places = BTreeSet::new();
-    for path in settled.denied.iter().filter(|path| !path.is_symlink()) {
+    for path in policy.denied.iter().filter(|path| !path.is_symlink()) {
         let above = |other: &PathBuf| other != path && path.starts_with(other);
-        if settled.denied.iter().any(above) {
+        if policy.denied.iter().any(above) {
             continue;
         }
-        match held(path) {
+        match mount_point(path) {
             Some(place) => drop(places.insert(place)),
-            None if settled.writable(path) => return Err(not_held(path)),
+            None if policy.writable(path) => return Err(no_mount_point(path)),
             None => {}
         }
     }
-    // A folder that holds a place hides what somebody has put into it since.
+    // The mask on a placeholder also hides files that were put into it since.
     let hidden_above = |path: &PathBuf| path.ancestors().skip(1).any(|above| places.contains(above));
     Ok(places
         .iter()
@@ -184,7 +189,7 @@ fn read_only(path: &Path) -> Result<(), SandboxError> {
     mount_remount(path, flags, c"").map_err(|error| failed("protecting", path, error))
 }
 
-/// What a mount forbids already must be said again, or the kernel thinks it should be allowed.
+/// Returns the restrictions of a mount. A remount must repeat them, or the kernel would lift them.
 fn flags_of(path: &Path) -> rustix::io::Result<MountFlags> {
     let now = rustix::fs::statvfs(path)?.f_flag;
     let pairs = [
@@ -199,7 +204,7 @@ fn flags_of(path: &Path) -> rustix::io::Result<MountFlags> {
     Ok(set.fold(MountFlags::empty(), |all, (_, flag)| all | flag))
 }
 
-/// How a path was hidden.
+/// The kind of path that was hidden.
 enum Hidden {
     Folder,
     File,
@@ -220,21 +225,21 @@ fn hide(path: &Path) -> Result<Hidden, SandboxError> {
     .map_err(|error| failed("hiding", path, error))
 }
 
-/// A device on a mount without devices cannot be opened by anybody, root included.
+/// Hides a file behind a device on a mount without devices, which no user can open, not even root.
 fn hide_file(path: &Path) -> Result<(), SandboxError> {
     mount_bind(c"/dev/null", path).map_err(|error| failed("hiding", path, error))?;
     let flags = MountFlags::BIND | MountFlags::RDONLY | NOTHING_SPECIAL;
     mount_remount(path, flags, c"").map_err(|error| failed("hiding", path, error))
 }
 
-/// What to mount on: the path itself, or the empty folder that holds the place of one of its parents.
-fn held(path: &Path) -> Option<PathBuf> {
+/// Returns the mount point for a path: the path itself, or the placeholder of one of its parents.
+fn mount_point(path: &Path) -> Option<PathBuf> {
     let exists = |part: &&Path| fs::symlink_metadata(part).is_ok();
     let part = path.ancestors().find(exists)?;
-    (part == path || super::hold::holds_a_place(part)).then(|| part.to_owned())
+    (part == path || is_placeholder(part)).then(|| part.to_owned())
 }
 
-fn not_held(path: &Path) -> SandboxError {
+fn no_mount_point(path: &Path) -> SandboxError {
     let source = io::Error::from(io::ErrorKind::NotFound);
     SandboxError::system(format!("holding the place of {}", path.display()), source)
 }

@@ -2,11 +2,12 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-fn settled(policy: SandboxPolicy) -> Settled {
-    policy.settle(true).expect("a policy")
+fn resolved(policy: SandboxPolicy) -> ResolvedPolicy {
+    policy.resolve(true).expect("a policy")
 }
 
-/// SAFE-4: denied paths are kept under every spelling: through links, and where a link of that name leads.
+/// SAFE-4: denied paths are protected under every spelling: through links, and at the target of a link of
+/// that name.
 #[test]
 fn denied_paths_are_real_ones() {
     let folder = tempfile::tempdir().unwrap();
@@ -19,16 +20,16 @@ fn denied_paths_are_real_ones() {
     let denied = [root.join("link/.ssh"), root.join("link/.gnupg/absent")];
     let policy = SandboxPolicy::for_workspace(&root.join("work"), &root.join("temp"), &denied);
     let expected = ["home/.gnupg/absent", "home/.ssh", "keys"].map(|name| root.join(name));
-    assert_eq!(settled(policy).denied, expected);
+    assert_eq!(resolved(policy).denied, expected);
 }
 
-/// SAFE-4: namespaces are made only when there is something that only they keep, or keep for less.
+/// SAFE-4: a namespace is created only for paths that nothing else protects, or protects as cheaply.
 #[test]
 fn masks_are_for_what_is_inside() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let masks =
-        |denied: &Path| settled(SandboxPolicy::for_workspace(&root, &root, &[denied.to_owned()])).masks;
+        |denied: &Path| resolved(SandboxPolicy::for_workspace(&root, &root, &[denied.to_owned()])).masks;
     assert!(masks(&root.join(".env")));
     assert!(masks(Path::new("/etc/passwd")));
     assert!(!masks(Path::new("/etc/no-such-file")));
@@ -40,9 +41,9 @@ fn bad_policies_are_refused() {
     let root = folder.path().canonicalize().unwrap();
     let check = |write: &Path, denied: &Path| {
         let policy = SandboxPolicy::for_workspace(write, &root, &[denied.to_owned()]);
-        policy.settle(true).map(drop).map_err(|error| error.to_string())
+        policy.resolve(true).map(drop).map_err(|error| error.to_string())
     };
-    let told = |path: &Path, problem: &str| {
+    let message = |path: &Path, problem: &str| {
         Err(format!(
             "the path {} of the sandbox policy {problem}",
             path.display()
@@ -52,15 +53,18 @@ fn bad_policies_are_refused() {
     assert_eq!(check(&root, &env), Ok(()));
     assert_eq!(
         check(&root, Path::new(".env")),
-        told(Path::new(".env"), "is not absolute")
+        message(Path::new(".env"), "is not absolute")
     );
-    assert_eq!(check(&root, &root), told(&root, "is both denied and writable"));
+    assert_eq!(check(&root, &root), message(&root, "is both denied and writable"));
     let absent = root.join("absent");
-    assert_eq!(check(&absent, &env), told(&absent, "is not a folder that exists"));
+    assert_eq!(
+        check(&absent, &env),
+        message(&absent, "is not a folder that exists")
+    );
     let lost = root.join("absent/../x");
     assert_eq!(
         check(&root, &lost),
-        told(
+        message(
             &root.join("absent/.."),
             "leads through a folder that does not exist"
         )
@@ -71,16 +75,16 @@ fn bad_policies_are_refused() {
 fn a_policy_survives_the_way_to_the_helper() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
-    let before = settled(SandboxPolicy::for_workspace(
+    let before = resolved(SandboxPolicy::for_workspace(
         &root,
         &root,
         &[root.join("a \"b\" \n")],
     ));
-    let after = Settled::decode(&before.encode()).unwrap();
+    let after = ResolvedPolicy::decode(&before.encode()).unwrap();
     assert_eq!(after.encode(), before.encode());
     for text in ["", "{}", "[]", "{\"read\":[]}"] {
         assert!(
-            matches!(Settled::decode(text), Err(SandboxError::Arguments)),
+            matches!(ResolvedPolicy::decode(text), Err(SandboxError::Arguments)),
             "{text}"
         );
     }

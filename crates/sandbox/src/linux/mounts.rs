@@ -1,5 +1,5 @@
-//! The other names of a place: a folder that is mounted twice can be reached on two ways, and a rule for one of them does
-//! not hold on the other.
+//! The other names of a path: a folder that is mounted twice can be reached by two paths, and a rule for one
+//! of them does not cover the other.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 pub(super) struct Mounts(Vec<Mount>);
 
 struct Mount {
-    /// The file system, as `major:minor`.
+    /// Number of the file system, as `major:minor`.
     device: String,
-    /// Which folder of the file system is mounted.
+    /// Folder of the file system that is mounted.
     root: PathBuf,
-    /// Where.
+    /// Mount point.
     point: PathBuf,
 }
 
@@ -36,10 +36,10 @@ impl Mounts {
         Self(table.lines().filter_map(mount).collect())
     }
 
-    /// Where else the place is, or a part of it.
+    /// Returns the other paths of the same file or folder, and of folders below it.
     pub(super) fn other_names(&self, path: &Path) -> Vec<PathBuf> {
         let holds = |mount: &&Mount| path.starts_with(&mount.point);
-        // Of two mounts on one point the later one is seen.
+        // Of two mounts on one point the later one is visible.
         let Some(home) = self
             .0
             .iter()
@@ -63,7 +63,7 @@ impl Mounts {
     }
 }
 
-/// The table writes blanks and such as three octal digits.
+/// Decodes a path of the mount table, which writes blanks and similar characters as three octal digits.
 fn unescape(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! System calls that no library here has words for. Their numbers are the same on all processors that we know.
+//! System calls that no library here wraps. Their numbers are the same on all supported processors.
 
 use std::ffi::{c_int, c_long, c_uint};
 use std::io;
@@ -8,18 +8,18 @@ const CLOSE_RANGE: c_long = 436;
 const LANDLOCK_ADD_RULE: c_long = 445;
 const LANDLOCK_RESTRICT_SELF: c_long = 446;
 
-/// Marks what is open instead of closing it.
+/// Marks the descriptors instead of closing them.
 const CLOSE_RANGE_CLOEXEC: c_uint = 4;
-/// The kind of rule that is about a place and what is below.
+/// Rule type for a path and everything below it.
 const RULE_PATH_BENEATH: c_int = 1;
 
-// SAFETY: this is how the C library declares it, and the standard library is linked with that.
+// SAFETY: this is how the C library declares it, and the standard library is linked with the C library.
 #[allow(unsafe_code)]
 unsafe extern "C" {
     fn syscall(number: c_long, ...) -> c_long;
 }
 
-/// What a rule about a place is made of, as the kernel reads it: without a gap.
+/// A path rule in the kernel's layout: without padding.
 #[repr(C, packed)]
 struct PathBeneath {
     allowed: u64,
@@ -29,25 +29,25 @@ struct PathBeneath {
 /// Marks every descriptor from `first` on to be closed when this process becomes another program.
 ///
 /// # Errors
-/// When the kernel is older than Landlock, or a filter does not know the call.
+/// If the kernel is older than Landlock, or a filter does not know the call.
 pub(super) fn close_on_exec_from(first: c_uint) -> io::Result<()> {
     // SAFETY: three numbers, and no descriptor is closed.
     #[allow(unsafe_code)]
     let result = unsafe { syscall(CLOSE_RANGE, first, c_uint::MAX, CLOSE_RANGE_CLOEXEC) };
-    told(result)
+    checked(result)
 }
 
-/// Adds a place to a set of path rules.
+/// Adds a path to a set of path rules.
 ///
 /// # Errors
-/// When the descriptor is no such set, or a right is not one that it handles.
+/// If the descriptor is not such a set, or the set does not handle one of the rights.
 pub(super) fn allow(rules: BorrowedFd<'_>, place: BorrowedFd<'_>, allowed: u64) -> io::Result<()> {
     let rule = PathBeneath {
         allowed,
         place: place.as_raw_fd(),
     };
     let no_flags: c_uint = 0;
-    // SAFETY: both descriptors are open, and the rule, which has the layout of its kind, outlives the call.
+    // SAFETY: both descriptors are open, and the rule, which has the layout of its type, outlives the call.
     #[allow(unsafe_code)]
     let result = unsafe {
         syscall(
@@ -58,22 +58,22 @@ pub(super) fn allow(rules: BorrowedFd<'_>, place: BorrowedFd<'_>, allowed: u64) 
             no_flags,
         )
     };
-    told(result)
+    checked(result)
 }
 
-/// Narrows this thread to a set of path rules.
+/// Restricts this thread to a set of path rules.
 ///
 /// # Errors
-/// When the descriptor is no such set, or new privileges are not refused yet.
+/// If the descriptor is not such a set, or new privileges are not refused yet.
 pub(super) fn restrict_self(rules: BorrowedFd<'_>) -> io::Result<()> {
     let no_flags: c_uint = 0;
-    // SAFETY: the descriptor is open, and what this takes away stays away.
+    // SAFETY: the descriptor is open, and the call only removes rights.
     #[allow(unsafe_code)]
     let result = unsafe { syscall(LANDLOCK_RESTRICT_SELF, rules.as_raw_fd(), no_flags) };
-    told(result)
+    checked(result)
 }
 
-fn told(result: c_long) -> io::Result<()> {
+fn checked(result: c_long) -> io::Result<()> {
     match result {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

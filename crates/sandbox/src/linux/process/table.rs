@@ -4,41 +4,41 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-use super::MARKER;
+use crate::process::MARKER;
 
-/// One process, as far as belonging to a tree is concerned.
+/// The facts about a process that decide whether it belongs to a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: i32,
     pub(super) parent: i32,
     pub(super) group: i32,
     pub(super) session: i32,
-    /// In clock ticks since the machine started. With the pid it names a process for good.
+    /// Start time in clock ticks since boot. Together with the pid it identifies a process for good.
     pub(super) started: u64,
-    /// It has ended and only waits to be collected.
+    /// True if the process has ended and waits to be collected.
     pub(super) dead: bool,
 }
 
-/// Whose process it is, by what it inherited.
+/// The owner of a process, judged by what it inherited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Evidence {
-    /// It carries the marker or holds the pipe.
+    /// Carries the marker or holds the pipe.
     Ours,
-    /// It carries the marker of another call.
+    /// Carries the marker of another call.
     OfAnotherCall,
-    /// Nothing is known.
+    /// Shows no trace of any call.
     None,
 }
 
-/// All processes of the machine.
+/// Returns all processes of the machine.
 ///
 /// # Errors
-/// When there is no readable `/proc`.
+/// If there is no readable `/proc`.
 pub(super) fn processes() -> io::Result<Vec<Process>> {
     let mut list = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let pid = entry?.file_name().to_str().and_then(|name| name.parse().ok());
-        // A process may end while we look; then it is simply not there.
+        // A process may end while the table is read; then it is left out.
         if let Some(process) = pid.and_then(process) {
             list.push(process);
         }
@@ -50,13 +50,14 @@ pub(super) fn processes() -> io::Result<Vec<Process>> {
     }
 }
 
-/// One process, if it exists.
+/// Returns one process, if it exists.
 pub(super) fn process(pid: i32) -> Option<Process> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse(pid, &String::from_utf8_lossy(&stat))
 }
 
-/// The name in parentheses may hold anything, blanks and parentheses included, so the fields start after the last one.
+/// Parses a `stat` file. The name in parentheses may contain anything, including blanks and parentheses, so
+/// the fields start after the last parenthesis.
 fn parse(pid: i32, stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -71,7 +72,7 @@ fn parse(pid: i32, stat: &str) -> Option<Process> {
     })
 }
 
-/// What a process inherited from the call with this marker (`NAME=value`) and this output pipe.
+/// Looks for traces of the call with this marker (`NAME=value`) and this output pipe in a process.
 pub(super) fn evidence(process: &Process, own_pid: i32, marker: &[u8], pipe: Option<u64>) -> Evidence {
     let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
     let mut found = Evidence::None;
@@ -94,7 +95,7 @@ pub(super) fn evidence(process: &Process, own_pid: i32, marker: &[u8], pipe: Opt
 
 fn holds_pipe(process: &Process, own_pid: i32, inode: u64) -> bool {
     let folder = format!("/proc/{}", process.pid);
-    // Between fork and exec a new child of ours holds every descriptor we have. It is not of this tree.
+    // Between fork and exec a new child of ours holds all of our descriptors. It is not part of this tree.
     if process.parent == own_pid && same_program(&folder) {
         return false;
     }

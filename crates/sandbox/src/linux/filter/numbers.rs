@@ -1,4 +1,4 @@
-//! The numbers of system calls, on the processors that we know.
+//! System call numbers of the supported processors.
 
 #[cfg(target_arch = "x86_64")]
 mod here {
@@ -12,7 +12,7 @@ mod here {
     pub(crate) const CONNECT: i64 = 42;
     pub(crate) const TRUNCATE: i64 = 76;
 
-    /// Refused whatever the arguments are.
+    /// Calls that are refused with any arguments.
     pub(crate) const ALWAYS: &[i64] = &[
         101, // ptrace
         310, // process_vm_readv
@@ -80,7 +80,7 @@ mod here {
     pub(crate) const CONNECT: i64 = 203;
     pub(crate) const TRUNCATE: i64 = 45;
 
-    /// Refused whatever the arguments are.
+    /// Calls that are refused with any arguments.
     pub(crate) const ALWAYS: &[i64] = &[
         117, // ptrace
         270, // process_vm_readv
@@ -133,7 +133,7 @@ mod here {
     ];
 }
 
-/// Elsewhere there is no filter to put these into.
+/// Placeholders for other processors, which have no filter.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod here {
     pub(crate) const PROCESSOR: u32 = 0;
@@ -148,6 +148,6 @@ mod here {
     pub(crate) const ALWAYS: &[i64] = &[];
 }
 
-/// The same everywhere.
+/// The same number on all processors.
 pub(super) const CLONE3: u32 = 435;
 pub(super) use self::here::*;

@@ -1,14 +1,14 @@
 use super::*;
 use crate::SandboxPolicy;
 
-/// A policy that goes around `/usr`, which nobody changes while a test runs.
-fn settled() -> Settled {
+/// A policy with rules around a path in `/usr`, which does not change while a test runs.
+fn policy() -> ResolvedPolicy {
     let policy = SandboxPolicy {
         read: vec!["/usr".into()],
         denied: vec!["/usr/no-such-folder".into()],
         ..SandboxPolicy::default()
     };
-    policy.settle(false).unwrap()
+    policy.resolve(false).unwrap()
 }
 
 fn left(prepared: &Prepared) -> usize {
@@ -17,14 +17,15 @@ fn left(prepared: &Prepared) -> usize {
 
 #[test]
 fn rules_are_used_again_for_a_while() {
-    let (prepared, settled) = (Prepared::default(), settled());
+    let (prepared, policy) = (Prepared::default(), policy());
     for round in 0..2 * USES {
-        prepared.next(&settled).unwrap();
+        prepared.next(&policy).unwrap();
         assert_eq!(left(&prepared), USES - 1 - round % USES);
     }
 }
 
-/// Times are counted in steps of some milliseconds; a folder that was left alone has an earlier one than what comes.
+/// Timestamps advance in steps of some milliseconds; waits until new changes get a later one than the folder
+/// has.
 fn wait_for_another_time(path: &Path) {
     let changed = look(path).unwrap().1;
     while look(tempfile::NamedTempFile::new().unwrap().path()).unwrap().1 <= changed {}
@@ -42,7 +43,7 @@ fn what_was_seen_is_seen_to_change() {
             fs::create_dir(inside).unwrap();
         },
         |_, place| {
-            // Not removed first: a new file may get the number of one that is gone.
+            // Not removed first: a new file may get the inode number of a removed one.
             fs::create_dir(place.with_extension("new")).unwrap();
             fs::rename(place.with_extension("new"), place).unwrap();
         },

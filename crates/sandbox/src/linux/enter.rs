@@ -1,4 +1,5 @@
-//! The helper's main: it narrows itself and becomes the program. On any failure it ends; it never runs the program without.
+//! The helper's main function: confines the process, which then becomes the program. On any failure the
+//! helper exits; it never runs the program without the sandbox.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -12,23 +13,22 @@ use std::process::{Command, exit};
 use rustix::io::FdFlags;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::policy::{Guard, ResourceLimits, Settled};
-use super::{SandboxError, capabilities, filter, grants, kernel, masks, support};
+use super::resolved::ResolvedPolicy;
+use super::{capabilities, filter, masks, path_rules, support, syscalls};
+use crate::SandboxError;
+use crate::policy::{Guard, ResourceLimits};
 
-/// What a program reads that has no input.
-const NOTHING: &str = "/dev/null";
+/// Standard input of a program that has none.
+const NO_INPUT: &str = "/dev/null";
 
-/// The program was found but cannot be run, or the wall could not be put up.
+/// Exit code if the program was found but cannot be run, or the sandbox could not be set up.
 const CANNOT_RUN: i32 = 126;
-/// The program was not found.
+/// Exit code if the program was not found.
 const NOT_FOUND: i32 = 127;
 
-/// Narrows this process as the arguments after [`HELPER`](super::HELPER) say, and becomes the program they name.
-///
-/// Must be called first in `main`, while there is one thread. Whatever goes wrong is told in one line on stderr, with the
-/// exit codes of a shell: 127 when there is no such program, 126 for everything else.
-pub fn enter(args: impl Iterator<Item = OsString>) -> ! {
-    let (code, text) = match narrow_and_run(args) {
+/// Confines this process and becomes the program, as [`crate::enter`] says.
+pub(crate) fn enter(args: impl Iterator<Item = OsString>) -> ! {
+    let (code, text) = match confine_and_run(args) {
         Ok(never) => match never {},
         Err(Failure::Sandbox(error)) => (CANNOT_RUN, format!("the sandbox could not be set up: {error}")),
         Err(Failure::Program(name, error)) => {
@@ -37,7 +37,7 @@ pub fn enter(args: impl Iterator<Item = OsString>) -> ! {
             (code, format!("{}: {error}", name.display()))
         }
     };
-    // There is nobody to tell when stderr is gone; the exit code still says it.
+    // If stderr is closed, the exit code still reports the failure.
     let _ = writeln!(io::stderr(), "windlass: {text}");
     exit(code)
 }
@@ -53,66 +53,68 @@ impl From<SandboxError> for Failure {
     }
 }
 
-fn narrow_and_run(mut args: impl Iterator<Item = OsString>) -> Result<Infallible, Failure> {
-    let policy = args.next().ok_or(SandboxError::Arguments)?;
-    if policy == support::PROBE {
+fn confine_and_run(mut args: impl Iterator<Item = OsString>) -> Result<Infallible, Failure> {
+    let encoded = args.next().ok_or(SandboxError::Arguments)?;
+    if encoded == support::PROBE {
         exit(support::probe());
     }
-    let policy = policy.to_str().ok_or(SandboxError::Arguments)?;
-    let settled = Settled::decode(policy)?;
+    let encoded = encoded.to_str().ok_or(SandboxError::Arguments)?;
+    let policy = ResolvedPolicy::decode(encoded)?;
     if args.next().is_none_or(|mark| mark != "--") {
         return Err(SandboxError::Arguments.into());
     }
     let program = args.next().ok_or(SandboxError::Arguments)?;
     let mut command = Command::new(&program);
     command.args(args);
-    if settled.prepared.is_some() {
-        // What is there now is for us.
-        let nothing =
-            File::open(NOTHING).map_err(|error| SandboxError::system("opening /dev/null", error))?;
-        command.stdin(nothing);
+    if policy.prepared.is_some() {
+        // The current standard input carries the path rules, which are for the helper only.
+        let no_input =
+            File::open(NO_INPUT).map_err(|error| SandboxError::system("opening /dev/null", error))?;
+        command.stdin(no_input);
     }
-    narrow(&settled)?;
+    confine(&policy)?;
     Err(Failure::Program(program, command.exec()))
 }
 
-/// The order matters: each step takes away what the one before needed.
-fn narrow(settled: &Settled) -> Result<(), SandboxError> {
-    if settled.has(Guard::Descriptors) {
+/// Applies the guards. The order matters: each step takes away what the one before needed.
+fn confine(policy: &ResolvedPolicy) -> Result<(), SandboxError> {
+    if policy.has(Guard::Descriptors) {
         close_on_exec().map_err(|error| SandboxError::system("closing inherited files", error))?;
     }
-    let masked = match settled.masks {
-        true if settled.has(Guard::Masks) => masks::put_up(settled)?,
-        true => settled.inside_writable().cloned().collect(),
+    let masked = match policy.masks {
+        true if policy.has(Guard::Masks) => masks::apply(policy)?,
+        true => policy.inside_writable().cloned().collect(),
         false => BTreeSet::new(),
     };
-    if settled.has(Guard::ResourceLimits) {
-        limit(&settled.limits).map_err(|error| SandboxError::system("setting limits", error))?;
+    if policy.has(Guard::ResourceLimits) {
+        limit(&policy.limits).map_err(|error| SandboxError::system("setting limits", error))?;
     }
-    if settled.has(Guard::Capabilities) {
+    if policy.has(Guard::Capabilities) {
         capabilities::drop_dangerous()
             .map_err(|error| SandboxError::system("dropping capabilities", error))?;
     }
-    if settled.has(Guard::NewPrivileges) {
+    if policy.has(Guard::NewPrivileges) {
         rustix::thread::set_no_new_privs(true)
             .map_err(|error| SandboxError::system("refusing new privileges", error))?;
     }
-    if settled.has(Guard::Paths) {
-        match &settled.prepared {
-            Some(hidden) if hidden.is_subset(&masked) => grants::restrict_to(io::stdin().as_fd(), settled)?,
-            _ => grants::restrict(settled, &masked)?,
+    if policy.has(Guard::Paths) {
+        match &policy.prepared {
+            Some(hidden) if hidden.is_subset(&masked) => {
+                path_rules::restrict_to(io::stdin().as_fd(), policy)?;
+            }
+            _ => path_rules::restrict(policy, &masked)?,
         }
     }
-    if settled.has(Guard::Filter) {
-        filter::install(settled, support::truncation())?;
+    if policy.has(Guard::Filter) {
+        filter::install(policy, support::truncation())?;
     }
     Ok(())
 }
 
-/// A descriptor that leaked into us would be a way around every rule about paths.
+/// Closes inherited descriptors on exec: a leaked one would bypass every path rule.
 fn close_on_exec() -> io::Result<()> {
     let first = 3;
-    if kernel::close_on_exec_from(first).is_ok() {
+    if syscalls::close_on_exec_from(first).is_ok() {
         return Ok(());
     }
     for entry in fs::read_dir("/proc/self/fd")? {
@@ -123,7 +125,8 @@ fn close_on_exec() -> io::Result<()> {
         let Some(number) = number.filter(|number| *number > 2) else {
             continue;
         };
-        // SAFETY: the number was just listed as open and nothing else in this single thread closes it; the borrow ends here.
+        // SAFETY: the number was just listed as open and nothing else in this single thread closes it; the
+        // borrow ends here.
         #[allow(unsafe_code)]
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
         rustix::io::fcntl_setfd(descriptor, FdFlags::CLOEXEC)?;
@@ -142,7 +145,7 @@ fn limit(limits: &ResourceLimits) -> rustix::io::Result<()> {
     ];
     for (resource, value) in wanted {
         let Some(value) = value else { continue };
-        // Raising a limit is not what this is for, and needs a privilege.
+        // A policy never raises a limit, which would need a privilege.
         let most = rustix::process::getrlimit(resource).maximum;
         let value = Some(most.map_or(value, |most| most.min(value)));
         setrlimit(

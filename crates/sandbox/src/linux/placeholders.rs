@@ -1,7 +1,9 @@
-//! Empty folders that hold the place of denied paths that do not exist, so that a mask can be put over them.
+//! Placeholders: empty folders in place of denied paths that do not exist, so that a mask can be mounted on
+//! them.
 //!
-//! An empty folder is what disturbs least: version control does not see it. It carries a mode that nobody else uses, so
-//! that one left behind by a killed program is taken over and removed by the next. Several walls share one through a lock.
+//! An empty folder disturbs least: version control does not see it. A placeholder has a mode that nothing
+//! else uses, so that one left behind by a killed program is taken over and removed by the next. Several
+//! sandboxes share a placeholder through a lock.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -11,21 +13,21 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, Result};
 
-/// Readable by the owner, so that it can be locked, and nothing else; the sticky bit says that it is ours.
+/// Readable by the owner only, so that it can be locked; the sticky bit marks it as a placeholder.
 const OURS: Mode = Mode::RUSR.union(Mode::XUSR).union(Mode::SVTX);
 
-/// How often a place may change under our hands.
+/// Maximum number of attempts at a path that keeps changing.
 const TRIES: usize = 8;
 
-/// The places held by one wall.
+/// The placeholders of one sandbox.
 #[derive(Debug, Default)]
-pub(super) struct Holds(Mutex<BTreeMap<PathBuf, OwnedFd>>);
+pub(super) struct Placeholders(Mutex<BTreeMap<PathBuf, OwnedFd>>);
 
-impl Holds {
-    /// Makes sure that something is there. What is not ours is left as it is.
+impl Placeholders {
+    /// Makes sure that the path exists. A file or folder that is not a placeholder is left as it is.
     ///
     /// # Errors
-    /// When nothing can be made there.
+    /// If no placeholder can be created.
     pub(super) fn hold(&self, path: &Path) -> Result<()> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..TRIES {
@@ -37,14 +39,14 @@ impl Holds {
             let folder = match open(path) {
                 Ok(folder) => folder,
                 Err(Errno::NOENT) => continue,
-                // Somebody else's, and no folder: it is there, which is all that is needed.
+                // Not a placeholder, and not a folder: the path exists, which is sufficient.
                 Err(_) => return Ok(()),
             };
             if !ours(&folder)? {
                 return Ok(());
             }
             rustix::fs::flock(&folder, FlockOperation::LockShared)?;
-            // The last one who held it may have removed it before we had the lock.
+            // Another sandbox may have removed the placeholder before we got the lock.
             if same(path, &folder) {
                 held.insert(path.to_owned(), folder);
                 return Ok(());
@@ -54,21 +56,21 @@ impl Holds {
     }
 }
 
-impl Drop for Holds {
+impl Drop for Placeholders {
     fn drop(&mut self) {
         let held = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (path, folder) in held {
             let last = rustix::fs::flock(&*folder, FlockOperation::NonBlockingLockExclusive).is_ok();
             if last && same(path, folder) {
-                // It stays when something is in it, and then it is not ours to remove.
+                // This fails for a folder with contents, which is not ours to remove.
                 let _ = rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR);
             }
         }
     }
 }
 
-/// Whether this is an empty folder that one of our walls made.
-pub(super) fn holds_a_place(path: &Path) -> bool {
+/// Returns true for a placeholder of any sandbox.
+pub(super) fn is_placeholder(path: &Path) -> bool {
     open(path).and_then(|folder| ours(&folder)).unwrap_or_default()
 }
 
@@ -96,10 +98,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_wall_removes_what_holds_a_place() {
+    fn the_last_sandbox_removes_a_placeholder() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".windlass");
-        let (first, second) = (Holds::default(), Holds::default());
+        let (first, second) = (Placeholders::default(), Placeholders::default());
         first.hold(&path).unwrap();
         first.hold(&path).unwrap();
         second.hold(&path).unwrap();
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_made_stays() {
+    fn files_of_others_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let (file, full, used) = (
             folder.path().join("a"),
@@ -119,7 +121,7 @@ mod tests {
         );
         std::fs::write(&file, "x").unwrap();
         std::fs::create_dir(&full).unwrap();
-        let holds = Holds::default();
+        let holds = Placeholders::default();
         for path in [&file, &full, &used] {
             holds.hold(path).unwrap();
         }

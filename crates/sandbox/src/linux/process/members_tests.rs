@@ -1,4 +1,4 @@
-//! Made-up process tables, and who belongs to the tree in them.
+//! Made-up process tables, and the members of the tree in them.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn process(pid: i32, parent: i32, group: i32, session: i32) -> Process {
     }
 }
 
-/// What stands around every case: us, the machine's first process, and the root 200 of the tree.
+/// The processes of every case: us, the machine's first process, and the root 200 of the tree.
 fn table(rest: &[Process]) -> Vec<Process> {
     let mut table = vec![
         process(1, 0, 1, 1),
@@ -110,7 +110,7 @@ fn members_are_found_however_they_hide() {
     ];
     for (name, candidate, orphans, evidence, expected) in cases {
         let mut members = Members::new(200, OWN);
-        // The evidence is about the candidate only.
+        // Only the candidate has evidence.
         let pids: Vec<i32> = members
             .find(&table(&[*candidate]), *orphans, |process| {
                 if process.pid == candidate.pid {

@@ -1,0 +1,193 @@
+//! A policy resolved on this machine: every path is real, and every other name of a denied path is known.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::mounts::Mounts;
+use super::placeholders::is_placeholder;
+use crate::policy::{Guard, LocalSockets, Network, ResourceLimits, SandboxPolicy};
+use crate::{Gap, SandboxError};
+
+impl SandboxPolicy {
+    /// Resolves the policy on this machine. `masks` is true if mount namespaces work.
+    pub(super) fn resolve(self, masks: bool) -> Result<ResolvedPolicy, SandboxError> {
+        let mounts =
+            Mounts::read().map_err(|error| SandboxError::system("reading the mount table", error))?;
+        let denied = every_name(&self.denied, &mounts)?;
+        let read_only = every_name(&self.read_only, &mounts)?;
+        let mut write = Vec::new();
+        for path in &self.write {
+            let place = real(path)?.0;
+            if !place.is_dir() {
+                return Err(wrong(path, "is not a folder that exists"));
+            }
+            if denied.iter().any(|denied| place.starts_with(denied)) {
+                return Err(wrong(path, "is both denied and writable"));
+            }
+            write.push(place);
+        }
+        let read = self.read.iter().map(|path| Ok(real(path)?.0));
+        let policy = ResolvedPolicy {
+            read: read.collect::<Result<_, SandboxError>>()?,
+            write,
+            denied: denied.into_iter().collect(),
+            read_only: read_only.into_iter().collect(),
+            network: self.network,
+            local_sockets: self.local_sockets,
+            limits: self.limits,
+            masks: false,
+            prepared: None,
+            without: self.without_for_tests,
+        };
+        // A namespace costs less than the rules that go around a file in a big folder.
+        let exists = |path: &PathBuf| path.is_file();
+        let needed = policy.inside_writable().next().is_some() || policy.denied.iter().any(exists);
+        Ok(ResolvedPolicy {
+            masks: masks && needed,
+            ..policy
+        })
+    }
+}
+
+/// A policy whose paths are real, as it is passed to the helper.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct ResolvedPolicy {
+    pub(super) read: Vec<PathBuf>,
+    pub(super) write: Vec<PathBuf>,
+    pub(super) denied: Vec<PathBuf>,
+    pub(super) read_only: Vec<PathBuf>,
+    pub(super) network: Network,
+    pub(super) local_sockets: LocalSockets,
+    pub(super) limits: ResourceLimits,
+    /// True if the helper creates a mount namespace. Without one there are gaps, and the caller knows them.
+    pub(super) masks: bool,
+    /// Set if the path rules were created in advance and arrive on standard input: the files that must be
+    /// hidden for those rules to be sufficient.
+    pub(super) prepared: Option<BTreeSet<PathBuf>>,
+    pub(super) without: Vec<Guard>,
+}
+
+impl ResolvedPolicy {
+    pub(super) fn encode(&self) -> String {
+        // The paths were checked to be text, so encoding cannot fail; and an empty string is not a policy.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub(super) fn decode(text: &str) -> Result<Self, SandboxError> {
+        serde_json::from_str(text).map_err(|_| SandboxError::Arguments)
+    }
+
+    pub(super) fn has(&self, guard: Guard) -> bool {
+        !self.without.contains(&guard)
+    }
+
+    pub(super) fn writable(&self, path: &Path) -> bool {
+        self.write.iter().any(|root| path.starts_with(root))
+    }
+
+    /// Returns the denied and read-only paths that Landlock alone cannot protect.
+    pub(super) fn inside_writable(&self) -> impl Iterator<Item = &PathBuf> {
+        let paths = self.denied.iter().chain(&self.read_only);
+        paths.filter(|path| self.writable(path))
+    }
+
+    /// Returns the paths that need a placeholder so that something can be mounted on them: for each absent
+    /// path its first missing ancestor.
+    pub(super) fn placeholders(&self) -> impl Iterator<Item = PathBuf> {
+        let paths = self.masks.then(|| self.inside_writable());
+        let absent = paths.into_iter().flatten().filter_map(|path| first_absent(path));
+        absent.filter(|path| !path.parent().is_some_and(is_placeholder))
+    }
+
+    pub(super) fn gaps(&self) -> Vec<Gap> {
+        let mut gaps = Vec::new();
+        for path in self.inside_writable() {
+            let link = path.is_symlink();
+            if link || (!self.masks && first_absent(path).is_some()) {
+                gaps.push(Gap::Open(path.clone()));
+            } else if !self.masks {
+                gaps.extend(path.parent().map(|parent| Gap::Frozen(parent.to_owned())));
+            }
+        }
+        gaps.dedup();
+        gaps
+    }
+}
+
+/// Returns the shortest ancestor of a path, or the path itself, that does not exist.
+fn first_absent(path: &Path) -> Option<PathBuf> {
+    let parts: Vec<&Path> = path.ancestors().collect();
+    let absent = |part: &&&Path| {
+        fs::symlink_metadata(part).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    parts.iter().rev().find(absent).map(|part| (**part).to_owned())
+}
+
+/// Returns all paths that reach the same files: as written, with links followed, and through other mounts.
+fn every_name(paths: &[PathBuf], mounts: &Mounts) -> Result<BTreeSet<PathBuf>, SandboxError> {
+    let mut names = BTreeSet::new();
+    for path in paths {
+        let (place, target) = real(path)?;
+        for name in [Some(place), target].into_iter().flatten() {
+            names.extend(mounts.other_names(&name));
+            names.insert(name);
+        }
+    }
+    let text = |name: &&PathBuf| name.to_str().is_none();
+    match names.iter().find(text) {
+        Some(name) => Err(wrong(name, "is not text")),
+        None => Ok(names),
+    }
+}
+
+/// Returns the path with the links of its folders followed; and, if the path itself is a link, the link's
+/// target.
+fn real(path: &Path) -> Result<(PathBuf, Option<PathBuf>), SandboxError> {
+    if !path.is_absolute() {
+        return Err(wrong(path, "is not absolute"));
+    }
+    if path.to_str().is_none() {
+        return Err(wrong(path, "is not text"));
+    }
+    let (Some(parent), Some(Component::Normal(name))) = (path.parent(), path.components().next_back()) else {
+        let whole = fs::canonicalize(path).map_err(|_| wrong(path, "does not exist"))?;
+        return Ok((whole, None));
+    };
+    let place = nearest(parent)?.join(name);
+    let target = if place.is_symlink() {
+        fs::canonicalize(&place).ok()
+    } else {
+        None
+    };
+    Ok((place, target))
+}
+
+/// Returns the real path of the part of a path that exists, followed by the rest as written.
+fn nearest(path: &Path) -> Result<PathBuf, SandboxError> {
+    for ancestor in path.ancestors() {
+        let Ok(existing) = fs::canonicalize(ancestor) else {
+            continue;
+        };
+        let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
+        if rest.components().all(|part| matches!(part, Component::Normal(_))) {
+            return Ok(existing.join(rest).components().collect());
+        }
+        return Err(wrong(path, "leads through a folder that does not exist"));
+    }
+    Err(wrong(path, "does not exist"))
+}
+
+fn wrong(path: &Path, problem: &'static str) -> SandboxError {
+    SandboxError::Path {
+        path: path.to_owned(),
+        problem,
+    }
+}
+
+#[cfg(test)]
+#[path = "resolved_tests.rs"]
+mod tests;
