@@ -1,4 +1,4 @@
-//! Calls that record what they change.
+//! Wraps tool calls so that their changes are recorded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use windlass_core::tool::{Category, Prepared, ToolError, ToolSpec};
 use super::files::{Files, Scope};
 use super::node::Bytes;
 
-/// The same call, followed. One that only reads is left as it is.
+/// Wraps a call. A call that only reads is returned unchanged.
 pub(super) fn follow(files: &Arc<Files>, spec: &ToolSpec, prepared: Prepared) -> Prepared {
     if prepared.category == Category::Read {
         return prepared;
     }
-    let scope = scope(files.ground.root(), &prepared);
+    let scope = scope(files.workspace.root(), &prepared);
     let (files, tool) = (Arc::clone(files), spec.name.clone());
     prepared.around(move |inner, cx| {
         Box::pin(async move {
@@ -22,7 +22,7 @@ pub(super) fn follow(files: &Arc<Files>, spec: &ToolSpec, prepared: Prepared) ->
             let begun = files.blocking(move |files| files.begin(&name, &scope)).await;
             let name = tool.clone();
             if cx.cancel.is_cancelled() {
-                // Looking may take so long that nobody waits any more. What was given up must not be done later.
+                // The scan may take so long that the caller gives up. A cancelled call must not run later.
                 if begun.is_ok() {
                     let nothing = Some(Vec::new());
                     let _ = files.blocking(move |files| files.end(&name, nothing)).await;
@@ -34,7 +34,7 @@ pub(super) fn follow(files: &Arc<Files>, spec: &ToolSpec, prepared: Prepared) ->
                 Ok(paths) => files.blocking(move |files| files.end(&name, paths)).await,
                 Err(error) => Err(error),
             };
-            // The work counts more than the way back, but the user must know.
+            // The call's result matters more than the ability to undo it, but the user must know.
             if let Err(error) = kept {
                 let warning = format!("what `{tool}` changed cannot be undone: {error}");
                 match &mut output {
@@ -47,7 +47,8 @@ pub(super) fn follow(files: &Arc<Files>, spec: &ToolSpec, prepared: Prepared) ->
     })
 }
 
-/// What a call can change: the files it names when all it names are files, and otherwise anything.
+/// Returns the files that a call can change: those it names if all its subjects are files, otherwise any
+/// file.
 fn scope(root: &Path, prepared: &Prepared) -> Scope {
     let path = |subject: &Subject| match subject {
         Subject::Path(path) => {
