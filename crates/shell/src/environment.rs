@@ -1,5 +1,6 @@
-//! Variables that change the effect of later commands. The list names the harmless ones and treats all others
-//! as harmful: lists of bad names have always been incomplete.
+//! Variables that change the effect of later commands. A name that is not listed as harmless needs at least
+//! the write category, unless it is a lower-case shell variable: lists of bad names have always been
+//! incomplete.
 
 use windlass_core::tool::Category;
 
