@@ -44,11 +44,11 @@ pub(crate) fn provider(port: u16) -> Result<HttpProvider> {
 /// `outputs` stores outputs that are too long.
 pub(crate) fn tools(helper: &Path, outputs: PathBuf) -> Result<ToolsConfig> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let ground = Workspace::new(&std::env::current_dir()?, home.as_deref());
+    let workspace = Workspace::new(&std::env::current_dir()?, home.as_deref());
     Ok(ToolsConfig {
-        walls: Arc::new(CommandSandbox::with_helper(wall::policy()?, helper).hiding(&ground)),
+        sandbox: Arc::new(CommandSandbox::with_helper(wall::policy()?, helper).hiding(&workspace)),
         outputs: Some(Arc::new(OutputStore::new(outputs))),
-        ground,
+        workspace,
         ..ToolsConfig::default()
     })
 }

@@ -1,4 +1,4 @@
-//! Files are taken back exactly, whatever was done to them.
+//! Tests that files are restored exactly, whatever changed them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,12 +41,12 @@ impl Case {
     }
 
     fn limited(&self, limits: CheckpointLimits) -> Tracker {
-        let ground = Workspace::new(&self.root(), None);
+        let workspace = Workspace::new(&self.root(), None);
         let clock = Arc::new(SystemClock::default());
-        Tracker::new(&ground, self.data.path(), &"s-1".into(), clock, limits)
+        Tracker::new(&workspace, self.data.path(), &"s-1".into(), clock, limits)
     }
 
-    /// One turn: each step is a call that may do anything.
+    /// Runs one turn: each step is a call that may do anything.
     fn turn(&self, tracker: &Tracker, steps: &[&dyn Fn(&Path)]) {
         begin(tracker);
         for step in steps {
@@ -96,7 +96,7 @@ enum Deed {
 }
 
 impl Deed {
-    /// Does it as far as it can be done; what cannot be done is no change.
+    /// Performs the action if possible; an action that is impossible changes nothing.
     fn act(&self, root: &Path) {
         match self {
             Self::Write(path, content) => drop(fs::write(root.join(path), content)),
@@ -149,7 +149,7 @@ fn deeds() -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// The deeds of each call of each turn.
+/// Generates the actions of each call of each turn.
 fn scripts() -> impl Strategy<Value = Vec<Vec<Vec<Deed>>>> {
     let call = prop::collection::vec(deeds(), 0..6);
     prop::collection::vec(prop::collection::vec(call, 1..4), 1..5)
@@ -158,8 +158,8 @@ fn scripts() -> impl Strategy<Value = Vec<Vec<Vec<Deed>>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// SES-11: whatever was done in however many turns, going back to any of them gives exactly what was there, and
-    /// doing it again gives exactly what there was; also when the process in between was a new one.
+    /// SES-11: after any changes in any number of turns, rewinding to any checkpoint restores exactly the
+    /// earlier state, and redoing restores exactly the later one; also in a new process.
     #[test]
     fn every_checkpoint_can_be_gone_back_to(script in scripts(), to in any::<prop::sample::Index>(), twice: bool) {
         let case = Case::new();
@@ -190,7 +190,7 @@ proptest! {
         prop_assert!(case.tracker().0.redo_last(Force::Never).is_err());
     }
 
-    /// SES-11: a process that is stopped while it takes files back is finished by the next one.
+    /// SES-11: a restoration interrupted by the end of its process is finished by the next one.
     #[test]
     fn half_a_rewind_is_finished(script in scripts(), done in any::<prop::sample::Index>()) {
         let case = Case::new();
@@ -202,11 +202,11 @@ proptest! {
             case.turn(&tracker, &steps);
         }
         let files = &tracker.0;
-        let told = files.told().unwrap();
-        let (changes, _) = journal::merge(told.turns.values().flat_map(|turn| turn.calls.iter().flatten()));
+        let history = files.history().unwrap();
+        let (changes, _) = journal::merge(history.turns.values().flat_map(|turn| turn.calls.iter().flatten()));
         let back: Vec<_> = changes.iter().map(node::Change::back).collect();
-        files.add_for_test(&Record::Moving { turns: told.turns.keys().copied().collect(), changes: back.clone(), forth: false });
-        // Part of it, and a file that was being written.
+        files.add_for_test(&Record::Moving { turns: history.turns.keys().copied().collect(), changes: back.clone(), forth: false });
+        // Apply a part of it, and leave a half-written file behind.
         let part = &back[..done.index(back.len() + 1)];
         files.restore_for_test(part);
         fs::write(case.root().join(".windlass-undo"), "half").unwrap();
@@ -216,7 +216,7 @@ proptest! {
             fs::remove_file(case.root().join(".windlass-undo")).unwrap();
         }
         prop_assert_eq!(case.state(), before);
-        prop_assert!(next.0.told().unwrap().moving.is_none());
+        prop_assert!(next.0.history().unwrap().moving.is_none());
         next.0.redo_last(Force::Never).unwrap();
     }
 }
@@ -253,7 +253,8 @@ fn a_closed_folder_comes_back() {
     }
 }
 
-/// SES-11: what somebody else did to a file in between is not lost without a word; by force it is, and comes back.
+/// SES-11: changes made by others in between are not lost silently; forcing overwrites them, and redo brings
+/// them back.
 #[test]
 fn changes_of_others_are_left_alone() {
     let case = Case::new();
@@ -272,14 +273,14 @@ fn changes_of_others_are_left_alone() {
     assert_eq!(fs::read_to_string(&a).unwrap(), "1");
     tracker.0.redo_last(Force::Never).unwrap();
     assert_eq!(fs::read_to_string(&a).unwrap(), "mine");
-    // Between two turns of one rewind, too.
+    // The same holds between two turns of one rewind.
     case.turn(&tracker, &[&|root| fs::write(root.join("a"), "3").unwrap()]);
     let refused = tracker.0.rewind_to(1, Force::Never).unwrap_err();
     assert_eq!(refused, CheckpointError::Conflict(vec!["a".to_owned()]));
 }
 
-/// SES-11: a tool that names its files costs a look at those, also of the folders it makes; what a command does to the
-/// same files is told apart.
+/// SES-11: a tool that names its files only needs those checked, including the folders it creates; changes
+/// that a command makes to the same files are attributed to the command.
 #[test]
 fn named_files_and_commands_mix() {
     let case = Case::new();
@@ -305,12 +306,12 @@ fn named_files_and_commands_mix() {
     };
     run(&|| fs::write(root.join("kept"), "c").unwrap());
     named("kept", "n");
-    // Back to what it was at the scan before.
+    // Back to its state at the previous scan.
     run(&|| fs::write(root.join("kept"), "c").unwrap());
     named("x/z", "2");
     run(&|| fs::remove_dir_all(root.join("x")).unwrap());
-    let told = tracker.0.told().unwrap();
-    let calls = &told.turns[&1].calls;
+    let history = tracker.0.history().unwrap();
+    let calls = &history.turns[&1].calls;
     let names: Vec<Vec<String>> = calls
         .iter()
         .map(|changes| changes.iter().map(|change| change.path.to_string()).collect())
@@ -326,7 +327,7 @@ fn named_files_and_commands_mix() {
             vec!["x", "x/y", "x/y/new", "x/z"]
         ]
     );
-    let checkpoint = listed(&told.turns[&1]);
+    let checkpoint = listed(&history.turns[&1]);
     assert_eq!((checkpoint.files, checkpoint.tools.len()), (1, 2));
     let shown = tracker.0.show_turn(1).unwrap();
     assert_eq!(shown[0].what, Changed::Modified);
@@ -335,7 +336,7 @@ fn named_files_and_commands_mix() {
     assert_eq!(case.state(), before);
 }
 
-/// SES-11: what is not covered is said: large files, ignored trees, pipes; and it is left as it is.
+/// SES-11: everything not covered is reported (large files, ignored trees, pipes) and left as it is.
 #[test]
 fn what_is_not_covered_is_said() {
     let case = Case::new();
@@ -367,7 +368,7 @@ fn what_is_not_covered_is_said() {
         restored.uncovered,
         [
             "large: larger than the limit for one file",
-            "out: ignored by version control, and larger than the limit for that"
+            "out: ignored by version control, and larger than the limit for ignored files"
         ]
     );
     assert!(root.join("out/7").exists() && !root.join("small").exists());
@@ -378,7 +379,7 @@ fn what_is_not_covered_is_said() {
     );
 }
 
-/// SES-11: a folder with more files than the limit is covered as far as file tools go, and that is said.
+/// SES-11: a folder with more files than the limit is covered for file tools only, and that is reported.
 #[test]
 fn a_huge_folder_is_covered_for_file_tools() {
     let case = Case::new();
@@ -408,7 +409,7 @@ fn a_huge_folder_is_covered_for_file_tools() {
     assert_eq!(fs::read_to_string(root.join("f2")).unwrap(), "y");
 }
 
-/// SES-11: what a call did whose process was stopped is found when the session goes on.
+/// SES-11: changes of a call whose process was killed are found when the session resumes.
 #[test]
 fn an_interrupted_call_is_covered() {
     let case = Case::new();
@@ -426,7 +427,7 @@ fn an_interrupted_call_is_covered() {
     let restored = next.0.rewind_to(1, Force::Never).unwrap();
     assert_eq!(restored.changes.len(), 2);
     assert_eq!(case.state(), before);
-    // Half a line at the end of the journal hides nothing.
+    // A truncated line at the end of the journal hides nothing.
     let journal = fs::read_dir(case.data.path())
         .unwrap()
         .map(|entry| entry.unwrap().path().join("sessions/s-1.jsonl"))
@@ -439,11 +440,11 @@ fn an_interrupted_call_is_covered() {
     next.0.redo_last(Force::Never).unwrap();
     assert_eq!(fs::read_to_string(root.join("b")).unwrap(), "new");
     fs::write(&journal, [&text[..], b"\nnonsense}\n"].concat()).unwrap();
-    let error = case.tracker().0.told().unwrap_err().to_string();
+    let error = case.tracker().0.history().unwrap_err().to_string();
     assert!(error.contains("damaged at line"), "{error}");
 }
 
-/// SES-11: nothing to go back to is said as it is.
+/// SES-11: having nothing to rewind to is reported as such.
 #[test]
 fn nothing_to_do_is_said() {
     let case = Case::new();
@@ -463,7 +464,7 @@ fn nothing_to_do_is_said() {
     case.turn(&tracker, &[&|root| fs::write(root.join("a"), "3").unwrap()]);
     assert_eq!(
         error(tracker.0.redo_last(Force::Never)),
-        "something new was done since: what was undone cannot be done again"
+        "files have changed since: the undone changes cannot be redone"
     );
     assert_eq!(
         error(tracker.0.rewind_to(9, Force::Never)),
@@ -471,8 +472,8 @@ fn nothing_to_do_is_said() {
     );
 }
 
-/// SES-11, LOOP-8: a turn begins at once while the folder is still looked at for a call that was given up, and what it then
-/// changes is its own.
+/// SES-11, LOOP-8: a turn starts immediately while the folder is still being scanned for a cancelled call,
+/// and later changes belong to the new turn.
 #[test]
 fn a_turn_does_not_wait_for_a_look() {
     let case = Case::new();
@@ -486,22 +487,22 @@ fn a_turn_does_not_wait_for_a_look() {
     });
     begun
         .recv_timeout(std::time::Duration::from_secs(60))
-        .expect("the turn begins");
+        .expect("the turn starts");
     drop(look);
     tracker.0.begin("bash", &Scope::Everything).unwrap();
     fs::write(case.root().join("a"), "new").unwrap();
     tracker.0.end("bash", None).unwrap();
-    let told = tracker.0.told().unwrap();
-    let turn = &told.turns[&1].checkpoint;
+    let history = tracker.0.history().unwrap();
+    let turn = &history.turns[&1].checkpoint;
     assert_eq!(
         (turn.message.clone(), turn.prompt.as_str()),
         (Some("m".into()), "do it")
     );
-    assert_eq!(told.turns[&1].changes().len(), 1);
+    assert_eq!(history.turns[&1].changes().len(), 1);
 }
 
-/// LOOP-8, SES-11: a call that was given up while the folder was looked at is not carried out afterwards, and nothing is
-/// taken for its work.
+/// LOOP-8, SES-11: a call cancelled during the scan of the folder is not carried out afterwards, and no
+/// change is attributed to it.
 #[tokio::test]
 async fn what_was_given_up_is_not_done_later() {
     let case = Case::new();
@@ -525,5 +526,5 @@ async fn what_was_given_up_is_not_done_later() {
     let canceled = Err(ToolError::Canceled(String::new()));
     assert_eq!(tracker.after_call(&call, &cx, canceled.clone()).await, canceled);
     assert!(case.state().is_empty());
-    assert!(tracker.0.told().unwrap().open.is_none());
+    assert!(tracker.0.history().unwrap().open.is_none());
 }

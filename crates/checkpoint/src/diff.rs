@@ -1,4 +1,4 @@
-//! A change for people: a unified diff, and how many lines it adds and removes.
+//! Unified diffs for people, with the number of added and removed lines.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use similar::{ChangeTag, DiffOp, TextDiff};
 
 use windlass_core::text::boundary_before;
 
-/// A diff that would take longer is made coarser.
+/// Time limit; a diff that takes longer becomes coarser.
 const TIME: Duration = Duration::from_millis(300);
 const CONTEXT: usize = 3;
-/// A longer diff is cut: nobody reads it.
+/// Maximum size of a diff. A longer one is cut, since it is too long to read.
 const MAX_BYTES: usize = 100_000;
 
-/// What changed in one file.
+/// Changes in one file.
 pub struct Change {
     text: String,
     /// Lines added.
@@ -56,22 +56,22 @@ impl Change {
         }
     }
 
-    /// `(+3 −1)`.
+    /// Returns the counts as text, such as `(+3 −1)`.
     pub fn counts(&self) -> String {
         format!("(+{} −{})", self.added, self.removed)
     }
 
-    /// The lines of the new text that changed, with those around them, as indexes.
+    /// Returns the changed lines of the new text and their context, as index ranges.
     pub fn regions(&self) -> &[Range<usize>] {
         &self.regions
     }
 
-    /// The diff to look at.
+    /// Returns the diff.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The diff itself.
+    /// Converts the change into its diff.
     pub fn diff(self) -> String {
         self.text
     }

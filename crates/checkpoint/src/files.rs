@@ -1,4 +1,4 @@
-//! The state of a workspace over a session, and what was done to it. Everything here waits for the disk.
+//! State of a workspace during a session, and the changes made to it. Everything here blocks on the disk.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use windlass_core::clock::Clock;
 use windlass_core::id::{CallId, MessageId};
 
 use super::index::Index;
-use super::journal::{self, Journal, Record, Seen, Told, merge};
+use super::journal::{self, History, Journal, Record, Seen, merge};
 use super::node::{Bytes, Change, Node};
 use super::pack::{Contents, Packs};
 use super::restore;
@@ -22,28 +22,29 @@ use super::tree::{CheckpointLimits, Tree};
 use crate::diff;
 use windlass_sandbox::Workspace;
 
-/// Files whose difference is shown are at most this large.
+/// Maximum size of a file whose diff is shown.
 const SHOWN: usize = 1 << 20;
 
-/// Follows what a session does to files. Nothing is read or written until something is changed.
+/// Records the changes that a session makes to files. Nothing is read or written until a call may change a
+/// file.
 pub(super) struct Files {
-    pub(super) ground: Workspace,
+    pub(super) workspace: Workspace,
     pub(super) folder: PathBuf,
     pub(super) session: String,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) limits: CheckpointLimits,
-    /// Held while the disk is looked at, which may take long: only where waiting harms nobody.
+    /// Held during disk access, which may take long; lock it only on threads that may block.
     pub(super) state: Mutex<State>,
-    /// Never held while anything is waited for.
+    /// Never held across a wait.
     pub(super) notes: Mutex<Notes>,
 }
 
-/// What goes between those who must not wait and those who work on the disk.
+/// Data shared between async code, which must not block, and code that works on the disk.
 #[derive(Default)]
 pub(super) struct Notes {
-    /// What the turn is about that has begun, until something in it may change files.
+    /// Message and prompt of the turn that has started, until one of its calls may change files.
     pub(super) begun: Option<(MessageId, String)>,
-    /// What the user should know.
+    /// Notices for the user.
     pub(super) notices: Vec<String>,
     /// Calls that run, with what is known of the files they name.
     pub(super) calls: HashMap<CallId, io::Result<Option<Vec<Seen>>>>,
@@ -54,20 +55,20 @@ pub(super) struct State {
     tree: Option<Arc<Tree>>,
     /// The workspace as of the last scan of this turn.
     index: Option<Index>,
-    /// What tools that name their files did since that scan.
+    /// Changes made since that scan by tools that name their files.
     recorded: BTreeMap<Bytes, Option<Node>>,
-    /// The number of this turn, once it has one.
+    /// Number of this turn, once assigned.
     turn: Option<u64>,
-    /// The number of the last turn that has one; not known until it was looked up.
+    /// Number of the last turn that has one; `None` until it was looked up.
     last: Option<u64>,
-    /// What the turn is about.
+    /// Message and prompt of the turn.
     about: (Option<MessageId>, String),
-    /// Whether a process before us left something open; looked at once.
-    is_mended: bool,
+    /// True once the leftovers of an earlier process have been handled.
+    is_recovered: bool,
 }
 
 impl State {
-    /// What is done from here on belongs to another turn, and others may have changed files meanwhile.
+    /// Ends the turn: later changes belong to another one, and others may change files in the meantime.
     fn leave_turn(&mut self) {
         self.turn = None;
         self.index = None;
@@ -75,12 +76,12 @@ impl State {
     }
 }
 
-/// What a call can change.
+/// Files that a call can change.
 #[derive(Debug, Clone)]
 pub(super) enum Scope {
-    /// Only these.
+    /// Only these paths.
     Paths(Vec<Bytes>),
-    /// Anything.
+    /// Any file.
     Everything,
 }
 
@@ -93,7 +94,7 @@ impl Files {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs work on the disk where waiting harms nobody.
+    /// Runs disk work on a thread that may block.
     pub(super) async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
@@ -112,7 +113,7 @@ impl Files {
         )
     }
 
-    /// Is there while files are being taken back.
+    /// Returns the path of a file that exists while a restoration is in progress.
     pub(super) fn marker(&self) -> PathBuf {
         self.folder
             .join("sessions")
@@ -126,10 +127,10 @@ impl Files {
         let mut maker = fs::DirBuilder::new();
         maker.recursive(true).mode(0o700);
         maker.create(self.folder.join("sessions"))?;
-        let root = self.ground.root();
+        let root = self.workspace.root();
         let tree = Tree::open(
             root,
-            self.ground.files(),
+            self.workspace.files(),
             &self.folder,
             Packs::new(self.folder.join("packs")),
             self.limits,
@@ -143,9 +144,10 @@ impl Files {
         Ok(tree)
     }
 
-    /// Finishes what a process before us left open: a restoration, or a call whose changes are not recorded.
-    pub(super) fn mend(&self, state: &mut State) -> io::Result<()> {
-        if std::mem::replace(&mut state.is_mended, true) {
+    /// Finishes work that an earlier process left open: a restoration, or a call whose changes are not
+    /// recorded.
+    pub(super) fn recover(&self, state: &mut State) -> io::Result<()> {
+        if std::mem::replace(&mut state.is_recovered, true) {
             return Ok(());
         }
         let journal = self.journal();
@@ -153,13 +155,13 @@ impl Files {
             return Ok(());
         }
         let tree = self.tree(state)?;
-        let told = journal.read()?;
-        if let Some(changes) = &told.moving {
+        let history = journal.read()?;
+        if let Some(changes) = &history.moving {
             let outcome = restore::restore(&tree, &tree.packs.contents()?, changes)?;
             journal.add(&Record::Moved)?;
             let _ = fs::remove_file(self.marker());
             self.notes().notices.push(format!(
-                "taking files back had been interrupted and was finished now: {} restored{}",
+                "an interrupted restore was completed: {} restored{}",
                 outcome.done.len(),
                 outcome
                     .left
@@ -168,7 +170,7 @@ impl Files {
                     .collect::<String>()
             ));
         }
-        if let Some((tool, paths)) = told.open {
+        if let Some((tool, paths)) = history.open {
             let (changes, blind) = match paths {
                 Some(paths) => (self.changes_at(&tree, paths)?, None),
                 None => {
@@ -184,7 +186,8 @@ impl Files {
         Ok(())
     }
 
-    /// Looks at the whole workspace, as the first command of a turn does. How many files and folders there are.
+    /// Scans the whole workspace, as the first command of a turn does. Returns the number of files and
+    /// folders.
     pub(super) fn survey(&self) -> io::Result<usize> {
         let tree = self.tree(&mut self.lock())?;
         let before = Index::read(&self.folder.join("index"));
@@ -192,7 +195,7 @@ impl Files {
         Ok(found.folders.values().map(|folder| folder.entries.len()).sum())
     }
 
-    /// Looks at everything, and writes down what was found. `None` when it is too large.
+    /// Scans the workspace and stores the result. Returns `None` if the workspace is too large.
     fn look(&self, tree: &Tree, before: &Index) -> io::Result<Option<Index>> {
         let Scanned::Whole(after) = scan(tree, before)? else {
             return Ok(None);
@@ -225,10 +228,10 @@ impl Files {
         Ok(changes)
     }
 
-    /// A call is about to begin. From here on, what it changes can be told.
+    /// Records the start of a call. From here on, its changes can be determined.
     pub(super) fn begin(&self, tool: &str, scope: &Scope) -> io::Result<Option<Vec<Seen>>> {
         let mut state = self.lock();
-        self.mend(&mut state)?;
+        self.recover(&mut state)?;
         let tree = self.tree(&mut state)?;
         let journal = self.journal();
         if let Some((message, prompt)) = self.notes().begun.take() {
@@ -276,7 +279,7 @@ impl Files {
         Ok(paths)
     }
 
-    /// A call ended.
+    /// Records the end of a call.
     pub(super) fn end(&self, tool: &str, paths: Option<Vec<Seen>>) -> io::Result<()> {
         let mut state = self.lock();
         let tree = self.tree(&mut state)?;
@@ -297,7 +300,7 @@ impl Files {
         })
     }
 
-    /// What changed since the last scan, without what is recorded already.
+    /// Returns the changes since the last scan, except those already recorded.
     fn scanned(&self, state: &mut State, tree: &Tree) -> io::Result<(Vec<Change>, Option<String>)> {
         let after = match &state.index {
             Some(before) => self.look(tree, before)?,
@@ -313,7 +316,7 @@ impl Files {
                 change.before = node;
             }
         }
-        // Back as it was at the scan before, and yet not as it was left.
+        // These match the previous scan, but not the state that the recorded change left.
         let left = recorded.into_iter().map(|(path, node)| Seen { path, node });
         changes.extend(self.changes_at(tree, left.collect())?);
         changes.retain(|change| change.before != change.after);
@@ -333,12 +336,12 @@ impl Files {
         restore::restore(&tree, &tree.packs.contents().unwrap(), changes).unwrap();
     }
 
-    pub(super) fn told(&self) -> io::Result<Told> {
-        self.mend(&mut self.lock())?;
+    pub(super) fn history(&self) -> io::Result<History> {
+        self.recover(&mut self.lock())?;
         self.journal().read()
     }
 
-    /// Takes changes back, or forth again: first written down, then done.
+    /// Undoes or redoes changes. They are written to the journal before they are applied.
     fn apply(&self, turns: Vec<u64>, changes: Vec<Change>, forth: bool) -> io::Result<restore::Outcome> {
         let mut state = self.lock();
         let tree = self.tree(&mut state)?;
@@ -349,17 +352,18 @@ impl Files {
             changes: changes.clone(),
             forth,
         })?;
-        // Until it is finished, whoever comes next has to finish it.
-        state.is_mended = false;
+        // Until this is finished, the next operation has to finish it.
+        state.is_recovered = false;
         let outcome = restore::restore(&tree, &tree.packs.contents()?, &changes)?;
         journal.add(&Record::Moved)?;
         fs::remove_file(self.marker())?;
-        state.is_mended = true;
+        state.is_recovered = true;
         state.leave_turn();
         Ok(outcome)
     }
 
-    /// Paths that are not as the last change left them. Their content is kept, so that nothing is lost for ever.
+    /// Returns the paths that differ from the state the last change left. Their content is stored, so that it
+    /// is never lost.
     fn foreign(&self, changes: &[Change]) -> io::Result<Vec<(Bytes, Option<Node>)>> {
         let tree = self.tree(&mut self.lock())?;
         let mut foreign = Vec::new();
@@ -394,8 +398,11 @@ impl Files {
             }
         }
         let outcome = self.apply(turns.clone(), changes, forth).map_err(failed)?;
-        let told = self.told().map_err(failed)?;
-        let turns: Vec<_> = turns.iter().filter_map(|number| told.turns.get(number)).collect();
+        let history = self.history().map_err(failed)?;
+        let turns: Vec<_> = turns
+            .iter()
+            .filter_map(|number| history.turns.get(number))
+            .collect();
         let mut uncovered = outcome.left;
         for blind in turns.iter().flat_map(|turn| &turn.blind) {
             if !uncovered.contains(blind) {
@@ -410,9 +417,9 @@ impl Files {
     }
 
     pub(super) fn rewind_to(&self, number: u64, force: Force) -> Result<Restored, CheckpointError> {
-        let told = self.told().map_err(failed)?;
-        let Some(target) = told.turns.get(&number) else {
-            let last = told.last();
+        let history = self.history().map_err(failed)?;
+        let Some(target) = history.turns.get(&number) else {
+            let last = history.last();
             return Err(CheckpointError::Unknown { number, last });
         };
         if target.checkpoint.undone {
@@ -420,7 +427,7 @@ impl Files {
                 "checkpoint {number} has been undone already"
             )));
         }
-        let active: Vec<_> = told
+        let active: Vec<_> = history
             .turns
             .range(number..)
             .filter(|(_, turn)| !turn.checkpoint.undone)
@@ -433,10 +440,10 @@ impl Files {
     }
 
     pub(super) fn redo_last(&self, force: Force) -> Result<Restored, CheckpointError> {
-        let told = self.told().map_err(failed)?;
-        let Some((turns, changes)) = told.back.last() else {
-            let nothing = if told.turns.values().any(|turn| turn.checkpoint.undone) {
-                "something new was done since: what was undone cannot be done again"
+        let history = self.history().map_err(failed)?;
+        let Some((turns, changes)) = history.back.last() else {
+            let nothing = if history.turns.values().any(|turn| turn.checkpoint.undone) {
+                "files have changed since: the undone changes cannot be redone"
             } else {
                 "nothing was undone"
             };
@@ -447,9 +454,9 @@ impl Files {
     }
 
     pub(super) fn show_turn(&self, number: u64) -> Result<Vec<FileChange>, CheckpointError> {
-        let told = self.told().map_err(failed)?;
-        let Some(turn) = told.turns.get(&number) else {
-            let last = told.last();
+        let history = self.history().map_err(failed)?;
+        let Some(turn) = history.turns.get(&number) else {
+            let last = history.last();
             return Err(CheckpointError::Unknown { number, last });
         };
         let tree = self.tree(&mut self.lock()).map_err(failed)?;
@@ -468,7 +475,7 @@ pub(super) fn failed(error: io::Error) -> CheckpointError {
 
 fn too_large(limits: &CheckpointLimits) -> String {
     format!(
-        "what commands changed: the folder has more than {} files, so only what file tools change is kept",
+        "changes made by commands: the folder has more than {} files, so only changes made by file tools are recorded",
         limits.entries
     )
 }
@@ -480,7 +487,7 @@ pub(super) fn listed(turn: &journal::Turn) -> Checkpoint {
     }
 }
 
-/// A change for people, with the difference of text files when their contents are at hand.
+/// Describes a change for people, with a diff of text files if their contents are available.
 fn shown(change: &Change, contents: Option<&Contents>) -> FileChange {
     let text = |node: &Option<Node>| match node {
         None => Some(String::new()),
@@ -502,7 +509,7 @@ fn shown(change: &Change, contents: Option<&Contents>) -> FileChange {
     }
 }
 
-/// The paths, and the folders around them that do not exist yet and would be made.
+/// Returns the paths, preceded by the missing folders around them that would be created.
 fn with_missing_folders(tree: &Tree, paths: &[Bytes]) -> io::Result<Vec<Bytes>> {
     let mut all = Vec::new();
     for path in paths {

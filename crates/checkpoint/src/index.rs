@@ -1,5 +1,5 @@
-//! What is known of a workspace: every path with what tells whether it changed. A cache of what a scan found; when it is
-//! lost, the next scan reads everything again.
+//! Known state of a workspace: every path with the data that reveals a change. This is a cache of the last
+//! scan; if it is lost, the next scan reads everything again.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,13 +11,13 @@ use super::node::{Bytes, Change, Digest, Node, Skip};
 
 const MAGIC: &[u8; 8] = b"WLSCAN1\n";
 
-/// What tells one state of a file from another without reading it.
+/// Metadata that distinguishes two states of a file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) inode: u64,
     pub(super) size: u64,
     pub(super) mtime: i64,
-    /// 0 when the file changed so short before it was looked at that it may have changed again unseen.
+    /// 0 if the file changed so shortly before the scan that it may have changed again unnoticed.
     pub(super) ctime: i64,
     pub(super) mode: u32,
 }
@@ -30,22 +30,23 @@ pub(super) struct Entry {
     pub(super) node: Node,
 }
 
-/// A folder's names, sorted.
+/// Entries of a folder, sorted by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Folder {
     pub(super) entries: Vec<Entry>,
-    /// Whether version control ignores it.
+    /// True if version control ignores the folder.
     pub(super) ignored: bool,
 }
 
-/// All folders by path; the workspace itself is the empty one. Folders that did not change are shared by two of them.
+/// All folders by path; the workspace itself is the empty path. Two indexes share the folders that did not
+/// change between them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
     pub(super) folders: HashMap<Arc<[u8]>, Arc<Folder>>,
 }
 
 impl Index {
-    /// Bytes of kept content: of everything, and of what is ignored.
+    /// Returns the bytes of stored content: in total, and in ignored folders.
     pub(super) fn kept(&self) -> (u64, u64) {
         let mut sums = (0, 0);
         for folder in self.folders.values() {
@@ -63,7 +64,7 @@ impl Index {
         sums
     }
 
-    /// What is different in `later`, by path.
+    /// Returns the differences in `later`, by path.
     pub(super) fn diff(&self, later: &Self) -> Vec<Change> {
         let mut changes = Vec::new();
         let none = Folder::default();
@@ -83,7 +84,7 @@ impl Index {
         changes
     }
 
-    /// Reads what was written. An empty one when there is none, or it is damaged.
+    /// Reads an index from a file. Returns an empty index if the file is missing or damaged.
     pub(super) fn read(file: &Path) -> Self {
         fs::read(file)
             .ok()
@@ -91,7 +92,7 @@ impl Index {
             .unwrap_or_default()
     }
 
-    /// Writes it, as a whole or not at all.
+    /// Writes the index atomically.
     pub(super) fn write(&self, file: &Path) -> io::Result<()> {
         let folder = file.parent().unwrap_or(Path::new("."));
         let mut written = tempfile::NamedTempFile::new_in(folder)?;
@@ -338,7 +339,7 @@ mod tests {
         }
     }
 
-    /// SES-11: what is known of a workspace survives, and a damaged record of it counts as none.
+    /// SES-11: the index survives a round trip, and a damaged one counts as missing.
     #[test]
     fn survives_or_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();

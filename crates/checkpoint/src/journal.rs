@@ -1,4 +1,4 @@
-//! What a session did to files, in order, one record a line. It only grows.
+//! Journal of a session's changes to files, in order, one record per line. It is append-only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -19,41 +19,41 @@ use super::node::{Bytes, Change, Node};
 pub(super) enum Record {
     /// A turn is about to change something.
     Turn {
-        /// From 1.
+        /// Starts at 1.
         number: u64,
         time: Timestamp,
         #[serde(default)]
         message: Option<MessageId>,
         prompt: String,
     },
-    /// A call begins. What is there before is known.
+    /// A call starts; the state before it is known.
     Begun {
         tool: String,
-        /// What is at the only paths it can change; everything can change when absent.
+        /// State of the only paths that the call can change; if absent, it can change any path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         paths: Option<Vec<Seen>>,
     },
-    /// A call ended, and changed this.
+    /// A call ended with these changes.
     Changed {
         tool: String,
         changes: Vec<Change>,
-        /// Why not everything is known.
+        /// Reason the changes are incomplete.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blind: Option<String>,
     },
-    /// Files are being taken back, or forth again.
+    /// Files are being rewound or redone.
     Moving {
-        /// The turns.
+        /// The turns involved.
         turns: Vec<u64>,
         changes: Vec<Change>,
-        /// Forth again.
+        /// True for a redo.
         forth: bool,
     },
-    /// They have been.
+    /// The rewind or redo is complete.
     Moved,
 }
 
-/// What is at a path.
+/// State of a path.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Seen {
     pub(super) path: Bytes,
@@ -61,7 +61,7 @@ pub(super) struct Seen {
     pub(super) node: Option<Node>,
 }
 
-/// The file of one session.
+/// Journal file of one session.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: PathBuf,
@@ -72,14 +72,14 @@ impl Journal {
         Self { file }
     }
 
-    /// Adds a record, and returns when it survives the end of this process.
+    /// Appends a record, and returns once it would survive the end of this process.
     pub(super) fn add(&self, record: &Record) -> io::Result<()> {
         let mut file = File::options()
             .append(true)
             .create(true)
             .mode(0o600)
             .open(&self.file)?;
-        // Begun on a line of its own, whatever a stopped process left.
+        // Starts on a new line, whatever an interrupted process left.
         let mut line = if self.is_torn()? {
             b"\n".to_vec()
         } else {
@@ -102,27 +102,27 @@ impl Journal {
         Ok(last != *b"\n")
     }
 
-    /// Whether anything was ever done.
+    /// Returns true if anything was ever recorded.
     pub(super) fn exists(&self) -> bool {
         self.file.exists()
     }
 
-    /// Everything so far.
-    pub(super) fn read(&self) -> io::Result<Told> {
+    /// Reads all records.
+    pub(super) fn read(&self) -> io::Result<History> {
         let bytes = match fs::read(&self.file) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Told::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(History::default()),
             Err(error) => return Err(error),
         };
-        let mut told = Told::default();
+        let mut history = History::default();
         let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
         for (number, line) in lines.iter().enumerate() {
             if line.is_empty() {
                 continue;
             }
             match serde_json::from_slice(line) {
-                Ok(record) => told.take(record),
-                // A process was stopped while it wrote this; nothing followed from it.
+                Ok(record) => history.take(record),
+                // A process was interrupted while writing this record; nothing depends on it.
                 Err(error) if error.is_eof() => {}
                 Err(error) => {
                     let text = format!(
@@ -134,19 +134,19 @@ impl Journal {
                 }
             }
         }
-        Ok(told)
+        Ok(history)
     }
 }
 
-/// What a journal tells.
+/// Content of a journal.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct History {
     pub(super) turns: BTreeMap<u64, Turn>,
-    /// A call that began and did not end.
+    /// A call that started and did not end.
     pub(super) open: Option<(String, Option<Vec<Seen>>)>,
-    /// What is being moved.
+    /// Changes of a rewind or redo that is not complete.
     pub(super) moving: Option<Vec<Change>>,
-    /// What was taken back and can be done again, the last one last.
+    /// Rewound changes that can be redone, the most recent last.
     pub(super) back: Vec<(Vec<u64>, Vec<Change>)>,
 }
 
@@ -154,20 +154,21 @@ pub(super) struct Told {
 #[derive(Debug)]
 pub(super) struct Turn {
     pub(super) checkpoint: Checkpoint,
-    /// The changes of its calls, in order.
+    /// Changes of its calls, in order.
     pub(super) calls: Vec<Vec<Change>>,
-    /// Why not everything is known.
+    /// Reasons the changes are incomplete.
     pub(super) blind: BTreeSet<String>,
 }
 
 impl Turn {
-    /// Each path once: as it was before the turn, and after it.
+    /// Returns each changed path once, with its state before and after the turn.
     pub(super) fn changes(&self) -> Vec<Change> {
         merge(self.calls.iter().flatten()).0
     }
 }
 
-/// Puts changes together, each path once. The second value are paths that somebody else changed in between.
+/// Merges changes so that each path occurs once. The second value lists the paths that something else changed
+/// in between.
 pub(super) fn merge<'a>(changes: impl IntoIterator<Item = &'a Change>) -> (Vec<Change>, Vec<Bytes>) {
     let mut all: BTreeMap<&Bytes, Change> = BTreeMap::new();
     let mut foreign = BTreeSet::new();
@@ -188,7 +189,7 @@ pub(super) fn merge<'a>(changes: impl IntoIterator<Item = &'a Change>) -> (Vec<C
     (changes.collect(), foreign.into_iter().collect())
 }
 
-impl Told {
+impl History {
     fn take(&mut self, record: Record) {
         match record {
             Record::Turn {
@@ -197,7 +198,7 @@ impl Told {
                 message,
                 prompt,
             } => {
-                // Something new is done: what was taken back is past.
+                // A new change discards everything that could be redone.
                 self.back.clear();
                 let checkpoint = Checkpoint {
                     number,
@@ -248,7 +249,7 @@ impl Told {
         }
     }
 
-    /// The number of the last turn; 0 when there is none.
+    /// Returns the number of the last turn; 0 if there is none.
     pub(super) fn last(&self) -> u64 {
         self.turns.keys().next_back().copied().unwrap_or_default()
     }

@@ -1,18 +1,19 @@
-//! SES-11: checkpoints of a workspace, and taking files back to them.
+//! SES-11: checkpoints of a workspace, and restoring files to them.
 //!
-//! A [`Tracker`] is a hook of a session's turns. Before the first call of a turn that may change files, the state of
-//! the workspace is known; after each such call, what it changed is in the session's journal. A tool that names the files
-//! it changes costs a look at those; a command costs a [`scan`] of the workspace, which reads only what changed.
+//! A [`Tracker`] is a hook of a session's turns. Before the first call of a turn that may change files, the
+//! state of the workspace is recorded; after each such call, its changes are written to the session's
+//! journal. For a tool that names the files it changes, only those are checked; a command requires a [`scan`]
+//! of the workspace, which reads only changed files.
 //!
-//! Where things are, below the folder given to [`Tracker::new`], one folder per workspace:
+//! Layout below the folder given to [`Tracker::new`], one folder per workspace:
 //!
 //! - `index`: every path with its stamp and digest, a cache ([`index`])
 //! - `packs/`: contents by digest ([`pack`])
-//! - `sessions/<session>.jsonl`: what each session did ([`journal`])
+//! - `sessions/<session>.jsonl`: changes made by each session ([`journal`])
 //!
-//! What is not covered: the state of version control (`.git`), what is denied to tools, contents beyond the
-//! [`CheckpointLimits`], owners and times, and what a background job changes after its turn. What a turn did and could
-//! not be kept is said when it is taken back.
+//! Not covered: the state of version control (`.git`), files denied to tools, contents beyond the
+//! [`CheckpointLimits`], owners and times, and changes made by a background job after its turn. A rewind
+//! reports the changes of a turn that could not be stored.
 
 pub mod diff;
 mod files;
@@ -38,21 +39,22 @@ pub use self::tree::CheckpointLimits;
 use windlass_sandbox::Workspace;
 use windlass_sandbox::sha256_hex;
 
-/// Follows what a session does to files. Nothing is read or written until something is changed. Cheap to clone.
+/// Records the changes that a session makes to files. Nothing is read or written until a call may change a
+/// file. Cheap to clone.
 #[derive(Clone)]
 pub struct Tracker(Arc<Files>);
 
 impl Tracker {
-    /// The tracker of a session that works on `ground`. What it keeps goes below `folder`.
+    /// Creates the tracker of a session that works in `workspace`. It stores its data below `folder`.
     pub fn new(
-        ground: &Workspace,
+        workspace: &Workspace,
         folder: &Path,
         session: &SessionId,
         clock: Arc<dyn Clock>,
         limits: CheckpointLimits,
     ) -> Self {
         use std::os::unix::ffi::OsStrExt;
-        let workspace: String = sha256_hex(ground.root().as_os_str().as_bytes())
+        let name: String = sha256_hex(workspace.root().as_os_str().as_bytes())
             .chars()
             .take(32)
             .collect();
@@ -62,8 +64,8 @@ impl Tracker {
             odd => sha256_hex(odd.as_bytes()),
         };
         Self(Arc::new(Files {
-            ground: ground.clone(),
-            folder: folder.join(workspace),
+            workspace: workspace.clone(),
+            folder: folder.join(name),
             session,
             clock,
             limits,
@@ -72,27 +74,28 @@ impl Tracker {
         }))
     }
 
-    /// A new turn begins. What the user should know: a restoration that a stopped process had begun was finished.
+    /// Starts a new turn. Returns notices for the user, such as a restoration that a stopped process had
+    /// started and that is now finished.
     ///
-    /// The scan of a call that was cancelled may still be under way; that is waited for by the next call that may change
-    /// something, and not here.
+    /// The scan of a cancelled call may still be running. The next call that may change something waits for
+    /// it; this function does not.
     pub async fn begin_turn(&self, message: MessageId, prompt: String) -> Vec<String> {
         self.0.notes().begun = Some((message, prompt));
         if self.0.marker().exists() {
-            let mended = self.0.blocking(|this| this.mend(&mut this.lock())).await;
-            if let Err(error) = mended {
-                let notice = format!("files could not be taken back: {error}");
+            let recovered = self.0.blocking(|this| this.recover(&mut this.lock())).await;
+            if let Err(error) = recovered {
+                let notice = format!("files could not be restored: {error}");
                 self.0.notes().notices.push(notice);
             }
         }
         std::mem::take(&mut self.0.notes().notices)
     }
 
-    /// Looks at the whole workspace now, as the first command of a turn does; how many files and folders there are. For
-    /// whoever wants to have paid for it already, or to know what it costs.
+    /// Scans the whole workspace now, as the first command of a turn does, and returns the number of files
+    /// and folders. Useful to pay for the first scan in advance, or to measure it.
     ///
     /// # Errors
-    /// When the workspace cannot be read, or what is kept of it not be written.
+    /// When the workspace cannot be read, or the stored state cannot be written.
     pub fn survey(&self) -> std::io::Result<usize> {
         self.0.survey()
     }
@@ -101,8 +104,8 @@ impl Tracker {
 #[async_trait]
 impl Checkpoints for Tracker {
     async fn list(&self) -> Result<Vec<Checkpoint>, CheckpointError> {
-        let told = self.0.blocking(Files::told).await.map_err(failed)?;
-        Ok(told.turns.values().map(listed).collect())
+        let history = self.0.blocking(Files::history).await.map_err(failed)?;
+        Ok(history.turns.values().map(listed).collect())
     }
 
     async fn show(&self, number: u64) -> Result<Vec<FileChange>, CheckpointError> {

@@ -1,4 +1,4 @@
-//! What is at a path, as far as it can be put back.
+//! State of a path, as far as it can be restored.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -21,7 +21,7 @@ impl Bytes {
         Self(path.as_os_str().as_bytes().to_vec())
     }
 
-    /// The name in a folder.
+    /// Joins a folder and a name.
     pub(super) fn join(folder: &[u8], name: &[u8]) -> Self {
         let mut path = Vec::with_capacity(folder.len() + name.len() + 1);
         path.extend_from_slice(folder);
@@ -32,7 +32,7 @@ impl Bytes {
         Self(path)
     }
 
-    /// How many folders it is deep.
+    /// Returns the number of folders above the path.
     pub(super) fn depth(&self) -> usize {
         self.0.iter().filter(|byte| **byte == b'/').count()
     }
@@ -44,7 +44,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Text where it is text, and a list of numbers where it is not.
+/// Serialized form: text if the path is valid UTF-8, otherwise a list of numbers.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// The digest of a content.
+/// Digest of a file's content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Digest(pub(super) [u8; 32]);
 
@@ -100,22 +100,22 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// What is at a path.
+/// State of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Node {
-    /// A file whose content is kept.
+    /// A file whose content is stored.
     File {
         /// Permissions.
         mode: u32,
-        /// The content.
+        /// Digest of the content.
         digest: Digest,
-        /// Its bytes.
+        /// Size in bytes.
         size: u64,
     },
     /// A symbolic link.
     Link {
-        /// Where it leads.
+        /// Target of the link.
         target: Bytes,
     },
     /// A folder.
@@ -123,63 +123,63 @@ pub(super) enum Node {
         /// Permissions.
         mode: u32,
     },
-    /// Something whose content is not kept. Two of them are the same when nothing about them changed.
+    /// A file or folder whose content is not stored. Two are equal if their metadata is equal.
     Skipped {
-        /// Why.
+        /// Reason.
         why: Skip,
         /// Permissions and kind.
         mode: u32,
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
-        /// When it was changed.
+        /// Modification time.
         mtime: i64,
     },
 }
 
-/// Why a content is not kept.
+/// Reason a content is not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Skip {
     /// The file is larger than the limit.
     Large,
-    /// All that is kept of the workspace would be larger than the limit.
+    /// The stored contents of the workspace would exceed the limit.
     Full,
     /// A folder that is ignored, and larger than the limit.
     Ignored,
-    /// It cannot be read.
+    /// The file cannot be read.
     Unreadable,
-    /// A pipe, a socket, a device.
+    /// A pipe, a socket or a device.
     Special,
 }
 
 impl Skip {
-    /// Why, for people.
+    /// Returns the reason, for people.
     pub(super) fn reason(self) -> &'static str {
         match self {
             Self::Large => "larger than the limit for one file",
             Self::Full => "the limit for all files together is reached",
-            Self::Ignored => "ignored by version control, and larger than the limit for that",
+            Self::Ignored => "ignored by version control, and larger than the limit for ignored files",
             Self::Unreadable => "cannot be read",
             Self::Special => "not a regular file",
         }
     }
 }
 
-/// One path before and after something.
+/// One path before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Change {
-    /// Where.
+    /// The path.
     pub(super) path: Bytes,
-    /// What was there.
+    /// State before the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) before: Option<Node>,
-    /// What is there.
+    /// State after the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) after: Option<Node>,
 }
 
 impl Change {
-    /// The same the other way round.
+    /// Returns the reverse change.
     pub(super) fn back(&self) -> Self {
         Self {
             path: self.path.clone(),
@@ -188,7 +188,7 @@ impl Change {
         }
     }
 
-    /// What happened, in a word.
+    /// Returns the kind of change.
     pub(super) fn what(&self) -> Changed {
         match (&self.before, &self.after) {
             (None, _) => Changed::Created,
@@ -202,7 +202,7 @@ impl Change {
         }
     }
 
-    /// Why this cannot be put back or done again, if so.
+    /// Returns the reason this change cannot be undone or redone, if any.
     pub(super) fn uncovered(&self) -> Option<Skip> {
         [&self.before, &self.after]
             .into_iter()
@@ -224,7 +224,7 @@ impl Node {
         }
     }
 
-    /// Whether the two are of the same kind, so that one can be written over the other.
+    /// Returns true if both are of the same kind, so that one can be written over the other.
     pub(super) fn fits(&self, other: &Self) -> bool {
         self.kind() == other.kind()
     }

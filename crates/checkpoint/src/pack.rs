@@ -1,4 +1,4 @@
-//! Contents by their digest, in files that only grow. Each process writes one of its own; all of them are read.
+//! Contents by digest, in append-only files. Each process writes its own file and reads all of them.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -10,14 +10,14 @@ use std::sync::{Mutex, PoisonError};
 use super::node::Digest;
 
 const MAGIC: &[u8; 8] = b"WLPACK1\n";
-/// Digest, length as it is, length as it is kept.
+/// Digest, original length, stored length.
 const HEAD: usize = 32 + 8 + 8;
 
-/// Takes contents in.
+/// Stores contents.
 #[derive(Debug)]
 pub(super) struct Packs {
     folder: PathBuf,
-    /// The file of this process; made when there is something to keep.
+    /// File of this process; created when there is something to store.
     own: Mutex<Option<File>>,
 }
 
@@ -29,7 +29,7 @@ impl Packs {
         }
     }
 
-    /// Keeps a content.
+    /// Stores a content.
     pub(super) fn keep(&self, digest: Digest, content: &[u8]) -> io::Result<()> {
         let packed = lz4_flex::compress(content);
         let kept: &[u8] = if packed.len() < content.len() {
@@ -47,7 +47,7 @@ impl Packs {
             Some(file) => file,
             None => self.begin()?,
         };
-        // A file with half a record at its end is not written to again.
+        // A file that ends in an incomplete record is not appended to again.
         file.write_all(&record)?;
         *own = Some(file);
         Ok(())
@@ -65,7 +65,7 @@ impl Packs {
         Ok(file)
     }
 
-    /// What can be read now.
+    /// Opens everything stored so far for reading.
     pub(super) fn contents(&self) -> io::Result<Contents> {
         let mut contents = Contents::default();
         let files = match fs::read_dir(&self.folder) {
@@ -83,7 +83,7 @@ impl Packs {
     }
 }
 
-/// Gives contents back.
+/// Reads contents back.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     files: Vec<File>,
@@ -115,7 +115,7 @@ impl Contents {
             };
             offset += HEAD as u64;
             let Some(next) = offset.checked_add(kept).filter(|next| *next <= end) else {
-                // Somebody was stopped while writing.
+                // A process was interrupted while writing.
                 break;
             };
             let place = Place {
@@ -131,7 +131,7 @@ impl Contents {
         Ok(())
     }
 
-    /// A content, if it is there and still what it was.
+    /// Returns a content if it is stored and undamaged.
     pub(super) fn get(&self, digest: &Digest) -> Option<Vec<u8>> {
         let place = self.places.get(digest)?;
         let file = self.files.get(place.file)?;
@@ -160,7 +160,8 @@ fn header(head: &[u8; HEAD]) -> Option<(Digest, u64, u64)> {
 mod tests {
     use super::*;
 
-    /// SES-11: contents come back as they were; what was cut or bent is not there, and hides nothing before it.
+    /// SES-11: contents are read back unchanged; truncated or damaged ones count as missing, and do not hide
+    /// the ones before them.
     #[test]
     fn contents_come_back() {
         let folder = tempfile::tempdir().unwrap();

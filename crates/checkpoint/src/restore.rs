@@ -1,5 +1,5 @@
-//! Puts things back. What is to be done is in the journal before the first step, and every step can be repeated: a
-//! process that is stopped in the middle is finished by the next one.
+//! Restores files. The journal contains every step before the first one is taken, and every step can be
+//! repeated: if a process is stopped halfway, the next one finishes the work.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,19 +16,20 @@ use super::node::{Bytes, Change, Node};
 use super::pack::Contents;
 use super::tree::Tree;
 
-/// The name under which a file is written before it is moved into place.
+/// Name under which a file is written before it is moved into place.
 pub(super) const TEMPORARY: &[u8] = b".windlass-undo";
 
-/// What became of a restoration.
+/// Result of a restoration.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// What was done.
+    /// Changes that were made.
     pub(super) done: Vec<Change>,
-    /// What was not, each with the reason.
+    /// Changes that were not made, each with the reason.
     pub(super) left: Vec<String>,
 }
 
-/// Makes everything as it is after the changes. Something that is neither as before nor as after is left alone.
+/// Brings every path to its state after the changes. A path in neither its before nor its after state is left
+/// alone.
 pub(super) fn restore(tree: &Tree, contents: &Contents, changes: &[Change]) -> io::Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut steps: Vec<&Change> = Vec::new();
@@ -45,12 +46,13 @@ pub(super) fn restore(tree: &Tree, contents: &Contents, changes: &[Change]) -> i
         } else if now == change.before || began {
             steps.push(change);
         } else {
-            outcome
-                .left
-                .push(format!("{}: changed by somebody else meanwhile", change.path));
+            outcome.left.push(format!(
+                "{}: changed by something else in the meantime",
+                change.path
+            ));
         }
     }
-    // The deepest first, so that folders are empty when it is their turn.
+    // The deepest first, so that folders are empty before they are removed.
     let mut away: Vec<&Change> = steps
         .iter()
         .filter(|change| needs_room(change))
@@ -70,7 +72,7 @@ pub(super) fn restore(tree: &Tree, contents: &Contents, changes: &[Change]) -> i
     for change in &there {
         make(tree, contents, change)?;
     }
-    // Last, so that a folder nobody may write to gets its content first.
+    // Last, so that a read-only folder receives its content first.
     for change in there.iter().rev() {
         if let Some(Node::Folder { mode }) = change.after {
             let (folder, name) = tree.parent(&change.path)?;
@@ -82,7 +84,7 @@ pub(super) fn restore(tree: &Tree, contents: &Contents, changes: &[Change]) -> i
     Ok(outcome)
 }
 
-/// Whether what is there has to go first.
+/// Returns true if the current entry has to be removed first.
 fn needs_room(change: &Change) -> bool {
     match (&change.before, &change.after) {
         (Some(_), None) => true,
@@ -91,7 +93,7 @@ fn needs_room(change: &Change) -> bool {
     }
 }
 
-/// Removes what a stopped process left under the temporary name.
+/// Removes files that a stopped process left under the temporary name.
 fn sweep(tree: &Tree, changes: &[Change]) {
     let mut seen = BTreeSet::new();
     for change in changes {
@@ -103,7 +105,7 @@ fn sweep(tree: &Tree, changes: &[Change]) {
     }
 }
 
-/// Removes one thing. Says why when it cannot be.
+/// Removes one path. Returns the reason if it cannot be removed.
 fn remove(tree: &Tree, change: &Change) -> io::Result<Option<&'static str>> {
     let (folder, name) = match tree.parent(&change.path) {
         Ok(found) => found,
@@ -116,12 +118,12 @@ fn remove(tree: &Tree, change: &Change) -> io::Result<Option<&'static str>> {
     };
     match rustix::fs::unlinkat(&folder, name, flags) {
         Ok(()) | Err(Errno::NOENT) => Ok(None),
-        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Some("not empty: what is left in it is not covered")),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Some("not empty: the remaining files are not covered")),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Makes one thing as it is to be. Folders stay writable for now.
+/// Creates one path in its target state. Folders stay writable for now.
 fn make(tree: &Tree, contents: &Contents, change: &Change) -> io::Result<()> {
     let Some(after) = &change.after else {
         return Ok(());
@@ -146,7 +148,7 @@ fn make(tree: &Tree, contents: &Contents, change: &Change) -> io::Result<()> {
             }
             let content = contents
                 .get(digest)
-                .ok_or_else(|| io::Error::other(format!("the content of {} was not kept", change.path)))?;
+                .ok_or_else(|| io::Error::other(format!("the content of {} was not stored", change.path)))?;
             write(&folder, name, &content, *mode)
         }
         Node::Skipped { .. } => Ok(()),
@@ -169,7 +171,7 @@ fn write(folder: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> io::Resul
 }
 
 fn set_file_mode(folder: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<()> {
-    // Not followed: a link that took the file's place meanwhile leads anywhere.
+    // Not followed: a link that has replaced the file in the meantime may lead anywhere.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
     set_mode(&file, mode)
@@ -181,7 +183,7 @@ fn set_folder_mode(folder: impl AsFd, name: &OsStr, mode: u32) -> io::Result<()>
     set_mode(&folder, mode)
 }
 
-/// Sets the mode of what a handle holds, also of what cannot be opened for reading.
+/// Sets the mode of the file behind a handle, even if the file cannot be opened for reading.
 fn set_mode(handle: &OwnedFd, mode: u32) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", handle.as_raw_fd());

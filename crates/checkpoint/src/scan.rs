@@ -1,7 +1,7 @@
-//! Looks at a whole workspace and reads what changed since the last look.
+//! Scans a whole workspace and reads the files that changed since the last scan.
 //!
-//! Folders are dealt out to a few threads. A file is read only when its stamp is another one than before; a folder in
-//! which nothing changed is not even copied. What this costs in the usual case is one `stat` per file.
+//! Folders are distributed over a few threads. A file is read only if its stamp differs from the previous
+//! one; an unchanged folder is not even copied. The usual cost is one `stat` per file.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -23,18 +23,19 @@ use super::node::{Bytes, Digest, Node, Skip};
 use super::tree::{Keep, Tree, link, skipped, stat};
 
 const THREADS: usize = 4;
-/// A change this close before our look may be followed by another one with the same stamp, in nanoseconds.
+/// Time before the scan, in nanoseconds, within which a change may be followed by another one with the same
+/// stamp.
 const TICK: i64 = 20_000_000;
 
-/// What a look at a workspace found.
+/// Result of scanning a workspace.
 pub(super) enum Scanned {
-    /// Everything in it.
+    /// The complete index.
     Whole(Index),
-    /// It has more entries than the limit.
+    /// The workspace has more entries than the limit.
     TooLarge,
 }
 
-/// Looks at everything, knowing what was there before.
+/// Scans everything, given the previous state.
 pub(super) fn scan(tree: &Tree, known: &Index) -> io::Result<Scanned> {
     let (all, ignored) = known.kept();
     let root = Job {
@@ -75,7 +76,7 @@ pub(super) fn scan(tree: &Tree, known: &Index) -> io::Result<Scanned> {
     Ok(Scanned::Whole(Index { folders: found }))
 }
 
-/// A folder to be looked at.
+/// A folder to be scanned.
 struct Job {
     path: Arc<[u8]>,
     ignored: bool,
@@ -83,7 +84,7 @@ struct Job {
 
 struct Queue {
     jobs: Vec<Job>,
-    /// How many threads may still add jobs.
+    /// Number of threads that may still add jobs.
     busy: usize,
 }
 
@@ -94,10 +95,10 @@ struct Work<'a> {
     wake: Condvar,
     found: Mutex<HashMap<Arc<[u8]>, Arc<Folder>>>,
     entries: AtomicUsize,
-    /// Bytes that may still be kept.
+    /// Bytes that may still be stored.
     left: AtomicU64,
     left_ignored: AtomicU64,
-    /// The rules of each folder that was asked about.
+    /// Ignore rules of each folder that was queried.
     rules: Mutex<HashMap<Vec<u8>, Option<Arc<Gitignore>>>>,
     failure: Mutex<Option<io::Error>>,
 }
@@ -143,12 +144,12 @@ impl Work<'_> {
         }
     }
 
-    /// One folder: what is in it, and the folders in it as further jobs.
+    /// Scans one folder and adds its subfolders as further jobs.
     fn folder(&self, job: &Job, look: &mut Look, jobs: &mut Vec<Job>) -> io::Result<Arc<Folder>> {
         let known = self.known.folders.get(&job.path);
         let handle = match self.tree.folder(&job.path) {
             Ok(handle) => handle,
-            // Gone, or nothing we may read: what it was is all we know.
+            // Gone, or not readable: the previous state is all that is known.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Arc::default()),
             Err(Errno::ACCESS | Errno::PERM) => return Ok(known.cloned().unwrap_or_default()),
             Err(error) => return Err(error.into()),
@@ -182,7 +183,7 @@ impl Work<'_> {
         Ok(folder)
     }
 
-    /// A folder in which something changed.
+    /// Scans a folder in which something changed.
     fn changed(
         &self,
         job: &Job,
@@ -269,7 +270,7 @@ impl Work<'_> {
         }
     }
 
-    /// Takes bytes from what may still be kept.
+    /// Reserves bytes of the remaining storage budget.
     fn spend(&self, job: &Job, size: u64) -> bool {
         let take = |left: &AtomicU64| {
             left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
@@ -280,7 +281,7 @@ impl Work<'_> {
         (!job.ignored || take(&self.left_ignored)) && take(&self.left)
     }
 
-    /// Whether an ignored folder is small enough to be kept.
+    /// Returns true if an ignored folder is small enough to be stored.
     fn fits(&self, path: &[u8]) -> bool {
         let mut left = self.left_ignored.load(Ordering::Relaxed);
         let mut entries = self.tree.limits.entries / 4;
@@ -311,7 +312,8 @@ impl Work<'_> {
         true
     }
 
-    /// Whether version control ignores a folder by its own name; the folders around it were asked before.
+    /// Returns true if version control ignores a folder by its own name; its parent folders were checked
+    /// before.
     fn is_ignored(&self, path: &[u8]) -> bool {
         if let Some(known) = self.known.folders.get(path) {
             return known.ignored;
@@ -343,14 +345,14 @@ impl Work<'_> {
     }
 }
 
-/// The names in one folder with their stamps, sorted. Used again for the next folder.
+/// Names in one folder with their stamps, sorted. Reused for the next folder.
 #[derive(Default)]
 struct Look {
-    /// All names, one after the other.
+    /// All names, concatenated.
     text: Vec<u8>,
     names: Vec<(usize, usize, Stat)>,
     buffer: Vec<u8>,
-    /// When we began to look.
+    /// Start time of the scan.
     now: i64,
 }
 
@@ -395,7 +397,7 @@ impl Look {
             .map(|(start, end, stat)| (self.text.get(*start..*end).unwrap_or_default(), stat))
     }
 
-    /// Whether this is what is known already.
+    /// Returns true if the folder equals its known state.
     fn is(&self, known: &Folder) -> bool {
         self.names.len() == known.entries.len()
             && self
@@ -404,7 +406,7 @@ impl Look {
                 .all(|((name, stat), entry)| *entry.name == *name && entry.stat == *stat)
     }
 
-    /// The stamp to remember: one that says nothing when the file may change again without a new one.
+    /// Returns the stamp to remember: an invalid one if the file may change again without a new stamp.
     fn settled(&self, stat: Stat) -> Stat {
         let is_folder = FileType::from_raw_mode(stat.mode) == FileType::Directory;
         if !is_folder && stat.ctime.saturating_add(TICK) >= self.now {
@@ -414,7 +416,7 @@ impl Look {
     }
 }
 
-/// The stamp of a folder changes with what is in it, which we see ourselves.
+/// Returns a folder's stamp without the parts that change with its entries, which are compared separately.
 fn comparable(stat: Stat) -> Stat {
     if FileType::from_raw_mode(stat.mode) != FileType::Directory {
         return stat;

@@ -1,4 +1,4 @@
-//! The workspace by its handle: what is at a path, read without following a link.
+//! Access to the workspace through its handle: reads the state of a path without following links.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,19 +16,20 @@ use super::node::{Bytes, Digest, Node, Skip};
 use super::pack::Packs;
 use windlass_sandbox::Roots;
 
-/// Folders in which version control keeps its own state. They are not part of what is undone.
+/// Folders in which version control keeps its own state. They are not covered by undo.
 const VERSION_CONTROL: [&[u8]; 4] = [b".git", b".hg", b".svn", b".jj"];
 
-/// How much is kept.
+/// Limits of the stored contents.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointLimits {
-    /// Bytes of one file.
+    /// Maximum bytes of one file.
     pub file: u64,
-    /// Bytes of everything that version control ignores.
+    /// Maximum bytes of everything that version control ignores.
     pub ignored: u64,
-    /// Bytes of the whole workspace.
+    /// Maximum bytes of the whole workspace.
     pub total: u64,
-    /// Files and folders. In a larger workspace only what file tools change is covered.
+    /// Maximum number of files and folders. In a larger workspace, only changes made by file tools are
+    /// covered.
     pub entries: usize,
 }
 
@@ -43,12 +44,12 @@ impl Default for CheckpointLimits {
     }
 }
 
-/// Which contents are kept when they are read.
+/// Contents to store when they are read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Keep<'a> {
-    /// Any but this, which is kept already.
+    /// Every content except this one, which is stored already.
     Unless(Option<&'a Digest>),
-    /// None.
+    /// No content.
     Nothing,
 }
 
@@ -60,7 +61,7 @@ pub(super) struct Tree {
     pub(super) packs: Packs,
     handle: OwnedFd,
     files: Arc<Roots>,
-    /// Paths that nobody looks at: denied ones, and where we keep our own.
+    /// Paths that are never read: denied ones, and the checkpoint data itself.
     hidden: Vec<PathBuf>,
 }
 
@@ -85,7 +86,7 @@ impl Tree {
         })
     }
 
-    /// Whether a name in a folder is no business of ours.
+    /// Returns true if a name in a folder is not covered.
     pub(super) fn hides(&self, folder: &[u8], name: &[u8]) -> bool {
         if VERSION_CONTROL.contains(&name) || name == super::restore::TEMPORARY {
             return true;
@@ -100,14 +101,14 @@ impl Tree {
         self.hidden.iter().any(is_there)
     }
 
-    /// A folder below the workspace, to be read.
+    /// Opens a folder below the workspace for reading.
     pub(super) fn folder(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
         let path = if path.is_empty() { &b"."[..] } else { path };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         open_beneath(self.handle.as_fd(), OsStr::from_bytes(path), flags)
     }
 
-    /// The folder that something is in, and its name there. Links on the way are not followed.
+    /// Returns the folder that contains a path, and the name in it. Links on the way are not followed.
     pub(super) fn parent<'a>(&self, path: &'a Bytes) -> rustix::io::Result<(OwnedFd, &'a OsStr)> {
         let path = path.path();
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -124,12 +125,12 @@ impl Tree {
         Ok((folder, name))
     }
 
-    /// What is at a path now; its content is kept.
+    /// Returns the current state of a path, and stores its content.
     pub(super) fn look(&self, path: &Bytes) -> io::Result<Option<Node>> {
         self.seen(path, Keep::Unless(None))
     }
 
-    /// What is at a path now, to compare it with something.
+    /// Returns the current state of a path for comparison, without storing its content.
     pub(super) fn glance(&self, path: &Bytes) -> io::Result<Option<Node>> {
         self.seen(path, Keep::Nothing)
     }
@@ -159,7 +160,7 @@ impl Tree {
         })
     }
 
-    /// Reads a file, and keeps its content as `keep` says. `None` when it is gone.
+    /// Reads a file, and stores its content according to `keep`. Returns `None` if the file is gone.
     pub(super) fn read(
         &self,
         folder: BorrowedFd<'_>,
@@ -187,7 +188,7 @@ impl Tree {
         }
         let mut after = stat(&rustix::fs::fstat(&file)?);
         if after != before {
-            // Somebody writes to it right now: what we have is something, but not to be relied on.
+            // Another process is writing to the file right now: the content is usable but not reliable.
             after.ctime = 0;
         }
         let digest = Digest::of(&content);
@@ -218,7 +219,7 @@ fn or_here(path: &Path) -> &OsStr {
 fn open_beneath(folder: BorrowedFd<'_>, path: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match rustix::fs::openat2(folder, path, flags, Mode::empty(), beneath) {
-        // Old kernels, and filters that do not know the call: step by step.
+        // Old kernels, and seccomp filters that do not know the call: open step by step.
         Err(Errno::NOSYS | Errno::PERM) => {
             let walk = flags & !OFlags::RDONLY | OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
             let mut here = rustix::fs::openat(folder, ".", walk, Mode::empty())?;
@@ -231,7 +232,7 @@ fn open_beneath(folder: BorrowedFd<'_>, path: &OsStr, flags: OFlags) -> rustix::
     }
 }
 
-/// A link's target. `None` when it is gone.
+/// Returns a link's target; `None` if the link is gone.
 pub(super) fn link(folder: impl AsFd, name: &OsStr) -> io::Result<Option<Node>> {
     match rustix::fs::readlinkat(folder, name, Vec::new()) {
         Ok(target) => Ok(Some(Node::Link {

@@ -30,7 +30,7 @@ impl CallHook for Tracker {
             return;
         }
         let files = Arc::clone(&self.0);
-        let (tool, scope) = (proposal.tool.clone(), scope(files.ground.root(), proposal));
+        let (tool, scope) = (proposal.tool.clone(), scope(files.workspace.root(), proposal));
         let begun = files.blocking(move |files| files.begin(&tool, &scope)).await;
         if cx.cancel.is_cancelled() {
             // Scanning may take so long that nobody waits any more. The call is not started then, so nothing changed.
@@ -62,7 +62,7 @@ impl CallHook for Tracker {
         // The work counts more than the way back, but the user must know.
         if let Err(error) = kept {
             let warning = format!(
-                "the changes of `{}` cannot be undone: {error}",
+                "what `{}` changed cannot be undone: {error}",
                 call.proposal.tool
             );
             match &mut result {

@@ -97,11 +97,11 @@ pub fn grounded(settings: &Settings, purpose: &SessionSpec) -> Result<Grounded, 
         offer_ask_user: purpose.interactive,
         todos: todos.clone(),
         blocked_commands: settings.security.blocked_commands.clone(),
-        walls: reach.walls(&ground),
+        sandbox: reach.walls(&ground),
         fetch: settings.security.network.then(FetchConfig::default),
         outputs: Some(Arc::new(outputs(&folders, &purpose.session))),
         background: BackgroundJobs::default(),
-        ground: ground.clone(),
+        workspace: ground.clone(),
     };
     let files = ToolFiles::new(folders, &purpose.cwd);
     let execution = execution_context(purpose);

@@ -117,7 +117,7 @@ impl ToolCatalog {
 
     /// Goes where `set_working_directory` said.
     fn move_on(&mut self) {
-        let cwd = self.config.ground.working_directory().begin_turn();
+        let cwd = self.config.workspace.working_directory().begin_turn();
         if cwd != self.offer.execution.cwd {
             self.offer.execution = Arc::new(ExecutionContext {
                 cwd,

@@ -90,7 +90,7 @@ impl Bed {
             trust(&folders, &project).unwrap();
         }
         let config = ToolsConfig {
-            ground: Workspace::new(&repo, None),
+            workspace: Workspace::new(&repo, None),
             ..ToolsConfig::default()
         };
         let execution = ExecutionContext {

@@ -1,8 +1,8 @@
-//! The commands a configuration refuses.
+//! Commands refused by the configuration.
 
 use super::word::Word;
 
-/// What is refused unless the settings say otherwise.
+/// Commands refused by default.
 pub const BLOCKED_COMMANDS: &[&str] = &[
     "rm",
     "sudo",
@@ -17,8 +17,8 @@ pub const BLOCKED_COMMANDS: &[&str] = &[
     "chmod 777",
 ];
 
-/// The commands that are refused wherever they appear: programs (`rm`, `mkfs.*`) and programs with arguments
-/// (`chmod 777`, `git push --force`), where the arguments may stand in any order.
+/// Commands that are refused wherever they appear: programs (`rm`, `mkfs.*`) and programs with arguments
+/// (`chmod 777`, `git push --force`). The arguments match in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocklist {
     entries: Vec<Entry>,
@@ -37,7 +37,7 @@ impl Default for Blocklist {
 }
 
 impl Blocklist {
-    /// A list from the entries of a configuration. Empty entries are ignored.
+    /// Builds the list from configuration entries. Empty entries are ignored.
     pub fn new<S: AsRef<str>>(entries: impl IntoIterator<Item = S>) -> Self {
         let entries = entries.into_iter().filter_map(|entry| {
             let mut tokens = entry.as_ref().split_whitespace().map(str::to_owned);
@@ -51,7 +51,7 @@ impl Blocklist {
         }
     }
 
-    /// The entry that refuses this program with these arguments.
+    /// Returns the entry that refuses this program with these arguments.
     pub(super) fn hit(&self, program: &str, arguments: &[Word]) -> Option<String> {
         self.entries
             .iter()
@@ -59,7 +59,8 @@ impl Blocklist {
             .map(Entry::to_text)
     }
 
-    /// The entry whose program is named somewhere in a text that is not shell, or is shell for someone else.
+    /// Returns the entry whose program is named anywhere in a text that is not shell, or is shell for another
+    /// machine.
     pub(super) fn named_in(&self, text: &str) -> Option<String> {
         let parts = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/')));
         let names: Vec<&str> = parts.map(super::word::base_name).collect();
@@ -86,7 +87,8 @@ impl Entry {
 
     fn takes(&self, arguments: &[Word]) -> bool {
         self.arguments.iter().all(|wanted| {
-            // An argument nobody can know yet is the wanted one, unless it can only be a file at the end.
+            // An argument that is not known yet counts as the wanted one, unless it can only be a file at the
+            // end.
             let first_operand = arguments.iter().find(|word| !word.starts_with('-'));
             let unknown = first_operand.is_some_and(|word| word.value().is_none())
                 || arguments.iter().any(|word| word.may_be_several());
@@ -108,7 +110,7 @@ impl Entry {
     }
 }
 
-/// Whether two modes of `chmod` give everybody the same: `0777` and `a+rwx` are `777`.
+/// Returns true if two modes of `chmod` grant the same permissions: `0777` and `a+rwx` equal `777`.
 fn same_mode(value: &str, wanted: &str) -> bool {
     let octal = |text: &str| u32::from_str_radix(text, 8).ok().map(|mode| mode & 0o777);
     match (octal(value), octal(wanted)) {

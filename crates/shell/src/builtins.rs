@@ -1,4 +1,4 @@
-//! Built-ins of the shell that run other commands or change how later ones run.
+//! Shell built-ins that run other commands or change how later ones run.
 
 use windlass_core::tool::Category;
 
@@ -6,7 +6,7 @@ use super::options::{self, Grammar};
 use super::reader::{Directory, Reader};
 use super::word::Word;
 
-/// Built-ins that only speak, wait, or steer the shell they are in.
+/// Built-ins that only print, wait, or control their own shell.
 const QUIET: &[&str] = &[
     ":",
     "true",
@@ -48,13 +48,13 @@ const QUIET: &[&str] = &[
     "readarray",
 ];
 
-/// Built-ins that run or load what nobody can see here.
+/// Built-ins that run or load code that is not visible in the command.
 const HIDING: &[&str] = &[
     "alias", "unalias", "bind", "compgen", "complete", "compopt", "coproc", "enable", "fc", "history",
     "shopt",
 ];
 
-/// Reads a built-in; says whether it was one.
+/// Reads a built-in; returns true if the program is one.
 pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[String]) -> bool {
     match program {
         "eval" => evaluate(reader, arguments, via),
@@ -99,7 +99,7 @@ fn is_harmless_shopt(word: &str) -> bool {
 fn hides(reader: &mut Reader<'_>, what: &str) {
     reader.refuse(
         "shell.hidden_code",
-        format!("`{what}` changes what later commands mean, so they cannot be checked. Leave it out."),
+        format!("`{what}` changes the meaning of later commands, so they cannot be checked. Leave it out."),
     );
 }
 
@@ -107,11 +107,13 @@ fn unseen(reader: &mut Reader<'_>, what: &str, source: &str) {
     let short: String = source.chars().take(60).collect();
     reader.refuse(
         "shell.hidden_code",
-        format!("what `{what}` would run in `{short}` is not known before it runs. Write the command out."),
+        format!(
+            "the code that `{what}` would run in `{short}` is only known at run time. Write the command out."
+        ),
     );
 }
 
-/// Joins words that are known into a text for the shell.
+/// Joins known words into a text for the shell.
 pub(super) fn joined(words: &[Word]) -> Result<String, &Word> {
     let mut parts = Vec::new();
     for word in words {
@@ -140,7 +142,7 @@ fn source(reader: &mut Reader<'_>, arguments: &[Word]) {
     }
 }
 
-/// Whether a path is whatever happens to be connected.
+/// Returns true if a path is a stream, a device or a process file, whose content is not known.
 pub(super) fn is_stream(path: &str) -> bool {
     path == "-" || path.starts_with("/dev/") || path.starts_with("/proc/")
 }
@@ -176,7 +178,7 @@ fn moves(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
     });
 }
 
-/// Whether a path cannot lead out of the directory, links aside.
+/// Returns true if a path stays below the directory, links aside.
 pub(super) fn is_below(path: &str) -> bool {
     !path.starts_with(['/', '~', '-', '+']) && !path.is_empty() && path.split('/').all(|part| part != "..")
 }
@@ -218,7 +220,7 @@ fn quiet(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
         }
         "let" => reader.evaluates = true,
         "test" | "[" => {
-            // `test` evaluates nothing but the index of -v.
+            // `test` evaluates nothing except the index of `-v`.
             reader.evaluates |= arguments.iter().any(|word| word.fixed() == Some("-v"));
         }
         _ => {}
@@ -229,7 +231,7 @@ fn declare(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
     for word in arguments {
         let text = word.prefix();
         if let Some(options) = text.strip_prefix(['-', '+']) {
-            // A reference stands for another name, and a number is evaluated.
+            // A reference is an alias of another name, and a number is evaluated.
             if options.contains('n') && program != "export" {
                 hides(reader, &format!("{program} {text}"));
             }

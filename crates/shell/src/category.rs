@@ -1,4 +1,4 @@
-//! What a program needs permission for, once nothing more is hidden behind it.
+//! Permission category of a program that hides no other command.
 
 use windlass_core::tool::Category;
 
@@ -7,7 +7,7 @@ use super::programs::{ADMIN, READ, READ_UNLESS, STARTING, WRITE};
 use super::reader::Reader;
 use super::word::Word;
 
-/// Where programs of the system are.
+/// Directories of system programs.
 const STANDARD: &[&str] = &[
     "/bin/",
     "/usr/bin/",
@@ -17,7 +17,7 @@ const STANDARD: &[&str] = &[
     "/usr/local/sbin/",
 ];
 
-/// Whether a name is a program or a built-in that a function must not hide.
+/// Returns true if a name belongs to a program or built-in that a function must not shadow.
 pub(super) fn is_known(name: &str) -> bool {
     READ.contains(&name)
         || WRITE.contains(&name)
@@ -29,15 +29,15 @@ pub(super) fn is_known(name: &str) -> bool {
         .contains(&name)
 }
 
-/// Whether a path is where the system keeps the program, so that its name says enough.
+/// Returns true if a path is the system's location of the program, so that its name is enough.
 pub(super) fn is_standard_path(path: &str, program: &str) -> bool {
     path.strip_suffix(program)
         .is_some_and(|folder| STANDARD.contains(&folder))
 }
 
-/// Takes in what a program needs.
+/// Records the permission that a program needs.
 pub(super) fn judge(reader: &mut Reader<'_>, path: &str, program: &str, arguments: &[Word]) {
-    // A file of that name in the workspace may be anything.
+    // A file with that name in the workspace may be anything.
     if path.contains('/') && !is_standard_path(path, program) {
         unknown(reader, arguments);
         return;
@@ -60,7 +60,7 @@ pub(super) fn judge(reader: &mut Reader<'_>, path: &str, program: &str, argument
     }
 }
 
-/// A program nobody here knows. It may be one more launcher, so no argument may be a blocked command.
+/// An unknown program. It may be another launcher, so none of its arguments may be a blocked command.
 fn unknown(reader: &mut Reader<'_>, arguments: &[Word]) {
     reader.raise(Category::Write);
     for (index, word) in arguments.iter().enumerate() {
@@ -95,7 +95,7 @@ fn category(program: &str, arguments: &[Word]) -> Category {
             .any(|value| wanted.contains(&value))
     };
     match program {
-        // The second operand is written to.
+        // The second operand is an output file.
         "uniq" if operands().count() <= 1 && !may_have_option(arguments) => Category::Read,
         "chmod" if recursive(arguments) && operands().skip(1).any(leads_out) => Category::Admin,
         "cargo"
@@ -145,12 +145,12 @@ fn recursive(arguments: &[Word]) -> bool {
     has_option(arguments, &["-R", "-r", "--recursive"])
 }
 
-/// Whether a path may lead out of the directory.
+/// Returns true if a path may lead out of the directory.
 fn leads_out(word: &Word) -> bool {
     word.value().is_none_or(|path| !super::builtins::is_below(path))
 }
 
-/// Whether one of these options is given, alone, in a cluster, with a value or shortened.
+/// Returns true if one of these options is given: alone, in a cluster, with a value or shortened.
 fn has_option(arguments: &[Word], options: &[&str]) -> bool {
     let given = arguments.iter().take_while(|word| word.value() != Some("--"));
     given.map(Word::prefix).any(|text| {
@@ -170,7 +170,7 @@ fn may_have_option(arguments: &[Word]) -> bool {
         .any(Word::may_be_option)
 }
 
-/// Notes the paths that a program says it writes to.
+/// Records the paths that a program names as its output.
 fn written_paths(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
     let operands: Vec<&str> = arguments
         .iter()
@@ -211,8 +211,8 @@ fn written_paths(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
     }
 }
 
-/// `sed` reads, unless its script writes or runs; its scripts are too terse to be sure with less than a look at every
-/// command in them.
+/// `sed` reads, unless its script writes or runs something. Scripts are terse, so every command in them is
+/// checked.
 fn sed(reader: &mut Reader<'_>, arguments: &[Word]) {
     let in_place = has_option(arguments, &["-i", "--in-place"]);
     let from_file = has_option(arguments, &["-f", "--file"]);
@@ -263,8 +263,8 @@ fn sed_scripts(arguments: &[Word]) -> Vec<String> {
     scripts
 }
 
-/// Whether a script is made only of addresses with `p`, `d`, `q`, `=` or `n`, or of one substitution with harmless
-/// flags.
+/// Returns true if a script consists only of addresses with `p`, `d`, `q`, `=` or `n`, or of one substitution
+/// with harmless flags.
 fn is_harmless_sed(script: &str) -> bool {
     script.split([';', '\n']).all(|command| {
         let command = command.trim();
@@ -294,7 +294,7 @@ fn is_harmless_substitution(command: &str) -> bool {
     }
 }
 
-/// `/text/p` and `/text/d`, and the range `/one/,/two/p`.
+/// Returns true for `/text/p` and `/text/d`, and for the range `/one/,/two/p`.
 fn is_harmless_address(command: &str) -> bool {
     let parts: Vec<&str> = command.split('/').collect();
     match parts.as_slice() {

@@ -1,18 +1,20 @@
-//! Variables that change what a later command does. The harmless ones are listed, the rest is not: lists of bad names
-//! have always missed some.
+//! Variables that change the effect of later commands. A name that is not listed as harmless needs at least
+//! the write category, unless it is a lower-case shell variable: lists of bad names have always been
+//! incomplete.
 
 use windlass_core::tool::Category;
 
-/// What an assignment means for the commands after it.
+/// Effect of an assignment on the commands after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It needs at least this category.
+    /// Requires at least this category.
     Needs(Category),
-    /// It makes the shell run things that nobody can see.
+    /// Makes the shell run code that is not visible in the command.
     Refused,
 }
 
-/// Names the shell itself acts on: where it finds commands, what it runs before them, how it splits words.
+/// Names that the shell itself acts on: its search path, the code it runs before a command, its word
+/// splitting.
 const SHELL: &[&str] = &[
     "BASH_ENV",
     "ENV",
@@ -34,7 +36,7 @@ const SHELL: &[&str] = &[
     "FIGNORE",
 ];
 
-/// Names that make some program run another, load code, or look elsewhere.
+/// Names that make some program run another, load code, or look elsewhere for its files.
 const PROGRAMS: &[&str] = &[
     "PATH",
     "SHELL",
@@ -97,7 +99,7 @@ const PROGRAM_PREFIXES: &[&str] = &[
     "ALL_PROXY",
 ];
 
-/// Names that change how a program prints, and nothing else.
+/// Names that change only how a program prints.
 const HARMLESS: &[&str] = &[
     "LANG",
     "LANGUAGE",
@@ -130,20 +132,20 @@ pub(super) fn judge(assignment: &str) -> Effect {
     } else if PROGRAMS.contains(&name) || PROGRAM_PREFIXES.iter().any(|start| name.starts_with(start)) {
         Effect::Needs(Category::Admin)
     } else if name.chars().any(|c| c.is_ascii_lowercase()) {
-        // By custom a variable of the shell, which no program looks at.
+        // By convention a shell variable, which no program reads.
         Effect::Needs(Category::Read)
     } else {
         Effect::Needs(Category::Write)
     }
 }
 
-/// Whether an assignment cannot change what a command does.
+/// Returns true if an assignment cannot change the effect of a command.
 pub(super) fn is_harmless(assignment: &str) -> bool {
     split_assignment(assignment).is_some_and(|(name, _)| HARMLESS.contains(&name) || name.starts_with("LC_"))
 }
 
-/// The name and the value of `NAME=value`, `NAME+=value` or `NAME[index]=value`; `None` when bash would not take it
-/// for an assignment.
+/// Returns the name and the value of `NAME=value`, `NAME+=value` or `NAME[index]=value`; `None` if bash would
+/// not treat the text as an assignment.
 pub(super) fn split_assignment(text: &str) -> Option<(&str, &str)> {
     let (left, value) = text.split_once('=')?;
     let left = left.strip_suffix('+').unwrap_or(left);

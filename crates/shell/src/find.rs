@@ -1,11 +1,11 @@
-//! `find`, which is a way to list files and a way to run anything.
+//! `find`, which lists files and can run any program.
 
 use windlass_core::tool::Category;
 
 use super::reader::Reader;
 use super::word::Word;
 
-/// Reads a `find`; says whether it was one.
+/// Reads a `find` command; returns true if the program is `find`.
 pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[String]) -> bool {
     if !matches!(program, "find" | "gfind" | "bfs") {
         return false;
@@ -30,7 +30,7 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
     true
 }
 
-/// A word that could be `-exec`: then the next one would be a program.
+/// Handles a word that may be `-exec`, in which case the next word is a program.
 fn unknown(reader: &mut Reader<'_>, word: &Word, next: Option<&Word>) {
     if !word.may_be_option() && !word.may_be_several() {
         return;
@@ -51,7 +51,7 @@ fn executed<'w>(reader: &mut Reader<'_>, words: &'w [Word], via: &[String]) -> &
         Some((command, rest)) => (command, rest.get(1..).unwrap_or_default()),
         None => (words, [].as_slice()),
     };
-    // `+` ends only right after `{}`; a program may get one as an argument before that.
+    // `+` ends the command only right after `{}`; a program may receive one as an argument before that.
     let command = command.iter().map(|word| word.with_unknown("{}")).collect();
     reader.simple(command, Vec::new(), via);
     rest

@@ -1,4 +1,4 @@
-//! The checks that `cargo xtask fuzz` runs on arbitrary bytes, and the tests on the stored inputs.
+//! Checks that `cargo xtask fuzz` runs on arbitrary bytes, and that the tests run on the stored inputs.
 //!
 //! Each function takes the bytes of one input and panics when a check fails. Nothing here runs a program.
 
@@ -6,7 +6,8 @@ use windlass_core::tool::Category;
 
 use crate::{Blocklist, SimpleCommand, Word, analyse};
 
-/// Reads a shell command. What is not refused has every program named, and pieces that cover every command.
+/// Reads a shell command. If the command is not refused, every program has a name and the pieces cover every
+/// command.
 pub fn shell(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let blocklist = Blocklist::default();
@@ -19,7 +20,11 @@ pub fn shell(data: &[u8]) {
     let pieces = reading.pieces();
     let _ = (reading.write_targets(), reading.needs());
     if reading.refusal.is_some() {
-        assert_eq!(reading.category, Category::Admin, "what is refused is never less");
+        assert_eq!(
+            reading.category,
+            Category::Admin,
+            "a refused command is always `Admin`"
+        );
         return;
     }
     for command in reading.commands.iter().filter(|one| !one.words.is_empty()) {
@@ -34,9 +39,10 @@ pub fn shell(data: &[u8]) {
     }
 }
 
-/// What rules match means the same program with the same arguments when it is read again.
+/// Asserts that the text matched by rules means the same program with the same arguments when it is read
+/// again.
 fn assert_one_spelling(command: &SimpleCommand, blocklist: &Blocklist) {
-    // As a part of the grammar it is no command.
+    // As part of the grammar, `[` is not a command.
     if command.program.as_deref() == Some("[") {
         return;
     }

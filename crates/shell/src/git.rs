@@ -1,11 +1,11 @@
-//! `git`, whose subcommands reach from looking to rewriting a server.
+//! `git`, whose subcommands range from reading to rewriting history on a server.
 
 use windlass_core::tool::Category;
 
 use super::reader::{Directory, Reader};
 use super::word::Word;
 
-/// Subcommands that only look.
+/// Subcommands that only read.
 const READ: &[&str] = &[
     "status",
     "log",
@@ -40,7 +40,7 @@ const READ: &[&str] = &[
     "show-branch",
     "help",
 ];
-/// Subcommands that reach other machines, rewrite history, or run what they are told.
+/// Subcommands that contact other machines, rewrite history, or run the commands they are given.
 const ADMIN: &[&str] = &[
     "push",
     "filter-branch",
@@ -89,7 +89,7 @@ const RUNNING: &[&str] = &[
     "--sequence-editor",
 ];
 
-/// What a `git` command needs, and the hidden commands in it.
+/// Records the permission that a `git` command needs, and the commands hidden in it.
 pub(super) fn judge(reader: &mut Reader<'_>, arguments: &[Word]) {
     let mut words = arguments.iter();
     let subcommand = loop {
@@ -102,7 +102,7 @@ pub(super) fn judge(reader: &mut Reader<'_>, arguments: &[Word]) {
                     reader.moves(Directory::Elsewhere);
                     continue;
                 }
-                // A setting may name a pager, an alias or a helper that is run.
+                // A setting may name a pager, an alias or a helper, which git runs.
                 reader.foreign_code(value.map_or("", |word| word.prefix()), Category::Admin);
             }
             "-p" | "--paginate" => reader.raise(Category::Write),
@@ -121,7 +121,7 @@ pub(super) fn judge(reader: &mut Reader<'_>, arguments: &[Word]) {
     };
     let rest: Vec<&Word> = words.collect();
     let Some(subcommand) = subcommand else {
-        // An alias may stand for anything.
+        // An alias may expand to anything.
         reader.raise(Category::Admin);
         return;
     };
@@ -201,7 +201,7 @@ fn category(subcommand: &str, rest: &[&Word]) -> Category {
         }
         _ if ADMIN.contains(&subcommand) => Category::Admin,
         _ if KNOWN_WRITES.contains(&subcommand) => Category::Write,
-        // Not a subcommand we know: an alias, or a program named git-something.
+        // Not a known subcommand: an alias, or a program named `git-something`.
         _ => Category::Admin,
     }
 }

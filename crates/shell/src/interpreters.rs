@@ -1,4 +1,4 @@
-//! Shells and other interpreters: what they are told to run on their command line.
+//! Shells and other interpreters, and the code on their command line.
 
 use windlass_core::tool::Category;
 
@@ -10,7 +10,7 @@ const SHELLS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "csh", "tcsh",
 ];
 
-/// Signs that code starts other programs.
+/// Substrings of code that indicate it starts other programs.
 const STARTS: &[&str] = &[
     "system",
     "popen",
@@ -31,7 +31,7 @@ const STARTS: &[&str] = &[
     "| getline",
 ];
 
-/// Reads an interpreter; says whether it was one.
+/// Reads an interpreter; returns true if the program is one.
 pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[String]) -> bool {
     if SHELLS.contains(&program) {
         shell(reader, program, arguments, via);
@@ -62,7 +62,7 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
                 reader.raise(Category::Admin);
             }
             code(reader, text);
-            // awk writes and runs with the signs of the shell.
+            // awk uses the shell's operators to write files and run commands.
             if text.contains('|') || text.contains("> \"") || text.contains(">\"") {
                 reader.raise(Category::Admin);
             }
@@ -77,7 +77,7 @@ fn code(reader: &mut Reader<'_>, text: &str) {
     }
 }
 
-/// Whether an option, alone or at the end of a cluster, is followed by code.
+/// Returns true if an option, alone or at the end of a cluster, is followed by code.
 fn takes_code(text: &str, option: &str) -> bool {
     match (option.strip_prefix("--"), option.chars().nth(1)) {
         (Some(_), _) => text == option || text.starts_with(&format!("{option}=")),
@@ -110,7 +110,7 @@ fn shell(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[Stri
         reader.refuse(
             "shell.hidden_code",
             format!(
-                "what `{program}` would run ({short}) is not known before it runs. Write the command out."
+                "the code that `{program}` would run ({short}) is only known at run time. Write the command out."
             ),
         );
     };
@@ -131,7 +131,7 @@ fn shell(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[Stri
             _ if text.starts_with("--") => return refused(reader, text),
             _ if text.starts_with('-') || text.starts_with('+') => {
                 wants_text |= text.contains('c');
-                // Reads what it runs from its input, or changes how the rest is read.
+                // These options read the code from standard input, or change how the rest is parsed.
                 if text.contains(['s', 'i', 'o', 'O']) {
                     return refused(reader, text);
                 }
@@ -146,7 +146,7 @@ fn shell(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[Stri
         Some(text) if wants_text && reads_as_bash(program, text) => reader.read(text, via),
         Some(text) if wants_text => refused(reader, text),
         Some(path) if !is_stream(path) => {
-            // Without a slash it is also looked for where programs are.
+            // Without a slash, the script is also searched for in the program path.
             let arguments: Vec<Word> = words.cloned().collect();
             if let Some(entry) = reader.blocklist.hit(base_name(path), &arguments) {
                 reader.blocked(&entry, path);
@@ -157,8 +157,8 @@ fn shell(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[Stri
     }
 }
 
-/// Whether another shell would read a text as bash does. What bash takes for a test or for arithmetic is a command to
-/// some of them, and their strings end elsewhere.
+/// Returns true if another shell would parse a text as bash does. Some of them run as a command what bash
+/// parses as a test or as arithmetic, and their strings end elsewhere.
 fn reads_as_bash(program: &str, text: &str) -> bool {
     match program {
         "bash" | "rbash" => true,

@@ -1,10 +1,10 @@
-//! Reads a shell command without running it: which programs it would start, what it would write, and whether that is
-//! refused.
+//! Analyses a shell command without running it: the programs it would start, the files it would write, and
+//! whether it is refused.
 //!
-//! [`analyse`] walks the syntax tree of bash. It looks behind quoting, wrappers (`env`, `xargs`, `find -exec`,
-//! `sh -c`) and substitutions, and errs on the side of refusing: a program whose name is only known when the command
-//! runs, text that two readings understand differently, and whatever is too large to check are all refused with a
-//! text that says what to write instead.
+//! [`analyse`] walks the syntax tree of bash. It looks behind quoting, wrappers (`env`, `xargs`, `find
+//! -exec`, `sh -c`) and substitutions, and errs on the side of refusing: a program whose name is only known
+//! at run time, text that two parsers understand differently, and text too large to check are all refused
+//! with a message that says what to write instead.
 //!
 //! ```
 //! use windlass_core::tool::Category;
@@ -18,8 +18,8 @@
 //! assert!(hidden.refusal.is_some());
 //! ```
 //!
-//! It is a courtesy to the model and to whoever reads an approval, not the wall: a program that was allowed may start
-//! others, and only the sandbox sees those.
+//! The analysis helps the model and the person who reads an approval request. It is not the sandbox: an
+//! allowed program may start others, and only the sandbox sees those.
 
 mod blocklist;
 mod builtins;
@@ -47,16 +47,17 @@ pub use self::blocklist::{BLOCKED_COMMANDS, Blocklist};
 use self::reader::Reader;
 pub use self::word::Word;
 
-/// What a command line would do, as far as reading it can tell.
+/// Effects of a command line, as far as they can be known without running it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analysis {
-    /// Every simple command, also the ones inside substitutions and behind wrappers, in the order of the text.
+    /// Every simple command, including those inside substitutions and behind wrappers, in the order of the
+    /// text.
     pub commands: Vec<SimpleCommand>,
     /// Every redirection to or from a file.
     pub redirects: Vec<Redirect>,
-    /// What the whole needs permission for. `Admin` when it is refused.
+    /// Permission category of the whole command. `Admin` when the command is refused.
     pub category: Category,
-    /// Why it must not run.
+    /// Reason the command must not run.
     pub refusal: Option<Refusal>,
     write_arguments: Vec<String>,
     changes_directory: bool,
@@ -65,28 +66,28 @@ pub struct Analysis {
 /// One program with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimpleCommand {
-    /// The base name of the program; `None` when only running the command would tell.
+    /// Base name of the program; `None` if it is only known at run time.
     pub program: Option<String>,
     /// The program and its arguments.
     pub words: Vec<Word>,
-    /// The command in one spelling, however it was quoted: what rules match.
+    /// The command in a canonical spelling, independent of its quoting. Rules match this text.
     pub text: String,
-    /// The wrappers it was found behind, outermost first.
+    /// Wrappers around the command, outermost first.
     pub via: Vec<String>,
-    /// The assignments in front of it, as `NAME=value`.
+    /// Assignments before the command, as `NAME=value`.
     pub assignments: Vec<String>,
 }
 
 /// A redirection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
-    /// What happens to the file.
+    /// Effect on the file.
     pub kind: RedirectKind,
-    /// The file; `None` when only running the command would tell.
+    /// The file; `None` if it is only known at run time.
     pub target: Option<String>,
 }
 
-/// What a redirection does to its file.
+/// Effect of a redirection on its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedirectKind {
     /// `<`
@@ -97,19 +98,19 @@ pub enum RedirectKind {
     Append,
 }
 
-/// Why a command must not run.
+/// Reason a command must not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The rule, as `security.blocked_commands` or `shell.unparsed`.
+    /// Name of the rule, such as `security.blocked_commands` or `shell.unparsed`.
     pub rule: String,
-    /// What to tell the model.
+    /// Message for the model.
     pub message: String,
 }
 
 impl Analysis {
-    /// The texts that permission rules must cover, each on its own: every simple command, what is behind a wrapper as
-    /// well as the wrapper, every assignment that could change what a command does, and every redirection that writes
-    /// to a file.
+    /// Returns the texts that permission rules must cover, each on its own: every simple command (the wrapped
+    /// one as well as its wrapper), every assignment that could change the effect of a command, and every
+    /// redirection that writes to a file.
     pub fn pieces(&self) -> Vec<String> {
         let mut pieces = Vec::new();
         for command in &self.commands {
@@ -139,9 +140,9 @@ impl Analysis {
         pieces
     }
 
-    /// The files the command says it writes to: targets of redirections and the path arguments of commands such as
-    /// `cp`, `mv` or `tee`. As written; a relative one is relative to wherever the command is by then, see
-    /// [`Self::changes_directory`].
+    /// Returns the files that the command names as its output: targets of redirections and the path arguments
+    /// of commands such as `cp`, `mv` or `tee`. Paths are as written; a relative one is relative to the
+    /// command's directory at that point, see [`Self::changes_directory`].
     pub fn write_targets(&self) -> Vec<&str> {
         let redirected = self.redirects.iter().filter_map(|redirect| {
             let target = redirect.target.as_deref()?;
@@ -152,21 +153,21 @@ impl Analysis {
             .collect()
     }
 
-    /// Whether some of it may run in another directory than the one it starts in, so that its relative paths say
-    /// little.
+    /// Returns true if a part of the command may run in another directory than the one it starts in, so that
+    /// its relative paths are not reliable.
     pub fn changes_directory(&self) -> bool {
         self.changes_directory
     }
 }
 
-/// Reads a command. Never fails: what cannot be read is refused.
+/// Analyses a command. Never fails: a command that cannot be parsed is refused.
 pub fn analyse(command: &str, blocklist: &Blocklist) -> Analysis {
     let mut reader = Reader::new(blocklist);
     reader.read(command, &[]);
     reader.finish()
 }
 
-/// Files that take what is written to them and keep nothing.
+/// Returns true for files that discard everything written to them.
 fn is_sink(path: &str) -> bool {
     matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/tty")
 }

@@ -1,19 +1,20 @@
-//! What a command cannot do without: other machines, or files outside the workspace.
+//! Access that a command cannot work without: the network, or files outside the workspace.
 
 use super::{Analysis, SimpleCommand};
 use windlass_core::permission::Escalation;
 
-/// Programs that talk to other machines and are good for nothing else.
+/// Programs whose only purpose is to talk to other machines.
 const NETWORK: &[&str] = &[
     "curl", "wget", "ssh", "scp", "sftp", "rsync", "ftp", "nc", "ncat", "netcat", "socat", "telnet", "dig",
     "host", "nslookup", "ping", "whois", "http", "https", "gh", "glab", "aws", "gcloud", "az",
 ];
-/// Programs that fetch from elsewhere and install outside, whatever they are told.
+/// Programs that always download and install outside the workspace.
 const INSTALLERS: &[&str] = &[
     "apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "pacman", "apk", "brew", "port", "snap", "flatpak",
     "nix-env", "rustup",
 ];
-/// What makes of other programs what the first two lists are about: a program, and words one of which it is given.
+/// Programs that need the network or install outside the workspace only with one of these words among their
+/// arguments.
 const NETWORK_WHEN: &[(&str, &[&str])] = &[(
     "git",
     &[
@@ -44,7 +45,8 @@ const INSTALLS_WHEN: &[(&str, &[&str])] = &[
 ];
 
 impl Analysis {
-    /// What the commands plainly need. A program that is not known for it needs nothing, and fails if it does.
+    /// Returns the access that the commands plainly need. A program that is not listed needs nothing, and
+    /// fails if it does.
     pub fn needs(&self) -> Escalation {
         let mut reach = Escalation::default();
         for command in &self.commands {
@@ -70,7 +72,8 @@ mod tests {
     use super::super::{Blocklist, analyse};
     use super::*;
 
-    /// SAFE-4: what a command plainly needs is known before it runs, also behind wrappers and in lists.
+    /// SAFE-4: the access that a command plainly needs is known before it runs, also behind wrappers and in
+    /// lists.
     #[test]
     fn needs_are_read_from_the_command() {
         let nothing = Escalation::default();

@@ -1,9 +1,9 @@
-//! The options of a wrapper: where they end is where the wrapped command starts.
+//! Options of a wrapper: the wrapped command starts after the last one.
 
 use super::word::Word;
 
-/// The options of a program, separated by blanks: `-v`; `-n:` with a value, attached or as the next word; `-e?` with a
-/// value that is attached or missing; the same for `--long` ones.
+/// Options of a program, separated by blanks: `-v`; `-n:` with a value, attached or as the next word; `-e?`
+/// with a value that is attached or missing; the same for `--long` options.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grammar(pub(super) &'static str);
 
@@ -34,7 +34,8 @@ pub(super) struct Given {
     pub(super) value: Option<Word>,
 }
 
-/// Splits arguments into options and the rest. Fails with the word that leaves it open where the options end.
+/// Splits arguments into options and the rest. Fails with the word that makes the end of the options
+/// ambiguous.
 pub(super) fn parse(grammar: Grammar, words: &[Word]) -> Result<(Vec<Given>, &[Word]), String> {
     let mut given = Vec::new();
     let mut rest = words;

@@ -1,4 +1,4 @@
-//! The tables: what known programs do.
+//! Tables of known programs and their effects.
 
 /// Programs that only read, whatever their options.
 pub(super) const READ: &[&str] = &[
@@ -118,8 +118,8 @@ pub(super) const READ: &[&str] = &[
     "iostat",
 ];
 
-/// Programs that only read unless one of these options is given. An option of one letter also counts inside a
-/// cluster; a long one also when shortened.
+/// Programs that only read unless one of these options is given. A one-letter option also counts inside a
+/// cluster; a long option also counts when shortened.
 pub(super) const READ_UNLESS: &[(&str, &[&str])] = &[
     ("date", &["-s", "--set"]),
     ("sort", &["-o", "--output", "--compress-program", "-T"]),
@@ -145,7 +145,7 @@ pub(super) const READ_UNLESS: &[(&str, &[&str])] = &[
 /// Programs of the table above whose options can start other programs.
 pub(super) const STARTING: &[&str] = &["rg", "fd", "fdfind", "sort", "ag", "bat", "less", "more"];
 
-/// Programs that destroy, or reach outside the workspace.
+/// Programs that destroy data or reach outside the workspace.
 pub(super) const ADMIN: &[&str] = &[
     "rm",
     "rmdir",
@@ -288,7 +288,7 @@ pub(super) const ADMIN: &[&str] = &[
     "truncate",
 ];
 
-/// Programs that write, and whose arguments are no commands.
+/// Programs that write and whose arguments are not commands.
 pub(super) const WRITE: &[&str] = &[
     "mkdir",
     "touch",

@@ -1,4 +1,4 @@
-//! The state of one reading: what was found so far, and the worst of it.
+//! State of one analysis: the findings so far and the highest category among them.
 
 use std::collections::HashSet;
 
@@ -12,22 +12,23 @@ use super::{Analysis, Blocklist, Redirect, RedirectKind, Refusal, SimpleCommand,
 use super::{builtins, category, find, interpreters, wrappers};
 
 const MAX_COMMANDS: usize = 200;
-/// How many texts inside the text (`sh -c "…"`) are read.
+/// Maximum nesting of shell texts inside the text (`sh -c "…"`).
 const MAX_NESTED: usize = 8;
-/// How many wrappers may stand in front of each other.
+/// Maximum number of nested wrappers.
 const MAX_WRAPPERS: usize = 16;
 
-/// Words that bash takes for its own where a command starts. As a program they mean that the tree got it wrong.
+/// Reserved words of bash at the start of a command. As a program name they mean that the syntax tree is
+/// wrong.
 const RESERVED: &[&str] = &[
     "!", "{", "}", "[[", "]]", "((", "))", "if", "then", "elif", "else", "fi", "for", "while", "until", "do",
     "done", "case", "esac", "in", "select", "function", "coproc",
 ];
 
-/// Reads texts and keeps what was found.
+/// Reads texts and stores the findings.
 pub(super) struct Reader<'r> {
     pub(super) blocklist: &'r Blocklist,
     pub(super) functions: HashSet<String>,
-    /// Whether variables are evaluated as arithmetic, which runs substitutions they hold.
+    /// True if variables are evaluated as arithmetic, which runs the substitutions in their values.
     pub(super) evaluates: bool,
     commands: Vec<SimpleCommand>,
     redirects: Vec<Redirect>,
@@ -35,12 +36,12 @@ pub(super) struct Reader<'r> {
     category: Category,
     refusal: Option<Refusal>,
     texts: usize,
-    /// Whether some quoted text looks like code for an array index.
+    /// True if some quoted text looks like code for an array index.
     holds_code: bool,
     directory: Directory,
 }
 
-/// Where the command is when it writes.
+/// Directory of the command when it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Directory {
     Same,
@@ -91,12 +92,12 @@ impl<'r> Reader<'r> {
         if self.evaluates && self.holds_code {
             self.refuse(
                 "shell.hidden_code",
-                "a quoted text holds a substitution that arithmetic would run. Write the command out."
+                "a quoted text contains a substitution that arithmetic would run. Write the command out."
                     .to_owned(),
             );
         }
         if self.evaluates {
-            // What a variable holds may come from a file, and may be code.
+            // The value of a variable may come from a file, and may be code.
             self.raise(Category::Write);
         }
         if self.category != Category::Read && self.directory == Directory::Elsewhere {
@@ -115,7 +116,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Refuses the whole; the first reason is kept.
+    /// Refuses the whole command; the first reason is kept.
     pub(super) fn refuse(&mut self, rule: &str, why: String) {
         self.refusal.get_or_insert_with(|| Refusal {
             rule: rule.to_owned(),
@@ -126,7 +127,7 @@ impl<'r> Reader<'r> {
     pub(super) fn unparsed(&mut self, what: &str) {
         self.refuse(
             "shell.unparsed",
-            format!("the command cannot be parsed: {what}. Write it in a simpler way."),
+            format!("the command cannot be parsed: {what}. Write it more simply."),
         );
     }
 
@@ -143,7 +144,7 @@ impl<'r> Reader<'r> {
         self.refuse(
             "shell.unknown_program",
             format!(
-                "which program `{short}` would start is not known before it runs. Write the command out."
+                "the program that `{short}` would start is only known at run time. Write the command out."
             ),
         );
     }
@@ -158,12 +159,12 @@ impl<'r> Reader<'r> {
         );
     }
 
-    /// Whether a program is refused whatever its arguments.
+    /// Returns true if a program is refused whatever its arguments.
     pub(super) fn blocks(&self, program: &str) -> bool {
         self.blocklist.hit(program, &[]).is_some()
     }
 
-    /// Takes note of code in another language, or for another machine: refused when it names a blocked command.
+    /// Records code in another language, or for another machine: refused when it names a blocked command.
     pub(super) fn foreign_code(&mut self, code: &str, needs: Category) {
         if let Some(entry) = self.blocklist.named_in(code) {
             let short: String = code.chars().take(60).collect();
@@ -182,7 +183,7 @@ impl<'r> Reader<'r> {
         self.directory = self.directory.max(to);
     }
 
-    /// Takes note of an assignment written as `NAME=value`.
+    /// Records an assignment written as `NAME=value`.
     pub(super) fn assigned(&mut self, assignment: &str) {
         self.note_literal(assignment);
         match environment::judge(assignment) {
@@ -197,7 +198,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Takes note of a text that could be code if it were evaluated.
+    /// Records a text that could be code if it were evaluated.
     pub(super) fn note_literal(&mut self, text: &str) {
         let index = text.split_once('[').map(|(_, index)| index);
         self.holds_code |= index.is_some_and(|index| {
@@ -218,7 +219,7 @@ impl<'r> Reader<'r> {
             Some(target) if writes && target.starts_with("/dev/") && !is_sink(target) => {
                 self.raise(Category::Admin);
             }
-            // bash opens connections through these.
+            // bash opens network connections through these paths.
             Some(target) if target.starts_with("/dev/tcp/") || target.starts_with("/dev/udp/") => {
                 self.raise(Category::Admin);
             }
@@ -229,7 +230,7 @@ impl<'r> Reader<'r> {
         self.redirects.push(redirect);
     }
 
-    /// Takes in a simple command, and whatever it starts in turn.
+    /// Records a simple command, and every command that it starts in turn.
     pub(super) fn simple(&mut self, words: Vec<Word>, assignments: Vec<String>, via: &[String]) {
         for assignment in &assignments {
             self.assigned(assignment);
@@ -260,7 +261,7 @@ impl<'r> Reader<'r> {
             );
         }
         if first.is_bare() && RESERVED.contains(&path.as_str()) || first.source().starts_with('#') {
-            self.unparsed(&format!("`{path}` stands where a command is expected"));
+            self.unparsed(&format!("`{path}` appears where a command is expected"));
         }
         let arguments = words.get(1..).unwrap_or_default().to_vec();
         let text = self.push(Some(program.clone()), words, assignments, via);
@@ -294,7 +295,7 @@ impl<'r> Reader<'r> {
         {
             first.clone_from(program);
         }
-        // Unquoted, it would be an assignment or a word of the shell's own, and rules would match something else.
+        // Unquoted, this would be an assignment or a reserved word, and rules would match something else.
         if let (Some(first), true) = (parts.first_mut(), program.is_some())
             && (first == "{}"
                 || RESERVED.contains(&first.as_str())
@@ -326,12 +327,12 @@ fn rank(category: Category) -> u8 {
     }
 }
 
-/// What to do instead of a blocked command.
+/// Returns the advice for a blocked command.
 fn instead(entry: &str) -> &'static str {
     match entry.split_whitespace().next().unwrap_or_default() {
         "rm" => "Move files aside with `mv`, or ask the user to delete them.",
-        "sudo" | "doas" | "su" => "Do it without other rights, or ask the user to do it.",
-        "chmod" => "Give only the rights that are needed, as `chmod u+x`.",
+        "sudo" | "doas" | "su" => "Do it without elevated privileges, or ask the user to do it.",
+        "chmod" => "Grant only the permissions that are needed, such as `chmod u+x`.",
         "dd" => "Use `head -c`, `cp` or `truncate`.",
         _ => "Ask the user to run it.",
     }

@@ -1,8 +1,9 @@
-//! Commands by table.
+//! Tables of commands and their analyses.
 
 use super::*;
 
-/// A command with the programs it must show and what it needs: `r`ead, `w`rite, `a`dmin, or the rule that refuses it.
+/// A command with the programs it must show and its category: `r`ead, `w`rite, `a`dmin, or the rule that
+/// refuses it.
 type Case = (&'static str, &'static str, &'static str);
 
 fn check(cases: &[Case]) {
@@ -40,7 +41,7 @@ const UNPARSED: &str = "shell.unparsed";
 const LIMITS: &str = "shell.limits";
 const ENVIRONMENT: &str = "shell.environment";
 
-/// SAFE-2 (S6.5): a blocked program is found wherever the grammar of the shell lets it stand.
+/// SAFE-2 (S6.5): a blocked program is found wherever the shell's grammar allows one.
 #[test]
 fn finds_blocked_programs_in_every_construct() {
     check(&[
@@ -145,7 +146,7 @@ fn sees_through_quoting() {
     ]);
 }
 
-/// SAFE-2 (S6.5): a program that is only known when the command runs is refused, with what to do instead.
+/// SAFE-2 (S6.5): a program that is only known at run time is refused, with advice on what to write instead.
 #[test]
 fn refuses_programs_nobody_knows() {
     check(&[
@@ -182,7 +183,7 @@ fn refuses_programs_nobody_knows() {
     );
 }
 
-/// SAFE-2 (S6.5): wrappers are looked through, with their options.
+/// SAFE-2 (S6.5): the analysis looks through wrappers, including their options.
 #[test]
 fn looks_through_wrappers() {
     check(&[
@@ -267,7 +268,7 @@ fn looks_through_wrappers() {
     ]);
 }
 
-/// SAFE-2 (S6.5): what changes how later commands run is refused or asked for.
+/// SAFE-2 (S6.5): an assignment that changes how later commands run is refused or needs approval.
 #[test]
 fn guards_the_environment() {
     check(&[
@@ -305,7 +306,7 @@ fn guards_the_environment() {
     ]);
 }
 
-/// SAFE-5: reading, writing, and what asks.
+/// SAFE-5: commands are sorted into reads, writes, and those that need approval.
 #[test]
 fn sorts_into_categories() {
     check(&[
@@ -373,7 +374,7 @@ fn sorts_into_categories() {
     ]);
 }
 
-/// SAFE-2 (S6.5): every way around a command check that was published for another product.
+/// SAFE-2 (S6.5): every published bypass of another product's command check fails.
 #[test]
 fn published_ways_around() {
     check(&[
@@ -421,7 +422,7 @@ fn published_ways_around() {
     ]);
 }
 
-/// SAFE-2 (S6.5): a command past the limits is refused as a whole, and never passed because of its length.
+/// SAFE-2 (S6.5): a command beyond the limits is refused as a whole, and never passes because of its length.
 #[test]
 fn refuses_what_is_too_large() {
     let many = |count: usize| vec!["true"; count].join("; ");
@@ -489,7 +490,7 @@ fn pieces_for_rules() {
     }
 }
 
-/// SAFE-5: the paths a caller must judge, and whether it can.
+/// SAFE-5: the paths that the caller must judge, and whether it can.
 #[test]
 fn write_targets_for_the_caller() {
     let cases: &[(&str, &[&str], bool)] = &[
@@ -509,7 +510,7 @@ fn write_targets_for_the_caller() {
     }
 }
 
-/// SAFE-2 (S6.5): the list is the configuration's; its entries may name arguments.
+/// SAFE-2 (S6.5): the list comes from the configuration; its entries may name arguments.
 #[test]
 fn the_blocklist_is_configurable() {
     let list = Blocklist::new(["git push --force", "npm", "", "kube*"]);
@@ -539,7 +540,7 @@ fn the_blocklist_is_configurable() {
     }
 }
 
-/// SAFE-2 (S6.5): what a wrapper was found behind is told, outermost first.
+/// SAFE-2 (S6.5): the wrappers around a command are listed, outermost first.
 #[test]
 fn tells_the_wrappers() {
     let analysis = analyse("env A=1 timeout 5 bash -c 'ls -l'", &Blocklist::default());
@@ -549,7 +550,7 @@ fn tells_the_wrappers() {
     assert_eq!(last.words.get(1).and_then(Word::value), Some("-l"));
 }
 
-/// SAFE-2 (S6.5): the worst text of the allowed length is answered soon enough.
+/// SAFE-2 (S6.5): the worst text of the allowed length is analysed in time.
 #[test]
 fn the_worst_text_is_answered_in_time() {
     let units = [

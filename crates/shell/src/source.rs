@@ -1,5 +1,6 @@
-//! The second reading of a word: from its characters, with the tree only saying where expansions are. Where the two
-//! readings disagree the command is refused, because one of them is not what bash will do.
+//! The second reading of a word: from its characters, using the syntax tree only for the positions of
+//! expansions. If the two readings disagree, the command is refused, because one of them differs from what
+//! bash will do.
 
 use std::ops::Range;
 
@@ -8,13 +9,13 @@ use super::word::Piece;
 /// An expansion inside a word.
 pub(super) struct Hole {
     pub(super) range: Range<usize>,
-    /// Whether it stands for several words even in quotes, as `"$@"` does.
+    /// True if it expands to several words even in quotes, as `"$@"` does.
     pub(super) list: bool,
-    /// Whether it never stands for several, as a process substitution.
+    /// True if it never expands to several words, such as a process substitution.
     pub(super) single: bool,
 }
 
-/// Reads a word of the source. `offset` is where `text` starts, in the terms of the holes.
+/// Reads a word of the source. `offset` is the position of `text`, in the same coordinates as the holes.
 pub(super) fn pieces(text: &str, offset: usize, holes: &[Hole]) -> Option<Vec<Piece>> {
     let mut lexer = Lexer {
         chars: text.char_indices().peekable(),
@@ -88,14 +89,14 @@ impl Lexer<'_> {
                     }
                     next => self.dollar(next, false)?,
                 },
-                // The tree saw one word where bash sees more, or none.
+                // The tree saw one word where bash sees several, or none.
                 '`' | ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => return None,
                 _ => self.push(c, false),
             }
         }
     }
 
-    /// A dollar sign the tree did not take for an expansion: fine when bash does not either.
+    /// Handles a dollar sign that is not an expansion in the tree. Accepted only if bash agrees.
     fn dollar(&mut self, next: Option<char>, quoted: bool) -> Option<()> {
         let expands = next.is_some_and(|c| c.is_alphanumeric() || "_{([@*#?-$!".contains(c));
         if expands {
@@ -219,7 +220,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Whether a line continuation between two tokens makes one word of them.
+/// Returns true if a line continuation between two tokens joins them into one word.
 pub(super) fn is_joined(before: &str, gap: &str, after: &str) -> bool {
     let blank = |c: Option<char>| c.is_none_or(|c| matches!(c, ' ' | '\t' | '\n'));
     let mut rest = gap;

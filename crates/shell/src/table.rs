@@ -1,35 +1,35 @@
-//! The programs that run the command they are given, with their options.
+//! Programs that run the command in their arguments, with their options.
 
 use windlass_core::tool::Category::{self, Admin, Read, Write};
 
 use super::options::Grammar;
 
-/// A program that runs what follows its options.
+/// A program that runs the command after its options.
 pub(super) struct Wrapper {
     pub(super) name: &'static str,
     pub(super) grammar: Grammar,
-    /// How many operands come before the command.
+    /// Number of operands before the command.
     pub(super) operands: usize,
     pub(super) needs: Category,
     pub(super) kind: Kind,
 }
 
-/// How a wrapper takes its command.
+/// Form in which a wrapper takes its command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The words are the command.
     Words,
-    /// Assignments may come first.
+    /// Assignments may precede the command.
     Environment,
     /// More arguments come from elsewhere.
     Arguments,
-    /// The words are joined and given to a shell.
+    /// The words are joined and passed to a shell.
     Text,
-    /// The value of `-c` is given to a shell; the words are something else.
+    /// The value of `-c` is passed to a shell; the words are something else.
     Option,
 }
 
-/// Launchers whose options are not known here. They ask, and must not name a blocked command.
+/// Launchers whose options are not known here. They need approval, and must not name a blocked command.
 pub(super) const LAUNCHERS: &str = "at batch bwrap capsh catchsegv choom chpst chrt cpulimit daemonize \
     dbus-run-session direnv docker podman entr expect fakechroot fakeroot firejail gdb gosu hyperfine i386 kubectl \
     linux32 linux64 ltrace nix-shell nsenter numactl parallel perf pkexec prlimit proot proxychains proxychains4 rlwrap \
@@ -57,7 +57,7 @@ const XARGS: &str = "-0 -r -t -p -o -x -a: -d: -E: -I: -L: -n: -P: -s: -e? -i? -
     --interactive --exit --open-tty --replace --eof --max-lines --arg-file: --delimiter: --max-args: --max-procs: \
     --max-chars: --process-slot-var:";
 
-/// The wrappers that are looked through.
+/// Wrappers that the analysis looks through.
 pub(super) const WRAPPERS: &[Wrapper] = &[
     row(
         "env",
@@ -96,7 +96,8 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         Kind::Words,
     ),
     row("setsid", "-c -f -w --ctty --fork --wait", 0, Write, Kind::Words),
-    // The keyword of bash takes assignments before the command, and bash has it before the program of that name.
+    // The bash keyword allows assignments before the command, and bash prefers it to the program of that
+    // name.
     row("time", TIME, 0, Read, Kind::Environment),
     row("gtime", TIME, 0, Read, Kind::Words),
     row("xargs", XARGS, 0, Read, Kind::Arguments),

@@ -1,4 +1,4 @@
-//! Parsing, and the checks that the tree covers the text the way bash reads it.
+//! Parsing, and checks that the syntax tree covers the text the way bash reads it.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -7,27 +7,28 @@ use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
 use super::source::is_joined;
 
-/// The longest text.
+/// Maximum length of a text in bytes.
 const MAX_BYTES: usize = 64 * 1024;
-/// Signs for which the parser's time grows with the square of their number, and how many of each there may be.
+/// Tokens for which the parser's time is quadratic in their number. At most [`MAX_SLOW`] of each are allowed.
 const SLOW: &[&str] = &["|", "<<", "=("];
 const MAX_SLOW: usize = 1_000;
-/// How deep a tree may be. The walk is recursive.
+/// Maximum depth of a tree. The walk is recursive.
 const MAX_DEPTH: usize = 100;
-/// How many nodes one tree may have.
+/// Maximum number of nodes in a tree.
 const MAX_NODES: usize = 20_000;
-/// How often the parser may report before it is stopped. Counted, because a clock would make answers differ.
+/// Maximum number of progress reports before the parser is stopped. Reports are counted because a clock would
+/// make results differ between runs.
 const MAX_REPORTS: usize = 20_000;
 
-/// Why a text was not read.
+/// Reason a text was not parsed.
 #[derive(Debug)]
 pub(super) enum Unreadable {
     TooComplex,
-    /// What is wrong.
+    /// Description of the syntax error.
     Syntax(String),
 }
 
-/// Parses a text that bash would read as we do.
+/// Parses a text, and checks that bash would read it the same way.
 pub(super) fn parse(text: &str) -> Result<Tree, Unreadable> {
     if text.len() > MAX_BYTES || SLOW.iter().any(|sign| text.matches(sign).count() > MAX_SLOW) {
         return Err(Unreadable::TooComplex);
@@ -62,8 +63,8 @@ fn grow(text: &str) -> Result<Tree, Unreadable> {
             ControlFlow::Continue(())
         }
     };
-    // The scanner asks the C library whether characters are digits, which reads past its table for those above 255.
-    // To bash they are letters of a word, so letters stand in for them.
+    // The scanner calls the C library to classify digits, which reads past its table for characters above
+    // 255. bash treats those as letters of a word, so letters are substituted for them.
     let bytes: Vec<u8> = text
         .bytes()
         .map(|byte| if byte.is_ascii() { byte } else { b'Z' })
@@ -81,12 +82,12 @@ fn syntax<T>(what: impl Into<String>) -> Result<T, Unreadable> {
     Err(Unreadable::Syntax(what.into()))
 }
 
-/// The text of a node.
+/// Returns the text of a node.
 pub(super) fn text_of<'t>(node: Node<'_>, text: &'t str) -> &'t str {
     text.get(node.byte_range()).unwrap_or_default()
 }
 
-/// The children of a node.
+/// Returns the children of a node.
 pub(super) fn children(node: Node<'_>) -> Vec<Node<'_>> {
     node.children(&mut node.walk()).collect()
 }
@@ -127,7 +128,7 @@ impl Checks<'_> {
             _ => {}
         }
         if node.kind() == "heredoc_body" {
-            // What it contains beside expansions is text.
+            // Everything in it except expansions is text.
             self.end_of_last = node.start_byte();
             for child in children(node) {
                 self.end_of_last = child.start_byte();
@@ -147,8 +148,8 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// bash takes `((` for two subshells when the brackets that follow do not close as `))`, and it counts them
-    /// without understanding what is between.
+    /// bash reads `((` as two subshells when the brackets that follow do not close as `))`. It counts
+    /// brackets without parsing the text between them.
     fn arithmetic(&self, node: Node<'_>) -> Result<(), Unreadable> {
         let text = text_of(node, self.text);
         let Some(inner) = text.trim_start_matches('$').strip_prefix("((") else {
@@ -168,12 +169,12 @@ impl Checks<'_> {
         }
         let odd = inner.contains(['\'', '"', '`', '\\', '#', ';']) && inner.contains("$(");
         if depth != 0 || closes != 2 || odd {
-            return syntax("whether `((` is arithmetic is unclear");
+            return syntax("it is unclear whether `((` is arithmetic");
         }
         Ok(())
     }
 
-    /// To bash `{` and `}` group only as words of their own: `{ls` and `{}` are programs.
+    /// In bash, `{` and `}` group only as separate words: `{ls` and `{}` are programs.
     fn braces(&self, node: Node<'_>) -> Result<(), Unreadable> {
         let Some(inner) = text_of(node, self.text).strip_prefix('{') else {
             return Ok(());
@@ -186,11 +187,11 @@ impl Checks<'_> {
         if begins && ends && inner.starts_with(is_border) {
             Ok(())
         } else {
-            syntax("whether a brace groups commands is unclear; put blanks around it")
+            syntax("it is unclear whether a brace groups commands; put blanks around it")
         }
     }
 
-    /// Between tokens there must be nothing that means something to bash.
+    /// Checks that the text between two tokens has no meaning to bash.
     fn gap(&self, start: usize) -> Result<(), Unreadable> {
         if start <= self.end_of_last {
             return Ok(());
@@ -222,7 +223,7 @@ impl Checks<'_> {
         }
     }
 
-    /// A here-document must start on the next line and end at its own delimiter, and nowhere before.
+    /// Checks that a here-document starts on the next line and ends at its own delimiter, and not before.
     fn here_document(&self, node: Node<'_>) -> Result<(), Unreadable> {
         let parts = children(node);
         let part = |kind: &str| parts.iter().find(|part| part.kind() == kind).copied();
@@ -265,7 +266,7 @@ impl Checks<'_> {
             && text_of(end, self.text).trim() == delimiter
             && self.is_blank(at, end.start_byte());
         if !body_ok || !end_ok {
-            return syntax("where a here-document ends is unclear");
+            return syntax("the end of a here-document is unclear");
         }
         match part("heredoc_body") {
             Some(body) if written == delimiter => self.expanding_body(body),
@@ -279,7 +280,7 @@ impl Checks<'_> {
             .is_some_and(|text| text.chars().all(|c| matches!(c, '\t' | ' ' | '\n')))
     }
 
-    /// Every expansion that bash will do in a here-document must be one the tree knows.
+    /// Checks that the tree contains every expansion that bash will perform in a here-document.
     fn expanding_body(&self, body: Node<'_>) -> Result<(), Unreadable> {
         let known: HashMap<usize, usize> = children(body)
             .into_iter()

@@ -1,4 +1,4 @@
-//! The walk over a syntax tree: finds simple commands, assignments and redirections wherever they hide.
+//! Walks a syntax tree and finds simple commands, assignments and redirections at any depth.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -20,13 +20,14 @@ pub(super) struct Walk<'w, 'r> {
     pub(super) via: &'w [String],
 }
 
-/// A part of a simple command: a word, or an assignment in front of it.
+/// A part of a simple command: a word, or an assignment before it.
 struct Part {
     range: Range<usize>,
     array: bool,
 }
 
-/// What a redirection leaves for the command: bash takes only the first word as the file.
+/// The words and redirections of a command. bash takes only the first word after a redirection as its file;
+/// the rest belong to the command.
 #[derive(Default)]
 struct Collected<'t> {
     parts: Vec<Part>,
@@ -35,7 +36,7 @@ struct Collected<'t> {
 }
 
 impl Walk<'_, '_> {
-    /// Notes the functions a text defines, so that calling them is no surprise.
+    /// Collects the functions that a text defines, so that calls to them are recognised.
     pub(super) fn functions(&mut self, node: Node<'_>) {
         if node.kind() == "function_definition"
             && let Some(name) = node.child_by_field_name("name")
@@ -47,7 +48,7 @@ impl Walk<'_, '_> {
             {
                 self.reader.refuse(
                     "shell.redefined",
-                    format!("`{name}` is redefined as a function, which hides what later commands do. Use a name that is no program."),
+                    format!("`{name}` is redefined as a function, which hides the effect of later commands. Use a name that is not a program's."),
                 );
             }
             self.reader.functions.insert(name);
@@ -57,7 +58,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Visits a node and everything below it.
+    /// Visits a node and all its descendants.
     pub(super) fn visit(&mut self, node: Node<'_>) {
         match node.kind() {
             "command" | "declaration_command" | "unset_command" => self.command(&[node]),
@@ -106,7 +107,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Whether a test evaluates what it is given: `[[ x -eq y ]]` does, and `-v` does with an index.
+    /// Returns true if a test evaluates its operands: `[[ x -eq y ]]` does, and so does `-v` with an index.
     fn compares_numbers(&self, node: Node<'_>) -> bool {
         let operator = text_of(node, self.text);
         let found = node.kind() == "test_operator"
@@ -141,7 +142,7 @@ impl Walk<'_, '_> {
         if text.contains("@P}") {
             self.reader.refuse(
                 "shell.hidden_code",
-                "`@P` runs what a variable contains. Write the command out.".to_owned(),
+                "`@P` runs the content of a variable. Write the command out.".to_owned(),
             );
         }
         self.reader.evaluates |= inner.starts_with('!');
@@ -179,7 +180,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A simple command from the nodes it is made of: itself, and the redirections around it.
+    /// Reads a simple command from its nodes: the command itself, and the redirections around it.
     fn command(&mut self, nodes: &[Node<'_>]) {
         let mut collected = Collected::default();
         for node in nodes {
@@ -209,7 +210,7 @@ impl Walk<'_, '_> {
         self.reader.simple(words, assignments, self.via);
     }
 
-    /// Sorts what a command is made of into words, redirections, and nodes that are visited on their own.
+    /// Sorts the parts of a command into words, redirections, and nodes that are visited separately.
     fn collect<'t>(&mut self, node: Node<'t>, out: &mut Collected<'t>) {
         match node.kind() {
             "command" | "declaration_command" | "unset_command" => {
@@ -259,7 +260,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Two nodes without a blank between them are one word to bash, and a digit in front of `>` is none.
+    /// Merges nodes without a blank between them, which are one word in bash. A digit directly before `>` is
+    /// not a word, so it is reported as unclear.
     fn merged(&mut self, mut parts: Vec<Part>, redirects: &[usize]) -> Vec<Part> {
         parts.sort_by_key(|part| part.range.start);
         let mut merged: Vec<Part> = Vec::new();
@@ -283,7 +285,7 @@ impl Walk<'_, '_> {
         merged
     }
 
-    /// The expansions inside a node, outermost only.
+    /// Returns the outermost expansions inside a node.
     fn holes<'t>(&self, node: Node<'t>) -> Vec<Node<'t>> {
         let is_hole = matches!(
             node.kind(),
@@ -355,7 +357,7 @@ impl Walk<'_, '_> {
         let kind = match operator {
             Some("<") => RedirectKind::Read,
             Some(">>" | "&>>") => RedirectKind::Append,
-            // To another descriptor, when it is a number; to a file otherwise.
+            // A number is another descriptor; anything else is a file.
             Some("<&" | ">&" | "<&-" | ">&-") if value.as_deref().is_some_and(is_descriptor) => return,
             _ => RedirectKind::Write,
         };
@@ -367,7 +369,7 @@ fn is_descriptor(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_digit() || c == '-')
 }
 
-/// Whether arithmetic looks at a variable.
+/// Returns true if arithmetic reads a variable.
 fn has_name(node: Node<'_>) -> bool {
     matches!(
         node.kind(),
@@ -375,7 +377,7 @@ fn has_name(node: Node<'_>) -> bool {
     ) || children(node).into_iter().any(has_name)
 }
 
-/// `NAME=value`, with what is known of the value.
+/// Returns `NAME=value`, with the known part of the value.
 fn assigned_text(source: &str, words: &[Word]) -> String {
     match words {
         [only] => only.value().unwrap_or(source).to_owned(),

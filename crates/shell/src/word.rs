@@ -1,9 +1,9 @@
-//! Words: what the shell makes of quoting and braces, and what it cannot know before it runs.
+//! Words after quoting and brace expansion, including the parts that are only known at run time.
 
-/// How many words the braces of one word may make.
+/// Maximum number of words that the braces of one word may produce.
 const MAX_BRACE_WORDS: usize = 256;
 
-/// How many braces times characters one word may have.
+/// Maximum product of braces and characters in one word.
 const MAX_BRACE_WORK: usize = 200_000;
 
 /// One word of a command.
@@ -17,7 +17,7 @@ pub struct Word {
     bare: bool,
 }
 
-/// A character of a word, or a part that only running the command would tell.
+/// A character of a word, or a part that is only known at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece {
     Char { value: char, quoted: bool },
@@ -25,53 +25,53 @@ pub(super) enum Piece {
 }
 
 impl Word {
-    /// The word as it was written.
+    /// Returns the word as it was written.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// What a program gets to see, when that is known before the command runs. A pattern for file names is given as
-    /// the pattern.
+    /// Returns the argument that the program receives, if it is known before the command runs. A file name
+    /// pattern is returned as the pattern.
     pub fn value(&self) -> Option<&str> {
         self.value.as_deref()
     }
 
-    /// Whether it is a pattern that the shell replaces with the names of files.
+    /// Returns true if the word is a pattern that the shell replaces with file names.
     pub fn is_glob(&self) -> bool {
         self.glob
     }
 
-    /// What a program gets to see, when files and variables have no say in it.
+    /// Returns the argument that the program receives, if it does not depend on files or variables.
     pub(super) fn fixed(&self) -> Option<&str> {
         self.value.as_deref().filter(|_| !self.glob)
     }
 
-    /// Whether it may become no word, or more than one.
+    /// Returns true if the word may expand to no word, or to more than one.
     pub(super) fn may_be_several(&self) -> bool {
         self.several
     }
 
-    /// Whether it may be an option when it arrives.
+    /// Returns true if the expanded word may be an option.
     pub(super) fn may_be_option(&self) -> bool {
         self.value.is_none() && (self.prefix.is_empty() || self.prefix.starts_with('-'))
     }
 
-    /// Whether its known start is `start`.
+    /// Returns true if the word's known prefix starts with `start`.
     pub(super) fn starts_with(&self, start: char) -> bool {
         self.prefix.starts_with(start)
     }
 
-    /// What is known of its start.
+    /// Returns the known prefix of the word.
     pub(super) fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Whether no quoting was used, so that the shell may take it for one of its own words.
+    /// Returns true if the word is unquoted, so that the shell may treat it as a reserved word.
     pub(super) fn is_bare(&self) -> bool {
         self.bare
     }
 
-    /// The word in one spelling.
+    /// Returns the word in its canonical spelling.
     pub(super) fn text(&self) -> String {
         match &self.value {
             Some(value) if self.glob => value.clone(),
@@ -80,7 +80,7 @@ impl Word {
         }
     }
 
-    /// A word that is exactly this.
+    /// Creates a word with exactly this value.
     pub(super) fn literal(value: &str) -> Self {
         Self {
             source: value.to_owned(),
@@ -92,7 +92,7 @@ impl Word {
         }
     }
 
-    /// Words nobody knows yet, as those that `xargs` reads.
+    /// Creates a word that is not known yet, such as those that `xargs` reads.
     pub(super) fn unknown(source: &str, several: bool) -> Self {
         Self {
             source: source.to_owned(),
@@ -104,7 +104,7 @@ impl Word {
         }
     }
 
-    /// The same word once a wrapper replaced `marker` in it with something unknown.
+    /// Returns the same word after a wrapper replaced `marker` in it with something unknown.
     pub(super) fn with_unknown(&self, marker: &str) -> Self {
         match self.value.as_deref().and_then(|value| value.split_once(marker)) {
             Some((before, _)) if !marker.is_empty() => Self {
@@ -116,7 +116,7 @@ impl Word {
         }
     }
 
-    /// The words that braces make of these pieces; `None` when there are too many.
+    /// Returns the words that brace expansion makes of these pieces; `None` if there are too many.
     pub(super) fn from_pieces(source: &str, pieces: &[Piece]) -> Option<Vec<Self>> {
         let expanded = braces(pieces, MAX_BRACE_WORDS)?;
         let alone = expanded.len() == 1;
@@ -157,12 +157,12 @@ impl Word {
     }
 }
 
-/// The last component of a path.
+/// Returns the last component of a path.
 pub(super) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The word as a shell would need it written.
+/// Quotes a value for a shell.
 pub(super) fn quoted(value: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,~^".contains(c);
     if !value.is_empty() && value.chars().all(plain) || matches!(value, "{}" | "!" | "[" | "]") {
@@ -194,11 +194,11 @@ fn bare(piece: Piece) -> Option<char> {
     }
 }
 
-/// What braces make of a word, at most `room` words.
+/// Expands the braces of a word into at most `room` words.
 fn braces(pieces: &[Piece], room: usize) -> Option<Vec<Vec<Piece>>> {
     let mut done: Vec<Vec<Piece>> = Vec::new();
     let mut left = vec![pieces.to_vec()];
-    // Each brace is looked at with all that follows it.
+    // Each brace is examined together with everything after it.
     let opening = pieces.iter().filter(|piece| bare(**piece) == Some('{')).count();
     if opening * pieces.len() > MAX_BRACE_WORK {
         return None;
@@ -209,14 +209,14 @@ fn braces(pieces: &[Piece], room: usize) -> Option<Vec<Vec<Piece>>> {
         }
         match first_brace(&next) {
             None => done.push(next),
-            // From the last, so that the first is taken next and the order is kept.
+            // In reverse, so that the first alternative is taken next and the order is preserved.
             Some(alternatives) => left.extend(alternatives.into_iter().rev()),
         }
     }
     Some(done)
 }
 
-/// The words the first brace group stands for; `None` without one.
+/// Expands the first brace group; `None` if there is none.
 fn first_brace(pieces: &[Piece]) -> Option<Vec<Vec<Piece>>> {
     let starts = pieces
         .iter()
@@ -229,7 +229,7 @@ fn first_brace(pieces: &[Piece]) -> Option<Vec<Vec<Piece>>> {
         let (before, after) = (pieces.get(..start)?, pieces.get(group.end + 1..)?);
         let with = |middle: &[Piece]| [before, middle, after].concat();
         if group.commas.is_empty() {
-            // A sequence such as {a..z}: too rare to be worth spelling out.
+            // A sequence such as {a..z}: too rare to be worth expanding.
             return Some(vec![with(&[Piece::Unknown { several: true }])]);
         }
         let mut from = start + 1;

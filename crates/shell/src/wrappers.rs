@@ -1,4 +1,4 @@
-//! Programs that run the command they are given.
+//! Reads programs that run the command in their arguments.
 
 use windlass_core::tool::Category;
 
@@ -9,7 +9,7 @@ use super::reader::{Directory, Reader};
 use super::table::{Kind, LAUNCHERS, WRAPPERS, Wrapper};
 use super::word::Word;
 
-/// Reads a wrapper and what it wraps; says whether it was one.
+/// Reads a wrapper and the command it wraps; returns true if the program is a wrapper.
 pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[String]) -> bool {
     if LAUNCHERS.split_whitespace().any(|name| name == program) {
         for word in arguments {
@@ -48,7 +48,7 @@ fn wrapped(reader: &mut Reader<'_>, wrapper: &Wrapper, given: &[Given], rest: &[
         && let Some(path) = option(given, &["o", "output"]).and_then(|given| given.value.as_ref())
     {
         reader.raise(Category::Write);
-        // strace gives what follows a bar or an exclamation mark to a shell.
+        // strace passes the text after a bar or an exclamation mark to a shell.
         if path.value().is_none_or(|path| path.starts_with(['|', '!'])) {
             reader.unknown_program(path.source());
         } else if let Some(path) = path.value() {
@@ -85,7 +85,7 @@ fn wrapped(reader: &mut Reader<'_>, wrapper: &Wrapper, given: &[Given], rest: &[
     }
 }
 
-/// The words after some operands, which must not turn out to be options or several words.
+/// Returns the words after some operands, which must not expand to options or to several words.
 fn skip<'w>(reader: &mut Reader<'_>, rest: &'w [Word], operands: usize) -> Option<&'w [Word]> {
     let taken = rest.get(..operands.min(rest.len())).unwrap_or_default();
     if let Some(word) = taken
@@ -128,7 +128,7 @@ fn environment(reader: &mut Reader<'_>, program: &str, given: &[Given], rest: &[
                 } else {
                     reader.refuse(
                         "shell.environment",
-                        format!("`{name}` is no name for a variable."),
+                        format!("`{name}` is not a valid variable name."),
                     );
                 }
                 words = after;

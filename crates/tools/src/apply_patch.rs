@@ -1,4 +1,4 @@
-//! `apply_patch`: changes to several files at once, all of them or none.
+//! `apply_patch`: changes several files at once, all or nothing.
 
 mod apply;
 mod commit;
@@ -38,7 +38,7 @@ pub(crate) struct ApplyPatchInput {
 /// The tool.
 pub(crate) struct ApplyPatch {
     pub(crate) ledger: FileLedger,
-    pub(crate) ground: Workspace,
+    pub(crate) workspace: Workspace,
 }
 
 impl Tool for ApplyPatch {
@@ -49,14 +49,14 @@ impl Tool for ApplyPatch {
         Category::Write
     }
 
-    /// Every path counts, and the most that any of them needs is what the call needs.
+    /// Judges every path; the call needs the highest category among them.
     fn judge(&self, input: &ApplyPatchInput) -> Judgement {
         let mut all = Judgement::of(Category::Write);
         let Ok(patches) = parse::parse(&input.patch) else {
             return all;
         };
         for path in patches.iter().flat_map(FilePatch::paths) {
-            let one = self.ground.writing(path);
+            let one = self.workspace.writing(path);
             all.category = all.category.max(one.category);
             for subject in one.subjects {
                 if !all.subjects.contains(&subject) {
@@ -75,7 +75,7 @@ impl Tool for ApplyPatch {
 
     fn preview(&self, input: &ApplyPatchInput, execution: &ExecutionContext) -> Option<String> {
         let patches = parse::parse(&input.patch).ok()?;
-        let plan = Plan::make(&self.ground.files(), &self.ledger, execution, &patches).ok()?;
+        let plan = Plan::make(&self.workspace.files(), &self.ledger, execution, &patches).ok()?;
         Some(report::diff(&plan))
     }
 
@@ -93,7 +93,7 @@ impl Tool for ApplyPatch {
     }
 
     async fn run(&self, input: ApplyPatchInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
-        let (ledger, roots) = (self.ledger.clone(), self.ground.files());
+        let (ledger, roots) = (self.ledger.clone(), self.workspace.files());
         blocking::change(move || {
             let patches = parse::parse(&input.patch)
                 .map_err(|error: PatchError| ToolError::Invalid(format!("{error} Nothing was changed.")))?;
@@ -105,12 +105,12 @@ impl Tool for ApplyPatch {
     }
 }
 
-/// Reads a patch and applies it without a disk, for fuzzing.
+/// Parses a patch and applies it without a disk, for fuzzing.
 pub(crate) fn fuzz(text: &str, file: &str) {
     let patches = parse::parse(text);
-    assert_eq!(patches, parse::parse(text), "the same text means the same");
+    assert_eq!(patches, parse::parse(text), "parsing is deterministic");
     if patches.is_ok() {
-        assert!(parse::looks_like_patch(text), "what can be read is recognised");
+        assert!(parse::looks_like_patch(text), "a valid patch is recognised");
     }
     for patch in patches.unwrap_or_default() {
         match apply::apply(file, &patch) {
@@ -122,10 +122,11 @@ pub(crate) fn fuzz(text: &str, file: &str) {
     }
 }
 
-/// Makes the diff from one text to another and applies it, for fuzzing: it leads there, byte for byte.
+/// Creates the diff between two texts and applies it, for fuzzing: the result must equal the new text byte
+/// for byte.
 pub(crate) fn fuzz_diff(old: &str, new: &str) {
     let diff = windlass_checkpoint::diff::Change::between("x", old, new).diff();
-    // A long diff is cut, and a text with a CR inside its lines is split there by the one and not by the other.
+    // A long diff is cut, and only one of the two sides splits a line at a CR inside it.
     let plain = |text: &str| !text.replace("\r\n", "\n").contains('\r');
     if old == new || diff.ends_with("[… diff cut …]\n") || !plain(old) || !plain(new) {
         return;

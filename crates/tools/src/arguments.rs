@@ -1,8 +1,9 @@
-//! Arguments as models really write them.
+//! Argument parsing that tolerates common habits of models.
 
 use serde::{Deserialize, Deserializer};
 
-/// Takes `null` for an argument that was left out. Some models write every argument, and this for those they do not use.
+/// Treats `null` as a missing argument. Some models write every argument, with `null` for those they do not
+/// use.
 pub(crate) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,4 +1,4 @@
-//! `ask_user`: a question to the person the work is for.
+//! `ask_user`: asks the user a question.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, To
 use crate::arguments::null_is_default;
 
 const MAX_OPTIONS: usize = 9;
-/// Nobody is hurried.
+/// Time limit for an answer; long enough that the user never has to hurry.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Asks the user and waits for the answer. Only for what neither the files nor the task can tell you; ask one thing at
@@ -35,7 +35,7 @@ impl Tool for AskUser {
     }
 
     fn traits(&self) -> ToolTraits {
-        // Two questions at once would be answered for each other.
+        // With two questions at once, the answers could be mixed up.
         ToolTraits {
             exclusive: true,
             timeout: Some(PATIENCE),
@@ -66,7 +66,7 @@ impl Tool for AskUser {
         let content = match answer {
             Some(answer) if answer.trim().is_empty() => "(the user gave no answer)".to_owned(),
             Some(answer) => answer,
-            None => "Nobody is there to answer. Decide by yourself, and say in your answer what you assumed."
+            None => "There is no user to answer. Decide yourself, and state your assumptions in your answer."
                 .to_owned(),
         };
         Ok(ToolOutput::text(content).with_details(details))

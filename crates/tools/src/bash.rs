@@ -1,4 +1,4 @@
-//! `bash`: runs a command and everything it starts, and ends all of it when asked to.
+//! `bash`: runs a command with everything it starts, and ends the whole process tree on request.
 
 mod capture;
 mod follow;
@@ -40,13 +40,13 @@ use windlass_sandbox::Workspace;
 use windlass_sandbox::process::Tree;
 use windlass_shell::{Analysis, Blocklist, analyse};
 
-/// The longest a call may ask for.
+/// Maximum timeout that a call may request.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// What ending a tree may take on top.
+/// Extra time for ending a process tree.
 pub(crate) const KILL_TIME: Duration = Duration::from_secs(10);
-/// How long the beginning of a background command is watched.
+/// Time to watch the start of a background command.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
-/// How many characters of a description are shown to whoever is asked.
+/// Maximum number of characters of a description in an approval request.
 const DESCRIPTION: usize = 200;
 
 /// Runs a command with bash and returns stdout and stderr as one text. Each call is a new shell in the working
@@ -60,7 +60,7 @@ pub(crate) struct BashInput {
     /// Seconds until it is killed, at most 1800.
     #[serde(default, alias = "timeout")]
     timeout_secs: Option<u64>,
-    /// What it does, in a few words for the user.
+    /// Its purpose in a few words, for the user.
     #[serde(default)]
     description: Option<String>,
     /// It needs the network, which the sandbox keeps off. The user is asked.
@@ -81,8 +81,8 @@ pub(crate) struct Bash {
     jobs: Arc<Jobs>,
     shells: ShellFinder,
     blocklist: Blocklist,
-    ground: Workspace,
-    walls: Arc<CommandSandbox>,
+    workspace: Workspace,
+    sandbox: Arc<CommandSandbox>,
 }
 
 impl Bash {
@@ -93,20 +93,21 @@ impl Bash {
             jobs,
             shells: ShellFinder::default(),
             blocklist: Blocklist::new(&config.blocked_commands),
-            ground: config.ground.clone(),
-            walls: Arc::clone(&config.walls),
+            workspace: config.workspace.clone(),
+            sandbox: Arc::clone(&config.sandbox),
         }
     }
 
-    /// What the call may reach once it was allowed to run.
-    fn reach(&self, input: &BashInput, analysis: &Analysis) -> Escalation {
+    /// Returns the access that the call gets once it is allowed to run.
+    fn escalation(&self, input: &BashInput, analysis: &Analysis) -> Escalation {
         let needs = analysis.needs();
-        // Reading the text cannot know where a file is; the ground can. What a `cd` makes of a relative path nobody can.
+        // The analysis of the text cannot know the location of a file, but the workspace can. The meaning of
+        // a relative path after a `cd` is not known at all.
         let leaves = || {
             !analysis
                 .write_targets()
                 .into_iter()
-                .all(|path| self.ground.holds(path))
+                .all(|path| self.workspace.holds(path))
         };
         Escalation {
             network: input.network || needs.network,
@@ -114,17 +115,18 @@ impl Bash {
         }
     }
 
-    /// TOOL-9: leaves the command running and answers with how it began. A cancel ends the look, not the command.
+    /// TOOL-9: leaves the command running and returns its first output. Cancelling ends the wait, not the
+    /// command.
     async fn run_in_background(
         &self,
         input: &BashInput,
-        reach: Escalation,
+        escalation: Escalation,
         limit: Option<Duration>,
         cx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let walls = Arc::clone(&self.walls);
-        let start = || self.start(input, reach, cx);
-        let job = self.jobs.begin(&input.command, limit, walls, start)?;
+        let sandbox = Arc::clone(&self.sandbox);
+        let start = || self.start(input, escalation, cx);
+        let job = self.jobs.begin(&input.command, limit, sandbox, start)?;
         job.wait_for_end(FIRST_LOOK, &cx.cancel).await;
         let output = answer(&job, NO_OUTPUT);
         let life = job.life();
@@ -134,14 +136,15 @@ impl Bash {
         })
     }
 
-    /// What may help a model whose command did not do what it wanted.
-    fn hints(&self, finished: &Finished, reach: Escalation, analysis: &Analysis) -> Vec<&'static str> {
+    /// Returns hints for a model whose command failed or was blocked.
+    fn hints(&self, finished: &Finished, escalation: Escalation, analysis: &Analysis) -> Vec<&'static str> {
         let failed = finished.exit_code != Some(0);
         let content = &finished.content;
-        let wall = self.walls.hint(reach, content).filter(|_| failed);
+        let sandbox = self.sandbox.hint(escalation, content).filter(|_| failed);
         let silent = failed || content == NO_OUTPUT;
         let terminal = terminal::is_missed(content) || (silent && terminal::is_wanted(analysis));
-        wall.into_iter()
+        sandbox
+            .into_iter()
             .chain(terminal.then_some(terminal::NOTE))
             .collect()
     }
@@ -149,7 +152,7 @@ impl Bash {
     fn start(
         &self,
         input: &BashInput,
-        reach: Escalation,
+        escalation: Escalation,
         cx: &ToolContext,
     ) -> Result<(Tree, Receiver), ToolError> {
         let execution = &cx.execution;
@@ -158,9 +161,13 @@ impl Bash {
             .find(execution.env.get("PATH").map_or("", String::as_str))
             .ok_or_else(|| ToolError::Permanent("Neither bash nor sh was found on PATH.".to_owned()))?;
         let arguments = shell.arguments(&input.command);
-        let started = self
-            .walls
-            .spawn(reach, &shell.program, &arguments, &execution.cwd, &execution.env);
+        let started = self.sandbox.spawn(
+            escalation,
+            &shell.program,
+            &arguments,
+            &execution.cwd,
+            &execution.env,
+        );
         started.map_err(|error| {
             self.shells.forget();
             not_started(&error, &shell, cx)
@@ -185,18 +192,18 @@ impl Tool for Bash {
             refusal: analysis.refusal.as_ref().map(|refusal| refusal.message.clone()),
             reasons: Vec::new(),
         };
-        let reach = self.reach(input, &analysis);
-        if reach.outside {
+        let escalation = self.escalation(input, &analysis);
+        if escalation.outside {
             judgement.category = Category::Admin;
         }
-        self.walls.judge(reach, &mut judgement);
+        self.sandbox.judge(escalation, &mut judgement);
         judgement
     }
 
     fn preview(&self, input: &BashInput, _: &ExecutionContext) -> Option<String> {
         let mut preview = format!("$ {}", input.command);
-        // The command comes first, and its description on one line: nothing that a model says about a command can be taken
-        // for it or push it out of sight.
+        // The command comes first, and its description is a single line, so that the model's description can
+        // neither be mistaken for the command nor push it out of view.
         if let Some(description) = &input.description {
             let words: Vec<&str> = description.split_whitespace().collect();
             preview.push_str("\n# ");
@@ -206,7 +213,7 @@ impl Tool for Bash {
     }
 
     fn traits(&self) -> ToolTraits {
-        // The call keeps its own time, so that the output so far is not lost with it.
+        // The call enforces its own timeout, so that the output so far is not lost.
         ToolTraits {
             timeout: Some(MAX_TIMEOUT.max(self.timeout) + KILL_TIME),
             ..ToolTraits::default()
@@ -219,14 +226,14 @@ impl Tool for Bash {
             return Err(ToolError::Canceled(String::new()));
         }
         let analysis = analyse(&input.command, &self.blocklist);
-        let reach = self.reach(&input, &analysis);
+        let escalation = self.escalation(&input, &analysis);
         if input.background {
-            return self.run_in_background(&input, reach, limit, &cx).await;
+            return self.run_in_background(&input, escalation, limit, &cx).await;
         }
         let limit = limit.map_or(self.timeout, |limit| limit.min(MAX_TIMEOUT));
-        let (tree, pipe) = self.start(&input, reach, &cx)?;
+        let (tree, pipe) = self.start(&input, escalation, &cx)?;
         let mut finished = finish(tree, pipe, limit, &self.keeping, &cx).await?;
-        for note in self.hints(&finished, reach, &analysis) {
+        for note in self.hints(&finished, escalation, &analysis) {
             finished.content.push('\n');
             finished.content.push_str(note);
         }
@@ -247,7 +254,7 @@ impl Tool for Bash {
     }
 }
 
-/// The time the call asks for.
+/// Returns the timeout that the call requests.
 fn time_limit(input: &BashInput) -> Result<Option<Duration>, ToolError> {
     match input.timeout_secs {
         Some(0) => Err(ToolError::Invalid(
@@ -261,7 +268,7 @@ fn not_started(error: &io::Error, shell: &Shell, cx: &ToolContext) -> ToolError 
     let cwd = &cx.execution.cwd;
     match error.kind() {
         io::ErrorKind::InvalidInput => {
-            ToolError::Invalid("The command holds a NUL character, which no command can.".to_owned())
+            ToolError::Invalid("The command contains a NUL character, which is not allowed.".to_owned())
         }
         io::ErrorKind::ArgumentListTooLong => ToolError::Invalid(
             "The command is too long for the system. Write it to a file and run the file.".to_owned(),
@@ -270,7 +277,7 @@ fn not_started(error: &io::Error, shell: &Shell, cx: &ToolContext) -> ToolError 
             ToolError::Permanent(format!("The working directory {} does not exist.", cwd.display()))
         }
         io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => {
-            ToolError::Transient(format!("No process can be started at the moment: {error}"))
+            ToolError::Transient(format!("No process can be started right now: {error}"))
         }
         _ => ToolError::Permanent(format!(
             "{} could not be started: {error}",

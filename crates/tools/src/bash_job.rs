@@ -1,4 +1,4 @@
-//! `bash_job`: looks after commands that run in the background.
+//! `bash_job`: lists, reads and ends background commands.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, To
 
 use crate::bash::{Job, Jobs, Reading, compose, named};
 
-/// The longest a look may wait.
+/// Maximum time that a read may wait.
 const MAX_WAIT: Duration = Duration::from_secs(60);
-/// What ending a tree takes at most, and the moment until the end is noticed.
+/// Maximum time for ending a process tree and noticing its end.
 const KILL_TIME: Duration = Duration::from_secs(5);
-/// What a look may take beside its wait.
+/// Extra time for a read beyond its wait.
 const SLACK: Duration = Duration::from_secs(30);
 
 /// Lists, reads or ends commands that bash started in the background. Reading gives the output since the last read.
@@ -48,7 +48,7 @@ impl BashJob {
         let id = input
             .job
             .as_deref()
-            .ok_or_else(|| ToolError::Invalid("`job` is missing: which one?".to_owned()))?;
+            .ok_or_else(|| ToolError::Invalid("`job` is missing; name the job.".to_owned()))?;
         self.jobs.find(id)
     }
 
@@ -82,11 +82,11 @@ impl BashJob {
     async fn kill(&self, input: &BashJobInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let job = self.job(input)?;
         let Some(kill) = job.kill() else {
-            return Ok(answer(&job, "It had ended before."));
+            return Ok(answer(&job, "It had already ended."));
         };
         tokio::select! {
             biased;
-            // The kill goes on by itself.
+            // The kill continues in the background.
             () = cx.cancel.cancelled() => {}
             () = kill.finished() => job.wait_for_end(KILL_TIME, &cx.cancel).await,
         }
@@ -121,7 +121,7 @@ impl Tool for BashJob {
     }
 }
 
-/// What is new about a job, for the model.
+/// Returns the new output and the state of a job, for the model.
 pub(crate) fn answer(job: &Job, nothing: &str) -> ToolOutput {
     let reading = job.read();
     let note = format!("[{}: {}]", job.id, reading.words());

@@ -1,9 +1,10 @@
-//! Work on the disk, off the threads that must not wait.
+//! Disk access on threads that may block.
 
 use tokio_util::sync::CancellationToken;
 use windlass_core::tool::{ToolError, ToolOutput};
 
-/// Runs work that changes nothing. Returns at once when it is canceled; the work must look at `cancel` and stop soon.
+/// Runs work that changes nothing. Returns immediately when cancelled; the work must check `cancel` and stop
+/// soon.
 pub(crate) async fn look(
     cancel: &CancellationToken,
     work: impl FnOnce() -> Result<ToolOutput, ToolError> + Send + 'static,
@@ -15,7 +16,8 @@ pub(crate) async fn look(
     }
 }
 
-/// Runs work that changes something. Always waits for it: nobody must be told it was stopped while it goes on.
+/// Runs work that changes something. Always waits for it: a call must not be reported as stopped while it
+/// still runs.
 pub(crate) async fn change(
     work: impl FnOnce() -> Result<ToolOutput, ToolError> + Send + 'static,
 ) -> Result<ToolOutput, ToolError> {

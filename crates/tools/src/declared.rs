@@ -1,12 +1,12 @@
 //! Tools declared in YAML: a program and its arguments, with parameters that a model fills in.
 //!
-//! No shell is ever involved. Each template fills inside one argument, whatever its value holds; values are checked
-//! against their declaration as a whole; and a value does not become an option of the program. What the file says
-//! and what it may not say is in `docs/tools-yaml.md`.
+//! No shell is ever involved. A template stays inside one argument, whatever its value contains; whole values
+//! are checked against their declaration; and a value never becomes an option of the program. The format and
+//! its restrictions are described in `docs/tools-yaml.md`.
 //!
-//! - [`Declarations`] is what one or two files declare. [`Declarations::tools`] makes tools of it.
+//! - [`Declarations`] is the content of one or two files. [`Declarations::tools`] turns it into tools.
 //! - [`LastGood`] follows the files and keeps the last good set while one of them is broken.
-//! - [`Fingerprint`] says whether definitions are the ones that somebody agreed to.
+//! - [`Fingerprint`] identifies definitions, so that a change after the user's approval is detected.
 //!
 //! ```
 //! use windlass_tools::declared::{Declarations, Source};
@@ -59,17 +59,18 @@ pub use self::problem::{DeclarationError, DeclarationProblem};
 use self::tool::DeclaredTool;
 use crate::ToolsConfig;
 
-/// Whose file it is.
+/// Owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The user's own.
+    /// The user's own file.
     User,
-    /// The project's, written by whoever wrote the repository. Its tools must stay out until the user trusts them.
+    /// The project's file, written by the author of the repository. Its tools must not be offered until the
+    /// user trusts them.
     Project,
 }
 
-/// Where the files are. A file that does not exist declares nothing.
+/// Paths of the files. A file that does not exist declares nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Paths {
     /// The user's file.
@@ -78,17 +79,17 @@ pub struct Paths {
     pub project: Option<PathBuf>,
 }
 
-/// The tools that files declare, in the order of the files, the user's first.
+/// Tools declared in files, in the order of the files, the user's first.
 #[derive(Debug, Clone, Default)]
 pub struct Declarations {
     definitions: Vec<Arc<Definition>>,
 }
 
 impl Declarations {
-    /// Reads a file's text. `file_name` stands for the file in messages.
+    /// Parses the text of a file. `file_name` is its name in messages.
     ///
     /// # Errors
-    /// Every mistake in the text, each with its line, its field and what would be right.
+    /// Every mistake in the text, each with its line, its field and the expected value.
     pub fn parse(text: &str, file_name: &str, source: Source) -> Result<Self, DeclarationError> {
         Ok(Self {
             definitions: file::read(text, file_name, source)?,
@@ -98,7 +99,8 @@ impl Declarations {
     /// Reads the files.
     ///
     /// # Errors
-    /// As [`Self::parse`], when a file cannot be read, and when a project's tool has the name of one of the user's.
+    /// As [`Self::parse`], and when a file cannot be read or a project's tool has the name of one of the
+    /// user's.
     pub fn read(paths: &Paths) -> Result<Self, DeclarationError> {
         let mut files = LastGood::new(paths.clone());
         match files.refresh() {
@@ -107,20 +109,20 @@ impl Declarations {
         }
     }
 
-    /// The names of the tools.
+    /// Returns the names of the tools.
     pub fn names(&self) -> Vec<&str> {
         let names = self.definitions.iter().map(|definition| definition.name.as_str());
         names.collect()
     }
 
-    /// What a person has to see of each tool, in order.
+    /// Returns the outline of each tool for a person, in order.
     pub fn outlines(&self) -> Vec<Outline> {
         let outlines = self.definitions.iter().map(|definition| Outline::of(definition));
         outlines.collect()
     }
 
-    /// Only what comes from there. The project's tools are to be left out this way until their
-    /// [`fingerprint`](Self::fingerprint) is one that the user trusts.
+    /// Returns only the tools from one source. Use it to leave out the project's tools until the user trusts
+    /// their [`fingerprint`](Self::fingerprint).
     #[must_use]
     pub fn only(&self, source: Source) -> Self {
         let definitions = self.definitions.iter().filter(|one| one.source == source);
@@ -129,20 +131,20 @@ impl Declarations {
         }
     }
 
-    /// Stands for everything that is declared here: it changes when any of it does, and with nothing else.
+    /// Returns the fingerprint of all definitions. It changes when any of them changes, and only then.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.definitions)
     }
 
-    /// Stands for everything that one tool's declaration says.
+    /// Returns the fingerprint of one tool's definition.
     pub fn fingerprint_of(&self, name: &str) -> Option<Fingerprint> {
         let mut definitions = self.definitions.iter();
         let definition = definitions.find(|definition| definition.name == name)?;
         Some(Fingerprint::of(definition))
     }
 
-    /// The tools. `host_env` looks up the variables that declarations name with `${NAME}`; nothing else of our
-    /// environment is asked for.
+    /// Builds the tools. `host_env` looks up the variables that declarations name with `${NAME}`; no other
+    /// variable of the host's environment is read.
     pub fn tools(
         &self,
         config: &ToolsConfig,

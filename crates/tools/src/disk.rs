@@ -1,4 +1,4 @@
-//! Opening, stamping and replacing files, the same way for every file tool.
+//! Opens, stamps and replaces files in the same way for every file tool.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io;
@@ -10,22 +10,22 @@ use windlass_core::tool::ToolError;
 
 use windlass_sandbox::{OpenMode, Parents, PathDenied, Place, Roots};
 
-/// Why a file could not be used.
+/// Reason a file could not be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiskError {
-    /// It is not there.
+    /// The file does not exist.
     #[error("does not exist")]
     Missing,
-    /// It is a folder.
+    /// The path is a folder.
     #[error("is a folder")]
     Folder,
-    /// Reading it could wait for ever or have an effect.
+    /// Reading the file could block forever or have side effects.
     #[error("is a {0}, not a regular file")]
     Special(&'static str),
-    /// Nobody may use it.
+    /// Access to the file is denied.
     #[error("{0}")]
     Denied(String),
-    /// Somebody else changed it between our look and our write.
+    /// The file changed between reading and writing it.
     #[error("was changed by something else at the same moment; read it again")]
     Raced,
     /// The system refused.
@@ -53,7 +53,7 @@ impl From<PathDenied> for DiskError {
     }
 }
 
-/// What tells one state of a file from another.
+/// Metadata that distinguishes two states of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     modified: (i64, i64),
@@ -71,36 +71,36 @@ impl Stamp {
     }
 }
 
-/// A regular file that is open, and where it is.
+/// An open regular file, and its path.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) file: File,
     pub(crate) data: Metadata,
-    /// With every link followed.
+    /// Path with every link resolved.
     pub(crate) real: PathBuf,
 }
 
-/// Opens a regular file for reading. Anything else is refused before it can block: the open itself does not wait, and
-/// what was opened is what is looked at.
+/// Opens a regular file for reading. Anything else is refused before it can block: opening does not wait, and
+/// the check is made on the opened file.
 ///
 /// # Errors
-/// When it is denied, missing, not a regular file, or refused by the system.
+/// When the file is denied, missing, not a regular file, or refused by the system.
 pub(crate) fn open(roots: &Roots, path: &Path) -> Result<Opened, DiskError> {
     let place = roots.locate(path, Parents::Exist)?;
     open_at(&place)
 }
 
-/// Where a file or folder is, with every link followed: where a walk may begin.
+/// Returns the path of a file or folder with every link resolved, from which a walk may start.
 ///
 /// # Errors
-/// When it is denied, missing, or refused by the system.
+/// When the path is denied, missing, or refused by the system.
 pub(crate) fn real(roots: &Roots, path: &Path) -> Result<(PathBuf, FileType), DiskError> {
     let place = roots.locate(path, Parents::Exist)?;
     let found = place.look()?.ok_or(DiskError::Missing)?;
     Ok((place.path().to_owned(), FileType::from_raw_mode(found.st_mode)))
 }
 
-/// As [`open`], at a place that was found before.
+/// As [`open`], for a place that is already resolved.
 ///
 /// # Errors
 /// As [`open`].
@@ -124,26 +124,26 @@ fn regular(kind: FileType) -> Result<(), DiskError> {
         FileType::Fifo => "named pipe",
         FileType::Socket => "socket",
         FileType::CharacterDevice | FileType::BlockDevice => "device",
-        // The way was followed to its end, so a link is new.
+        // The path was resolved to its end, so a link here is new.
         FileType::Symlink => return Err(DiskError::Raced),
         FileType::Unknown => "special file",
     };
     Err(DiskError::Special(name))
 }
 
-/// Whether there is a file to change, or one to make.
+/// File to be changed or created.
 #[derive(Debug)]
 pub(crate) enum Target<'a> {
-    /// It exists.
+    /// The file exists.
     There(Box<(Place<'a>, Opened)>),
-    /// It does not. Its folders may be missing, too.
+    /// The file does not exist. Its folders may be missing as well.
     Absent,
 }
 
-/// Looks for a file that is to be changed.
+/// Looks up a file that is to be changed.
 ///
 /// # Errors
-/// When it is denied, not a regular file, or refused by the system.
+/// When the file is denied, not a regular file, or refused by the system.
 pub(crate) fn target<'a>(roots: &'a Roots, path: &Path) -> Result<Target<'a>, DiskError> {
     let place = match roots.locate(path, Parents::Exist).map_err(DiskError::from) {
         Err(DiskError::Missing) => return Ok(Target::Absent),
@@ -156,11 +156,11 @@ pub(crate) fn target<'a>(roots: &'a Roots, path: &Path) -> Result<Target<'a>, Di
     }
 }
 
-/// Writes a whole file that exists: first beside it under another name, then into place, so that nobody ever sees half
-/// of it. It keeps its mode and must still be in the state `expected`.
+/// Writes the whole content of an existing file: to a temporary name beside it first, then into place, so
+/// that no reader ever sees half of it. The file keeps its mode and must still be in the state `expected`.
 ///
 /// # Errors
-/// When the state is another one, or the system refuses.
+/// When the state differs, or the system refuses.
 pub(crate) fn replace(place: &Place<'_>, expected: Stamp, content: &[u8]) -> Result<Stamp, DiskError> {
     let now = open_at(place)?.data;
     if Stamp::of(&now) != expected {
@@ -170,10 +170,10 @@ pub(crate) fn replace(place: &Place<'_>, expected: Stamp, content: &[u8]) -> Res
     Ok(Stamp::of(&file.metadata()?))
 }
 
-/// As [`replace`], by its path. Where it is, with every link followed.
+/// As [`replace`], by path. Returns the path with every link resolved.
 ///
 /// # Errors
-/// As [`replace`], or when it is denied.
+/// As [`replace`], or when the path is denied.
 pub(crate) fn rewrite(
     roots: &Roots,
     path: &Path,
@@ -188,7 +188,7 @@ pub(crate) fn rewrite(
 /// Removes a file, which must still be in the state `expected`.
 ///
 /// # Errors
-/// When the state is another one, it is denied, or the system refuses.
+/// When the state differs, the path is denied, or the system refuses.
 pub(crate) fn remove(roots: &Roots, path: &Path, expected: Stamp) -> Result<(), DiskError> {
     let place = roots.locate(path, Parents::Exist)?;
     if Stamp::of(&open_at(&place)?.data) != expected {
@@ -197,10 +197,10 @@ pub(crate) fn remove(roots: &Roots, path: &Path, expected: Stamp) -> Result<(), 
     Ok(place.remove()?)
 }
 
-/// Writes a whole file that must not exist, and makes its folders. Where it is, with every link followed.
+/// Writes a new file that must not exist, and creates its folders. Returns the path with every link resolved.
 ///
 /// # Errors
-/// When it exists by now, is denied, or the system refuses.
+/// When the file exists by now, is denied, or the system refuses.
 pub(crate) fn create(roots: &Roots, path: &Path, content: &[u8]) -> Result<(PathBuf, Stamp), DiskError> {
     create_as(roots, path, content, None)
 }
@@ -226,10 +226,10 @@ pub(crate) fn create_as(
 }
 
 impl DiskError {
-    /// The same, told to the model about the file it named.
+    /// Converts the error into a message to the model about the file it named.
     pub(crate) fn about(&self, path: &str) -> ToolError {
         let text = match self {
-            Self::Folder => format!("{path} is a folder; list_directory shows what is in it."),
+            Self::Folder => format!("{path} is a folder; use list_directory to list it."),
             Self::Denied(text) => text.clone(),
             _ => format!("{path}: {self}"),
         };

@@ -1,4 +1,4 @@
-//! `done`: the agent says that it has finished.
+//! `done`: the agent reports that it has finished.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

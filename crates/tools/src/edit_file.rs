@@ -1,4 +1,4 @@
-//! `edit_file`: replaces pieces of a file by others, all of them or none.
+//! `edit_file`: replaces pieces of a file, all or nothing.
 
 mod forgiving;
 mod input;
@@ -25,13 +25,13 @@ use windlass_sandbox::path::{path_in, resolve_path, shown};
 use windlass_sandbox::{Parents, Place, Roots};
 
 const MAX_SIZE: u64 = 16_000_000;
-/// No edit makes a file longer than this.
+/// Maximum size of a file after an edit.
 const MAX_RESULT: usize = 64_000_000;
 
 /// The tool.
 pub(crate) struct EditFile {
     pub(crate) ledger: FileLedger,
-    pub(crate) ground: Workspace,
+    pub(crate) workspace: Workspace,
 }
 
 impl Tool for EditFile {
@@ -43,20 +43,20 @@ impl Tool for EditFile {
     }
 
     fn judge(&self, input: &EditFileInput) -> Judgement {
-        self.ground.writing(&input.path)
+        self.workspace.writing(&input.path)
     }
 
     fn preview(&self, input: &EditFileInput, execution: &ExecutionContext) -> Option<String> {
         let path = path_in(execution, &input.path).ok()?;
         let name = shown(&execution.cwd, &path);
-        let roots = self.ground.files();
+        let roots = self.workspace.files();
         let plan = Plan::make(&roots, &path, &name, input, &self.ledger).ok()?;
         Some(Change::between(&name, &plan.old, &plan.new).diff())
     }
 
     async fn run(&self, input: EditFileInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let path = resolve_path(&cx, &input.path)?;
-        let (ledger, roots) = (self.ledger.clone(), self.ground.files());
+        let (ledger, roots) = (self.ledger.clone(), self.workspace.files());
         blocking::change(move || {
             let name = shown(&cx.execution.cwd, &path);
             let plan = Plan::make(&roots, &path, &name, &input, &ledger)?;
@@ -71,13 +71,13 @@ impl Tool for EditFile {
     }
 }
 
-/// What a call would do.
+/// Effect of a call.
 struct Plan<'a> {
     place: Place<'a>,
     stamp: Stamp,
     old: String,
     new: String,
-    /// Where each edit applies, in the text that those before it made.
+    /// Places of each edit, in the text that the previous edits produced.
     found: Vec<Found>,
 }
 
@@ -112,9 +112,7 @@ impl<'a> Plan<'a> {
         }
         if new == old {
             let edit = if input.listed { "edits together" } else { "edit" };
-            return Err(ToolError::Invalid(format!(
-                "The {edit} would leave {name} as it is."
-            )));
+            return Err(ToolError::Invalid(format!("The {edit} would not change {name}.")));
         }
         Ok(Self {
             place,
@@ -146,7 +144,8 @@ fn load(place: &Place<'_>, name: &str) -> Result<(String, Stamp), ToolError> {
     }
 }
 
-/// Finds and replaces without a disk, for fuzzing: what is outside the places stays, and the message can be written.
+/// Finds and replaces without a disk, for fuzzing: text outside the places stays unchanged, and the message
+/// can be built.
 pub(crate) fn fuzz(file: &str, old: &str, new: &str, replace_all: bool) {
     let found = match matching::find(file, old, new, replace_all) {
         Ok(found) => found,
@@ -162,7 +161,7 @@ pub(crate) fn fuzz(file: &str, old: &str, new: &str, replace_all: bool) {
     };
     assert!(
         replace_all || found.places.len() == 1,
-        "one place is meant: {:?}",
+        "one place is intended: {:?}",
         found.places
     );
     let mut kept = String::new();
@@ -181,7 +180,7 @@ pub(crate) fn fuzz(file: &str, old: &str, new: &str, replace_all: bool) {
     kept.push_str(file.get(from..).unwrap_or_default());
     if found.length_after(file.len()) <= MAX_RESULT {
         let changed = found.apply(file);
-        assert_eq!(changed, kept, "what is outside the places stays");
+        assert_eq!(changed, kept, "text outside the places stays unchanged");
         assert_eq!(changed.len(), found.length_after(file.len()));
         let change = Change::between("file", file, &changed);
         let _ = report("file", &[found], &change, &changed);

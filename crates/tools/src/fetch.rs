@@ -1,8 +1,8 @@
 //! `fetch`: a page of the public internet as text.
 //!
-//! Pages come from strangers and URLs from the model, so three things hold here: a connection goes only to an address
-//! that was judged ([`guard`]), a redirect never leads to a host the rules have not seen ([`target`]), and no page makes
-//! reading it expensive ([`html`]).
+//! Pages come from strangers and URLs from the model, so three rules hold: a connection goes only to an
+//! address that was checked ([`guard`]), a redirect never leads to a host that the rules have not seen
+//! ([`target`]), and no page can make reading it expensive ([`html`]).
 
 mod address;
 mod charset;
@@ -30,18 +30,18 @@ use crate::blocking;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TIMEOUT: Duration = Duration::from_secs(120);
-/// What turning a page into text may take on top.
+/// Extra time for converting a page to text.
 const READING_TIME: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
-/// What is read of a body, after it was unpacked.
+/// Maximum size of a body after decompression.
 const MAX_BODY: usize = 5_000_000;
 const ACCEPTED: &str = "text/html, application/xhtml+xml, text/*, application/json;q=0.9, */*;q=0.5";
 
-/// What `fetch` needs to know.
+/// Configuration of `fetch`.
 #[derive(Debug, Clone, Default)]
 pub struct FetchConfig {
-    /// Hosts that may have private addresses, such as `wiki.internal` or `127.0.0.1`: exact names, without ports. All
-    /// other hosts must have public addresses only.
+    /// Hosts that may have private addresses, such as `wiki.internal` or `127.0.0.1`: exact names, without
+    /// ports. All other hosts must have public addresses only.
     pub allowed_private_hosts: Vec<String>,
 }
 
@@ -59,20 +59,20 @@ pub(crate) struct FetchInput {
     timeout_secs: Option<u64>,
 }
 
-/// How an HTML page is given back.
+/// Output format of an HTML page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Format {
-    /// With headings, lists, links and tables.
+    /// Markdown with headings, lists, links and tables.
     #[default]
     Markdown,
-    /// Only its words.
+    /// Only the words.
     Text,
-    /// As it came.
+    /// The page as received.
     Html,
 }
 
-/// Written by hand: the derived one is three times as long, and every request carries it.
+/// Written by hand: the derived schema is three times as long, and every request carries it.
 impl JsonSchema for Format {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Format".into()
@@ -97,14 +97,14 @@ impl Fetch {
         Self::with_names(config, Arc::new(SystemNames))
     }
 
-    /// The same with other addresses behind the names.
+    /// Creates the tool with another name service.
     pub(crate) fn with_names(config: &FetchConfig, names: Arc<dyn NameService>) -> Self {
         Self {
             way: Way::new(names, config.allowed_private_hosts.clone()),
         }
     }
 
-    /// Asks for the page and follows it as far as it may.
+    /// Requests the page and follows redirects as far as allowed.
     async fn find(&self, mut target: Target) -> Result<Found, ToolError> {
         for _ in 0..=MAX_REDIRECTS {
             let response = self.ask(&target).await?;
@@ -155,7 +155,7 @@ impl Tool for Fetch {
         Category::Read
     }
 
-    /// A URL that cannot be understood is about no host; it is refused when it runs.
+    /// An invalid URL names no host; it is refused when the call runs.
     fn judge(&self, input: &FetchInput) -> Judgement {
         let target = Target::parse(&input.url).ok();
         Judgement {
@@ -168,7 +168,7 @@ impl Tool for Fetch {
     }
 
     fn traits(&self) -> ToolTraits {
-        // The call keeps its own time, and says what took so long.
+        // The call enforces its own timeout, and reports what took so long.
         ToolTraits {
             timeout: Some(MAX_TIMEOUT + READING_TIME),
             ..ToolTraits::default()
@@ -207,7 +207,7 @@ fn time_limit(seconds: Option<u64>) -> Result<Duration, ToolError> {
     }
 }
 
-/// Where an answer sends us, if it does.
+/// Returns the target of a redirect, if the response is one.
 fn location(response: &Response) -> Option<String> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
@@ -216,7 +216,7 @@ fn location(response: &Response) -> Option<String> {
     Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
 }
 
-/// Reads a body as far as it is of use.
+/// Reads the useful part of a body.
 async fn receive(mut response: Response, target: &Target) -> Result<Page, ToolError> {
     let content_type = response.headers().get(CONTENT_TYPE);
     let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -238,12 +238,12 @@ async fn receive(mut response: Response, target: &Target) -> Result<Page, ToolEr
 }
 
 fn lost(target: &Target, error: &TargetError) -> ToolError {
-    ToolError::Permanent(format!("{} redirects to a place that {error}.", target.host()))
+    ToolError::Permanent(format!("{} redirects to a URL that {error}.", target.host()))
 }
 
 fn downgraded(target: &Target, next: &Target) -> ToolError {
     ToolError::Permanent(format!(
-        "{} redirects to {}, which is not encrypted; this is not followed.",
+        "{} redirects to {}, which is not encrypted and is not followed.",
         target.url(),
         next.url()
     ))

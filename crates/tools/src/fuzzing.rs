@@ -1,13 +1,14 @@
-//! What `cargo xtask fuzz` feeds with anything, and the ordinary tests with the inputs that were kept.
+//! Checks that `cargo xtask fuzz` runs on arbitrary bytes, and that the tests run on the stored inputs.
 //!
-//! Each function takes the bytes of one input and panics when something does not hold. Nothing here runs a program,
-//! and `paths` uses files of its own only. An input of several texts has a NUL between them.
+//! Each function takes the bytes of one input and panics when a check fails. Nothing here runs a program, and
+//! `paths` only uses files of its own. An input of several texts has a NUL between them.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// Reads a patch and applies it to a file. With a third text: the diff from the second to the third must lead there.
+/// Parses a patch and applies it to a file. With a third text, the diff from the second to the third must
+/// produce the third.
 pub fn patch(data: &[u8]) {
     let [text, file, other] = texts(data);
     crate::apply_patch::fuzz(&text, &file);
@@ -16,16 +17,17 @@ pub fn patch(data: &[u8]) {
     }
 }
 
-/// Edits a file: its text, the old piece, the new piece. A fourth text means that all places are meant.
+/// Edits a file: its text, the old piece, the new piece. A fourth text means to replace all places.
 pub fn edit(data: &[u8]) {
     let [file, old, new, all] = texts(data);
     crate::edit_file::fuzz(&file, &old, &new, !all.is_empty());
 }
 
-/// Reads a file of declared tools and fills in the arguments of a call.
+/// Parses a file of declared tools and fills in the arguments of a call.
 ///
-/// Either a whole file and the JSON of a call; or, because few texts are such a file, the arguments of one tool, a line
-/// each, and `name=value` for each parameter. A line that begins with `?` begins a group and says what it waits for.
+/// The input is either a whole file and the JSON of a call; or, because few texts are such a file, the
+/// arguments of one tool, one per line, and `name=value` for each parameter. A line that starts with `?`
+/// starts a group and names its conditions.
 pub fn declared(data: &[u8]) {
     let (file, call) = data.split_at(data.iter().position(|byte| *byte == 0).unwrap_or(data.len()));
     let file = String::from_utf8_lossy(file);
@@ -37,7 +39,7 @@ pub fn declared(data: &[u8]) {
     }
 }
 
-/// A file with one tool that has these arguments.
+/// Returns a file with one tool that has these arguments.
 fn probe(lines: &str) -> String {
     let head = "tools:\n  - name: probe\n    description: x\n    category: read\n    cmd: probe\n    parameters:\n      \
         { r: { type: string }, s: { type: string }, x: { type: string, optional: true }, \
@@ -53,7 +55,7 @@ fn probe(lines: &str) -> String {
     }
     let mut groups = groups.into_iter();
     let (_, plain) = groups.next().unwrap_or_default();
-    // A parameter that is used nowhere would be refused.
+    // An unused parameter would be refused.
     let used = "'{{r}}', '{{s}}', '{{x}}', '{{d}}', '{{e}}', '{{f}}', '{{n}}'";
     let groups: String = groups
         .map(|(when, arguments)| match when.as_str() {
@@ -71,7 +73,7 @@ fn probe(lines: &str) -> String {
     )
 }
 
-/// The JSON of a call from `name=value`, of the types that `probe` declares.
+/// Builds the JSON of a call from `name=value`, with the types that `probe` declares.
 fn given(values: &str) -> String {
     let pairs = values.split('\0').filter_map(|pair| pair.split_once('='));
     let typed = |name: &str, value: &str| match name {
@@ -89,7 +91,7 @@ fn given(values: &str) -> String {
     Value::Object(call).to_string()
 }
 
-/// The texts of an input; those that are missing are empty.
+/// Splits an input into its texts; missing ones are empty.
 fn texts<const N: usize>(data: &[u8]) -> [Cow<'_, str>; N] {
     let mut parts = data.splitn(N, |byte| *byte == 0);
     std::array::from_fn(|_| String::from_utf8_lossy(parts.next().unwrap_or_default()))

@@ -33,7 +33,7 @@ pub(crate) struct GlobInput {
 
 /// The tool.
 pub(crate) struct Glob {
-    pub(crate) ground: Workspace,
+    pub(crate) workspace: Workspace,
 }
 
 impl Tool for Glob {
@@ -45,12 +45,12 @@ impl Tool for Glob {
     }
 
     fn judge(&self, input: &GlobInput) -> Judgement {
-        self.ground.reading(input.path.as_deref().unwrap_or("."))
+        self.workspace.reading(input.path.as_deref().unwrap_or("."))
     }
 
     async fn run(&self, input: GlobInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let base = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
-        let roots = self.ground.files();
+        let roots = self.workspace.files();
         let name = shown(&cx.execution.cwd, &base);
         match disk::real(&roots, &base) {
             Ok((_, FileType::Directory)) => {}
@@ -75,9 +75,9 @@ impl Tool for Glob {
 
 struct Search {
     roots: Arc<Roots>,
-    /// As it was asked for.
+    /// The folder as requested.
     root: PathBuf,
-    /// The same with every link followed.
+    /// The same with every link resolved.
     real: PathBuf,
     pattern: Arc<PathPattern>,
     folders: bool,
@@ -104,7 +104,7 @@ impl Search {
         };
         let real = match disk::real(&roots, &root) {
             Ok((real, _)) => real,
-            // The pattern leads into a folder that is not there, so nothing matches.
+            // The pattern leads into a folder that does not exist, so nothing matches.
             Err(DiskError::Missing) => root.clone(),
             Err(error) => return Err(error.about(&shown(&cx.execution.cwd, &root))),
         };

@@ -24,10 +24,10 @@ use windlass_sandbox::Workspace;
 use windlass_sandbox::path::{resolve_path, shown};
 
 const MAX_MATCHES: usize = 200;
-/// What a model is shown of one result, less the note at its end.
+/// Maximum size of a result for the model, less the note at its end.
 const MAX_BYTES: usize = 38_000;
 const MAX_CONTEXT: usize = 20;
-/// A line that does not fit is not searched; neither is the rest of its file.
+/// Maximum memory for a line. A longer line is not searched, and neither is the rest of its file.
 const MAX_LINE_MEMORY: usize = 64 << 20;
 
 /// Searches file contents for a regular expression (Rust syntax). Prints `path:line: text`. Skips binary files and
@@ -51,7 +51,7 @@ pub(crate) struct GrepInput {
 
 /// The tool.
 pub(crate) struct Grep {
-    pub(crate) ground: Workspace,
+    pub(crate) workspace: Workspace,
 }
 
 impl Tool for Grep {
@@ -63,12 +63,12 @@ impl Tool for Grep {
     }
 
     fn judge(&self, input: &GrepInput) -> Judgement {
-        self.ground.reading(input.path.as_deref().unwrap_or("."))
+        self.workspace.reading(input.path.as_deref().unwrap_or("."))
     }
 
     async fn run(&self, input: GrepInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let root = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
-        let roots = self.ground.files();
+        let roots = self.workspace.files();
         let name = shown(&cx.execution.cwd, &root);
         let (real, _) = disk::real(&roots, &root).map_err(|error| error.about(&name))?;
         let glob = input
@@ -92,8 +92,8 @@ fn matcher(input: &GrepInput) -> Result<RegexMatcher, ToolError> {
     if input.pattern.is_empty() {
         return Err(ToolError::Invalid("`pattern` is empty.".to_owned()));
     }
-    // `$` stands before a carriage return too; lines end at the line feed, which lets the search skip through whole
-    // buffers instead of going line by line.
+    // `$` also matches before a carriage return; lines end at the line feed, which lets the search skip
+    // through whole buffers instead of line by line.
     let built = RegexMatcherBuilder::new()
         .case_insensitive(input.ignore_case)
         .multi_line(true)
@@ -113,9 +113,9 @@ struct Search {
     glob: Option<Arc<PathPattern>>,
     context: usize,
     roots: Arc<Roots>,
-    /// As it was asked for.
+    /// The root as requested.
     root: PathBuf,
-    /// The same with every link followed.
+    /// The same with every link resolved.
     real: PathBuf,
 }
 
@@ -141,7 +141,7 @@ impl Search {
 
     fn run(&self, stopped: &(dyn Fn() -> bool + Sync)) -> Smallest<Hits> {
         let found = Mutex::new(Smallest::new(MAX_MATCHES));
-        // A root that is a file was asked for by name, and is not asked about here.
+        // A root that is a file was requested by name, so the glob does not apply to it.
         let (glob, real) = (self.glob.clone(), self.real.clone());
         let wanted = move |path: &Path| glob.as_ref().is_none_or(|glob| glob.fits_below(&real, path));
         walk(&self.roots, &self.real, wanted).run(|| {
@@ -176,7 +176,7 @@ impl Search {
             .build()
     }
 
-    /// The matches in one file, if it has any. A file that cannot be read has none.
+    /// Returns the matches in one file, if any. A file that cannot be read has none.
     fn hits(&self, searcher: &mut Searcher, path: &Path, stopped: &dyn Fn() -> bool) -> Option<Hits> {
         // Folders, pipes and devices end here.
         let file = self.roots.open_walked(path).ok()?;
@@ -185,7 +185,7 @@ impl Search {
         collector.into_hits()
     }
 
-    /// The lines to show, and how many of them are matches.
+    /// Returns the lines to show, and the number of matches among them.
     fn print(&self, found: Smallest<Hits>, cwd: &Path) -> (String, usize) {
         let mut content = String::new();
         let mut printed = 0;

@@ -1,9 +1,9 @@
-//! Indentation that was written differently than the file has it.
+//! Adapts indentation that differs from the file's.
 
 use std::collections::HashMap;
 
-/// New lines with the file's indentation instead of the one they were written with. `pairs` are lines of the file and
-/// what was written for them; `None` when the two do not correspond.
+/// Returns new lines with the file's indentation instead of the written one. `pairs` are lines of the file
+/// and the text written for them; `None` if the two do not correspond.
 pub(crate) fn reindent<'a>(
     pairs: impl Iterator<Item = (&'a str, &'a str)>,
     new: &[&str],
@@ -36,7 +36,7 @@ fn indentation(line: &str) -> &str {
     line.strip_suffix(rest).unwrap_or_default()
 }
 
-/// What every line of the file has more, or less, than the text that was written.
+/// Indentation that every line of the file has more, or less, than the written text.
 enum Shift<'a> {
     More(&'a str),
     Less(&'a str),
@@ -44,7 +44,7 @@ enum Shift<'a> {
 }
 
 impl<'a> Shift<'a> {
-    /// Only when all known lines agree.
+    /// Determines the shift; it exists only if all known lines agree.
     fn of(known: &HashMap<&'a str, &'a str>) -> Self {
         let mut pairs = known.iter();
         let Some((written, there)) = pairs.next() else {

@@ -1,4 +1,4 @@
-//! What the model knows of each file: the state in which it last saw it.
+//! Records the state in which the model last saw each file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::disk::Stamp;
 
-/// Shared by the tools that read and write files, so that a file is not overwritten by one who has not seen it.
+/// Shared by the tools that read and write files, so that a session does not overwrite changes it has not
+/// seen.
 #[derive(Clone, Default)]
 pub(crate) struct FileLedger {
     seen: Arc<Mutex<HashMap<PathBuf, Stamp>>>,
 }
 
 impl FileLedger {
-    /// Notes the state in which a file was seen. `real` has every link followed.
+    /// Records the state in which a file was seen. `real` has every link resolved.
     pub(crate) fn note(&self, real: PathBuf, stamp: Stamp) {
         self.seen
             .lock()
@@ -21,7 +22,7 @@ impl FileLedger {
             .insert(real, stamp);
     }
 
-    /// Whether a file was seen and is in another state now.
+    /// Returns true if a file was seen and is in another state now.
     pub(crate) fn is_stale(&self, real: &Path, now: Stamp) -> bool {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.get(real).is_some_and(|then| *then != now)

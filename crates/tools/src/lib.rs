@@ -1,11 +1,13 @@
 //! Tools that act on this machine: a shell, files, search, and the agent's own notes.
 //!
-//! The things to know:
+//! Start here:
 //!
-//! - [`builtin`] makes the tools, in the order in which a model sees them, from a [`ToolsConfig`].
-//! - [`child_environment`] is what a command may know of our environment. It goes into the execution context of a turn.
-//! - [`TodoList`] is the agent's list of what is left to do; it is shared with whoever wants to know what is open.
-//! - [`OutputStore`] keeps what is too long to be shown. It goes into the [`ToolsConfig`] and to the loop.
+//! - [`builtin`] creates the tools, in the order in which a model sees them, from a [`ToolsConfig`].
+//! - [`child_environment`] is the part of our environment that a command may see. It goes into the execution
+//!   context of a turn.
+//! - [`TodoList`] is the agent's list of open tasks; it is shared with callers that need to know them.
+//! - [`OutputStore`] stores outputs that are too long to be shown. It goes into the [`ToolsConfig`] and to
+//!   the loop.
 //! - [`process`] starts processes and ends whole trees of them. A program that offers `bash` calls
 //!   [`process::adopt_orphans`] when it starts and [`process::settle`] before it exits.
 //!
@@ -42,11 +44,16 @@
 //! # }
 //! ```
 //!
-//! What a tool answers is short text for the model, and details for people: a diff, an exit code, counts. Output that
-//! would not fit is cut where a character ends, and says so.
+//! A tool returns a short text for the model, and details for people: a diff, an exit code, counts. Output
+//! that would not fit is cut at a character boundary, with a notice.
 //!
-//! What this crate deliberately does not do: decide whether a call may run (that is the core's), read the environment or
+//! This crate deliberately does not decide whether a call may run (the core does), read the environment or
 //! the clock outside [`process`] and `bash`, or keep a shell between calls.
+//!
+//! [`child_environment`]: windlass_sandbox::child_environment
+//! [`process`]: windlass_sandbox::process
+//! [`process::adopt_orphans`]: windlass_sandbox::process::adopt_orphans
+//! [`process::settle`]: windlass_sandbox::process::settle
 
 mod apply_patch;
 mod arguments;
@@ -88,30 +95,31 @@ pub use self::todo::{TodoItem, TodoList, TodoStatus};
 use crate::bash::{Jobs, Keeping};
 use crate::ledger::FileLedger;
 
-/// What the built-in tools need to know.
+/// Configuration of the built-in tools.
 #[derive(Debug, Clone)]
 pub struct ToolsConfig {
-    /// How long a command may run when the call does not say.
+    /// Default timeout of a command.
     pub command_timeout: Duration,
-    /// How many bytes of a command's output are kept.
+    /// Maximum number of bytes kept of a command's output.
     pub max_command_output: usize,
-    /// Whether the model is offered `done`.
+    /// True if the model is offered `done`.
     pub offer_done: bool,
-    /// Whether somebody is there whom the model can ask.
+    /// True if there is a user that the model can ask.
     pub offer_ask_user: bool,
-    /// Where `todo` keeps its list.
+    /// List that `todo` writes to.
     pub todos: TodoList,
-    /// The folder the session works in, and where files may be used.
-    pub ground: Workspace,
-    /// What commands run behind. None by default: a program that wants them calls [`sandbox::enter`] in its `main`.
-    pub walls: Arc<CommandSandbox>,
-    /// How `fetch` works; it is not offered without.
+    /// The folder the session works in, and the files it may use.
+    pub workspace: Workspace,
+    /// Sandbox that commands run in. None by default: a program that wants one calls
+    /// [`windlass_sandbox::enter`] in its `main`.
+    pub sandbox: Arc<CommandSandbox>,
+    /// Configuration of `fetch`, which is not offered without one.
     pub fetch: Option<FetchConfig>,
-    /// What `bash` refuses to run.
+    /// Commands that `bash` refuses to run.
     pub blocked_commands: Vec<String>,
-    /// Tells what runs in the background.
+    /// Handle that lists the background jobs.
     pub background: BackgroundJobs,
-    /// Where the whole of a long output is kept. Without it, what is cut is lost, and `tool_output` is not offered.
+    /// Store for full outputs. Without it, cut output is lost and `tool_output` is not offered.
     pub outputs: Option<Arc<OutputStore>>,
 }
 
@@ -123,8 +131,8 @@ impl Default for ToolsConfig {
             offer_done: false,
             offer_ask_user: false,
             todos: TodoList::new(),
-            ground: Workspace::default(),
-            walls: Arc::default(),
+            workspace: Workspace::default(),
+            sandbox: Arc::default(),
             fetch: None,
             blocked_commands: windlass_shell::BLOCKED_COMMANDS
                 .iter()
@@ -136,7 +144,7 @@ impl Default for ToolsConfig {
     }
 }
 
-/// What runs in the background of a session.
+/// Background jobs of a session.
 #[derive(Clone, Default)]
 pub struct BackgroundJobs(Arc<OnceLock<Arc<Jobs>>>);
 
@@ -147,7 +155,7 @@ impl std::fmt::Debug for BackgroundJobs {
 }
 
 impl BackgroundJobs {
-    /// Each job that still runs, in a line.
+    /// Returns one line for each job that still runs.
     pub fn running(&self) -> Vec<String> {
         let jobs = self.0.get().map(|jobs| jobs.all()).unwrap_or_default();
         let running = jobs.iter().filter(|job| job.life().is_running());
@@ -155,11 +163,11 @@ impl BackgroundJobs {
     }
 }
 
-/// The built-in tools of one session, in the order in which a model sees them. They share what they know of the files
-/// they read, so each session has its own.
+/// Creates the built-in tools of one session, in the order in which a model sees them. They share the state
+/// of the files they read, so each session has its own set.
 pub fn builtin(config: &ToolsConfig) -> ToolSet {
     let ledger = FileLedger::default();
-    let ground = &config.ground;
+    let workspace = &config.workspace;
     let jobs = Arc::new(Jobs::new(Keeping::new(config, "job")));
     let _ = config.background.0.set(Arc::clone(&jobs));
     let tools = ToolSet::new()
@@ -174,28 +182,28 @@ pub fn builtin(config: &ToolsConfig) -> ToolSet {
     let tools = tools
         .with(read_file::ReadFile {
             ledger: ledger.clone(),
-            ground: ground.clone(),
+            workspace: workspace.clone(),
         })
         .with(write_file::WriteFile {
             ledger: ledger.clone(),
-            ground: ground.clone(),
+            workspace: workspace.clone(),
         })
         .with(edit_file::EditFile {
             ledger: ledger.clone(),
-            ground: ground.clone(),
+            workspace: workspace.clone(),
         })
         .with(apply_patch::ApplyPatch {
             ledger,
-            ground: ground.clone(),
+            workspace: workspace.clone(),
         })
         .with(list_directory::ListDirectory {
-            ground: ground.clone(),
+            workspace: workspace.clone(),
         })
         .with(glob::Glob {
-            ground: ground.clone(),
+            workspace: workspace.clone(),
         })
         .with(grep::Grep {
-            ground: ground.clone(),
+            workspace: workspace.clone(),
         });
     let tools = match &config.fetch {
         Some(fetch) => tools.with(fetch::Fetch::new(fetch)),
@@ -206,7 +214,7 @@ pub fn builtin(config: &ToolsConfig) -> ToolSet {
             list: config.todos.clone(),
         })
         .with(set_working_directory::SetWorkingDirectory {
-            ground: ground.clone(),
+            workspace: workspace.clone(),
         });
     let tools = if config.offer_ask_user {
         tools.with(ask_user::AskUser)

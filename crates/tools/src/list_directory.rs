@@ -1,4 +1,4 @@
-//! `list_directory`: what is in one folder.
+//! `list_directory`: lists one folder.
 
 use std::fs::{self, DirEntry};
 use std::io;
@@ -31,7 +31,7 @@ pub(crate) struct ListDirectoryInput {
 
 /// The tool.
 pub(crate) struct ListDirectory {
-    pub(crate) ground: Workspace,
+    pub(crate) workspace: Workspace,
 }
 
 impl Tool for ListDirectory {
@@ -43,19 +43,19 @@ impl Tool for ListDirectory {
     }
 
     fn judge(&self, input: &ListDirectoryInput) -> Judgement {
-        self.ground.reading(input.path.as_deref().unwrap_or("."))
+        self.workspace.reading(input.path.as_deref().unwrap_or("."))
     }
 
     async fn run(&self, input: ListDirectoryInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let path = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
-        let (cancel, roots) = (cx.cancel.clone(), self.ground.files());
+        let (cancel, roots) = (cx.cancel.clone(), self.workspace.files());
         let work = move || {
             let name = shown(&cx.execution.cwd, &path);
             match disk::real(&roots, &path) {
                 Ok((real, FileType::Directory)) => list(&roots, &real, &name, &|| cx.cancel.is_cancelled())
                     .map_err(|error| DiskError::from(error).about(&name)),
                 Ok(_) => Err(ToolError::Permanent(format!(
-                    "{name} is a file; read_file shows it."
+                    "{name} is a file; use read_file to read it."
                 ))),
                 Err(error) => Err(error.about(&name)),
             }
@@ -66,7 +66,7 @@ impl Tool for ListDirectory {
 
 fn list(roots: &Roots, real: &Path, name: &str, stopped: &dyn Fn() -> bool) -> io::Result<ToolOutput> {
     let mut entries = Vec::new();
-    // Through a handle: the folder that was checked is the folder that is read.
+    // Through a handle: the folder that is read is the folder that was checked.
     let folder = roots.open(real, OpenMode::Read).map_err(io::Error::other)?;
     for entry in fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))? {
         if stopped() {

@@ -1,13 +1,14 @@
-//! What in a file is most like a text that is not in it, and how it is shown.
+//! Finds the part of a file most similar to a text that is not in it, and formats it.
 
 use std::collections::HashSet;
 
 use windlass_core::text;
 
-/// A longer line is cut.
+/// Maximum number of characters shown of a line.
 const MAX_SHOWN_CHARS: usize = 200;
 
-/// The lines that share most words with `old`, if they share enough: the index of the first, and how many.
+/// Returns the lines that share most words with `old`, if they share enough: the index of the first, and
+/// their number.
 pub(crate) fn nearest(text: &str, old: &str) -> Option<(usize, usize)> {
     const SHOWN: usize = 8;
     let wanted: HashSet<&str> = words(old).collect();
@@ -19,7 +20,7 @@ pub(crate) fn nearest(text: &str, old: &str) -> Option<(usize, usize)> {
     let sums = scores
         .windows(window.min(scores.len().max(1)))
         .map(|part| part.iter().sum::<usize>());
-    // The first of the best, so that the answer does not depend on luck.
+    // The first of the best, so that the result is deterministic.
     let (index, best) = sums
         .enumerate()
         .max_by_key(|(index, sum)| (*sum, std::cmp::Reverse(*index)))?;
@@ -32,7 +33,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// Lines of a text from the one with this index, with their numbers.
+/// Returns lines of a text with their numbers, starting at this index.
 pub(crate) fn numbered(text: &str, from: usize, count: usize) -> String {
     let lines = text.lines().enumerate().skip(from).take(count);
     let lines = lines.map(|(index, line)| {

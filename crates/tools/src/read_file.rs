@@ -1,4 +1,4 @@
-//! `read_file`: a page of a text file, with line numbers. Pictures are shown, notebooks are made readable.
+//! `read_file`: returns a page of a text file with line numbers. Shows images, and renders notebooks as text.
 
 mod nearby;
 mod notebook;
@@ -26,7 +26,7 @@ use windlass_sandbox::Workspace;
 use windlass_sandbox::path::{resolve_path, shown};
 
 const DEFAULT_LINES: u64 = 2000;
-/// How much of a file decides how it is shown.
+/// Number of bytes that determine how a file is shown.
 const BEGINNING: u64 = 8192;
 
 /// Reads a text file and numbers its lines. Reads 2000 lines unless told otherwise. Shows images.
@@ -38,7 +38,7 @@ pub(crate) struct ReadFileInput {
     /// The first line to read, from 1.
     #[serde(default)]
     offset: Option<u64>,
-    /// How many lines.
+    /// Number of lines.
     #[serde(default)]
     limit: Option<u64>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct ReadFileInput {
 /// The tool.
 pub(crate) struct ReadFile {
     pub(crate) ledger: FileLedger,
-    pub(crate) ground: Workspace,
+    pub(crate) workspace: Workspace,
 }
 
 impl Tool for ReadFile {
@@ -58,7 +58,7 @@ impl Tool for ReadFile {
     }
 
     fn judge(&self, input: &ReadFileInput) -> Judgement {
-        self.ground.reading(&input.path)
+        self.workspace.reading(&input.path)
     }
 
     async fn run(&self, input: ReadFileInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
@@ -66,7 +66,7 @@ impl Tool for ReadFile {
             return Err(ToolError::Invalid("`limit` must be at least 1.".to_owned()));
         }
         let path = resolve_path(&cx, &input.path)?;
-        let (ledger, roots) = (self.ledger.clone(), self.ground.files());
+        let (ledger, roots) = (self.ledger.clone(), self.workspace.files());
         let cancel = cx.cancel.clone();
         let work = move || {
             let name = shown(&cx.execution.cwd, &path);
@@ -120,7 +120,7 @@ fn read(
     Ok(answer(page, name, first, data.len()))
 }
 
-/// The picture itself for a model that can look at it, and what it is for everyone.
+/// Returns the image for models that can see it, and a description for all others.
 fn show(picture: &Picture, name: &str, bytes: &[u8], size: u64) -> ToolOutput {
     let Picture {
         mime,
@@ -130,11 +130,7 @@ fn show(picture: &Picture, name: &str, bytes: &[u8], size: u64) -> ToolOutput {
     } = picture;
     // The file may have grown while it was read.
     let shown = picture.fits(size.max(bytes.len() as u64));
-    let why = if shown {
-        ""
-    } else {
-        "; it is too large to be shown"
-    };
+    let why = if shown { "" } else { "; it is too large to show" };
     let content = format!("{name} is {kind}, {width}×{height}, {}{why}.", text::size(size));
     let details = json!({ "path": name, "binary": true, "size": size, "image": { "mime": mime, "width": width, "height": height } });
     let mut output = ToolOutput::text(content).with_details(details);

@@ -1,4 +1,5 @@
-//! What `glob` and `grep` share: a walk that respects ignore files, patterns for paths, and a bounded sorted result.
+//! Shared parts of `glob` and `grep`: a walk that respects ignore files, patterns for paths, and a bounded
+//! sorted result.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -10,13 +11,14 @@ use windlass_core::tool::ToolError;
 
 use windlass_sandbox::Roots;
 
-/// A walk over everything below `root` that is neither ignored nor denied. Hidden files are part of it, `.git` is not.
-/// `root` has no links in it, and none are followed, so every path is a real one.
+/// Walks everything below `root` that is neither ignored nor denied. Hidden files are included, `.git` is
+/// not. `root` contains no links, and none are followed, so every path is a real one.
 ///
-/// Only ignore files in the tree and above it count, not the user's own: the same tree gives the same answer to all.
+/// Only ignore files in the tree and above it count, not the user's own: the same tree gives the same result
+/// for everyone.
 ///
-/// Folders are walked in any case; of the rest only what is `wanted`. To say so here costs less than to pass it over
-/// when it comes: it is not handed from one thread to another before.
+/// All folders are walked, but of the other entries only those that are `wanted`. Filtering here is cheaper
+/// than skipping them later, because they are not passed from one thread to another.
 pub(crate) fn walk(
     roots: &Arc<Roots>,
     root: &Path,
@@ -41,7 +43,7 @@ pub(crate) fn walk(
         .build_parallel()
 }
 
-/// A path found below the real form of a folder, as seen from the folder as it was asked for.
+/// Maps a path found below the real form of a folder to the folder as requested.
 pub(crate) fn as_asked(asked: &Path, real: &Path, found: &Path) -> PathBuf {
     match found.strip_prefix(real) {
         Ok(below) if below.as_os_str().is_empty() => asked.to_owned(),
@@ -52,17 +54,17 @@ pub(crate) fn as_asked(asked: &Path, real: &Path, found: &Path) -> PathBuf {
 
 /// A pattern for paths below a folder.
 pub(crate) struct PathPattern {
-    /// A set of one: a set rejects most names by their ending, without a regular expression.
+    /// A set of one: a set rejects most names by their extension, without a regular expression.
     matcher: GlobSet,
-    /// It is about the name alone, at any depth.
+    /// True if the pattern applies to the name alone, at any depth.
     name_only: bool,
 }
 
 impl PathPattern {
-    /// A pattern without a slash fits names at any depth.
+    /// Creates a pattern. Without a slash, it matches names at any depth.
     ///
     /// # Errors
-    /// When the pattern is malformed; the text says how.
+    /// When the pattern is malformed; the message explains the problem.
     pub(crate) fn new(pattern: &str) -> Result<Self, ToolError> {
         Ok(Self {
             name_only: !pattern.contains('/'),
@@ -70,10 +72,10 @@ impl PathPattern {
         })
     }
 
-    /// A pattern without a slash fits only what is directly in the folder.
+    /// Creates a pattern. Without a slash, it matches only direct entries of the folder.
     ///
     /// # Errors
-    /// When the pattern is malformed; the text says how.
+    /// When the pattern is malformed; the message explains the problem.
     pub(crate) fn anchored(pattern: &str) -> Result<Self, ToolError> {
         let glob = GlobBuilder::new(pattern)
             .literal_separator(true)
@@ -92,17 +94,17 @@ impl PathPattern {
         })
     }
 
-    /// Whether it fits a path below a folder.
+    /// Returns true if the pattern matches a path below a folder.
     pub(crate) fn fits_below(&self, folder: &Path, path: &Path) -> bool {
         if self.name_only {
-            // Asked for every file of a tree, and the name is at hand.
+            // This runs for every file of a tree, and the name is at hand.
             return path.file_name().is_some_and(|name| self.matcher.is_match(name));
         }
         path.strip_prefix(folder)
             .is_ok_and(|relative| self.fits(relative))
     }
 
-    /// Whether it fits a path, given relative to the folder.
+    /// Returns true if the pattern matches a path, given relative to the folder.
     pub(crate) fn fits(&self, relative: &Path) -> bool {
         if self.name_only {
             relative
@@ -114,7 +116,7 @@ impl PathPattern {
     }
 }
 
-/// Splits the leading part without wildcards off a pattern, so that the walk starts as deep as it can.
+/// Splits the leading part without wildcards off a pattern, so that the walk starts as deep as possible.
 pub(crate) fn split_root(pattern: &str) -> (PathBuf, String) {
     let mut root = PathBuf::new();
     let mut rest = Path::new(pattern).components().peekable();
@@ -140,13 +142,13 @@ pub(crate) fn split_root(pattern: &str) -> (PathBuf, String) {
     (root, left.to_string_lossy().into_owned())
 }
 
-/// The first `limit` results in order, whatever order they come in, and the count of all.
+/// The first `limit` results in sorted order, in whatever order they arrive, and the total count.
 pub(crate) struct Smallest<T> {
     limit: usize,
     kept: BTreeMap<PathBuf, (usize, T)>,
-    /// The weights of what is kept.
+    /// Sum of the weights of the stored results.
     weight: usize,
-    /// The weights of all.
+    /// Sum of the weights of all results.
     total: usize,
 }
 
@@ -160,7 +162,7 @@ impl<T> Smallest<T> {
         }
     }
 
-    /// Adds what was found at one path and counts as `weight` results.
+    /// Adds a result at one path that counts as `weight` results.
     pub(crate) fn add(&mut self, path: PathBuf, weight: usize, value: T) {
         self.total += weight;
         self.weight += weight;
@@ -179,7 +181,7 @@ impl<T> Smallest<T> {
         self.total
     }
 
-    /// In order. The last may go beyond the limit.
+    /// Returns the results in order. The last one may exceed the limit.
     pub(crate) fn into_kept(self) -> impl Iterator<Item = (PathBuf, T)> {
         self.kept.into_iter().map(|(path, (_, value))| (path, value))
     }

@@ -1,4 +1,4 @@
-//! `set_working_directory`: where the next turn works.
+//! `set_working_directory`: changes the working directory of the next turn.
 
 use rustix::fs::FileType;
 use schemars::JsonSchema;
@@ -21,7 +21,7 @@ pub(crate) struct SetWorkingDirectoryInput {
 
 /// The tool.
 pub(crate) struct SetWorkingDirectory {
-    pub(crate) ground: Workspace,
+    pub(crate) workspace: Workspace,
 }
 
 impl Tool for SetWorkingDirectory {
@@ -33,22 +33,22 @@ impl Tool for SetWorkingDirectory {
     }
 
     fn judge(&self, input: &SetWorkingDirectoryInput) -> Judgement {
-        self.ground.reading(&input.path)
+        self.workspace.reading(&input.path)
     }
 
     async fn run(&self, input: SetWorkingDirectoryInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let path = resolve_path(&cx, &input.path)?;
-        let ground = self.ground.clone();
+        let workspace = self.workspace.clone();
         blocking::change(move || {
             let name = shown(&cx.execution.cwd, &path);
-            // Only where files may be used: a folder is no way around that.
-            let (real, kind) = disk::real(&ground.files(), &path).map_err(|error| error.about(&name))?;
+            // Only where files may be used: changing the folder must not bypass that.
+            let (real, kind) = disk::real(&workspace.files(), &path).map_err(|error| error.about(&name))?;
             if kind != FileType::Directory {
                 return Err(ToolError::Invalid(format!("`path` is not a folder: {name}")));
             }
             let content = format!("The next turn will start in {}.", real.display());
             let details = json!({ "path": real.display().to_string() });
-            ground.working_directory().set_next(real);
+            workspace.working_directory().set_next(real);
             Ok(ToolOutput::text(content).with_details(details))
         })
         .await

@@ -1,4 +1,4 @@
-//! `todo`: the agent's own list of what is left to do.
+//! `todo`: the agent's own list of open tasks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,39 +12,39 @@ use windlass_core::text;
 const MAX_ITEMS: usize = 100;
 const MAX_CHARS: usize = 500;
 
-/// A list of what is to do, shared by the tool that writes it and whoever wants to know what is open.
+/// A task list, shared by the tool that writes it and the callers that read the open tasks.
 #[derive(Debug, Clone, Default)]
 pub struct TodoList {
     items: Arc<Mutex<Vec<TodoItem>>>,
 }
 
-/// One thing to do.
+/// One task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(description = "")]
 pub struct TodoItem {
-    /// What is to do.
+    /// Description of the task.
     #[serde(alias = "content", alias = "task")]
     #[schemars(description = "")]
     pub text: String,
-    /// How far it is.
+    /// Progress of the task.
     #[schemars(description = "")]
     pub status: TodoStatus,
 }
 
-/// How far a thing is.
+/// Progress of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
-    /// Not begun.
+    /// Not started.
     Pending,
-    /// Begun.
+    /// Started.
     InProgress,
-    /// Done.
+    /// Completed.
     Completed,
 }
 
-/// Written by hand: the derived one is three times as long, and every request carries it.
+/// Written by hand: the derived schema is three times as long, and every request carries it.
 impl JsonSchema for TodoStatus {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "TodoStatus".into()
@@ -56,17 +56,17 @@ impl JsonSchema for TodoStatus {
 }
 
 impl TodoList {
-    /// An empty list.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All items, in order.
+    /// Returns all items, in order.
     pub fn items(&self) -> Vec<TodoItem> {
         self.items.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The texts of the items that are not completed.
+    /// Returns the texts of the items that are not completed.
     pub fn open(&self) -> Vec<String> {
         let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         items
@@ -100,7 +100,7 @@ impl Tool for Todo {
     type Input = TodoInput;
     const NAME: &'static str = "todo";
 
-    /// It changes nothing but the agent's own notes.
+    /// Changes only the agent's own notes.
     fn category(&self, _: &TodoInput) -> Category {
         Category::Read
     }

@@ -1,8 +1,8 @@
-//! Letters that look alike: quotes, dashes and blanks of other forms than the plain ones.
+//! Similar characters: quotes, dashes and blanks in other forms than the plain ones.
 
 use std::borrow::Cow;
 
-/// The plain form of a letter, itself when it has none.
+/// Returns the plain form of a character, or the character itself if it has none.
 pub(crate) const fn plain(letter: char) -> char {
     match letter {
         '“' | '”' | '„' | '‟' | '«' | '»' | '″' => '"',
@@ -13,9 +13,9 @@ pub(crate) const fn plain(letter: char) -> char {
     }
 }
 
-/// The text in plain letters. It has as many as before.
+/// Returns the text in plain characters. The number of characters does not change.
 pub(crate) fn plain_text(text: &str) -> Cow<'_, str> {
-    // Most texts have none, and all of these are longer than a byte.
+    // Most texts contain none of them, and all of them are longer than a byte.
     if text.is_ascii() || text.chars().all(|letter| plain(letter) == letter) {
         return Cow::Borrowed(text);
     }

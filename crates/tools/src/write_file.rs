@@ -1,4 +1,4 @@
-//! `write_file`: a whole new file, or a whole new content.
+//! `write_file`: creates a file, or replaces its whole content.
 
 use std::io::Read;
 use std::path::Path;
@@ -17,7 +17,7 @@ use windlass_sandbox::Workspace;
 use windlass_sandbox::path::{path_in, resolve_path, shown};
 use windlass_sandbox::{Place, Roots};
 
-/// An older content that is longer is not compared with the new one.
+/// Maximum size of the old content that is compared with the new one.
 const MAX_COMPARED: u64 = 8_000_000;
 
 /// Writes a whole file and makes its folders. Use edit_file to change part of a file.
@@ -33,7 +33,7 @@ pub(crate) struct WriteFileInput {
 /// The tool.
 pub(crate) struct WriteFile {
     pub(crate) ledger: FileLedger,
-    pub(crate) ground: Workspace,
+    pub(crate) workspace: Workspace,
 }
 
 impl Tool for WriteFile {
@@ -45,12 +45,12 @@ impl Tool for WriteFile {
     }
 
     fn judge(&self, input: &WriteFileInput) -> Judgement {
-        self.ground.writing(&input.path)
+        self.workspace.writing(&input.path)
     }
 
     fn preview(&self, input: &WriteFileInput, execution: &ExecutionContext) -> Option<String> {
         let path = path_in(execution, &input.path).ok()?;
-        let old = match disk::target(&self.ground.files(), &path) {
+        let old = match disk::target(&self.workspace.files(), &path) {
             Ok(Target::There(found)) => {
                 let mut old = Vec::new();
                 found.1.file.take(MAX_COMPARED).read_to_end(&mut old).ok()?;
@@ -69,7 +69,7 @@ impl Tool for WriteFile {
             )));
         }
         let path = resolve_path(&cx, &input.path)?;
-        let (ledger, roots) = (self.ledger.clone(), self.ground.files());
+        let (ledger, roots) = (self.ledger.clone(), self.workspace.files());
         blocking::change(move || {
             let name = shown(&cx.execution.cwd, &path);
             let written = match disk::target(&roots, &path) {
@@ -135,7 +135,7 @@ fn update(
     }))
 }
 
-/// The answer for a file that somebody else changed.
+/// Returns the error for a file that was changed by something else.
 pub(crate) fn stale(name: &str) -> ToolError {
     ToolError::Permanent(format!(
         "{name} was changed on disk after you read it. Read it again, then change it."

@@ -1,4 +1,5 @@
-//! The built-in tools through the face the loop uses: arguments as text in, content and details out.
+//! Tests the built-in tools through the interface that the loop uses: arguments as text in, content and
+//! details out.
 
 #![allow(
     clippy::expect_used,

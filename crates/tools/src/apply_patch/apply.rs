@@ -1,4 +1,4 @@
-//! From an old text and a patch to the new text. Pure, and nothing is ever half done.
+//! Computes the new text from an old text and a patch. Pure, and never partially applied.
 
 use std::ops::Range;
 
@@ -7,34 +7,34 @@ use super::patch::{Action, FilePatch, Hunk, HunkLine, Kind};
 use super::search::{Closeness, Search};
 use crate::indentation::reindent;
 
-/// A file with more lines is not patched.
+/// Maximum number of lines of a file that can be patched.
 const MAX_LINES: usize = 2_000_000;
-/// The byte order mark. It is no part of the first line.
+/// The byte order mark. It is not part of the first line.
 const MARK: char = '\u{FEFF}';
 
-/// The new text, and what is worth telling about how it came about.
+/// The new text, and notes on how it was derived.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Applied {
     pub(super) text: String,
     pub(super) notes: Vec<Note>,
 }
 
-/// How a hunk found its place, when it was not plain.
+/// Note on how a hunk was placed, if not exactly.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Note {
-    /// From 1.
+    /// Number of the hunk, from 1.
     pub(super) hunk: usize,
-    /// The line of the file, from 1.
+    /// Line of the file, from 1.
     pub(super) line: usize,
     pub(super) closeness: Closeness,
     pub(super) among: Option<usize>,
     pub(super) lost_anchor: bool,
 }
 
-/// Why a patch does not apply.
+/// Reason a patch does not apply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Misfit {
-    /// The index of the hunk.
+    /// Index of the hunk.
     pub(super) hunk: usize,
     pub(super) why: Why,
 }
@@ -42,21 +42,21 @@ pub(crate) struct Misfit {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Why {
     Nowhere,
-    /// The lines of the file, as indexes.
+    /// Lines of the file, as indexes.
     Several(Vec<usize>),
     NoAnchor,
-    /// It changes lines that another hunk changes, too.
+    /// The hunk changes lines that another hunk changes.
     Overlap,
-    /// The file is to be deleted and has more than the hunks remove.
+    /// The file is to be deleted but has more content than the hunks remove.
     Remains,
-    /// The file has too many lines, or too many that are alike.
+    /// The file has too many lines, or too many similar ones.
     TooMuch,
 }
 
-/// Applies what a patch says about one file. `old` is not looked at when the file is new.
+/// Applies the part of a patch that concerns one file. `old` is ignored if the file is new.
 ///
 /// # Errors
-/// When a hunk fits nowhere, or in several places.
+/// When a hunk matches nowhere, or in several places.
 pub(crate) fn apply(old: &str, patch: &FilePatch) -> Result<Applied, Misfit> {
     match &patch.action {
         Action::Add(content) => Ok(Applied {
@@ -137,18 +137,18 @@ fn apply_hunks(old: &str, hunks: &[Hunk]) -> Result<Applied, Misfit> {
     })
 }
 
-/// Lines that go, and what comes in their place.
+/// Removed lines and their replacement.
 struct Edit {
     hunk: usize,
     range: Range<usize>,
     lines: Vec<New>,
 }
 
-/// A line that comes.
+/// An added line.
 struct New {
     text: String,
     crlf: bool,
-    /// Whether a line break follows; when nobody says, as the file has it.
+    /// True if a line break follows; `None` means to follow the file's convention.
     ends: Option<bool>,
 }
 
@@ -156,7 +156,7 @@ fn edits_of(index: usize, hunk: &Hunk, found: &Fit, added: Vec<New>) -> Vec<Edit
     let mut added = added.into_iter();
     let mut edits: Vec<Edit> = Vec::new();
     let mut at = found.start;
-    // Whether the last edit goes on: nothing stood between it and the next line.
+    // True while the last edit is still open: nothing came between it and the next line.
     let mut open = false;
     for line in &hunk.lines {
         if line.kind == Kind::Context {
@@ -193,7 +193,7 @@ struct Text<'a> {
 impl<'a> Text<'a> {
     fn of(text: &'a str) -> Self {
         let mut lines: Vec<&str> = text.split('\n').collect();
-        // What comes after the last line break is a line only when there is something.
+        // The text after the last line break is a line only if it is not empty.
         if lines.last().is_some_and(|last| last.is_empty()) {
             lines.pop();
         }
@@ -207,7 +207,7 @@ impl<'a> Text<'a> {
         file
     }
 
-    /// Whether most of these lines end in CRLF; `None` when none of them ends.
+    /// Returns true if most of these lines end in CRLF; `None` if none of them has a line break.
     fn ends_in_crlf(&self, range: Range<usize>) -> Option<bool> {
         let last = self
             .lines
@@ -218,8 +218,8 @@ impl<'a> Text<'a> {
         (!lines.is_empty()).then_some(crlf * 2 > lines.len())
     }
 
-    /// The new lines of a hunk, indented and ended as the file is where it belongs. `None` when its indentation does not
-    /// correspond to the file's.
+    /// Returns the new lines of a hunk, with the indentation and line ends of the surrounding file. `None` if
+    /// the hunk's indentation does not correspond to the file's.
     fn added(&self, hunk: &Hunk, found: &Fit) -> Option<Vec<New>> {
         let added: Vec<&HunkLine> = hunk
             .lines
@@ -228,7 +228,7 @@ impl<'a> Text<'a> {
             .collect();
         let range = found.start..found.start + hunk.old().count();
         let crlf = self.ends_in_crlf(range.clone()).unwrap_or(self.crlf);
-        // Breaks that the hunk spells out as the file has them are meant as they are.
+        // Line ends that the hunk writes the way the file does are intended.
         let says_crlf = hunk.lines.iter().any(|line| line.text.ends_with('\r'));
         let spelled_out = says_crlf && found.closeness == Closeness::Exact;
         let text = |line: &&'_ HunkLine| match line.text.strip_suffix('\r') {
@@ -253,7 +253,7 @@ impl<'a> Text<'a> {
         Some(new.collect())
     }
 
-    /// The text with all edits made, which are in order.
+    /// Returns the text with all edits applied, which must be in order.
     fn with(&self, edits: &[Edit]) -> Result<String, Misfit> {
         let mut out = Output {
             text: String::new(),
@@ -295,10 +295,10 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The text as it grows.
+/// The text being built.
 struct Output {
     text: String,
-    /// Whether the last line has no break yet.
+    /// True if the last line has no line break yet.
     is_open: bool,
     crlf: bool,
 }
@@ -306,7 +306,7 @@ struct Output {
 impl Output {
     fn push(&mut self, line: &str, end: &str) {
         if self.is_open {
-            // It is not the last line any more.
+            // It is no longer the last line.
             self.text.push_str(if self.crlf { "\r\n" } else { "\n" });
         }
         self.text.push_str(line);

@@ -1,4 +1,4 @@
-//! Patches on texts, by table and by property.
+//! Applying patches to texts, by table and by property.
 
 use proptest::prelude::*;
 use similar::TextDiff;
@@ -6,7 +6,7 @@ use similar::TextDiff;
 use super::super::parse::parse;
 use super::*;
 
-/// The text after a patch that says one thing about one file.
+/// Returns the text after a patch with one statement about one file.
 fn patched(old: &str, body: &str) -> Result<(String, Vec<Note>), Misfit> {
     let head = if body.starts_with("@@ -") {
         "--- a/x\n+++ b/x\n"
@@ -17,7 +17,7 @@ fn patched(old: &str, body: &str) -> Result<(String, Vec<Note>), Misfit> {
     apply(old, &patches[0]).map(|applied| (applied.text, applied.notes))
 }
 
-/// TOOL-2: hunks land where they belong, whatever their numbers say, and the form of the file is kept.
+/// TOOL-2: hunks are placed correctly whatever their line numbers are, and the file keeps its format.
 #[test]
 fn hunks_land_where_they_belong() {
     let cases = [
@@ -153,7 +153,7 @@ fn hunks_land_where_they_belong() {
     }
 }
 
-/// TOOL-2: what is not clear is refused, and says why.
+/// TOOL-2: an ambiguous hunk is refused with the reason.
 #[test]
 fn unclear_hunks_are_refused() {
     let cases = [
@@ -224,7 +224,7 @@ fn unclear_hunks_are_refused() {
     assert_eq!(some, Err(Why::Remains));
 }
 
-/// TOOL-2: a place that was not plain is told about.
+/// TOOL-2: a hunk that was not placed exactly is reported.
 #[test]
 fn notes_say_how_a_place_was_found() {
     let note = |old: &str, body: &str| {
@@ -252,7 +252,8 @@ fn notes_say_how_a_place_was_found() {
     assert_eq!(note("b\n", "@@ fn gone\n-b\n+c\n"), [(1, Exact, None, true)]);
 }
 
-/// TOOL-2: a file made of one line a hundred thousand times, and a patch that nearly fits everywhere, end soon.
+/// TOOL-2: a file that repeats one line a hundred thousand times, with a patch that nearly matches
+/// everywhere, finishes quickly.
 #[test]
 fn repetition_does_not_make_it_slow() {
     let old = "x\n".repeat(100_000);
@@ -300,10 +301,10 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// TOOL-2: a unified diff from one text to another, applied to the one, gives the other, byte for byte.
+    /// TOOL-2: applying the unified diff between two texts to the first gives the second, byte for byte.
     #[test]
     fn diffs_apply_exactly(old in texts(), new in texts(), context in 0_usize..4) {
-        // Without a line around them, new lines end as most of the file does.
+        // Without context, new lines end like most lines of the file.
         let context = if old.contains('\r') { context.max(1) } else { context };
         let diff = unified(&old, &new, context);
         if old != new {
@@ -314,7 +315,7 @@ proptest! {
         }
     }
 
-    /// TOOL-2: the same when lines were added before, so that no number is right.
+    /// TOOL-2: the same holds if lines were added before, so that no line number is right.
     #[test]
     fn numbers_are_only_hints(old in "([a-z]{1,8}\n){1,12}", new in "([a-z]{1,8}\n){1,12}", before in "([0-9]{1,8}\n){0,6}") {
         let diff = unified(&old, &new, 20);
@@ -325,7 +326,7 @@ proptest! {
         }
     }
 
-    /// Nothing makes it panic.
+    /// No input causes a panic.
     #[test]
     fn anything_may_be_a_patch(
         lines in prop::collection::vec(prop_oneof![

@@ -1,4 +1,4 @@
-//! Writes what a plan says. When something fails, what was written before is put back.
+//! Writes a plan to disk. If a step fails, the steps before it are undone.
 
 use windlass_core::tool::ToolError;
 
@@ -8,20 +8,20 @@ use crate::ledger::FileLedger;
 use windlass_core::text::count;
 use windlass_sandbox::Roots;
 
-/// What was done to one file.
+/// A completed step.
 enum Done {
     Written(Stamp),
     Created(Stamp),
     Removed,
 }
 
-/// Writes everything, or nothing.
+/// Writes all files, or none.
 ///
 /// # Errors
-/// When a file could not be written; says what became of the others.
+/// When a file could not be written; the message describes the state of the others.
 pub(super) fn commit(roots: &Roots, ledger: &FileLedger, plan: &Plan) -> Result<(), ToolError> {
     let mut done: Vec<(&Touched, Done)> = Vec::new();
-    // Removals come last: until then nothing is lost that is not also somewhere else.
+    // Removals come last: until then, all content still exists somewhere.
     let is_removal = |file: &&Touched| file.after == After::Gone;
     let (removals, writes): (Vec<&Touched>, Vec<&Touched>) = plan.files.iter().partition(is_removal);
     for file in writes.into_iter().chain(removals) {
@@ -43,7 +43,7 @@ fn write(roots: &Roots, ledger: &FileLedger, plan: &Plan, file: &Touched) -> Res
             Ok(Some(Done::Written(stamp)))
         }
         (None, After::Text(text)) => {
-            // A file that moved keeps its mode.
+            // A moved file keeps its mode.
             let source = file.from.and_then(|from| plan.files.get(from)?.before.as_ref());
             let permissions = source.map(|before| before.permissions.clone());
             let (real, stamp) = disk::create_as(roots, &file.path, text.as_bytes(), permissions)?;
@@ -57,7 +57,7 @@ fn write(roots: &Roots, ledger: &FileLedger, plan: &Plan, file: &Touched) -> Res
     }
 }
 
-/// Puts everything back, the last change first, and says what happened.
+/// Undoes all steps, the last one first, and reports the result.
 fn undone(
     roots: &Roots,
     ledger: &FileLedger,
@@ -76,10 +76,10 @@ fn undone(
     let rest = match (done.len(), lost.is_empty()) {
         (0, _) => "Nothing was changed.".to_owned(),
         (number, true) => format!(
-            "The {} changed before it were put back; nothing was changed.",
+            "The {} changed before it were restored; nothing was changed.",
             count(number, "file")
         ),
-        (_, false) => format!("These files could not be put back: {}.", lost.join(", ")),
+        (_, false) => format!("These files could not be restored: {}.", lost.join(", ")),
     };
     match error.about(&failed.name) {
         ToolError::Transient(text) => ToolError::Transient(format!("{text}. {rest}")),

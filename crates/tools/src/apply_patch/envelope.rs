@@ -6,7 +6,7 @@ use super::source::Source;
 
 pub(super) const BEGIN: &str = "*** Begin Patch";
 
-/// A line that is about the patch and not in it.
+/// A line about the patch rather than part of its content.
 enum Marker<'a> {
     Begin,
     End,
@@ -34,7 +34,7 @@ impl<'a> Marker<'a> {
     }
 }
 
-/// Whether a line begins what happens to one file.
+/// Returns true if a line starts the section of a file.
 pub(super) fn is_header(line: &str) -> bool {
     matches!(
         Marker::read(line),
@@ -73,7 +73,7 @@ pub(super) fn parse(source: &mut Source<'_>) -> Result<Vec<FilePatch>, PatchErro
     Ok(patches)
 }
 
-/// What comes after the end is no part of it, unless another patch begins.
+/// Skips text after the end marker, which is not part of the patch, up to the next patch if there is one.
 fn skip_to_next(source: &mut Source<'_>) {
     while source.peek().is_some_and(|line| line.trim() != BEGIN) {
         source.next();
@@ -82,7 +82,7 @@ fn skip_to_next(source: &mut Source<'_>) {
 
 fn content(source: &mut Source<'_>) -> Result<String, PatchError> {
     let mut content = String::new();
-    // Empty lines at the end are between this file and the next.
+    // Empty lines at the end separate this file from the next.
     let mut empty = 0;
     while let Some(line) = source.peek() {
         if Marker::read(line).is_some() {
@@ -143,7 +143,7 @@ fn hunks(source: &mut Source<'_>) -> Result<Vec<Hunk>, PatchError> {
             }
             Some(_) => break,
             None if line.starts_with("@@") => {
-                // Several of them in a row say more and more exactly where.
+                // Several of them in a row narrow the place down.
                 if let Some(done) = draft.take_if(|draft| draft.has_lines()) {
                     hunks.push(done.finish()?);
                 }
@@ -168,10 +168,10 @@ fn hunks(source: &mut Source<'_>) -> Result<Vec<Hunk>, PatchError> {
     Ok(hunks)
 }
 
-/// A hunk that is being read.
+/// A hunk being parsed.
 struct Draft {
     hunk: Hunk,
-    /// How many of its last lines are empty altogether, and may only stand between this and the next.
+    /// Number of empty lines at the end, which may only separate this hunk from the next.
     empty: usize,
 }
 
@@ -213,7 +213,7 @@ impl Draft {
     }
 }
 
-/// The beginning of a line, for a message.
+/// Returns the start of a line, for a message.
 pub(super) fn shown(line: &str) -> String {
     let (text, cut) = windlass_core::text::shorten(line.trim_end(), 60);
     format!("{text}{}", if cut > 0 { "…" } else { "" })

@@ -1,27 +1,27 @@
-//! Which of the places where a hunk fits is meant.
+//! Selects the intended place among those where a hunk matches.
 
 use std::ops::Range;
 
 use super::patch::{Hunk, HunkLine};
 use super::search::{Closeness, Exhausted, Search};
 
-/// Where a hunk belongs.
+/// Place of a hunk.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// The index of its first line in the file.
+    /// Index of its first line in the file.
     pub(super) start: usize,
     pub(super) closeness: Closeness,
-    /// How many places there were to choose from, when its line number decided.
+    /// Number of candidates, if the line number decided between them.
     pub(super) among: Option<usize>,
-    /// Whether what its `@@` line names is nowhere.
+    /// True if the text of the `@@` line was not found.
     pub(super) lost_anchor: bool,
 }
 
-/// Why it belongs nowhere.
+/// Reason a hunk has no place.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NoFit {
     Nowhere,
-    /// These lines, as indexes, and maybe more.
+    /// Indexes of these lines; there may be more.
     Several(Vec<usize>),
     NoAnchor,
     Exhausted,
@@ -33,17 +33,17 @@ impl From<Exhausted> for NoFit {
     }
 }
 
-/// What the hunks before say about this one.
+/// Constraints from the preceding hunks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Before {
-    /// The index of the first line after the last of them.
+    /// Index of the first line after the last of them.
     pub(super) end: usize,
-    /// How far that one was from the line it named.
+    /// Distance of that hunk from the line it named.
     drift: isize,
 }
 
 impl Before {
-    /// The same after another hunk.
+    /// Adds another hunk.
     pub(super) fn and(self, hunk: &Hunk, changed: &Range<usize>, start: usize) -> Self {
         let drift = hunk.hint.map(|hint| start.cast_signed() - hint.cast_signed());
         Self {
@@ -61,7 +61,7 @@ impl Before {
 /// Finds the place of a hunk in a file of `count` lines.
 ///
 /// # Errors
-/// When it has none, or several and nothing decides.
+/// When there is none, or several and nothing decides between them.
 pub(super) fn fit(search: &mut Search<'_>, count: usize, hunk: &Hunk, before: Before) -> Result<Fit, NoFit> {
     let wanted: Vec<&str> = hunk.old().map(|line: &HunkLine| line.text.as_str()).collect();
     if wanted.is_empty() {
@@ -84,7 +84,7 @@ pub(super) fn fit(search: &mut Search<'_>, count: usize, hunk: &Hunk, before: Be
     let lost_anchor = anchors.is_empty() && !hunk.anchors.is_empty();
     for closeness in Closeness::ALL {
         let mut starts = search.places(&wanted, closeness)?;
-        // What comes before the anchor is not what is meant, however well it fits.
+        // A place before the anchor is not the intended one, however well it matches.
         starts.retain(|start| anchors.first().is_none_or(|anchor| start >= anchor));
         if starts.is_empty() {
             continue;
@@ -104,7 +104,7 @@ pub(super) fn fit(search: &mut Search<'_>, count: usize, hunk: &Hunk, before: Be
     Err(NoFit::Nowhere)
 }
 
-/// The one of several places that is meant, and how many there were if only its line number says so.
+/// Returns the intended place among several, and the number of candidates if only the line number decided.
 fn choose(
     starts: &[usize],
     anchors: &[usize],
@@ -112,7 +112,7 @@ fn choose(
     before: Before,
     closeness: Closeness,
 ) -> Option<(usize, Option<usize>)> {
-    // Hunks come in the order of the file, as a rule.
+    // Hunks are usually in the order of the file.
     let (_, after) = starts.split_at(starts.partition_point(|start| *start < before.end));
     let starts = if after.is_empty() { starts } else { after };
     if let [only] = starts {
@@ -142,7 +142,7 @@ fn choose(
     (ties.count() == 1).then_some((*nearest, Some(starts.len())))
 }
 
-/// The place of lines that come with nothing around them.
+/// Returns the place of added lines without context.
 fn insertion(search: &mut Search<'_>, count: usize, hunk: &Hunk, before: Before) -> Result<Fit, NoFit> {
     let start = if let Some(expected) = before.expected(hunk).filter(|_| !hunk.at_end) {
         expected.min(count)

@@ -1,6 +1,6 @@
-//! The names of files in the headers of unified diffs.
+//! File names in the headers of unified diffs.
 
-/// The name in `--- a/x\t2026-01-01`: without what comes before it and the date.
+/// Returns the name in `--- a/x\t2026-01-01`, without the marker before it and the date.
 pub(super) fn file_name(line: &str) -> String {
     let text = line
         .strip_prefix("--- ")
@@ -13,7 +13,7 @@ pub(super) fn file_name(line: &str) -> String {
     name.trim().to_owned()
 }
 
-/// Without the `a/` and `b/` that git puts before them.
+/// Removes the `a/` and `b/` prefixes that git adds.
 pub(super) fn stripped(old: String, new: String) -> (String, String) {
     const NOTHING: &str = "/dev/null";
     let (a, b) = (old.strip_prefix("a/"), new.strip_prefix("b/"));
@@ -25,7 +25,7 @@ pub(super) fn stripped(old: String, new: String) -> (String, String) {
     }
 }
 
-/// The two names in `a/x b/x`. Names with blanks are the same on both sides, or in quotes.
+/// Returns the two names in `a/x b/x`. Names with blanks must be equal on both sides, or quoted.
 pub(super) fn git_names(text: &str) -> Option<(String, String)> {
     if let Some((old, rest)) = quoted(text) {
         let rest = rest.trim_start();
@@ -42,7 +42,7 @@ pub(super) fn git_names(text: &str) -> Option<(String, String)> {
     Some((old.to_owned(), new.trim().to_owned()))
 }
 
-/// A name in quotes with the escapes of C, and what comes after it.
+/// Returns a quoted name with C escapes decoded, and the text after it.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let rest = text.strip_prefix('"')?;
     let mut bytes = Vec::new();

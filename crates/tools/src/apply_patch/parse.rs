@@ -1,23 +1,23 @@
-//! From text to what it asks for. Pure: the same text always means the same.
+//! Parses the text of a patch. Pure: the same text always gives the same result.
 
 use super::envelope;
 use super::patch::{FilePatch, MAX_BYTES, MAX_FILES, PatchError};
 use super::source::Source;
 use super::unified;
 
-/// No file has as many lines.
+/// Larger than the line count of any file.
 const MAX_NUMBER: usize = 1 << 30;
 
-/// Which language a patch is written in.
+/// Format of a patch.
 enum Form {
     Envelope,
     Unified,
 }
 
-/// Reads a patch in either form.
+/// Parses a patch in either format.
 ///
 /// # Errors
-/// Says which line is wrong, and what would be right.
+/// Names the wrong line, and says what is expected.
 pub(crate) fn parse(text: &str) -> Result<Vec<FilePatch>, PatchError> {
     if text.len() > MAX_BYTES {
         return Err(PatchError::TooLarge(text.len()));
@@ -35,12 +35,12 @@ pub(crate) fn parse(text: &str) -> Result<Vec<FilePatch>, PatchError> {
     }
 }
 
-/// Whether a text that is not JSON is meant as a patch.
+/// Returns true if a text that is not JSON is intended as a patch.
 pub(super) fn looks_like_patch(text: &str) -> bool {
     form(&mut Source::new(text)).is_some()
 }
 
-/// The form of a patch. Goes to where it begins: what somebody said before it does not matter.
+/// Detects the format of a patch and advances to its start. Text before the patch is ignored.
 fn form(source: &mut Source<'_>) -> Option<Form> {
     while let Some(line) = source.peek() {
         if line.trim() == envelope::BEGIN || envelope::is_header(line) {
@@ -54,7 +54,7 @@ fn form(source: &mut Source<'_>) -> Option<Form> {
     None
 }
 
-/// What the line that begins with `@@` says: numbers, or words to look for.
+/// Content of a line that starts with `@@`: numbers, or text to search for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Lines(Span),
@@ -62,7 +62,7 @@ pub(super) enum Place {
     Nowhere,
 }
 
-/// The numbers of a unified hunk.
+/// Line numbers of a unified hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: usize,
@@ -71,7 +71,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// The index of the first line. A hunk without old lines comes after the line it names.
+    /// Returns the index of the first line. A hunk without old lines comes after the line it names.
     pub(super) fn index(self) -> usize {
         if self.old == 0 {
             self.start
@@ -81,7 +81,7 @@ impl Span {
     }
 }
 
-/// Reads a line that begins with `@@`.
+/// Parses a line that starts with `@@`.
 pub(super) fn place(line: &str) -> Place {
     let rest = line.trim_start_matches('@').trim();
     if let Some(span) = span(rest) {
@@ -93,7 +93,7 @@ pub(super) fn place(line: &str) -> Place {
     }
 }
 
-/// `-3,4 +3,5 @@ …`.
+/// Parses `-3,4 +3,5 @@ …`.
 fn span(text: &str) -> Option<Span> {
     let (numbers, _) = text.split_once("@@")?;
     let mut words = numbers.split_whitespace();

@@ -1,9 +1,9 @@
-//! What patches say, as outlines.
+//! Parsed patches, as outlines.
 
 use super::super::patch::{Action, Hunk, Kind};
 use super::*;
 
-/// A patch in a few letters: what happens to which file, and each hunk with its place and lines.
+/// Returns a compact outline of a patch: the action for each file, and each hunk with its place and lines.
 fn outline(text: &str) -> String {
     match parse(text) {
         Ok(patches) => patches.iter().map(file).collect::<Vec<_>>().join("; "),
@@ -47,7 +47,8 @@ fn hunk(hunk: &Hunk) -> String {
     format!(" [{hint}{anchors}{}{end}]", lines.join(","))
 }
 
-/// TOOL-2: the form between `*** Begin Patch` and `*** End Patch`, as it should be and as it comes.
+/// TOOL-2: the format between `*** Begin Patch` and `*** End Patch` is parsed, both as specified and as
+/// models write it.
 #[test]
 fn envelopes_are_read() {
     let cases = [
@@ -59,7 +60,7 @@ fn envelopes_are_read() {
             "*** Begin Patch\n*** Update File: c\n@@ class A\n@@   def b():\n-x\n+y\n\n@@\n z\n+w\n*** End of File\n*** End Patch",
             "update c [@class A:@def b()::-x,+y] [=z,+w $]",
         ),
-        // No mark at the end, empty lines, carried in CRLF, in a fence, in a here-document, with words around it.
+        // No end marker, empty lines, CRLF transport, a code fence, a here-document, text around the patch.
         (
             "*** Begin Patch\r\n*** Update File: c\r\n-x\r\n+y\r\n",
             "update c [-x,+y]",
@@ -77,7 +78,7 @@ fn envelopes_are_read() {
             "update c [=a,=,-x]",
         ),
         ("*** Update File: c\n@@\n-x\n", "update c [-x]"),
-        // Numbers and names of the other form.
+        // Line numbers and file names of the other format.
         (
             "*** Begin Patch\n*** Update File: c\n--- a/c\n+++ b/c\n@@ -4,2 +4,1 @@ fn\n-x\n y\n\\ No newline at end of file\n*** End Patch",
             "update c [3:-x,=y\\]",
@@ -92,7 +93,7 @@ fn envelopes_are_read() {
     }
 }
 
-/// TOOL-2: unified diffs of git, of `diff -u`, and of those who count badly.
+/// TOOL-2: unified diffs of git, of `diff -u`, and with wrong line counts are parsed.
 #[test]
 fn unified_diffs_are_read() {
     let cases = [
@@ -112,7 +113,7 @@ fn unified_diffs_are_read() {
             "diff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\ndiff --git a/old name b/new name\nsimilarity index 100%\nrename from old name\nrename to new name\n",
             "add e \"\"; update old name to new name",
         ),
-        // A removed line that begins with two dashes, and a mail's signature.
+        // A removed line that starts with two dashes, and a mail signature.
         (
             "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-- a\n--- b\n+++ c\n++ d\n-- \n2.40\n",
             "update x [0:-- a,--- b,+++ c,++ d]",
@@ -121,7 +122,7 @@ fn unified_diffs_are_read() {
             "--- a/x\n+++ b/x\n@@ -1 +1 @@\n--- b\n+++ c\n@@ -5 +5 @@\n-e\n+f\n",
             "update x [0:--- b,+++ c] [4:-e,+f]",
         ),
-        // Counts too high and too low, no numbers, an empty line that lost its blank.
+        // Counts too high and too low, no numbers, an empty line without its leading blank.
         (
             "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-a\n\n+b\n--- a/y\n+++ b/y\n@@ -1,1 +1,1 @@\n a\n-b\n+c\n\n",
             "update x [0:-a,=,+b]; update y [0:=a,-b,+c]",
@@ -130,7 +131,7 @@ fn unified_diffs_are_read() {
             "--- a/x\n+++ b/x\n@@ ... @@\n-a\n+b\n@@ def f():\n-c\n\n",
             "update x [-a,+b] [@def f()::-c]",
         ),
-        // What a line ends with is said when only some end so.
+        // The line end is recorded if only some lines have it.
         (
             "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\r\n+b\r\n",
             "update x [0:-a\r,+b\r]",
@@ -145,20 +146,20 @@ fn unified_diffs_are_read() {
     }
 }
 
-/// TOOL-2: a patch that cannot be read says which line is wrong.
+/// TOOL-2: the error for an invalid patch names the wrong line.
 #[test]
 fn bad_patches_are_refused() {
     let cases = [
-        ("", "This is no patch"),
-        ("hello\nworld\n", "This is no patch"),
-        ("*** Begin Patch\n*** End Patch\n", "This is no patch"),
+        ("", "This is not a patch"),
+        ("hello\nworld\n", "This is not a patch"),
+        ("*** Begin Patch\n*** End Patch\n", "This is not a patch"),
         (
             "*** Begin Patch\n*** Update File:\n-x\n",
             "Line 2 of the patch: a path",
         ),
         (
             "*** Begin Patch\n*** Update File: a\n*** End Patch",
-            "Line 2 of the patch: nothing is said to be changed in a",
+            "Line 2 of the patch: no change is given for a",
         ),
         (
             "*** Begin Patch\n*** Update File: a\n@@ x\n*** End Patch",
@@ -166,15 +167,18 @@ fn bad_patches_are_refused() {
         ),
         (
             "*** Begin Patch\n*** Update File: a\n-x\nfoo\n",
-            "Line 4 of the patch: lines of a hunk begin",
+            "Line 4 of the patch: lines of a hunk start",
         ),
         (
             "*** Begin Patch\n*** Add File: a\n+x\nfoo\n",
-            "Line 4 of the patch: lines of a new file begin",
+            "Line 4 of the patch: lines of a new file start",
         ),
         ("*** Begin Patch\nfoo\n", "Line 2 of the patch: expected `*** Add"),
-        ("--- a/x\n+++ b/x\n", "nothing is said"),
-        ("diff --git a/x b/x\nold mode 1\nnew mode 2\n", "nothing is said"),
+        ("--- a/x\n+++ b/x\n", "no change is given"),
+        (
+            "diff --git a/x b/x\nold mode 1\nnew mode 2\n",
+            "no change is given",
+        ),
         (
             "diff --git a/x b/x\nGIT binary patch\nliteral 1\n",
             "Line 2 of the patch: binary",
@@ -188,16 +192,16 @@ fn bad_patches_are_refused() {
         ("diff --git a/x b/x\n@@ -1 +1 @@\n-a\n", "a hunk before any"),
         (
             "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n-a\nfoo\n+b\n",
-            "Line 5 of the patch: lines of a hunk begin",
+            "Line 5 of the patch: lines of a hunk start",
         ),
         (
             "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n\n+lost\n",
-            "Line 7 of the patch: lines of a hunk begin",
+            "Line 7 of the patch: lines of a hunk start",
         ),
         ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n", "the hunk has no lines"),
         (
             "--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n b\n",
-            "lines of a new file begin",
+            "lines of a new file start",
         ),
         (
             "--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n+a\n",

@@ -1,27 +1,27 @@
-//! What a patch says, file by file.
+//! A parsed patch, file by file.
 
-/// A longer patch is refused.
+/// Maximum size of a patch in bytes.
 pub(super) const MAX_BYTES: usize = 2_000_000;
-/// One that touches more files, too.
+/// Maximum number of files in a patch.
 pub(super) const MAX_FILES: usize = 200;
 
-/// What is to be done with one file.
+/// Change to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilePatch {
-    /// As it was written.
+    /// Path as written.
     pub(super) path: String,
-    /// The line of the patch where it begins, from 1.
+    /// Line of the patch where the section starts, from 1.
     pub(super) line: usize,
     pub(super) action: Action,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
-    /// A new file with this content.
+    /// Creates a file with this content.
     Add(String),
-    /// The file goes. With hunks, these are all of its content.
+    /// Deletes the file. Hunks, if present, are its entire content.
     Delete(Vec<Hunk>),
-    /// The file changes, moves, or both.
+    /// Changes the file, moves it, or both.
     Update {
         move_to: Option<String>,
         hunks: Vec<Hunk>,
@@ -29,7 +29,7 @@ pub(super) enum Action {
 }
 
 impl FilePatch {
-    /// Every path it touches.
+    /// Returns every path that the change touches.
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         let moved = match &self.action {
             Action::Update { move_to, .. } => move_to.as_deref(),
@@ -39,17 +39,17 @@ impl FilePatch {
     }
 }
 
-/// Lines that belong together, and where they should be.
+/// Adjacent lines, and their expected place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Hunk {
-    /// The line of the patch where it begins, from 1.
+    /// Line of the patch where the hunk starts, from 1.
     pub(super) line: usize,
-    /// The index of the line of the file where it should begin.
+    /// Expected index of its first line in the file.
     pub(super) hint: Option<usize>,
-    /// Lines that come somewhere before it, each after the one before.
+    /// Lines that come before the hunk, each after the previous one.
     pub(super) anchors: Vec<String>,
     pub(super) lines: Vec<HunkLine>,
-    /// Whether the file ends with it.
+    /// True if the hunk is at the end of the file.
     pub(super) at_end: bool,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Hunk {
 pub(super) struct HunkLine {
     pub(super) kind: Kind,
     pub(super) text: String,
-    /// No line break follows.
+    /// True if no line break follows.
     pub(super) bare: bool,
 }
 
@@ -69,7 +69,8 @@ pub(super) enum Kind {
 }
 
 impl HunkLine {
-    /// A line of a hunk by its first letter. An empty one is an empty line whose blank somebody cut off.
+    /// Parses a line of a hunk by its first character. An empty line counts as one that lost its leading
+    /// blank.
     pub(super) fn read(line: &str) -> Option<Self> {
         let mut letters = line.chars();
         let kind = match letters.next() {
@@ -87,12 +88,12 @@ impl HunkLine {
 }
 
 impl Hunk {
-    /// The lines as they are in the file before.
+    /// Returns the lines as they are in the old file.
     pub(super) fn old(&self) -> impl Iterator<Item = &HunkLine> {
         self.lines.iter().filter(|line| line.kind != Kind::Added)
     }
 
-    /// Marks the last line as one that no line break follows.
+    /// Marks the last line as having no line break.
     pub(super) fn no_break(&mut self) {
         if let Some(last) = self.lines.last_mut() {
             last.bare = true;
@@ -100,43 +101,43 @@ impl Hunk {
     }
 }
 
-/// Why a patch cannot be read.
+/// Reason a patch cannot be parsed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PatchError {
-    #[error("The patch has {0} bytes; at most {MAX_BYTES} are taken. Send it in parts.")]
+    #[error("The patch has {0} bytes; at most {MAX_BYTES} are allowed. Send it in parts.")]
     TooLarge(usize),
     #[error("The patch touches more than {MAX_FILES} files. Send it in parts.")]
     TooManyFiles,
     #[error(
-        "This is no patch: it has neither `*** Begin Patch` nor a unified diff (`--- a/x`, `+++ b/x`, `@@ … @@`)."
+        "This is not a patch: it has neither `*** Begin Patch` nor a unified diff (`--- a/x`, `+++ b/x`, `@@ … @@`)."
     )]
     None,
     #[error("Line {line} of the patch: {problem}")]
     At { line: usize, problem: Problem },
 }
 
-/// What is wrong with one line.
+/// Problem with one line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("expected `*** Add File: `, `*** Update File: ` or `*** Delete File: `, found `{0}`.")]
     NoHeader(String),
     #[error("a path is missing.")]
     NoPath,
-    #[error("lines of a new file begin with `+`, found `{0}`.")]
+    #[error("lines of a new file start with `+`, found `{0}`.")]
     NotAdded(String),
-    #[error("lines of a hunk begin with a blank, `-` or `+`, found `{0}`.")]
+    #[error("lines of a hunk start with a blank, `-` or `+`, found `{0}`.")]
     NotOfHunk(String),
     #[error("the hunk has no lines.")]
     EmptyHunk,
-    #[error("nothing is said to be changed in {0}.")]
+    #[error("no change is given for {0}.")]
     Nothing(String),
     #[error("a hunk before any `--- ` and `+++ ` lines.")]
     NoFile,
-    #[error("binary patches are not taken; write the file with bash.")]
+    #[error("binary patches are not supported; write the file with bash.")]
     Binary,
-    #[error("copies are not taken; add the new file with its content.")]
+    #[error("copies are not supported; add the new file with its content.")]
     Copy,
-    #[error("links and submodules are not taken; use bash.")]
+    #[error("links and submodules are not supported; use bash.")]
     Special,
 }
 

@@ -1,4 +1,4 @@
-//! What a patch would do to the files that are there: read and worked out, nothing written.
+//! The effect of a patch on the existing files: computed, but not written.
 
 use std::fs::Permissions;
 use std::io::Read;
@@ -16,29 +16,29 @@ use windlass_core::text;
 use windlass_sandbox::Roots;
 use windlass_sandbox::path::{path_in, shown};
 
-/// A larger file is not touched.
+/// Maximum size of a file that can be patched.
 const MAX_SIZE: u64 = 16_000_000;
-/// All files together, counted as often as the patch names them, are not larger than this.
+/// Maximum size of all files together, counted as often as the patch names them.
 const MAX_TOTAL: usize = 128_000_000;
 
-/// Every file a patch touches, before and after.
+/// Every file that a patch touches, before and after.
 pub(super) struct Plan {
     pub(super) files: Vec<Touched>,
-    /// How hunks found their place, by file, when it was not plain.
+    /// Notes on how hunks were placed, by file, if not exactly.
     pub(super) notes: Vec<(String, Note)>,
-    /// How much was read.
+    /// Number of bytes read.
     bytes: usize,
 }
 
 /// One file.
 pub(super) struct Touched {
     pub(super) path: PathBuf,
-    /// As the model sees it.
+    /// Name as shown to the model.
     pub(super) name: String,
-    /// As it is now, if it is.
+    /// Current state of the file, if it exists.
     pub(super) before: Option<Before>,
     pub(super) after: After,
-    /// The file that it was, by its place in the list, when it moved.
+    /// Index of the source file, if this file is the target of a move.
     pub(super) from: Option<usize>,
 }
 
@@ -65,7 +65,7 @@ impl Touched {
         }
     }
 
-    /// Its content so far.
+    /// Returns the content so far.
     fn text(&self) -> Result<&str, ToolError> {
         match (&self.after, &self.before) {
             (After::Text(text), _) => Ok(text),
@@ -85,10 +85,10 @@ fn invalid(text: String) -> ToolError {
 }
 
 impl Plan {
-    /// Works out everything.
+    /// Computes the plan.
     ///
     /// # Errors
-    /// When a file is not as the patch says, was changed since it was read, or must not be used.
+    /// When a file does not match the patch, changed since it was read, or must not be used.
     pub(super) fn make(
         roots: &Roots,
         ledger: &FileLedger,
@@ -154,7 +154,7 @@ impl Plan {
             }
             Action::Update { move_to: None, .. } if file.text()? == applied.text => {
                 return Err(invalid(format!(
-                    "The patch would leave {name} as it is (line {}).",
+                    "The patch would not change {name} (line {}).",
                     patch.line
                 )));
             }
@@ -163,7 +163,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The other end of a move.
+    /// Handles the target of a move.
     fn arrive(
         &mut self,
         desk: &Desk<'_>,
@@ -190,7 +190,7 @@ impl Plan {
         self.files.get_mut(index).ok_or_else(lost)
     }
 
-    /// The file of a path, read from the disk when it is new here.
+    /// Returns the entry of a path, reading the file if it is not in the plan yet.
     fn open(&mut self, desk: &Desk<'_>, path: &str, line: usize) -> Result<usize, ToolError> {
         let place = path_in(desk.execution, path)
             .map_err(|error| invalid(format!("Line {line} of the patch: {error}")))?;
@@ -227,7 +227,7 @@ impl Plan {
 }
 
 impl Touched {
-    /// A link is not what its path leads to: removing one would remove the other.
+    /// Refuses a link: its path and its target are different files, and removing one would remove the other.
     fn not_a_link(&self) -> Result<(), ToolError> {
         if self.before.is_some() && self.path.is_symlink() {
             return Err(permanent(format!(
@@ -239,7 +239,7 @@ impl Touched {
     }
 }
 
-/// What reading a file needs.
+/// Context needed to read a file.
 struct Desk<'a> {
     roots: &'a Roots,
     ledger: &'a FileLedger,

@@ -1,4 +1,4 @@
-//! What the model and people are told.
+//! Reports for the model and for people.
 
 use serde_json::{Value, json};
 use windlass_core::tool::{ToolError, ToolOutput};
@@ -11,60 +11,60 @@ use crate::nearest::{nearest, numbered};
 use windlass_checkpoint::diff::Change;
 use windlass_core::text::count;
 
-/// Places that are named when there are several.
+/// Maximum number of places named in a message.
 const MAX_PLACES: usize = 10;
 
-/// Bytes of all diffs together.
+/// Maximum bytes of all diffs together.
 const MAX_DIFFS: usize = 400_000;
 
-/// One file, as it is told about.
-struct Told {
-    /// For a list.
+/// Report on one file.
+struct FileReport {
+    /// Line in a list.
     short: String,
     diff: String,
     details: Value,
 }
 
-/// What was done.
+/// Reports the changes that were made.
 pub(super) fn report(plan: &Plan) -> ToolOutput {
-    let told: Vec<Told> = told(plan).collect();
-    let list: Vec<&str> = told.iter().map(|file| file.short.as_str()).collect();
-    let mut text = format!("Patched {}: {}", count(told.len(), "file"), list.join(", "));
+    let reports: Vec<FileReport> = file_reports(plan).collect();
+    let list: Vec<&str> = reports.iter().map(|file| file.short.as_str()).collect();
+    let mut text = format!("Patched {}: {}", count(reports.len(), "file"), list.join(", "));
     for (name, note) in &plan.notes {
         text.push_str(&format!("\n{name}: {}", noted(note)));
     }
     let mut left = MAX_DIFFS;
-    let details = |mut file: Told| {
-        // Nobody reads on for so long.
+    let details = |mut file: FileReport| {
+        // Longer diffs are not worth reading.
         match left.checked_sub(file.diff.len()) {
             Some(rest) => left = rest,
             None => file.details["diff"] = json!("[… diff left out …]\n"),
         }
         file.details
     };
-    let files: Vec<Value> = told.into_iter().map(details).collect();
+    let files: Vec<Value> = reports.into_iter().map(details).collect();
     ToolOutput::text(text).with_details(json!({ "files": files }))
 }
 
-/// What would be done, as one diff.
+/// Returns the planned changes as one diff.
 pub(super) fn diff(plan: &Plan) -> String {
-    told(plan).map(|file| file.diff).collect()
+    file_reports(plan).map(|file| file.diff).collect()
 }
 
-fn told(plan: &Plan) -> impl Iterator<Item = Told> {
+fn file_reports(plan: &Plan) -> impl Iterator<Item = FileReport> {
     plan.files
         .iter()
         .enumerate()
         .filter_map(|(index, file)| one(plan, index, file))
 }
 
-fn one(plan: &Plan, index: usize, file: &Touched) -> Option<Told> {
+fn one(plan: &Plan, index: usize, file: &Touched) -> Option<FileReport> {
     let name = &file.name;
     let text = |file: &Touched| {
         let bytes = file.before.as_ref().map(|before| before.bytes.as_slice());
         String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
     };
-    let told = |short: String, kind: &str, diff: String, change: &Change| Told {
+    let report = |short: String, kind: &str, diff: String, change: &Change| FileReport {
         short,
         details: json!({ "path": name, "kind": kind, "diff": diff, "added": change.added, "removed": change.removed }),
         diff,
@@ -75,17 +75,17 @@ fn one(plan: &Plan, index: usize, file: &Touched) -> Option<Told> {
         .filter(|source| source.before.is_some());
     match (&file.before, &file.after) {
         (_, After::Same) | (None, After::Gone) => None,
-        // Its other end tells about a file that moved.
+        // A moved file is reported at its target.
         (Some(_), After::Gone) if has_arrived(plan, index) => None,
         (Some(_), After::Gone) => {
             let change = Change::between(name, &text(file), "");
             let diff = named(change.text(), &format!("deleted {name}"));
-            Some(told(format!("{name} (deleted)"), "delete", diff, &change))
+            Some(report(format!("{name} (deleted)"), "delete", diff, &change))
         }
         (Some(_), After::Text(new)) => {
             let change = Change::between(name, &text(file), new);
             let short = format!("{name} {}", change.counts());
-            Some(told(short, "update", change.text().to_owned(), &change))
+            Some(report(short, "update", change.text().to_owned(), &change))
         }
         (None, After::Text(new)) => match source {
             Some(source) => {
@@ -93,14 +93,14 @@ fn one(plan: &Plan, index: usize, file: &Touched) -> Option<Told> {
                 let change = Change::between(&both, &text(source), new);
                 let short = format!("{both} (moved, +{} −{})", change.added, change.removed);
                 let diff = named(change.text(), &format!("moved {both}"));
-                let mut file = told(short, "move", diff, &change);
+                let mut file = report(short, "move", diff, &change);
                 file.details["from"] = json!(source.name);
                 Some(file)
             }
             None => {
                 let change = Change::between(name, "", new);
                 let diff = named(change.text(), &format!("new {name}"));
-                Some(told(
+                Some(report(
                     format!("{name} (new, +{})", change.added),
                     "add",
                     diff,
@@ -111,13 +111,13 @@ fn one(plan: &Plan, index: usize, file: &Touched) -> Option<Told> {
     }
 }
 
-/// Whether a file is told about at the place it moved to.
+/// Returns true if a file is reported at the target of its move.
 fn has_arrived(plan: &Plan, from: usize) -> bool {
     let is_it = |file: &Touched| file.from == Some(from) && matches!(file.after, After::Text(_));
     plan.files.iter().any(is_it)
 }
 
-/// A diff with nothing in it still says what happens.
+/// Adds a headline to an empty diff, so that it still names the change.
 fn named(diff: &str, what: &str) -> String {
     if diff.is_empty() {
         format!("{what}\n")
@@ -130,26 +130,26 @@ fn noted(note: &Note) -> String {
     let mut parts = Vec::new();
     match note.closeness {
         Closeness::Exact | Closeness::LineEnds => {}
-        Closeness::TrailingSpace => parts.push("matched but for blanks at line ends".to_owned()),
+        Closeness::TrailingSpace => parts.push("matched except for blanks at line ends".to_owned()),
         Closeness::Indentation => {
-            parts.push("matched but for indentation, which was kept as in the file".to_owned());
+            parts.push("matched except for indentation, which was kept as in the file".to_owned());
         }
         Closeness::Typography => {
-            parts.push("matched but for the form of quotes, dashes or blanks".to_owned());
+            parts.push("matched except for the form of quotes, dashes or blanks".to_owned());
         }
     }
     if let Some(number) = note.among {
         parts.push(format!(
-            "fits {number} places, the nearest to its line number was taken"
+            "fits {number} places, the nearest to its line number was used"
         ));
     }
     if note.lost_anchor {
-        parts.push("what its @@ line names is not in the file".to_owned());
+        parts.push("the text of its @@ line is not in the file".to_owned());
     }
     format!("hunk {} at line {}: {}", note.hunk, note.line, parts.join("; "))
 }
 
-/// The answer when a hunk does not apply.
+/// Returns the error for a hunk that does not apply.
 pub(super) fn misfit(patch: &FilePatch, misfit: &Misfit, name: &str, text: &str) -> ToolError {
     let hunks: &[Hunk] = match &patch.action {
         Action::Delete(hunks) | Action::Update { hunks, .. } => hunks,
@@ -171,7 +171,7 @@ pub(super) fn misfit(patch: &FilePatch, misfit: &Misfit, name: &str, text: &str)
         Why::Nowhere => {
             let anchored = hunk.is_some_and(|hunk| !hunk.anchors.is_empty());
             let after = if anchored {
-                " after what its @@ line names"
+                " after the text of its @@ line"
             } else {
                 ""
             };
@@ -182,7 +182,7 @@ pub(super) fn misfit(patch: &FilePatch, misfit: &Misfit, name: &str, text: &str)
                 .collect();
             let nearest = match nearest(text, &old.join("\n")) {
                 Some((from, lines)) => format!("The nearest lines are:\n{}", numbered(text, from, lines)),
-                None => "There is nothing like them. Read the file again.".to_owned(),
+                None => "Nothing similar was found. Read the file again.".to_owned(),
             };
             format!("its lines are not in the file{after}. Nothing was changed. {nearest}")
         }
@@ -193,10 +193,10 @@ pub(super) fn misfit(patch: &FilePatch, misfit: &Misfit, name: &str, text: &str)
             places(lines)
         ),
         Why::NoAnchor => {
-            "what its @@ line names is not in the file. Nothing was changed. Read the file again.".to_owned()
+            "the text of its @@ line is not in the file. Nothing was changed. Read the file again.".to_owned()
         }
         Why::Overlap => {
-            "changes lines that another hunk changes, too. Nothing was changed. Make one hunk of them.".to_owned()
+            "changes lines that another hunk also changes. Nothing was changed. Combine them into one hunk.".to_owned()
         }
         Why::Remains => "the file has more lines than the patch removes. Nothing was changed. Read the file again, or use \
                          `*** Delete File: `."

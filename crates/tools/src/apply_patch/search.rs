@@ -1,4 +1,4 @@
-//! Where in a file the lines of a hunk are.
+//! Finds the lines of a hunk in a file.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -6,14 +6,14 @@ use std::collections::HashMap;
 
 use crate::typography::plain_text;
 
-/// How many lines may be compared for one file. Real patches need a tiny part of it.
+/// Maximum number of line comparisons per file. Real patches need a tiny fraction of it.
 const BUDGET: usize = 50_000_000;
 
-/// How closely lines must agree.
+/// Strictness of a line comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closeness {
     Exact,
-    /// But for how lines end.
+    /// Ignores line ends.
     LineEnds,
     TrailingSpace,
     Indentation,
@@ -21,7 +21,7 @@ pub(crate) enum Closeness {
 }
 
 impl Closeness {
-    /// From the closest on.
+    /// All levels, strictest first.
     pub(super) const ALL: [Self; 5] = [
         Self::Exact,
         Self::LineEnds,
@@ -30,7 +30,7 @@ impl Closeness {
         Self::Typography,
     ];
 
-    /// Whether a place counts only when it is the only one.
+    /// Returns true if a match counts only when it is unique.
     pub(super) fn must_be_unique(self) -> bool {
         matches!(self, Self::Indentation | Self::Typography)
     }
@@ -50,18 +50,18 @@ impl Closeness {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Exhausted;
 
-/// A file's lines, ready to be searched.
+/// Lines of a file, prepared for searching.
 pub(super) struct Search<'a> {
     lines: &'a [&'a str],
     views: [OnceCell<View<'a>>; Closeness::ALL.len()],
     budget: usize,
 }
 
-/// The lines as numbers: the same number for lines that agree.
+/// The lines as numbers: equal lines have the same number.
 struct View<'a> {
     numbers: HashMap<Cow<'a, str>, usize>,
     lines: Vec<usize>,
-    /// Where each number is.
+    /// Positions of each number.
     places: Vec<Vec<usize>>,
 }
 
@@ -96,13 +96,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether the lines are exactly at this place.
+    /// Returns true if the lines are exactly at this place.
     pub(super) fn is_at(&self, start: usize, wanted: &[&str]) -> bool {
         let end = start.saturating_add(wanted.len());
         self.lines.get(start..end).is_some_and(|lines| lines == wanted)
     }
 
-    /// Every place where the lines follow each other, in order. There is at least one line.
+    /// Returns every place where the lines occur consecutively, in order. There is at least one line.
     pub(super) fn places(&mut self, wanted: &[&str], closeness: Closeness) -> Result<Vec<usize>, Exhausted> {
         let view = self.view(closeness);
         let numbers: Option<Vec<usize>> = wanted
@@ -112,7 +112,7 @@ impl<'a> Search<'a> {
         let Some(numbers) = numbers else {
             return Ok(Vec::new());
         };
-        // The rarest line has the fewest places to look at.
+        // The rarest line has the fewest candidates.
         let of = |number: usize| view.places.get(number).map_or(&[][..], Vec::as_slice);
         let rarest = numbers
             .iter()
@@ -142,7 +142,8 @@ impl<'a> Search<'a> {
         Ok(found)
     }
 
-    /// The lines that all anchors lead to: those that are the last one, each after the one before.
+    /// Returns the lines that the anchors lead to: every match of the last one that follows matches of the
+    /// others in order.
     pub(super) fn anchored(&mut self, anchors: &[String]) -> Result<Vec<usize>, Exhausted> {
         let mut reached: Option<Vec<usize>> = None;
         for anchor in anchors {
@@ -162,7 +163,8 @@ impl<'a> Search<'a> {
         Ok(reached.unwrap_or_default())
     }
 
-    /// The lines that say this, or else those that begin with it, or else those that hold it.
+    /// Returns the lines that equal the text, or else those that start with it, or else those that contain
+    /// it.
     fn lines_like(&mut self, words: &str) -> Result<Vec<usize>, Exhausted> {
         let view = self.view(Closeness::Indentation);
         let same = view

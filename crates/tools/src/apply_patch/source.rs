@@ -1,6 +1,6 @@
-//! The lines of a patch, with their numbers, without what it came wrapped in.
+//! Lines of a patch with their numbers, without the markup around it.
 
-/// Goes over the lines.
+/// Iterates over the lines.
 pub(super) struct Source<'a> {
     lines: Vec<&'a str>,
     at: usize,
@@ -13,7 +13,8 @@ impl<'a> Source<'a> {
         if lines.last().is_some_and(|last| last.is_empty()) {
             lines.pop();
         }
-        // When every line ends in CRLF, that is how the patch was carried. When some do, that is what they say.
+        // If every line ends in CRLF, that is an artefact of the transport. If only some do, it is part of
+        // their content.
         let (last, others) = lines
             .split_last()
             .map_or(("", [].as_slice()), |(last, others)| (*last, others));
@@ -30,7 +31,7 @@ impl<'a> Source<'a> {
         source
     }
 
-    /// Drops a fence or a shell's here-document around it.
+    /// Removes a code fence or a here-document around the patch.
     fn lay_bare(&mut self) {
         while self.peek().is_some_and(|line| line.trim().is_empty()) {
             self.at += 1;
@@ -64,7 +65,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The number of the next line, from 1.
+    /// Returns the number of the next line, from 1.
     pub(super) fn number(&self) -> usize {
         self.at + 1
     }
@@ -73,7 +74,7 @@ impl<'a> Source<'a> {
         self.ahead(0)
     }
 
-    /// A line further on.
+    /// Returns a later line.
     pub(super) fn ahead(&self, by: usize) -> Option<&'a str> {
         let at = self.at.checked_add(by).filter(|at| *at < self.end)?;
         self.lines.get(at).copied()
@@ -85,7 +86,7 @@ impl<'a> Source<'a> {
         Some(line)
     }
 
-    /// Whether the lines of a unified diff that name its files come next.
+    /// Returns true if the file name lines of a unified diff come next.
     pub(super) fn names_files(&self) -> bool {
         self.peek().is_some_and(|line| line.starts_with("--- "))
             && self.ahead(1).is_some_and(|line| line.starts_with("+++ "))

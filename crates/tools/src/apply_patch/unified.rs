@@ -6,10 +6,10 @@ use super::parse::{Place, Span, place};
 use super::patch::{Action, FilePatch, Hunk, HunkLine, Kind, PatchError, Problem};
 use super::source::Source;
 
-/// No file: the other side is new or gone.
+/// Name of a missing file: the other side is new or deleted.
 const NOTHING: &str = "/dev/null";
 
-/// What is known so far about one file.
+/// Information so far about one file.
 #[derive(Default)]
 struct Draft {
     line: usize,
@@ -24,7 +24,7 @@ struct Draft {
 pub(super) fn parse(source: &mut Source<'_>) -> Result<Vec<FilePatch>, PatchError> {
     let mut patches = Vec::new();
     let mut draft: Option<Draft> = None;
-    // After a mail's signature nothing counts until the next file.
+    // After a mail signature, everything up to the next file is ignored.
     let mut signed = false;
     while let Some(line) = source.peek() {
         let number = source.number();
@@ -58,7 +58,7 @@ pub(super) fn parse(source: &mut Source<'_>) -> Result<Vec<FilePatch>, PatchErro
             match &mut draft {
                 Some(draft) if draft.hunks.is_empty() => draft.header(line, number)?,
                 _ if is_signature(line) => signed = true,
-                // A line of a hunk that no hunk took. It must not be lost without a word.
+                // A hunk line outside any hunk. It must not be dropped silently.
                 Some(_) if !signed && line.starts_with([' ', '+', '-']) && !line.trim().is_empty() => {
                     return Err(Problem::NotOfHunk(shown(line)).at(number));
                 }
@@ -83,7 +83,7 @@ fn finish(patches: &mut Vec<FilePatch>, draft: Option<Draft>) -> Result<(), Patc
 }
 
 impl Draft {
-    /// A line between the names and the hunks.
+    /// Parses a line between the file names and the hunks.
     fn header(&mut self, line: &str, number: usize) -> Result<(), PatchError> {
         let name = |rest: &str| Some(file_name(rest));
         if let Some(rest) = line.strip_prefix("rename from ") {
@@ -130,7 +130,7 @@ impl Draft {
         } else if self.is_new {
             Action::Add(content(&self.hunks)?)
         } else {
-            // Without git's word for it, two names are one file and its backup.
+            // Without a git header, two names mean a file and its backup.
             let move_to = (has_git && new != old).then_some(new);
             if move_to.is_none() && self.hunks.is_empty() {
                 return Err(Problem::Nothing(path).at(line));
@@ -160,7 +160,7 @@ fn content(hunks: &[Hunk]) -> Result<String, PatchError> {
     Ok(content)
 }
 
-/// Reads one hunk. Its numbers say how many lines it has, but those who write patches by hand often miscount.
+/// Parses one hunk. Its numbers give its line count, but hand-written patches often have wrong counts.
 fn hunk(source: &mut Source<'_>) -> Result<Hunk, PatchError> {
     let mut hunk = Hunk {
         line: source.number(),
@@ -198,7 +198,7 @@ fn hunk(source: &mut Source<'_>) -> Result<Hunk, PatchError> {
         hunk.lines.push(read);
         source.next();
     }
-    // Empty lines at the end count only when they were counted.
+    // Empty lines at the end belong to the hunk only if its count includes them.
     if left.is_none_or(|left| left.is_open()) {
         hunk.lines.truncate(hunk.lines.len().saturating_sub(empty));
     }
@@ -208,7 +208,7 @@ fn hunk(source: &mut Source<'_>) -> Result<Hunk, PatchError> {
     Ok(hunk)
 }
 
-/// Whether a hunk ends before this line.
+/// Returns true if the hunk ends before this line.
 fn ends(source: &Source<'_>, line: &str, left: Option<Span>) -> bool {
     if line.starts_with("@@") || line.starts_with("diff --git ") {
         return true;
@@ -217,7 +217,7 @@ fn ends(source: &Source<'_>, line: &str, left: Option<Span>) -> bool {
     if is_done && (line.is_empty() || is_signature(line)) {
         return true;
     }
-    // `--- x` may be a removed line that begins with two dashes.
+    // `--- x` may be a removed line that starts with two dashes.
     let is_counted = left.is_some_and(|left| (left.old, left.new) == (1, 1));
     let hunk_follows = source.ahead(2).is_none_or(|line| line.starts_with("@@"));
     source.names_files() && !is_counted && (is_done || hunk_follows)

@@ -1,4 +1,4 @@
-//! Reads what a command writes, shows it live and keeps the part that is worth keeping.
+//! Reads the output of a command, shows it live and keeps the relevant part.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use super::pipe::Pipe;
 use crate::ToolsConfig;
 use crate::outputs::{OutputStore, Spill};
 
-/// How much of an output is kept in memory, and where all of it goes when it is more.
+/// Amount of output kept in memory, and the store for the full output if it is longer.
 #[derive(Clone)]
 pub(crate) struct Keeping {
     pub(super) bytes: usize,
     pub(super) store: Option<Arc<OutputStore>>,
-    /// Whose output it is.
+    /// Name of the tool that produces the output.
     pub(super) tool: String,
 }
 
@@ -30,36 +30,36 @@ impl Keeping {
         }
     }
 
-    /// Begins to keep all of an output.
+    /// Starts storing the full output.
     pub(super) fn spill(&self) -> Option<Spill> {
         let store = self.store.as_ref()?;
         Some(Spill::begin(store, &self.tool))
     }
 }
 
-/// The output of one command.
+/// Output of one command.
 pub(super) struct Capture {
     pipe: Pipe,
     clip: Clip,
     live: Live,
     keeping: Keeping,
-    /// Begins when memory is about to lose something.
+    /// Started when memory is about to lose output.
     spill: Option<Spill>,
 }
 
-/// What was captured.
+/// Captured output.
 pub(super) struct Captured {
     pub(super) text: String,
-    /// Some of it is missing from the text.
+    /// True if the text is incomplete.
     pub(super) truncated: bool,
-    /// Where all of it is, if some is missing.
+    /// Location of the full output, if the text is incomplete.
     pub(super) kept: Option<Kept>,
 }
 
-/// What one step brought.
+/// Result of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Output, or the end of it.
+    /// Output, or its end.
     Read,
     /// Only time passed.
     Shown,
@@ -76,13 +76,13 @@ impl Capture {
         }
     }
 
-    /// Whether more may come.
+    /// Returns true if more output may come.
     pub(super) fn is_open(&self) -> bool {
         self.pipe.is_open()
     }
 
-    /// Waits for output, or for the time to show what has come. Loses nothing when it is dropped. Does not return
-    /// after the end of the output.
+    /// Waits for output, or until pending output is due to be shown. Cancel safe. Does not return after the
+    /// end of the output.
     pub(super) async fn step(&mut self) -> Step {
         if let Some(spill) = &mut self.spill {
             spill.settle().await;
@@ -102,18 +102,18 @@ impl Capture {
         Step::Read
     }
 
-    /// Takes what has been written, without waiting.
+    /// Takes the output written so far, without waiting.
     pub(super) fn take_rest(&mut self) {
         let rest = self.pipe.rest();
         self.take(&rest);
     }
 
-    /// Stops listening while somebody may still write. Whoever does keeps running: the rest is read and dropped.
+    /// Stops listening while processes may still write. They keep running: the rest is read and discarded.
     pub(super) fn abandon(&mut self) {
         self.pipe.abandon();
     }
 
-    /// Shows the last of it. Waits for the disk only so long.
+    /// Shows the remaining output. Waits for the disk for a limited time.
     pub(super) async fn finish(mut self, patience: Duration) -> Captured {
         let last = self.pipe.finish();
         self.take(last);

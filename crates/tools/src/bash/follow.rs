@@ -1,4 +1,4 @@
-//! Follows a process to its end, whoever brings that about.
+//! Follows a process until it ends, times out or is cancelled.
 
 use std::io;
 use std::pin::pin;
@@ -13,26 +13,27 @@ use super::capture::{Capture, Keeping, Step};
 use super::notes::{NO_OUTPUT, compose, notes_on, seconds};
 use windlass_sandbox::process::Tree;
 
-/// How long output is awaited from processes that outlive the command, in all and without a word.
+/// Maximum time to wait for output of processes that outlive the command: in total, and since the last
+/// output.
 const DRAIN: Duration = Duration::from_secs(2);
 const DRAIN_SILENCE: Duration = Duration::from_millis(500);
-/// What the disk gets for the end of an output, and what it gets when somebody waits for us to stop.
+/// Time for the disk to store the end of an output: normally, and when a caller waits for cancellation.
 const DISK_TIME: Duration = Duration::from_secs(2);
 const DISK_TIME_CANCELED: Duration = Duration::from_millis(50);
 
-/// What came of a process.
+/// Result of a process.
 pub(crate) struct Finished {
-    /// What it wrote, and how it ended if not well, for the model.
+    /// Output for the model, with a note on how the process ended unless it succeeded.
     pub(crate) content: String,
     pub(crate) exit_code: Option<i32>,
     pub(crate) duration_ms: u64,
     pub(crate) truncated: bool,
-    /// Where all of it is, if it was more than the content.
+    /// Location of the full output, if it is longer than the content.
     pub(crate) kept: Option<Kept>,
 }
 
-/// Follows a process that has just been started: shows what it writes, and ends its tree when its time is up or the
-/// call is canceled.
+/// Follows a process that has just been started: shows its output, and ends its tree on timeout or
+/// cancellation.
 pub(crate) async fn finish(
     tree: Tree,
     pipe: Receiver,
@@ -51,7 +52,7 @@ pub(crate) async fn finish(
     let (exit_code, notes) = match ending {
         Ending::Canceled => return Err(ToolError::Canceled(captured.text)),
         Ending::TimedOut => (None, vec![format!("[timed out after {} s]", seconds(limit))]),
-        Ending::Unknown(error) => (None, vec![format!("[how it ended is unknown: {error}]")]),
+        Ending::Unknown(error) => (None, vec![format!("[the exit status is unknown: {error}]")]),
         Ending::Exited { status, left_running } => (status.code(), notes_on(status, left_running)),
     };
     Ok(Finished {
@@ -66,7 +67,7 @@ pub(crate) async fn finish(
 enum Ending {
     Exited {
         status: ExitStatus,
-        /// Something it started still holds the output.
+        /// True if a process that the command started still holds the output.
         left_running: bool,
     },
     TimedOut,
@@ -74,7 +75,7 @@ enum Ending {
     Unknown(io::Error),
 }
 
-/// Reads output until the command ends, its time is up, or it is canceled.
+/// Reads output until the command ends, times out, or is cancelled.
 async fn follow(
     mut tree: Tree,
     capture: &mut Capture,
@@ -87,7 +88,7 @@ async fn follow(
         tokio::select! {
             biased;
             () = &mut canceled => {
-                // The kill goes on by itself: whoever canceled does not wait for it.
+                // The kill continues in the background, so that cancelling does not wait for it.
                 drop(tree.kill());
                 capture.take_rest();
                 return Ending::Canceled;
@@ -148,8 +149,8 @@ enum Drained {
     Canceled,
 }
 
-/// Reads what is left after the command ended. A process in the background may hold the pipe for ever, so this waits
-/// for the pipe only a little.
+/// Reads the remaining output after the command ended. A background process may hold the pipe forever, so the
+/// wait is short.
 async fn drain(capture: &mut Capture, cancel: &CancellationToken) -> Drained {
     let mut canceled = pin!(cancel.cancelled());
     let mut over = pin!(tokio::time::sleep(DRAIN));

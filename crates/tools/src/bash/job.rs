@@ -1,4 +1,4 @@
-//! One command in the background: its output since somebody last looked, and how it goes.
+//! One background command: its unread output and its state.
 
 use std::io;
 use std::pin::pin;
@@ -20,10 +20,10 @@ use windlass_core::text::size;
 use windlass_sandbox::CommandSandbox;
 use windlass_sandbox::process::{Background, Kill, Tree};
 
-/// What the disk gets for each piece of an output.
+/// Time for the disk to store each piece of output.
 const DISK_TIME: Duration = Duration::from_secs(2);
 
-/// A command in the background.
+/// A background command.
 pub(crate) struct Job {
     pub(crate) id: String,
     pub(crate) command: String,
@@ -31,25 +31,25 @@ pub(crate) struct Job {
     background: Background,
     limit: usize,
     state: Mutex<State>,
-    /// Changes when there is output, and when it ends.
+    /// Changes when there is output, and when the job ends.
     news: watch::Sender<()>,
 }
 
 struct State {
-    /// What nobody has read.
+    /// Unread output.
     fresh: Clip,
     total: u64,
     kept: Option<Kept>,
     life: Life,
-    /// When it ended.
+    /// Run time; set when the job has ended.
     took: Option<Duration>,
 }
 
-/// How a job is.
+/// State of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Life {
     Running,
-    /// The command has ended, but something it started has not.
+    /// The command has ended, but a process that it started has not.
     Outlived(ExitStatus),
     Exited(ExitStatus),
     TimedOut(Duration),
@@ -57,12 +57,12 @@ pub(crate) enum Life {
 }
 
 impl Life {
-    /// Whether something of it still runs.
+    /// Returns true if any process of the job still runs.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self, Self::Running | Self::Outlived(_))
     }
 
-    /// The exit code, once there is one.
+    /// Returns the exit code, once there is one.
     pub(crate) fn exit_code(&self) -> Option<i32> {
         match self {
             Self::Outlived(status) | Self::Exited(status) => status.code(),
@@ -71,9 +71,9 @@ impl Life {
     }
 }
 
-/// What a look at a job found.
+/// Snapshot of a job.
 pub(crate) struct Reading {
-    /// What is new since the look before.
+    /// Output since the previous read.
     pub(crate) text: String,
     pub(crate) life: Life,
     /// Bytes of all its output.
@@ -83,9 +83,9 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// How the job is, in a few words about "it".
+    /// Describes the state in a few words that follow "it".
     pub(crate) fn words(&self) -> String {
-        // Tenths say nothing about what has run for hours, and a lot about what ran for one.
+        // Tenths of a second are noise after hours, but useful after one second.
         let time = match self.time {
             time if time >= Duration::from_secs(10) => time.as_secs().to_string(),
             time => seconds(Duration::from_millis(
@@ -95,24 +95,25 @@ impl Reading {
         let life = match &self.life {
             Life::Running => format!("running for {time} s"),
             Life::Outlived(status) => {
-                format!("ended with {}, but something it started still runs", how(*status))
+                format!("ended with {}, but a process it started still runs", how(*status))
             }
             Life::Exited(status) => format!("ended with {} after {time} s", how(*status)),
             Life::TimedOut(limit) => format!("timed out after {} s and was ended", seconds(*limit)),
-            Life::Unknown(error) => format!("ended after {time} s, nobody knows how: {error}"),
+            Life::Unknown(error) => format!("ended after {time} s, the exit status is unknown: {error}"),
         };
-        format!("{life}; {} of output in all", size(self.total))
+        format!("{life}; {} of output in total", size(self.total))
     }
 }
 
 impl Job {
-    /// Goes on with a command that has just been started, until it ends. Its walls stay as long.
+    /// Takes over a command that has just been started and follows it until it ends. Its sandbox lives as
+    /// long.
     pub(super) fn begin(
         (id, command): (String, String),
         (tree, pipe): (Tree, Receiver),
         limit: Option<Duration>,
         keeping: &Keeping,
-        walls: Arc<CommandSandbox>,
+        sandbox: Arc<CommandSandbox>,
     ) -> Arc<Self> {
         let job = Arc::new(Self {
             id,
@@ -132,27 +133,27 @@ impl Job {
         let (attended, keeping) = (Arc::clone(&job), keeping.clone());
         tokio::spawn(async move {
             attended.attend(tree, Pipe::new(pipe), limit, &keeping).await;
-            drop(walls);
+            drop(sandbox);
         });
         job
     }
 
-    /// Begins to end it. `None` when it has ended.
+    /// Starts ending the job. Returns `None` if it has ended.
     pub(crate) fn kill(&self) -> Option<Kill> {
         self.background.kill()
     }
 
-    /// How it is now.
+    /// Returns the current state.
     pub(crate) fn life(&self) -> Life {
         self.state().life.clone()
     }
 
-    /// A look that leaves the output unread.
+    /// Returns a snapshot and leaves the output unread.
     pub(crate) fn glance(&self) -> Reading {
         self.reading(&self.state(), String::new())
     }
 
-    /// What is new. It is not new the next time.
+    /// Returns the unread output and marks it as read.
     pub(crate) fn read(&self) -> Reading {
         let mut state = self.state();
         let fresh = std::mem::replace(&mut state.fresh, Clip::new(self.limit));
@@ -160,13 +161,13 @@ impl Job {
         self.reading(&state, text)
     }
 
-    /// Waits until there is something to read or it has ended, at most this long.
+    /// Waits until there is output to read or the job has ended, up to the limit.
     pub(crate) async fn wait_for_news(&self, limit: Duration, cancel: &CancellationToken) {
         let is_news = |state: &State| !state.fresh.is_empty() || !state.life.is_running();
         self.wait(limit, cancel, is_news).await;
     }
 
-    /// Waits until it has ended, at most this long.
+    /// Waits until the job has ended, up to the limit.
     pub(crate) async fn wait_for_end(&self, limit: Duration, cancel: &CancellationToken) {
         self.wait(limit, cancel, |state| !state.life.is_running()).await;
     }
@@ -201,7 +202,7 @@ impl Job {
         self.news.send_replace(());
     }
 
-    /// Reads until the command has ended and nobody can write any more.
+    /// Reads until the command has ended and no process can write any more.
     async fn attend(&self, mut tree: Tree, mut pipe: Pipe, limit: Option<Duration>, keeping: &Keeping) {
         let mut spill = None;
         let mut time_is_up = pin!(tokio::time::sleep(limit.unwrap_or(Duration::MAX)));
@@ -220,7 +221,7 @@ impl Job {
                 }
                 () = &mut time_is_up, if limit.is_some() && timed_out.is_none() => {
                     timed_out = limit;
-                    // It goes on by itself, and what it ends is noticed here.
+                    // The kill continues in the background, and its effect is noticed here.
                     drop(self.kill());
                 }
                 text = pipe.read() => self.take(&text, &mut spill, keeping).await,
@@ -241,12 +242,12 @@ impl Job {
         });
     }
 
-    /// The disk comes first: who reads of it finds it there.
+    /// Stores the output on disk before it can be read, so that a reference to it is always valid.
     async fn take(&self, text: &str, spill: &mut Option<Spill>, keeping: &Keeping) {
         if text.is_empty() {
             return;
         }
-        // What was read is not here any more, so all of it is kept from the beginning.
+        // Output that was already read is no longer in memory, so everything is stored from the start.
         if spill.is_none() {
             *spill = keeping.spill();
         }

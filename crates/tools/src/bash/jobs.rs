@@ -1,4 +1,4 @@
-//! The background commands of one session.
+//! Background commands of one session.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,14 @@ use windlass_core::text::shorten;
 use windlass_sandbox::CommandSandbox;
 use windlass_sandbox::process::Tree;
 
-/// More at once is a mistake.
+/// Maximum number of running jobs. More than this is a mistake.
 const MAX_RUNNING: usize = 16;
-/// How many are remembered after their end.
+/// Number of ended jobs that are remembered.
 const MAX_ENDED: usize = 32;
-/// How much of a command stands for it.
+/// Maximum number of characters of a command in a job's name.
 const COMMAND_CHARS: usize = 60;
 
-/// TOOL-9: commands that outlive the call and the turn that started them. When this is dropped, all of them end.
+/// TOOL-9: commands that outlive the call and the turn that started them. Dropping this ends all of them.
 pub(crate) struct Jobs {
     jobs: Mutex<Vec<Arc<Job>>>,
     last: AtomicUsize,
@@ -36,12 +36,12 @@ impl Jobs {
         }
     }
 
-    /// Starts a command and takes it over, unless there are too many. One at a time, so that they are counted right.
+    /// Starts a command as a job, unless too many are running. Serialised, so that the count is right.
     pub(super) fn begin(
         &self,
         command: &str,
         limit: Option<Duration>,
-        walls: Arc<CommandSandbox>,
+        sandbox: Arc<CommandSandbox>,
         start: impl FnOnce() -> Result<(Tree, Receiver), ToolError>,
     ) -> Result<Arc<Job>, ToolError> {
         let mut jobs = self.jobs();
@@ -52,14 +52,14 @@ impl Jobs {
             .collect();
         if running.len() >= MAX_RUNNING {
             return Err(ToolError::Permanent(format!(
-                "{MAX_RUNNING} background jobs are running, which is the most. End one with bash_job first:\n{}",
+                "{MAX_RUNNING} background jobs are running, which is the maximum. End one with bash_job first:\n{}",
                 running.join("\n")
             )));
         }
         let started = start()?;
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let name = (format!("job-{number}"), command.to_owned());
-        let job = Job::begin(name, started, limit, &self.keeping, walls);
+        let job = Job::begin(name, started, limit, &self.keeping, sandbox);
         if jobs.len() - running.len() >= MAX_ENDED
             && let Some(oldest) = jobs.iter().position(|job| !job.life().is_running())
         {
@@ -69,12 +69,12 @@ impl Jobs {
         Ok(job)
     }
 
-    /// All of them, in the order in which they were started.
+    /// Returns all jobs, in the order they were started.
     pub(crate) fn all(&self) -> Vec<Arc<Job>> {
         self.jobs().clone()
     }
 
-    /// The job with this id, or why there is none.
+    /// Returns the job with this id, or an error that explains why there is none.
     pub(crate) fn find(&self, id: &str) -> Result<Arc<Job>, ToolError> {
         let all = self.all();
         if let Some(job) = all.iter().find(|job| job.id == id) {
@@ -97,13 +97,13 @@ impl Jobs {
 impl Drop for Jobs {
     fn drop(&mut self) {
         for job in self.all() {
-            // It goes on by itself.
+            // The kill continues in the background.
             drop(job.kill());
         }
     }
 }
 
-/// A job in one line.
+/// Describes a job in one line.
 pub(crate) fn named(job: &Job) -> String {
     let line = job.command.lines().next().unwrap_or_default();
     let (shown, cut) = shorten(line, COMMAND_CHARS);

@@ -1,4 +1,4 @@
-//! Live output in few pieces: a person reads it, and nobody reads a thousand pieces a second.
+//! Live output in few pieces: it is for a person, who cannot read a thousand pieces a second.
 
 use std::time::{Duration, Instant};
 
@@ -8,21 +8,21 @@ use windlass_core::text::boundary_after;
 
 /// Time between two pieces.
 const INTERVAL: Duration = Duration::from_millis(30);
-/// A piece of this size does not wait for the time.
+/// A piece of this size is sent immediately.
 const PIECE: usize = 4096;
-/// Bytes that may go out within one interval. More is skipped: it could not be read, and a queue of it would grow
-/// without limit.
+/// Maximum bytes sent within one interval. The rest is skipped: it could not be read, and a queue for it
+/// would grow without limit.
 const BYTES_PER_INTERVAL: usize = 64 * 1024;
 const SKIPPED: &str = "\n[… live output skipped …]\n";
 
-/// Collects output and hands it on in pieces.
+/// Collects output and forwards it in pieces.
 pub(super) struct Live {
     progress: Progress,
     waiting: String,
     skipped: bool,
-    /// When the current interval began; `None` before the first piece.
+    /// Start of the current interval; `None` before the first piece.
     since: Option<Instant>,
-    /// Bytes that went out in it.
+    /// Bytes sent in the current interval.
     sent: usize,
 }
 
@@ -37,7 +37,7 @@ impl Live {
         }
     }
 
-    /// Adds text and sends what is due.
+    /// Adds text and sends the part that is due.
     pub(super) fn push(&mut self, text: &str) {
         self.waiting.push_str(text);
         if self.is_due() {
@@ -53,13 +53,13 @@ impl Live {
         }
     }
 
-    /// When [`Self::flush`] wants to be called, if something waits.
+    /// Returns the time at which [`Self::flush`] should be called, if output is pending.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let since = self.since.filter(|_| !self.waiting.is_empty())?;
         Some(since + INTERVAL)
     }
 
-    /// Sends all that waits and begins an interval.
+    /// Sends all pending output and starts an interval.
     pub(super) fn flush(&mut self) {
         if !self.waiting.is_empty() {
             self.since = Some(Instant::now());
@@ -95,7 +95,7 @@ mod tests {
         (Live::new(progress), pieces)
     }
 
-    /// TOOL-9: output arrives live and whole, in few pieces.
+    /// TOOL-9: output arrives live and complete, in few pieces.
     #[test]
     fn small_pieces_are_joined() {
         let (mut live, pieces) = recorded();

@@ -1,13 +1,13 @@
-//! How a process ended, in words.
+//! Descriptions of how a process ended.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Stands for an output that is empty.
+/// Placeholder for an empty output.
 pub(super) const NO_OUTPUT: &str = "(no output)";
 
-/// What the model should know beside the output.
+/// Returns notes for the model in addition to the output.
 pub(super) fn notes_on(status: ExitStatus, left_running: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if left_running {
@@ -21,7 +21,7 @@ pub(super) fn notes_on(status: ExitStatus, left_running: bool) -> Vec<String> {
     notes
 }
 
-/// What a process ended with.
+/// Describes the exit status of a process.
 pub(super) fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
@@ -30,7 +30,7 @@ pub(super) fn how(status: ExitStatus) -> String {
     }
 }
 
-/// An output and what is to be said about it; `nothing` stands for an empty one.
+/// Combines an output with its notes; `nothing` replaces an empty output.
 pub(crate) fn compose(mut text: String, nothing: &str, notes: &[String]) -> String {
     text.truncate(text.trim_end_matches(['\n', '\r']).len());
     if text.is_empty() {
@@ -51,7 +51,7 @@ pub(super) fn seconds(time: Duration) -> String {
     }
 }
 
-/// The names of the signals that have the same number on every system, and the number for the rest.
+/// Returns the name of a signal that has the same number on every system, or the number of any other.
 fn signal_name(signal: i32) -> String {
     let name = match signal {
         1 => "HUP",

@@ -1,4 +1,4 @@
-//! Bytes of a command become text, and too much text becomes its beginning and its end.
+//! Decodes the output of a command, and clips a long text to its start and end.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use windlass_core::tool::{Kept, TOOL_OUTPUT};
 
 use windlass_core::text::{boundary_after, boundary_before};
 
-/// Turns a stream of bytes into text without ever cutting a character in two.
+/// Decodes a stream of bytes without ever splitting a character.
 #[derive(Default)]
 pub(super) struct Decoder {
-    /// The beginning of a character whose rest has not arrived.
+    /// Start of a character whose remaining bytes have not arrived.
     unfinished: Vec<u8>,
 }
 
 impl Decoder {
-    /// The text that is complete with these bytes. Bytes that are no text become U+FFFD, and so does NUL, which not
-    /// every store can hold.
+    /// Returns the text that is complete with these bytes. Invalid bytes become U+FFFD, and so does NUL,
+    /// which not every store can hold.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         let mut text = String::with_capacity(bytes.len() + self.unfinished.len());
         if self.unfinished.is_empty() {
@@ -28,14 +28,14 @@ impl Decoder {
         text
     }
 
-    /// What is left when no more bytes will come.
+    /// Returns the rest when no more bytes will come.
     pub(super) fn finish(&mut self) -> &'static str {
         let unfinished = std::mem::take(&mut self.unfinished);
         if unfinished.is_empty() { "" } else { "\u{FFFD}" }
     }
 }
 
-/// Decodes what is complete and returns the rest, at most three bytes.
+/// Decodes the complete characters and returns the rest, at most three bytes.
 fn decode<'a>(mut bytes: &'a [u8], text: &mut String) -> &'a [u8] {
     loop {
         let error = match std::str::from_utf8(bytes) {
@@ -67,12 +67,12 @@ fn push_without_nul(text: &mut String, piece: &str) {
     }
 }
 
-/// Keeps the beginning and the end of a text of any length, in bounded memory.
+/// Keeps the start and the end of a text of any length, in bounded memory.
 pub(super) struct Clip {
-    /// Half of what may be kept.
+    /// Half of the limit.
     half: usize,
     head: String,
-    /// The head took a piece only in part, so it takes no more.
+    /// True once the head has taken only a part of a piece, and so takes no more.
     head_full: bool,
     /// Pieces from the end, whole as they came; the first may be longer than needed.
     tail: VecDeque<String>,
@@ -81,7 +81,7 @@ pub(super) struct Clip {
 }
 
 impl Clip {
-    /// Keeps about `limit` bytes.
+    /// Creates a clip that keeps about `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             half: limit / 2,
@@ -126,30 +126,30 @@ impl Clip {
         rest
     }
 
-    /// Whether nothing has come.
+    /// Returns true if the text is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.head.is_empty() && self.tail_bytes == 0
     }
 
-    /// Whether nothing was lost yet, and this piece may change that.
+    /// Returns true if nothing is lost yet, but this piece may cause a loss.
     pub(super) fn may_lose(&self, piece: &str) -> bool {
         let held = self.head.len() + self.tail_bytes;
         // The head may end a few bytes early, where a character would not fit.
         self.left_out == 0 && held + piece.len() + MAX_CHARACTER > 2 * self.half
     }
 
-    /// What is held, piece by piece: everything as long as nothing was lost.
+    /// Returns the stored text, piece by piece. It is complete until something is lost.
     pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
         let tail = self.tail.iter().map(String::as_str);
         std::iter::once(self.head.as_str()).chain(tail)
     }
 
-    /// Whether something is missing from [`Self::text`].
+    /// Returns true if [`Self::text`] is incomplete.
     pub(super) fn is_cut(&self) -> bool {
         self.left_out > 0 || self.excess() > 0
     }
 
-    /// The text, with a line that says how much is missing, and where all of it can be read.
+    /// Returns the text, with a line that says how much is missing and how to read all of it.
     pub(super) fn text(&self, kept: Option<&Kept>) -> String {
         let mut tail: String = self.tail.iter().map(String::as_str).collect();
         let excess = boundary_after(&tail, self.excess());
@@ -171,15 +171,15 @@ impl Clip {
         )
     }
 
-    /// Bytes at the front of the tail that are more than its half.
+    /// Returns the number of bytes at the front of the tail that exceed its half.
     fn excess(&self) -> usize {
         self.tail_bytes.saturating_sub(self.half)
     }
 }
 
-/// Pieces of the tail are joined up to this size.
+/// Maximum size up to which pieces of the tail are joined.
 const PIECE: usize = 4096;
-/// The most bytes of a character.
+/// Maximum number of bytes of a character.
 const MAX_CHARACTER: usize = 4;
 
 #[cfg(test)]

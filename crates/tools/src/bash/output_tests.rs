@@ -11,7 +11,7 @@ fn decoded(pieces: &[&[u8]]) -> String {
     text
 }
 
-/// TOOL-3: no character is cut in two, wherever the bytes are split.
+/// TOOL-3: no character is split, wherever the bytes are divided.
 #[test]
 fn characters_survive_any_split() {
     let cases: &[(&[&[u8]], &str)] = &[
@@ -30,7 +30,7 @@ fn characters_survive_any_split() {
     }
 }
 
-/// The number in the line that says how much is missing.
+/// Parses the numbers in the line that says how much is missing.
 fn left_out(text: &str) -> Option<(usize, usize)> {
     let (before, rest) = text.split_once("[… ")?;
     let (number, _) = rest.split_once(" bytes left out …]")?;
@@ -62,7 +62,7 @@ fn memory_is_bounded() {
 }
 
 proptest! {
-    /// TOOL-3: what is kept is the exact beginning and end, and the number is the rest.
+    /// TOOL-3: the exact start and end are kept, and the number in between is the rest.
     #[test]
     fn clipping_keeps_both_ends(pieces in prop::collection::vec("[a-zä€🦀\n]{0,40}", 0..40), limit in 0_usize..400) {
         let mut clip = Clip::new(limit);
@@ -87,7 +87,7 @@ proptest! {
         }
     }
 
-    /// TOOL-3: splitting the bytes differently never changes the text.
+    /// TOOL-3: dividing the bytes differently never changes the text.
     #[test]
     fn decoding_does_not_depend_on_the_split(
         bytes in prop::collection::vec(any::<u8>(), 0..200),

@@ -1,4 +1,4 @@
-//! What a command writes, as text.
+//! Output of a command, as text.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,14 +8,14 @@ use tokio::net::unix::pipe::Receiver;
 
 use super::output::Decoder;
 
-/// What a pipe holds.
+/// Capacity of a pipe.
 const BUFFER: usize = 64 * 1024;
-/// What is still read, without waiting, from a command that is being ended.
+/// Maximum number of reads, without waiting, from a command that is being ended.
 const LAST_READS: usize = 16;
 
-/// The output pipe of one command.
+/// Output pipe of one command.
 pub(super) struct Pipe {
-    /// `None` when all writers have closed it.
+    /// `None` once all writers have closed it.
     receiver: Option<Receiver>,
     buffer: Vec<u8>,
     decoder: Decoder,
@@ -30,17 +30,18 @@ impl Pipe {
         }
     }
 
-    /// Whether more may come.
+    /// Returns true if more output may come.
     pub(super) fn is_open(&self) -> bool {
         self.receiver.is_some()
     }
 
-    /// Waits for output; the text is empty at its end. Loses nothing when it is dropped. Does not return after the end.
+    /// Waits for output; the text is empty at the end of the output. Cancel safe. Does not return after the
+    /// end.
     pub(super) async fn read(&mut self) -> String {
         let Some(receiver) = &mut self.receiver else {
             return std::future::pending().await;
         };
-        // A pipe that cannot be read has ended as far as we are concerned.
+        // A pipe that cannot be read is treated as closed.
         match receiver.read(&mut self.buffer).await {
             Ok(count) if count > 0 => self.decode(count),
             Ok(_) | Err(_) => {
@@ -50,7 +51,7 @@ impl Pipe {
         }
     }
 
-    /// Takes what has been written, without waiting.
+    /// Takes the output written so far, without waiting.
     pub(super) fn rest(&mut self) -> String {
         let mut text = String::new();
         let receiver = self.receiver.take();
@@ -67,14 +68,14 @@ impl Pipe {
         text
     }
 
-    /// Stops listening while somebody may still write. Whoever does keeps running: the rest is read and dropped.
+    /// Stops listening while processes may still write. They keep running: the rest is read and discarded.
     pub(super) fn abandon(&mut self) {
         if let Some(mut receiver) = self.receiver.take() {
             tokio::spawn(async move { tokio::io::copy(&mut receiver, &mut tokio::io::sink()).await });
         }
     }
 
-    /// What is left when no more bytes will come.
+    /// Returns the rest when no more bytes will come.
     pub(super) fn finish(&mut self) -> &'static str {
         self.decoder.finish()
     }

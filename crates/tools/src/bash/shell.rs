@@ -1,11 +1,11 @@
-//! The shell, by absolute path: a `bash` in the working directory is never taken for it.
+//! The shell, by absolute path: a `bash` in the working directory is never used.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use windlass_sandbox::program;
 
-/// A shell and how it is told to read no start-up files.
+/// A shell, and the options that make it skip its start-up files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shell {
     pub(super) program: PathBuf,
@@ -13,7 +13,7 @@ pub(super) struct Shell {
 }
 
 impl Shell {
-    /// The arguments that run `command`, whatever it begins with.
+    /// Returns the arguments that run `command`, whatever it starts with.
     pub(super) fn arguments<'a>(&self, command: &'a str) -> Vec<&'a str> {
         let quiet: &[&str] = if self.is_bash {
             &["--noprofile", "--norc"]
@@ -24,14 +24,14 @@ impl Shell {
     }
 }
 
-/// Remembers the shell that a search path leads to.
+/// Remembers the shell found in a search path.
 #[derive(Default)]
 pub(super) struct ShellFinder {
     last: Mutex<Option<(String, Shell)>>,
 }
 
 impl ShellFinder {
-    /// `bash`, or else `sh`, in the absolute folders of `path`.
+    /// Returns `bash`, or else `sh`, from the absolute folders of `path`.
     pub(super) fn find(&self, path: &str) -> Option<Shell> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, shell)) = last.as_ref().filter(|(known, _)| known == path) {
@@ -53,7 +53,7 @@ impl ShellFinder {
         Some(shell)
     }
 
-    /// Looks again next time, because the shell found before could not be started.
+    /// Forgets the shell, because it could not be started, so that the next call searches again.
     pub(super) fn forget(&self) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

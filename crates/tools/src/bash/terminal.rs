@@ -1,11 +1,11 @@
-//! Programs that want a person at a terminal, which no command here has.
+//! Detects programs that need a terminal, which commands do not have.
 
 use windlass_shell::{Analysis, SimpleCommand};
 
-/// What a model reads whose command wanted one.
+/// Note for a model whose command needed a terminal.
 pub(super) const NOTE: &str = "[there is no terminal and no stdin; use non-interactive options]";
 
-/// What programs say.
+/// Phrases that programs print when they miss a terminal.
 const SIGNS: &[&str] = &[
     "not a terminal",
     "not a tty",
@@ -16,7 +16,7 @@ const SIGNS: &[&str] = &[
     "Error opening terminal",
 ];
 
-/// Programs that are nothing without one, and the options that let them do without.
+/// Programs that need a terminal, and the options with which they do not.
 const FULL_SCREEN: &[(&str, &[&str])] = &[
     ("vi", &["-es", "-Es"]),
     ("vim", &["-es", "-Es"]),
@@ -42,7 +42,7 @@ const FULL_SCREEN: &[(&str, &[&str])] = &[
     ("passwd", &[]),
 ];
 
-/// Programs that ask for one line after the other when they are given nothing else to do.
+/// Programs that start a prompt when they have no arguments.
 const PROMPTS: &[&str] = &[
     "python", "python3", "node", "irb", "ghci", "lua", "php", "sqlite3", "mysql", "psql", "bc", "gdb", "R",
 ];
@@ -50,12 +50,12 @@ const PROMPTS: &[&str] = &[
 /// Options that give `git commit` its message.
 const HAS_MESSAGE: &[&str] = &["message", "file", "reuse-message", "no-edit", "fixup"];
 
-/// Whether an output complains about the missing terminal.
+/// Returns true if an output complains about a missing terminal.
 pub(super) fn is_missed(output: &str) -> bool {
     SIGNS.iter().any(|sign| output.contains(sign))
 }
 
-/// Whether some program of a command wants one.
+/// Returns true if a program of the command needs a terminal.
 pub(super) fn is_wanted(analysis: &Analysis) -> bool {
     analysis.commands.iter().any(wants)
 }
@@ -78,7 +78,7 @@ fn wants(command: &SimpleCommand) -> bool {
     }
 }
 
-/// `-m`, `-am`, `-mtext`, `--message`, `--message=text`.
+/// Matches `-m`, `-am`, `-mtext`, `--message`, `--message=text`.
 fn gives_message(argument: &str) -> bool {
     if let Some(long) = argument.strip_prefix("--") {
         let name = long.split('=').next().unwrap_or_default();
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use windlass_shell::{Blocklist, analyse};
 
-    /// TOOL-9: commands that want a person are told from those that only look like it.
+    /// TOOL-9: interactive commands are distinguished from those that only look interactive.
     #[test]
     fn programs_that_want_a_person() {
         let cases = [

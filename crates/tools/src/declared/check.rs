@@ -1,4 +1,4 @@
-//! What must fit together within a definition, and between definitions.
+//! Consistency checks within a definition and between definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use super::reader::{Reader, nearest};
 use super::template::Argument;
 use crate::{ToolsConfig, builtin};
 
-/// Built-in tools that are not always there.
+/// Built-in tools that are not always offered.
 const SOMETIMES_BUILT_IN: &[&str] = &[
     "apply_patch",
     "ask_user",
@@ -49,7 +49,7 @@ static BUILT_IN: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     specs.map(|spec| spec.name).chain(sometimes).collect()
 });
 
-/// `^[a-z][a-z0-9_]{0,63}$`
+/// Matches `^[a-z][a-z0-9_]{0,63}$`.
 pub(super) fn is_tool_name(name: &str) -> bool {
     name.len() <= MAX_NAME
         && name.starts_with(|letter: char| letter.is_ascii_lowercase())
@@ -58,7 +58,7 @@ pub(super) fn is_tool_name(name: &str) -> bool {
             .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
 }
 
-/// Parameters and variables: `^[A-Za-z_][A-Za-z0-9_]{0,63}$`
+/// Matches names of parameters and variables: `^[A-Za-z_][A-Za-z0-9_]{0,63}$`.
 pub(super) fn is_parameter_name(name: &str) -> bool {
     name.len() <= MAX_NAME
         && name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
@@ -67,22 +67,22 @@ pub(super) fn is_parameter_name(name: &str) -> bool {
             .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// What is wrong with the name of a variable.
+/// Returns the problem with the name of a variable, if any.
 pub(super) fn variable_name(name: &str) -> Option<&'static str> {
     if !is_parameter_name(name) {
         return Some("must be a name of letters, digits and _, not starting with a digit");
     }
     match name {
-        "PATH" => Some("cannot be set; name the program with its whole path in `cmd`"),
+        "PATH" => Some("cannot be set; give the full path of the program in `cmd`"),
         "AGENT" | "AI_AGENT" => Some("cannot be set; Windlass sets it"),
         name if name.starts_with("WINDLASS_") => {
-            Some("cannot be set; Windlass sets what starts with WINDLASS_")
+            Some("cannot be set; Windlass sets the variables that start with WINDLASS_")
         }
         _ => None,
     }
 }
 
-/// Names that occur twice.
+/// Reports names that occur twice.
 pub(super) fn names(reader: &mut Reader<'_>, definitions: &[Definition]) {
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     for definition in definitions
@@ -101,7 +101,7 @@ pub(super) fn names(reader: &mut Reader<'_>, definitions: &[Definition]) {
     }
 }
 
-/// Everything about one definition. `line_of` is the line of one of its keys.
+/// Checks one definition. `line_of` returns the line of one of its keys.
 pub(super) fn definition(
     reader: &mut Reader<'_>,
     field: &str,
@@ -132,23 +132,23 @@ pub(super) fn definition(
         let name = parameter.name.as_str();
         if !used.contains(name) {
             let message = format!(
-                "`{field}.parameters.{name}` is not used; put `{{{{{name}}}}}` into an argument, or remove it"
+                "`{field}.parameters.{name}` is not used; use `{{{{{name}}}}}` in an argument, or remove it"
             );
             reader.wrong(parameter.line, message);
         }
     }
 }
 
-/// What is wrong with a program.
+/// Returns the problem with a program, if any.
 fn program(cmd: &str) -> Option<&'static str> {
     if cmd.contains("{{") {
-        return Some("must be a fixed program; templates belong into `args`");
+        return Some("must be a fixed program; templates belong in `args`");
     }
     if cmd.starts_with('/') {
         return None;
     }
     if cmd.contains(char::is_whitespace) || cmd.contains(['|', '&', ';', '<', '>', '$', '`']) {
-        return Some("must be one program, not a shell line; its arguments belong into `args`");
+        return Some("must be one program, not a shell line; its arguments belong in `args`");
     }
     if cmd.contains('/') || cmd.starts_with('~') {
         return Some("must be the name of a program on PATH, or an absolute path");
@@ -202,7 +202,7 @@ fn groups(reader: &mut Reader<'_>, field: &str, definition: &Definition) {
     }
 }
 
-/// Templates must be declared, and must not say which option is meant.
+/// Checks that the parameters of templates are declared, and that no value selects an option.
 fn templates(reader: &mut Reader<'_>, place: &str, argument: &Argument, definition: &Definition) {
     for name in argument.parameters() {
         if definition.parameter(name).is_none() {
@@ -235,7 +235,7 @@ fn not_declared(name: &str, definition: &Definition) -> String {
     }
 }
 
-/// A value inside code would be run, whatever surrounds it.
+/// Refuses a value inside code, which would be run, whatever surrounds it.
 fn code(reader: &mut Reader<'_>, field: &str, definition: &Definition) {
     let lists = std::iter::once((format!("{field}.args"), &definition.args));
     let groups = definition.optional_args.iter().enumerate();
@@ -265,7 +265,7 @@ fn code_letters(program: &str) -> Option<&'static [char]> {
     found.map(|(_, letters)| *letters)
 }
 
-/// `-c`, `-lc`, but not `--color`.
+/// Matches `-c` and `-lc`, but not `--color`.
 fn takes_code(option: &str, letters: &[char]) -> bool {
     let cluster = option.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
     cluster.is_some_and(|cluster| cluster.ends_with(letters))

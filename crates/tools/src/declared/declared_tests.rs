@@ -1,8 +1,8 @@
-//! What a file may say, by table: the text and the exact messages.
+//! Valid and invalid files, by table: the text and the exact messages.
 
 use super::*;
 
-/// A tool with these lines more, which start on line 6.
+/// Returns a tool with additional lines, which start on line 6.
 fn with(lines: &str) -> String {
     let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
     format!("tools:\n  - name: probe\n    description: Probes.\n    category: read\n    cmd: probe\n{lines}")
@@ -15,7 +15,7 @@ fn problems(text: &str) -> Vec<String> {
     }
 }
 
-/// Texts and what is wrong with them.
+/// Texts and their problems.
 type Cases<'a> = &'a [(&'a str, &'a [&'a str])];
 
 fn check(cases: Cases<'_>, text: impl Fn(&str) -> String) {
@@ -24,7 +24,7 @@ fn check(cases: Cases<'_>, text: impl Fn(&str) -> String) {
     }
 }
 
-/// TOOL-5 (S6.7): every mistake of a file is named with its line, its field and what would be right.
+/// TOOL-5 (S6.7): every mistake in a file is reported with its line, its field and the expected value.
 #[test]
 fn mistakes_of_the_file_are_named() {
     let cases: Cases<'_> = &[
@@ -80,7 +80,7 @@ fn mistakes_of_the_file_are_named() {
     check(cases, str::to_owned);
 }
 
-/// TOOL-5 (S6.7): no name of a built-in tool is free, also when the tool is not offered at the moment.
+/// TOOL-5 (S6.7): the names of all built-in tools are reserved, even of those not currently offered.
 #[test]
 fn built_in_names_are_taken() {
     for name in ["bash", "read_file", "done", "fetch", "apply_patch"] {
@@ -90,7 +90,7 @@ fn built_in_names_are_taken() {
     }
 }
 
-/// TOOL-5 (S6.7): mistakes in arguments, groups, variables and limits.
+/// TOOL-5 (S6.7): mistakes in arguments, groups, variables and limits are reported.
 #[test]
 fn mistakes_of_a_tool_are_named() {
     let cases: Cases<'_> = &[
@@ -108,9 +108,7 @@ fn mistakes_of_a_tool_are_named() {
         ),
         (
             "args: ['{{a']",
-            &[
-                "t.yaml:6: `probe.args[0]` has `{{` without `}}`; write `{{{{` for braces that are no template",
-            ],
+            &["t.yaml:6: `probe.args[0]` has `{{` without `}}`; write `{{{{` for literal braces"],
         ),
         (
             "args: ['{{a}}']",
@@ -120,7 +118,7 @@ fn mistakes_of_a_tool_are_named() {
             "args: ['{{cuont}}']\nparameters:\n  count: { type: integer }",
             &[
                 "t.yaml:6: `probe.args[0]` uses `{{cuont}}`, which is not a parameter; did you mean `count`?",
-                "t.yaml:8: `probe.parameters.count` is not used; put `{{count}}` into an argument, or remove it",
+                "t.yaml:8: `probe.parameters.count` is not used; use `{{count}}` in an argument, or remove it",
             ],
         ),
         (
@@ -145,9 +143,9 @@ fn mistakes_of_a_tool_are_named() {
         (
             "env: { PATH: x, 'a b': y, WINDLASS_X: z, A: 5, B: 'x${Y}', C: '${bad name}', AGENT: me }",
             &[
-                "t.yaml:6: `probe.env.PATH` cannot be set; name the program with its whole path in `cmd`",
+                "t.yaml:6: `probe.env.PATH` cannot be set; give the full path of the program in `cmd`",
                 "t.yaml:6: `probe.env.a b` must be a name of letters, digits and _, not starting with a digit",
-                "t.yaml:6: `probe.env.WINDLASS_X` cannot be set; Windlass sets what starts with WINDLASS_",
+                "t.yaml:6: `probe.env.WINDLASS_X` cannot be set; Windlass sets the variables that start with WINDLASS_",
                 "t.yaml:6: `probe.env.A` must be a text (use quotes), not `5`",
                 "t.yaml:6: `probe.env.B` must be a plain text, or `${NAME}` and nothing else, not `x${Y}`",
                 "t.yaml:6: `probe.env.C` must be a plain text, or `${NAME}` and nothing else, not `${bad name}`",
@@ -166,7 +164,8 @@ fn mistakes_of_a_tool_are_named() {
     check(cases, with);
 }
 
-/// TOOL-5 (S6.7): mistakes in parameters. A wrong parameter is not reported again where it is used.
+/// TOOL-5 (S6.7): mistakes in parameters are reported. A wrong parameter is not reported again where it is
+/// used.
 #[test]
 fn mistakes_of_a_parameter_are_named() {
     let text_keys = "type, description, optional, enum, pattern, max_length, maxLength, allow_leading_dash";
@@ -230,7 +229,7 @@ fn mistakes_of_a_parameter_are_named() {
 /// TOOL-6 (S6.8): `cmd` is a program and never a shell line.
 #[test]
 fn a_program_is_no_shell_line() {
-    let shell_line = "must be one program, not a shell line; its arguments belong into `args`";
+    let shell_line = "must be one program, not a shell line; its arguments belong in `args`";
     let relative = "must be the name of a program on PATH, or an absolute path";
     let cases = [
         ("git", None),
@@ -243,7 +242,7 @@ fn a_program_is_no_shell_line() {
         ("~/tool", Some(relative)),
         (
             "'{{a}}'",
-            Some("must be a fixed program; templates belong into `args`"),
+            Some("must be a fixed program; templates belong in `args`"),
         ),
     ];
     for (cmd, expected) in cases {
@@ -256,7 +255,8 @@ fn a_program_is_no_shell_line() {
     }
 }
 
-/// TOOL-6 (S6.9): what would make a value code, or the name of an option, is refused when the file is read.
+/// TOOL-6 (S6.9): a template that would turn a value into code or an option name is refused when the file is
+/// read.
 #[test]
 fn values_are_neither_code_nor_options() {
     let code = "is code that would run with values in it; pass them as arguments after the code";
@@ -288,7 +288,7 @@ fn values_are_neither_code_nor_options() {
     }
     let chosen = with("args: ['--{{a}}']\nparameters:\n  a: { type: string, enum: [all, long] }");
     assert_eq!(problems(&chosen), [""; 0]);
-    // What stands behind a chosen part chooses, too, unless that part is the whole name.
+    // A part after a selected part also selects, unless the first part is the whole name.
     for (argument, choices, refused) in [
         ("-{{e}}{{a}}", "[n, m]", false),
         ("-{{e}}{{a}}", "[n, '']", true),
@@ -303,7 +303,7 @@ fn values_are_neither_code_nor_options() {
     }
 }
 
-/// TOOL-5 (S6.7): the example of the original description is understood, with its spelling.
+/// TOOL-5 (S6.7): the example of the original description is accepted, with its spelling.
 #[test]
 fn the_original_format_is_understood() {
     let text = r#"
@@ -334,7 +334,7 @@ tools:
     assert_eq!(spec.description, "Get Kubernetes resources");
 }
 
-/// SAFE-6: the fingerprint is stable, sees every change, and does not see layout.
+/// SAFE-6: the fingerprint is stable, changes with every definition, and ignores layout.
 #[test]
 fn the_fingerprint_stands_for_the_definitions() {
     let read = |text: &str, source| Declarations::parse(text, "t.yaml", source).expect("valid");

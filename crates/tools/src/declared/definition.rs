@@ -1,4 +1,4 @@
-//! What one entry of a file declares.
+//! Definition of one tool in a file.
 
 use serde::Serialize;
 use windlass_core::tool::Category;
@@ -7,7 +7,7 @@ use super::Source;
 use super::parameter::Parameter;
 use super::template::Argument;
 
-/// A tool as declared. What is serialized of it is what its fingerprint stands for.
+/// A tool as declared. The fingerprint covers its serialized form.
 #[derive(Debug, Serialize)]
 pub(super) struct Definition {
     pub(super) name: String,
@@ -21,10 +21,11 @@ pub(super) struct Definition {
     pub(super) env: Vec<Variable>,
     /// Seconds.
     pub(super) timeout: Option<u64>,
-    /// Whether it reaches other machines. Not part of what is serialized when it does not, as in older versions.
+    /// True if the tool uses the network. Serialized only when true, for compatibility with older
+    /// fingerprints.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) network: bool,
-    /// Where it stands.
+    /// Line of the definition.
     #[serde(skip)]
     pub(super) line: u64,
 }
@@ -57,6 +58,6 @@ pub(super) struct Variable {
 pub(super) enum VariableValue {
     /// This text.
     Text(String),
-    /// The value of this variable of ours.
+    /// Value of this variable of the host.
     Host(String),
 }

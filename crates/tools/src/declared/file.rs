@@ -1,4 +1,4 @@
-//! A file becomes definitions, or a list of everything that is wrong with it.
+//! Parses a file into definitions, or into a list of all its mistakes.
 
 mod parameters;
 
@@ -35,10 +35,10 @@ const CATEGORIES: &[(&str, Category)] = &[
     ("write", Category::Write),
     ("admin", Category::Admin),
 ];
-/// The longest a tool may run, in seconds.
+/// Maximum run time of a tool in seconds.
 const MAX_TIMEOUT: i64 = 1800;
 
-/// Reads a file's text.
+/// Parses the text of a file.
 pub(super) fn read(text: &str, file: &str, source: Source) -> Result<Vec<Arc<Definition>>, DeclarationError> {
     let root = Node::read(text).map_err(|error| {
         let problem = DeclarationProblem {
@@ -77,7 +77,7 @@ impl Reader<'_> {
     }
 
     fn tool(&mut self, node: &Node, index: usize, source: Source) -> Option<Definition> {
-        // Named by its place when it has no name.
+        // Identified by its position if it has no name.
         let name = match &node.data {
             Data::Table(entries) => entries.iter().find(|entry| entry.key == "name"),
             _ => None,
@@ -119,7 +119,7 @@ impl Reader<'_> {
         Some(definition)
     }
 
-    /// A text that must be there.
+    /// Returns a text that must be present.
     fn required(
         &mut self,
         field: &str,
@@ -166,7 +166,7 @@ impl Reader<'_> {
         arguments
     }
 
-    /// A list of groups, or a table from a parameter to the arguments that it adds.
+    /// Parses a list of groups, or a table from a parameter to the arguments that it adds.
     fn groups(&mut self, field: &str, node: &Node) -> Vec<Group> {
         if let Data::Table(entries) = &node.data {
             let group = |entry: &Entry| Group {
@@ -251,7 +251,7 @@ impl Reader<'_> {
     }
 }
 
-/// The name of the program without its folder.
+/// Returns the name of the program without its folder.
 pub(super) fn program_name(cmd: &str) -> &str {
     let name = Path::new(cmd).file_name().and_then(|name| name.to_str());
     name.unwrap_or(cmd)

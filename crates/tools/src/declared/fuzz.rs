@@ -1,7 +1,8 @@
-//! What must hold for any file and any call, for fuzzing.
+//! Invariants of any file and any call, for fuzzing.
 //!
-//! A call is filled in twice: with its values, and with a mark in the place of each. Both must give the same arguments
-//! but for the marks, which cannot be options; where a value makes an option of an argument, it must be allowed to.
+//! Each call is filled in twice: with its values, and with a mark in place of each value. Both must give the
+//! same arguments except for the marks, which cannot be options; a value that turns an argument into an
+//! option must be allowed to.
 
 use std::sync::Arc;
 
@@ -15,16 +16,16 @@ use super::tool::DeclaredTool;
 use super::{Declarations, Source};
 use crate::ToolsConfig;
 
-/// Around the number of a parameter: characters that no input has.
+/// Delimiters around the number of a parameter: characters that no input contains.
 const OPEN: char = '\u{E0FE}';
 const CLOSE: char = '\u{E0FF}';
 
-/// Reads a file and fills in a call of each of its tools.
+/// Parses a file and fills in a call of each of its tools.
 pub(crate) fn fuzz(text: &str, call: &str) {
     let declarations = match Declarations::parse(text, "tools.yaml", Source::Project) {
         Ok(declarations) => declarations,
         Err(error) => {
-            assert!(!error.to_string().is_empty(), "a refusal says why");
+            assert!(!error.to_string().is_empty(), "a refusal gives a reason");
             return;
         }
     };
@@ -33,7 +34,7 @@ pub(crate) fn fuzz(text: &str, call: &str) {
     assert_eq!(
         again.ok(),
         Some(declarations.fingerprint()),
-        "the same text means the same"
+        "parsing is deterministic"
     );
     let _ = declarations.outlines();
     for definition in &declarations.definitions {
@@ -79,7 +80,7 @@ fn check(definition: &Definition, values: &Values) {
     }
 }
 
-/// The values with marks instead of texts. Booleans stay: they say which groups are there.
+/// Returns the values with marks instead of texts. Booleans stay, because they select the groups.
 fn marks(definition: &Definition, values: &Values) -> Values {
     let mark = |(index, parameter): (usize, &Parameter)| {
         let value = values.get(&parameter.name)?;
@@ -98,7 +99,7 @@ fn marks(definition: &Definition, values: &Values) -> Values {
         .collect()
 }
 
-/// A fixed option that may take the next argument as its value.
+/// Returns true for a fixed option that may take the next argument as its value.
 fn is_option(mark: &str) -> bool {
     mark.starts_with('-') && !["-", "--"].contains(&mark) && !mark.contains(['=', OPEN])
 }
@@ -108,7 +109,7 @@ enum Part<'a> {
     Value(&'a Parameter, &'a str),
 }
 
-/// An argument: what is fixed of it, and what is not.
+/// An argument as a sequence of fixed and variable parts.
 struct Shape<'a>(Vec<Part<'a>>);
 
 impl<'a> Shape<'a> {
@@ -136,7 +137,7 @@ impl<'a> Shape<'a> {
         self.0.iter().map(text).collect()
     }
 
-    /// No value makes an option of it, or chooses which, that may not.
+    /// Asserts that no value turns the argument into an option, or selects one, without being allowed to.
     fn assert_harmless(&self, text: &str) {
         let told = |parameter: &Parameter| format!("`{}` makes the option {text:?}", parameter.name);
         match self.0.as_slice() {
@@ -159,8 +160,8 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// What follows the dashes of an option is closed up to where the value of the option begins: behind `=`, or behind the
-/// one letter of a short option.
+/// Asserts that the text after the dashes of an option has a closed set of values up to the start of the
+/// option's value: after `=`, or after the one letter of a short option.
 fn assert_chosen(parts: &[Part<'_>], is_long: bool, told: impl Fn(&Parameter) -> String) {
     for part in parts {
         let text = match part {

@@ -1,4 +1,4 @@
-//! Follows the files and keeps what last worked.
+//! Follows the files and keeps the last valid state.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,39 +10,40 @@ use rustix::fs::{Mode, OFlags};
 use super::problem::{DeclarationError, DeclarationProblem};
 use super::{Declarations, Paths, Source};
 
-/// The most a file may hold.
+/// Maximum size of a file in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What the files declare, as far as it is right.
+/// Tools declared by the files, as far as these are valid.
 ///
-/// The owner calls [`refresh`](Self::refresh) between turns; nothing is watched. A file that breaks leaves its last
-/// good tools in place, and the other file is not touched by that. What a project declares may change with every
-/// refresh, so whoever trusts it compares the fingerprint again, or hands over the text that is trusted with
+/// The owner calls [`refresh`](Self::refresh) between turns; nothing is watched. A file that becomes invalid
+/// keeps its last good tools, and the other file is not affected. A project's declarations may change with
+/// every refresh, so a caller that trusts them compares the fingerprint again, or passes the trusted text to
 /// [`set_project`](Self::set_project).
 #[derive(Debug)]
 pub struct LastGood {
     files: Vec<Followed>,
-    /// The project's text was put in place or taken away since the last refresh.
+    /// True if the project's text was set or removed since the last refresh.
     is_project_new: bool,
     current: Declarations,
     error: Option<DeclarationError>,
 }
 
-/// What a refresh found.
+/// Result of a refresh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refresh {
-    /// The files say what they said before.
+    /// The files have not changed.
     Unchanged,
-    /// They say something else, and all of it is right.
+    /// The files have changed and are valid.
     Loaded {
-        /// The names of all tools.
+        /// Names of all tools.
         names: Vec<String>,
     },
-    /// They say something else, and some of it is wrong. Told once; [`LastGood::error`] goes on telling it.
+    /// The files have changed and contain mistakes. Reported once; [`LastGood::error`] returns the error
+    /// until it is fixed.
     Broken {
-        /// What is wrong.
+        /// The mistakes.
         error: DeclarationError,
-        /// The names of all tools that are there nevertheless.
+        /// Names of all tools that remain available.
         kept: Vec<String>,
     },
 }
@@ -52,17 +53,18 @@ struct Followed {
     path: PathBuf,
     source: Source,
     stamp: Option<Stamp>,
-    /// The stamp was seen twice. The first time, a change may still hide behind the coarse clock of the file system.
+    /// True once the stamp was seen twice. The first time, the coarse clock of the file system may still hide
+    /// a change.
     is_settled: bool,
-    /// The text was handed over and is not looked for on the disk.
+    /// True if the text was passed in and is not read from the disk.
     is_given: bool,
-    /// What was read last: the text, or why there is none. `None` before the first time.
+    /// Last text, or the reason there is none. `None` before the first read.
     content: Option<Result<String, String>>,
     good: Declarations,
     error: Option<DeclarationError>,
 }
 
-/// Changes when a file does, nearly always.
+/// Metadata that changes almost always when the file does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -85,9 +87,10 @@ impl LastGood {
         }
     }
 
-    /// Makes this text the project's file, or takes it away; the next refresh tells. It is not read from the disk, so
-    /// what is used is what was checked. Unlike a file that breaks, a new text does not leave the tools of the one
-    /// before in place: whoever agreed to the new one did not agree to those.
+    /// Sets or removes the text of the project's file; the next refresh reports it. The text is not read from
+    /// the disk, so the text in use is the one that was checked. Unlike a file that becomes invalid, a new
+    /// text does not keep the tools of the previous one: the user who trusts the new text did not agree to
+    /// those.
     pub fn set_project(&mut self, file: Option<(PathBuf, String)>) {
         let given = file.map(|(path, text)| Followed::given(path, text));
         let now = self.files.iter().find(|file| file.source == Source::Project);
@@ -103,9 +106,9 @@ impl LastGood {
         }
     }
 
-    /// Looks at the files again. Reads the disk, and is quick about it.
+    /// Checks the files again. Reads the disk, but only briefly.
     pub fn refresh(&mut self) -> Refresh {
-        // Each file is looked at, whether the one before it has changed or not.
+        // Every file is checked, even if the one before it has changed.
         let mut has_changed = std::mem::take(&mut self.is_project_new);
         for file in &mut self.files {
             has_changed |= file.look();
@@ -125,12 +128,12 @@ impl LastGood {
         Refresh::Broken { error, kept: names }
     }
 
-    /// What is declared, as of the last refresh.
+    /// Returns the declarations as of the last refresh.
     pub fn current(&self) -> &Declarations {
         &self.current
     }
 
-    /// What is wrong with the files, as of the last refresh.
+    /// Returns the mistakes in the files as of the last refresh.
     pub fn error(&self) -> Option<&DeclarationError> {
         self.error.as_ref()
     }
@@ -140,7 +143,7 @@ impl LastGood {
     }
 }
 
-/// All tools that are good. The user's names are not the project's to take.
+/// Returns all valid tools. A project's tool must not use a name of the user's.
 fn merge(files: &[Followed]) -> (Declarations, Vec<DeclarationProblem>) {
     let mut all = Declarations::default();
     let mut problems = Vec::new();
@@ -153,7 +156,9 @@ fn merge(files: &[Followed]) -> (Declarations, Vec<DeclarationProblem>) {
                 problems.push(DeclarationProblem {
                     file: file.name(),
                     line: Some(definition.line),
-                    message: format!("`{name}.name` is the name of a tool of the user's own; choose another"),
+                    message: format!(
+                        "`{name}.name` is the name of one of the user's own tools; choose another"
+                    ),
                 });
             } else {
                 all.definitions.push(definition.clone());
@@ -190,7 +195,7 @@ impl Followed {
         self.path.display().to_string()
     }
 
-    /// Reads the file if it may have changed. Whether it says something else than before.
+    /// Reads the file if it may have changed. Returns true if its content differs from before.
     fn look(&mut self) -> bool {
         if self.is_given {
             return false;
@@ -219,7 +224,7 @@ impl Followed {
         if self.content.as_ref() == Some(&content) {
             return false;
         }
-        // A file that is not there is not news when it never was.
+        // A missing file is not a change if it never existed.
         let is_news = self.content.is_some() || content.as_deref() != Ok("");
         self.take(&content);
         self.content = Some(content);
@@ -245,9 +250,9 @@ impl Followed {
     }
 }
 
-/// The text of a file and its stamp, of the same file even when it is being replaced.
+/// Returns the text of a file and its stamp, both of the same file even while it is being replaced.
 fn read(path: &Path) -> io::Result<(String, Stamp)> {
-    // A pipe in the place of the file must not make us wait for a writer.
+    // A pipe in place of the file must not block until a writer appears.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let data = file.metadata()?;

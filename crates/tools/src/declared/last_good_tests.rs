@@ -1,4 +1,4 @@
-//! Files that come, change, break and go.
+//! Files that appear, change, become invalid and disappear.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn names(refresh: Refresh) -> Vec<String> {
     }
 }
 
-/// TOOL-5 (S6.7): changes are taken over, and a broken file keeps its last good tools until it is right again.
+/// TOOL-5 (S6.7): changes take effect, and a broken file keeps its last good tools until it is valid again.
 #[test]
 fn a_broken_file_keeps_the_last_good_tools() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -58,7 +58,7 @@ fn a_broken_file_keeps_the_last_good_tools() {
     assert_eq!(files.refresh(), Refresh::Unchanged);
 }
 
-/// TOOL-5 (S6.7): a text of the same length, put in place at once, is seen.
+/// TOOL-5 (S6.7): a text of the same length, written immediately after, is noticed.
 #[test]
 fn quick_changes_of_the_same_size_are_seen() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -74,7 +74,7 @@ fn quick_changes_of_the_same_size_are_seen() {
     }
 }
 
-/// TOOL-5: the user's names are not the project's to take, and one broken file does not touch the other.
+/// TOOL-5: a project cannot take the user's names, and one broken file does not affect the other.
 #[test]
 fn the_user_wins() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -94,7 +94,7 @@ fn the_user_wins() {
     fs::write(&project, tool("mine")).expect("a file");
     let error = Declarations::read(&paths).expect_err("a taken name");
     let expected = format!(
-        "{}:2: `mine.name` is the name of a tool of the user's own; choose another",
+        "{}:2: `mine.name` is the name of one of the user's own tools; choose another",
         project.display()
     );
     assert_eq!(error.to_string(), expected);
@@ -111,7 +111,7 @@ fn the_user_wins() {
     assert_eq!(kept, ["mine", "theirs"]);
 }
 
-/// TOOL-5: what is no text file is named, and nobody waits for it.
+/// TOOL-5: anything that is not a text file is reported, and reading it never blocks.
 #[test]
 fn what_cannot_be_read_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -140,8 +140,8 @@ fn what_cannot_be_read_is_named() {
     error("it is not a file");
 }
 
-/// TOOL-5, SAFE-6: a project's text that was handed over counts as it is; a new one takes the place of the old one whole,
-/// also when it is broken, and the user's tools are not touched.
+/// TOOL-5, SAFE-6: a project's text that was passed in is used as given; a new one replaces the old one
+/// entirely, even when it is invalid, and the user's tools are not affected.
 #[test]
 fn a_projects_text_is_taken_as_given() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! A declared tool as a person reads it before it may run.
+//! Outline of a declared tool, for the person who decides whether it may run.
 
 use windlass_core::tool::Category;
 
@@ -6,26 +6,27 @@ use super::Source;
 use super::definition::{Definition, VariableValue};
 use super::template::Argument;
 
-/// What somebody who is asked about a tool has to see of it. Texts are as the file has them.
+/// Everything a person has to see of a tool before allowing it. Texts are as in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outline {
-    /// The name.
+    /// Name of the tool.
     pub name: String,
-    /// Whose file it is in.
+    /// Owner of the file that declares it.
     pub source: Source,
-    /// What the model is told.
+    /// Description for the model.
     pub description: String,
-    /// The effect it says it has.
+    /// Declared category.
     pub category: Category,
-    /// Whether it reaches other machines.
+    /// True if the tool uses the network.
     pub network: bool,
-    /// Variables that are set for the program; `${NAME}` passes on one of the user's.
+    /// Variables set for the program; `${NAME}` passes on one of the user's.
     pub env: Vec<(String, String)>,
-    /// The program and its arguments, templates as they are written.
+    /// The program and its arguments, with templates as written.
     pub command: Vec<String>,
     /// Arguments that are added when their parameters are given.
     pub optional: Vec<Vec<String>>,
-    /// Every text that reaches the program as it is: the program itself, arguments and variables without a template.
+    /// Every text that reaches the program unchanged: the program itself, and arguments and variables without
+    /// a template.
     pub fixed: Vec<String>,
 }
 
@@ -69,7 +70,7 @@ mod tests {
     use super::super::Declarations;
     use super::*;
 
-    /// SAFE-6: what is shown is all that decides what runs.
+    /// SAFE-6: the outline shows everything that determines what runs.
     #[test]
     fn everything_that_runs_is_shown() {
         let text = "

@@ -1,4 +1,4 @@
-//! Parameters: what a value must be, told to the model beforehand and checked as a whole afterwards.
+//! Parameters: constraints on a value, described to the model in advance and checked as a whole afterwards.
 
 use regex::{Regex, RegexBuilder};
 use serde::{Serialize, Serializer};
@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 
 use windlass_core::text::shorten;
 
-/// What a compiled pattern may take.
+/// Maximum memory of a compiled pattern.
 const PATTERN_MEMORY: usize = 1 << 20;
-/// As much of a value as a message shows.
+/// Maximum number of characters of a value in a message.
 const SHOWN: usize = 60;
-/// Whole numbers up to here are the same in every reader of JSON.
+/// Largest whole number that every JSON reader represents exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A parameter as declared.
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Text {
         choices: Option<Vec<String>>,
         pattern: Option<Pattern>,
-        /// Characters.
+        /// Maximum number of characters.
         max_length: Option<usize>,
     },
     Integer(Bounds<i64>),
@@ -50,12 +50,12 @@ impl Parameter {
         matches!(self.kind, Kind::Boolean)
     }
 
-    /// Whether the author named all that it can be.
+    /// Returns true if the author listed all possible values.
     pub(super) fn is_closed(&self) -> bool {
         !matches!(self.kind, Kind::Text { choices: None, .. })
     }
 
-    /// Whether a value of it may be an empty text.
+    /// Returns true if a value may be an empty text.
     pub(super) fn may_be_empty(&self) -> bool {
         match &self.kind {
             Kind::Text { choices, .. } => choices
@@ -65,16 +65,16 @@ impl Parameter {
         }
     }
 
-    /// The author allowed it, or wrote the values.
+    /// Returns true if the author allowed a leading dash, or wrote the values.
     pub(super) fn may_start_with_dash(&self) -> bool {
         let is_chosen = matches!(self.kind, Kind::Text { choices: Some(_), .. });
         self.allow_leading_dash || is_chosen
     }
 
-    /// The text that fills templates.
+    /// Checks a value and returns the text that fills templates.
     ///
     /// # Errors
-    /// Says what would be right.
+    /// A message that says what is expected.
     pub(super) fn check(&self, value: &Value) -> Result<String, String> {
         match &self.kind {
             Kind::Text {
@@ -109,7 +109,7 @@ impl Parameter {
         }
     }
 
-    /// What the model is told.
+    /// Returns the JSON schema for the model.
     pub(super) fn schema(&self) -> Value {
         let mut schema = Map::new();
         let mut set = |key: &str, value: Option<Value>| {
@@ -157,7 +157,7 @@ fn check_text(
     max_length: Option<usize>,
 ) -> Result<(), String> {
     if text.contains('\0') {
-        return Err("must not hold a NUL character".to_owned());
+        return Err("must not contain a NUL character".to_owned());
     }
     if let Some(choices) = choices
         && !choices.iter().any(|choice| choice == text)
@@ -184,7 +184,7 @@ fn check_text(
     }
 }
 
-/// A whole number, also when it was written like `5.0`.
+/// Returns a whole number, also if it was written like `5.0`.
 fn whole(value: &Value) -> Option<i64> {
     let exact = |number: f64| number.fract() == 0.0 && number.abs() < EXACT;
     // The range was checked, so nothing is lost.
@@ -234,8 +234,10 @@ impl Serialize for Pattern {
 }
 
 impl Pattern {
+    /// Compiles a pattern.
+    ///
     /// # Errors
-    /// Says what is wrong with the pattern.
+    /// A message that says what is wrong with the pattern.
     pub(super) fn new(source: &str) -> Result<Self, String> {
         let compile = |pattern: &str| {
             RegexBuilder::new(pattern)
@@ -244,7 +246,7 @@ impl Pattern {
                 .build()
                 .map_err(|error| reason(&error))
         };
-        // By itself first: `a)|(b` is no pattern, but would become one between our parentheses.
+        // First on its own: `a)|(b` is not a valid pattern, but would become one between our parentheses.
         compile(source)?;
         Ok(Self {
             regex: compile(&format!(r"\A(?:{source})\z"))?,
@@ -252,10 +254,10 @@ impl Pattern {
         })
     }
 
-    /// The pattern for readers that look for it anywhere in a value.
+    /// Returns the pattern for engines that search anywhere in a value.
     fn whole(&self) -> String {
         let source = &self.source;
-        // `^a|b$` has both ends and still is not a whole.
+        // `^a|b$` has both anchors but does not match as a whole.
         if source.starts_with('^') && source.ends_with('$') && !source.contains(['|', '\\']) {
             source.clone()
         } else {
@@ -264,14 +266,14 @@ impl Pattern {
     }
 }
 
-/// The engine's last line says what is wrong; the ones before it draw a picture.
+/// Returns the engine's last line, which names the problem; the lines before it are an illustration.
 fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
     last.trim().strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
-/// A value for messages, in quotes and without control characters.
+/// Returns a value for messages, quoted and without control characters.
 pub(super) fn shown(text: &str) -> String {
     match shorten(text, SHOWN) {
         (whole, 0) => format!("`{}`", whole.escape_debug()),
@@ -279,7 +281,7 @@ pub(super) fn shown(text: &str) -> String {
     }
 }
 
-/// A value of any type for messages.
+/// Returns a value of any type for messages.
 fn shown_json(value: &Value) -> String {
     match value {
         Value::String(text) => format!("the string {}", shown(text)),

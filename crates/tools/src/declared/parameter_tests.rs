@@ -1,4 +1,4 @@
-//! Values, by table.
+//! Checks of values, by table.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn check(kind: Kind, value: Value) -> Result<String, String> {
     parameter.check(&value)
 }
 
-/// TOOL-6 (S6.9): a pattern is about the whole value, however it is written.
+/// TOOL-6 (S6.9): a pattern applies to the whole value, however it is written.
 #[test]
 fn patterns_match_the_whole_value() {
     let cases = [
@@ -53,14 +53,14 @@ fn patterns_match_the_whole_value() {
     );
 }
 
-/// TOOL-6: a pattern that is slow elsewhere is not slow here.
+/// TOOL-6: a pattern that is slow in other engines is not slow here.
 #[test]
 fn patterns_take_linear_time() {
     let value = format!("{}!", "a".repeat(100_000));
     assert!(check(text(Some("(a+)+"), None), value.into()).is_err());
 }
 
-/// TOOL-6 (S6.9): values that do not fit are refused, and the message says what would be right.
+/// TOOL-6 (S6.9): invalid values are refused, and the message says what is expected.
 #[test]
 fn values_are_checked() {
     let integer = || {
@@ -91,7 +91,7 @@ fn values_are_checked() {
         (
             text(None, None),
             json!("a\0b"),
-            Err("must not hold a NUL character"),
+            Err("must not contain a NUL character"),
         ),
         (text(None, Some(3)), json!("äöü"), Ok("äöü")),
         (
@@ -148,7 +148,7 @@ fn values_are_checked() {
     }
 }
 
-/// TOOL-5: the model is told a pattern that means the same to readers who do not match as a whole.
+/// TOOL-5: the pattern in the schema means the same to engines that do not match whole values.
 #[test]
 fn the_model_sees_whole_patterns() {
     let cases = [

@@ -1,4 +1,4 @@
-//! What is wrong with a file.
+//! Mistakes in a file.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use std::fmt;
 pub struct DeclarationProblem {
     /// The file.
     pub file: String,
-    /// The line, from 1; `None` when it is about the whole file.
+    /// The line, from 1; `None` if the mistake concerns the whole file.
     pub line: Option<u64>,
-    /// The field, and what would be right.
+    /// The field, and the expected value.
     pub message: String,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for DeclarationProblem {
     }
 }
 
-/// Why declarations could not be taken: all that is wrong, a line each.
+/// All mistakes in the declarations, one per line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct DeclarationError {
     problems: Vec<DeclarationProblem>,
@@ -34,7 +34,7 @@ impl DeclarationError {
         Self { problems }
     }
 
-    /// The mistakes, by file and line.
+    /// Returns the mistakes, by file and line.
     pub fn problems(&self) -> &[DeclarationProblem] {
         &self.problems
     }

@@ -1,9 +1,9 @@
-//! Typed access to a YAML tree that collects what is wrong and goes on.
+//! Typed access to a YAML tree that collects mistakes instead of stopping at the first.
 
 use super::problem::DeclarationProblem;
 use super::tree::{Data, Entry, Node};
 
-/// Reads nodes of one file.
+/// Reads the nodes of one file.
 pub(super) struct Reader<'file> {
     file: &'file str,
     problems: Vec<DeclarationProblem>,
@@ -21,7 +21,7 @@ impl<'file> Reader<'file> {
         self.problems
     }
 
-    /// Notes a mistake. The message names the field.
+    /// Records a mistake. The message names the field.
     pub(super) fn wrong(&mut self, line: u64, message: String) {
         self.problems.push(DeclarationProblem {
             file: self.file.to_owned(),
@@ -30,7 +30,7 @@ impl<'file> Reader<'file> {
         });
     }
 
-    /// Notes that a field must be something else.
+    /// Records that a field has the wrong type or value.
     pub(super) fn must_be(&mut self, field: &str, expected: &str, node: &Node) {
         let found = node.describe();
         let field = if field.is_empty() {
@@ -41,7 +41,7 @@ impl<'file> Reader<'file> {
         self.wrong(node.line, format!("{field} must be {expected}, not {found}"));
     }
 
-    /// The entries of a table whose keys are known. The others are noted.
+    /// Returns the entries of a table with known keys. Unknown keys are recorded as mistakes.
     pub(super) fn table<'node>(
         &mut self,
         field: &str,
@@ -65,7 +65,7 @@ impl<'file> Reader<'file> {
         Some(known)
     }
 
-    /// The entries of a table whose keys are names of the author's.
+    /// Returns the entries of a table whose keys the author chooses.
     pub(super) fn names<'node>(
         &mut self,
         field: &str,
@@ -98,7 +98,8 @@ impl<'file> Reader<'file> {
         }
     }
 
-    /// A text, perhaps an empty one. NUL can be in no argument, name or variable, so it is in no text.
+    /// Returns a text, which may be empty. NUL is refused, because no argument, name or variable can contain
+    /// it.
     pub(super) fn text<'node>(&mut self, field: &str, node: &'node Node) -> Option<&'node str> {
         match &node.data {
             Data::Text(text) if text.contains('\0') => {
@@ -158,7 +159,7 @@ impl<'file> Reader<'file> {
     }
 }
 
-/// The path of a key below a field.
+/// Returns the path of a key below a field.
 pub(super) fn join(field: &str, key: &str) -> String {
     let key = key.escape_debug();
     if field.is_empty() {
@@ -168,9 +169,9 @@ pub(super) fn join(field: &str, key: &str) -> String {
     }
 }
 
-/// The name that was probably meant.
+/// Returns the name that was probably intended.
 pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Nobody misspells more than this, and comparing takes the square of it.
+    // Misspelled names are never longer than this, and comparison takes quadratic time.
     const LONGEST: usize = 100;
     if name.len() > LONGEST {
         return None;

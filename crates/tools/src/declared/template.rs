@@ -1,4 +1,4 @@
-//! Arguments with templates: each stays one argument, whatever fills it.
+//! Arguments with templates: each stays one argument, whatever its values are.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,20 @@ use serde::{Serialize, Serializer};
 
 use super::definition::{Definition, Group};
 
-/// Ends the options of a program; what follows are operands.
+/// Ends the options of a program; operands follow.
 const END_OF_OPTIONS: &str = "--";
 
-/// What the given parameters fill in, by name. A parameter that was left out is not there.
+/// Values of the given parameters, by name. A parameter that was left out has no entry.
 pub(super) type Values = BTreeMap<String, String>;
 
 /// One argument.
 #[derive(Debug)]
 pub(super) struct Argument {
-    /// As written.
+    /// Text as written.
     text: String,
     pieces: Vec<Piece>,
-    /// It is a template and nothing else, right after an option: whatever it holds, it is that option's value.
+    /// True if the argument is a single template directly after an option, so that any value belongs to that
+    /// option.
     is_option_value: bool,
     pub(super) line: u64,
 }
@@ -36,7 +37,7 @@ impl Serialize for Argument {
 }
 
 impl Argument {
-    /// Reads an argument that follows `previous` in its list.
+    /// Parses an argument that follows `previous` in its list.
     pub(super) fn parse(text: &str, line: u64, previous: Option<&Self>) -> Result<Self, String> {
         let pieces = pieces(text)?;
         let is_template = matches!(pieces.as_slice(), [Piece::Value(_)]);
@@ -48,12 +49,12 @@ impl Argument {
         })
     }
 
-    /// The text as the file has it.
+    /// Returns the text as in the file.
     pub(super) fn as_written(&self) -> &str {
         &self.text
     }
 
-    /// The names of its parameters.
+    /// Returns the names of its parameters.
     pub(super) fn parameters(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Value(name) => Some(name.as_str()),
@@ -61,7 +62,7 @@ impl Argument {
         })
     }
 
-    /// The text when it has no templates.
+    /// Returns the text if it has no templates.
     pub(super) fn literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [] => Some(""),
@@ -70,8 +71,9 @@ impl Argument {
         }
     }
 
-    /// The parameters whose values say, at least in part, which option this is: `-{{x}}`, `--no-{{x}}`. After the one
-    /// dash of a short option the first value decides, unless it `may_be_empty`; a long one ends at its `=`.
+    /// Returns the parameters whose values determine, at least in part, the name of an option: `-{{x}}`,
+    /// `--no-{{x}}`. After the dash of a short option the first value decides, unless it `may_be_empty`; the
+    /// name of a long option ends at its `=`.
     pub(super) fn names_option(&self, may_be_empty: impl Fn(&str) -> bool) -> Vec<&str> {
         let Some((Piece::Literal(start), rest)) = self.pieces.split_first() else {
             return Vec::new();
@@ -96,7 +98,7 @@ impl Argument {
         names
     }
 
-    /// A literal option that may take the next argument as its value.
+    /// Returns true for a literal option that may take the next argument as its value.
     fn is_option(&self) -> bool {
         self.literal()
             .is_some_and(|text| text.starts_with('-') && !["-", "--"].contains(&text) && !text.contains('='))
@@ -114,7 +116,8 @@ impl Argument {
         self.pieces.iter().map(piece).collect()
     }
 
-    /// The parameter because of which the argument starts with a dash, or with one more than is written.
+    /// Returns the parameter that makes the argument start with a dash, or with one more dash than is
+    /// written.
     fn dash_from(&self, values: &Values) -> Option<&str> {
         let mut empty = None;
         for piece in &self.pieces {
@@ -138,7 +141,7 @@ impl Argument {
     }
 }
 
-/// Splits a text at its templates. `{{{{` and `}}}}` stand for braces that are none.
+/// Splits a text at its templates. `{{{{` and `}}}}` are escaped braces.
 fn pieces(text: &str) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
@@ -151,9 +154,9 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
             literal.push_str("}}");
             rest = after;
         } else if let Some(after) = rest.strip_prefix("{{") {
-            let (name, after) = after.split_once("}}").ok_or_else(|| {
-                "has `{{` without `}}`; write `{{{{` for braces that are no template".to_owned()
-            })?;
+            let (name, after) = after
+                .split_once("}}")
+                .ok_or_else(|| "has `{{` without `}}`; write `{{{{` for literal braces".to_owned())?;
             if !literal.is_empty() {
                 pieces.push(Piece::Literal(std::mem::take(&mut literal)));
             }
@@ -170,13 +173,13 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// The arguments of a call. Values must have passed their checks.
+/// Returns the arguments of a call. Values must have passed their checks.
 ///
-/// Groups follow the plain arguments in order; those that begin with an option go before a `--`, because behind it
-/// they would be operands.
+/// Groups follow the plain arguments in order; those that start with an option go before a `--`, because they
+/// would be operands after it.
 ///
 /// # Errors
-/// The parameters whose values would be options, and why.
+/// The parameters whose values would be options, with the reasons.
 pub(super) fn fill(definition: &Definition, values: &Values) -> Result<Vec<String>, Vec<String>> {
     let mut filled = Vec::new();
     let mut refused = Vec::new();
@@ -190,7 +193,7 @@ pub(super) fn fill(definition: &Definition, values: &Values) -> Result<Vec<Strin
             });
             refused.extend(culprit.map(|name| {
                 let shown = super::parameter::shown(&text);
-                format!("`{name}`: must not make {shown} of an argument, which the program would take for an option")
+                format!("`{name}`: must not make {shown} of an argument, which the program would treat as an option")
             }));
         }
         are_operands |= argument.is_end_of_options();

@@ -1,4 +1,4 @@
-//! Filling templates, by table: what becomes of values, and which are refused.
+//! Filling templates, by table: the resulting arguments, and the values that are refused.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use super::*;
 /// Parameters and their values.
 type Given<'a> = &'a [(&'a str, &'a str)];
 
-/// The arguments that a tool with these lines gets for these values.
+/// Returns the arguments that a tool with these lines builds from these values.
 fn filled(lines: &str, values: Given<'_>) -> Result<Vec<String>, Vec<String>> {
     let head = "tools:\n  - name: probe\n    description: x\n    category: read\n    cmd: probe";
     let lines: String = lines
@@ -99,7 +99,7 @@ fn a_value_does_not_become_an_option() {
         ("'{{e}}'", &[("e", "-e")], None),
     ];
     for (args, values, culprit) in cases {
-        // Optional parameters may stand in groups only.
+        // Optional parameters may appear in groups only.
         let lines = format!("optional_args: [{{ args: [{args}] }}]");
         let in_group = filled(&lines, values);
         let refused = in_group.err().map(|wrong| wrong.join("; "));
@@ -116,7 +116,7 @@ fn a_value_does_not_become_an_option() {
     }
 }
 
-/// TOOL-5 (S6.7): groups are there when all their parameters are, in order, and options before a `--`.
+/// TOOL-5 (S6.7): a group is present if all its parameters are, in order, with options before a `--`.
 #[test]
 fn groups_depend_on_their_parameters() {
     let groups = "args: [run, --, z]\n\
@@ -136,13 +136,14 @@ fn groups_depend_on_their_parameters() {
     let own_end = "optional_args: [{ args: [--, '{{x}}'] }, { args: [-y, '{{y}}'] }]";
     let both = filled(own_end, &[("x", "-a"), ("y", "-b")]);
     assert_eq!(both.expect("filled"), ["-y", "-b", "--", "-a"]);
-    // Behind an option of another list a value is not known to be its value.
+    // After an option of another list, a value is not known to belong to that option.
     let apart = filled("args: [-v]\noptional_args: [{ args: ['{{x}}'] }]", &[("x", "-a")]);
     assert!(apart.is_err());
 }
 
 proptest! {
-    /// TOOL-6 (S6.9): whatever the values are, no argument is an option that nobody wrote, and their number is fixed.
+    /// TOOL-6 (S6.9): no value ever becomes an option that the author did not write, and the number of
+    /// arguments is fixed.
     #[test]
     fn no_value_is_ever_an_option(r in ".{0,8}|-.{0,4}", s in ".{0,8}|-.{0,4}") {
         let lines = "args: [run, '{{r}}', '{{s}}{{r}}', '-o{{s}}', --, '{{s}}']\noptional_args: []";
@@ -156,7 +157,7 @@ proptest! {
         }
     }
 
-    /// TOOL-6: any text is read as an argument or refused, and without templates it stays what it is.
+    /// TOOL-6: any text is parsed as an argument or refused, and without templates it stays unchanged.
     #[test]
     fn any_text_is_an_argument_or_refused(text in "[a{} -]{0,12}|.{0,12}") {
         let parsed = Argument::parse(&text, 1, None);

@@ -1,4 +1,4 @@
-//! A definition as a tool: arguments are checked, a program runs.
+//! Turns a definition into a tool: checks its arguments and runs its program.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,13 +26,13 @@ use windlass_sandbox::program;
 pub(super) struct DeclaredTool {
     definition: Arc<Definition>,
     spec: ToolSpec,
-    /// The variables that are set for the program.
+    /// Variables set for the program.
     env: BTreeMap<String, String>,
-    /// Variables of ours that the definition names and that are not set.
+    /// Variables of the host that the definition names and that are not set.
     unset: Vec<String>,
     timeout: Duration,
     keeping: Keeping,
-    walls: Arc<CommandSandbox>,
+    sandbox: Arc<CommandSandbox>,
 }
 
 impl DeclaredTool {
@@ -64,12 +64,12 @@ impl DeclaredTool {
                 .timeout
                 .map_or(config.command_timeout, Duration::from_secs),
             keeping: Keeping::new(config, &definition.name),
-            walls: Arc::clone(&config.walls),
+            sandbox: Arc::clone(&config.sandbox),
             definition,
         }
     }
 
-    /// The checked values, and everything that is wrong otherwise.
+    /// Returns the checked values, or everything that is wrong with them.
     pub(super) fn values(&self, arguments: &Map<String, Value>) -> Result<Values, Vec<String>> {
         let parameters = &self.definition.parameters;
         let mut values = Values::new();
@@ -82,7 +82,7 @@ impl DeclaredTool {
         }
         for parameter in parameters {
             let name = &parameter.name;
-            // Some models write every argument, and null for those they do not use.
+            // Some models write every argument, with null for those they do not use.
             match arguments.get(name).filter(|value| !value.is_null()) {
                 None if parameter.optional => {}
                 None => wrong.push(format!("`{name}`: is missing")),
@@ -116,8 +116,8 @@ impl DeclaredTool {
         env.extend(self.env.clone());
         let borrowed: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let (tree, pipe) = self
-            .walls
-            .spawn(self.reach(), &program, &borrowed, &execution.cwd, &env)
+            .sandbox
+            .spawn(self.escalation(), &program, &borrowed, &execution.cwd, &env)
             .map_err(|error| not_started(&error, &program, &execution.cwd))?;
         let finished = finish(tree, pipe, self.timeout, &self.keeping, &cx).await?;
         let details = json!({
@@ -134,8 +134,8 @@ impl DeclaredTool {
         })
     }
 
-    /// Whoever declared the tool said what it needs; `admin` tools are allowed by somebody before each call.
-    fn reach(&self) -> Escalation {
+    /// Returns the access that the author declared; `admin` tools need approval before each call.
+    fn escalation(&self) -> Escalation {
         Escalation {
             network: self.definition.network,
             outside: self.definition.category == Category::Admin,
@@ -144,12 +144,12 @@ impl DeclaredTool {
 
     fn judgement(&self) -> Judgement {
         let mut judgement = Judgement::of(self.definition.category);
-        // The network was declared by name, so it needs nobody's word again.
-        let reach = Escalation {
+        // The network was declared explicitly, so it needs no further approval.
+        let escalation = Escalation {
             network: false,
-            ..self.reach()
+            ..self.escalation()
         };
-        self.walls.judge(reach, &mut judgement);
+        self.sandbox.judge(escalation, &mut judgement);
         judgement
     }
 
@@ -168,7 +168,7 @@ impl AnyTool for DeclaredTool {
     }
 
     fn traits(&self) -> ToolTraits {
-        // The call keeps its own time, so that the output so far is not lost with it.
+        // The call enforces its own timeout, so that the output so far is not lost.
         ToolTraits {
             timeout: Some(self.timeout + KILL_TIME),
             ..ToolTraits::default()
@@ -243,14 +243,14 @@ fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Stri
 fn not_started(error: &io::Error, program: &Path, cwd: &Path) -> ToolError {
     match error.kind() {
         io::ErrorKind::ArgumentListTooLong => ToolError::Invalid(
-            "The arguments are too long for the system. Write what is long to a file and pass its name."
+            "The arguments are too long for the system. Write the long values to a file and pass its name."
                 .to_owned(),
         ),
         _ if !cwd.is_dir() => {
             ToolError::Permanent(format!("The working directory {} does not exist.", cwd.display()))
         }
         io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => {
-            ToolError::Transient(format!("No process can be started at the moment: {error}"))
+            ToolError::Transient(format!("No process can be started right now: {error}"))
         }
         _ => ToolError::Permanent(format!("{} could not be started: {error}", program.display())),
     }

@@ -8,7 +8,7 @@ use serde_saphyr::Spanned;
 
 use windlass_core::text::shorten;
 
-/// As much of a value as a message shows.
+/// Maximum number of characters of a value in a message.
 const SHOWN: usize = 60;
 
 /// A node and the line it starts on.
@@ -37,14 +37,14 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// Reads a document. Nesting and aliases are limited by the parser.
+    /// Parses a document. The parser limits nesting and aliases.
     pub(super) fn read(text: &str) -> Result<Self, serde_saphyr::Error> {
-        // Otherwise `y`, `no` and `on` would be booleans, which nobody expects of a text.
+        // Otherwise `y`, `no` and `on` would be booleans, which is unexpected for a text.
         let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
         serde_saphyr::from_str_with_options(text, options)
     }
 
-    /// What the node is, for messages.
+    /// Describes the node, for messages.
     pub(super) fn describe(&self) -> String {
         match &self.data {
             Data::Null => "nothing".to_owned(),

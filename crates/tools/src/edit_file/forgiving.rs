@@ -1,5 +1,5 @@
-//! Matching line by line when the exact text is not there: blanks at line ends first, then indentation, and last the
-//! form of quotes and dashes.
+//! Line-by-line matching for text that does not match exactly: first ignoring blanks at line ends, then
+//! indentation, and last the form of quotes and dashes.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use crate::nearest::nearest;
 struct Line<'a> {
     text: &'a str,
     start: usize,
-    /// Without the line break.
+    /// End without the line break.
     end: usize,
-    /// With it.
+    /// End with the line break.
     next: usize,
 }
 
-/// Finds the one place that is alike.
+/// Finds the only similar place.
 ///
 /// # Errors
 /// When there is none, or more than one.
@@ -94,7 +94,7 @@ fn lines(text: &str) -> Vec<Line<'_>> {
     lines
 }
 
-/// Where all wanted lines follow each other, after trimming.
+/// Returns the places where all wanted lines occur consecutively, after trimming.
 fn alike(lines: &[Line<'_>], wanted: &[&str], how: How) -> Vec<usize> {
     let trim: fn(&str) -> &str = match how {
         How::Exact | How::Typography => |line| line,
@@ -115,7 +115,7 @@ fn alike(lines: &[Line<'_>], wanted: &[&str], how: How) -> Vec<usize> {
         .collect()
 }
 
-/// The bytes to replace. The last line break belongs to it when the old text had one.
+/// Returns the bytes to replace. They include the last line break if the old text had one.
 fn placed(matched: &[&Line<'_>], takes_break: bool, mut replacement: String) -> (Range<usize>, String) {
     let start = matched.first().map_or(0, |line| line.start);
     let (end, next) = matched
@@ -125,7 +125,7 @@ fn placed(matched: &[&Line<'_>], takes_break: bool, mut replacement: String) -> 
         return (start..end, replacement);
     }
     if end == next && replacement.ends_with('\n') {
-        // The file ends without a line break and shall go on doing so.
+        // The file ends without a line break and must stay that way.
         replacement.pop();
     }
     (start..next, replacement)

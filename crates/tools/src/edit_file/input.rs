@@ -1,14 +1,14 @@
-//! What the model writes: one edit, or a list of them.
+//! Arguments of the model: one edit, or a list of edits.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments::null_is_default;
 
-/// More edits than this are better made in several calls.
+/// Maximum number of edits in one call. More are better made in several calls.
 const MAX_EDITS: usize = 50;
 
-/// The arguments as they are written.
+/// The arguments as written.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
@@ -45,13 +45,13 @@ pub(super) struct Edit {
 #[serde(try_from = "Arguments")]
 pub(crate) struct EditFileInput {
     pub(super) path: String,
-    /// At least one. None is empty or changes nothing.
+    /// At least one edit. None is empty or without effect.
     pub(super) edits: Vec<Edit>,
-    /// Whether they came as a list, which is how a message names them.
+    /// True if the edits came as a list, which determines their names in messages.
     pub(super) listed: bool,
 }
 
-/// What is wrong with the arguments.
+/// Problem with the arguments.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum Wrong {
     #[error("give either `edits`, or `old_string` and `new_string`, not both")]
@@ -62,7 +62,7 @@ enum Wrong {
     None,
     #[error("`edits` has {0} entries; give at most {MAX_EDITS} and make the others in another call")]
     Many(usize),
-    #[error("`replace_all` belongs into each of the `edits`")]
+    #[error("`replace_all` belongs in each of the `edits`")]
     Misplaced,
     #[error("`{0}old_string` is empty; write_file writes a whole file")]
     Empty(String),
@@ -82,7 +82,8 @@ impl TryFrom<Arguments> for EditFileInput {
             edits,
         } = arguments;
         let (edits, listed) = match (old_string, new_string, edits) {
-            // Some models fill in every argument. An empty one cannot be meant when the other form says something.
+            // Some models fill in every argument. An empty one cannot be intended if the other form has
+            // content.
             (Some(old_string), Some(new_string), None) => {
                 let edit = Edit {
                     old_string,
@@ -128,7 +129,7 @@ fn is_blank(text: Option<&String>) -> bool {
 }
 
 impl EditFileInput {
-    /// What stands before a field of an edit: `edits[2].`, or nothing when there is only one.
+    /// Returns the prefix of an edit's field: `edits[2].`, or nothing if there is only one.
     pub(super) fn place(&self, index: usize) -> String {
         if self.listed {
             format!("edits[{index}].")
@@ -148,7 +149,7 @@ mod tests {
         serde_json::from_value(arguments).map_err(|error| error.to_string())
     }
 
-    /// TOOL-2: one form or the other, and a message names the field.
+    /// TOOL-2: arguments have one form or the other, and a message names the field.
     #[test]
     fn arguments_are_one_form_or_the_other() {
         let edit = |old: &str, new: &str| json!({ "old_string": old, "new_string": new });

@@ -1,4 +1,4 @@
-//! Matching but for the form of quotes, dashes and blanks.
+//! Matching that ignores the form of quotes, dashes and blanks.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use similar::{DiffTag, TextDiff};
 use super::matching::{Found, How, NoMatch, exact, line_index, uses_crlf, with_crlf, with_lf};
 use crate::typography::plain_text;
 
-/// Telling what stayed takes longer only for texts that nobody writes.
+/// Time limit for determining the unchanged parts; only unrealistic texts reach it.
 const TIME: Duration = Duration::from_millis(300);
 
-/// The one place that reads the same in plain letters; `None` when there is none. Letters that the edit leaves keep the
-/// form they have in the file. Both `old` and `new` have plain line breaks.
+/// Returns the only place that is equal in plain characters; `None` if there is none. Characters that the
+/// edit does not change keep their form in the file. Both `old` and `new` have plain line breaks.
 pub(super) fn find(text: &str, old: &str, new: &str) -> Option<Result<Found, NoMatch>> {
     let there = with_lf(text);
     let (plain, wanted) = (plain_text(&there), plain_text(old));
@@ -44,7 +44,7 @@ pub(super) fn find(text: &str, old: &str, new: &str) -> Option<Result<Found, NoM
     }))
 }
 
-/// Where in the text the letter is that begins at `at` in its plain form with plain line breaks.
+/// Returns the position in the text of the character at `at` in its plain form with plain line breaks.
 fn unfolded(text: &str, at: usize) -> usize {
     let mut plain_at = 0;
     let mut letters = text.char_indices().peekable();
@@ -60,7 +60,7 @@ fn unfolded(text: &str, at: usize) -> usize {
     text.len()
 }
 
-/// The new text, with what it has in common with the old one in the form that is there.
+/// Returns the new text, with the parts it shares with the old one in the form of the file.
 fn keeping(there: &str, old: &str, new: &str) -> String {
     let (there, letters): (Vec<char>, Vec<char>) = (there.chars().collect(), new.chars().collect());
     let diff = TextDiff::configure().timeout(TIME).diff_chars(old, new);

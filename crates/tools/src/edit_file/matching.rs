@@ -1,24 +1,24 @@
-//! Where the old text is, and what exactly takes its place.
+//! Finds the old text, and determines its exact replacement.
 
 use std::ops::Range;
 
 use super::forgiving;
 
-/// More places than this are not counted when one is wanted.
+/// Maximum number of places counted when only one is wanted.
 const MAX_COUNTED: usize = 1000;
 
-/// The places to change and what comes there.
+/// Places to change, and their replacement.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     /// Byte ranges, in order, not overlapping.
     pub(super) places: Vec<Range<usize>>,
     pub(super) replacement: String,
     pub(super) how: How,
-    /// The index of the line where the first place begins.
+    /// Index of the line where the first place starts.
     pub(super) first_line: usize,
 }
 
-/// How closely the old text was matched.
+/// Strictness with which the old text was matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
     Exact,
@@ -27,29 +27,29 @@ pub(super) enum How {
     Typography,
 }
 
-/// Why there is nothing to change.
+/// Reason there is nothing to change.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoMatch {
     /// More than one place, at these lines, from 1.
     #[error("{count} matches")]
     Several { lines: Vec<usize>, count: usize },
-    /// More than one place is alike but not the same.
-    #[error("{count} places are alike")]
+    /// More than one place is similar but not equal.
+    #[error("{count} places are similar")]
     SeveralAlike { count: usize },
-    /// No place. The nearest is at this line index and has this many lines.
+    /// No place. The nearest one is at this line index and has this many lines.
     #[error("no match")]
     Nowhere { nearest: Option<(usize, usize)> },
 }
 
 impl Found {
-    /// How long a text of this length is after the change.
+    /// Returns the length after the change of a text of this length.
     pub(super) fn length_after(&self, length: usize) -> usize {
         let gone: usize = self.places.iter().map(ExactSizeIterator::len).sum();
         let new = self.replacement.len().saturating_mul(self.places.len());
         length.saturating_sub(gone).saturating_add(new)
     }
 
-    /// The text after the change.
+    /// Returns the text after the change.
     pub(super) fn apply(&self, text: &str) -> String {
         let mut changed = String::with_capacity(text.len() + self.replacement.len());
         let mut from = 0;
@@ -63,10 +63,11 @@ impl Found {
     }
 }
 
-/// Finds `old` exactly, or else but for line ends, or else but for blanks, or else but for the form of quotes and dashes.
+/// Finds `old` exactly, or else ignoring line ends, or else ignoring blanks, or else ignoring the form of
+/// quotes and dashes.
 ///
 /// # Errors
-/// When it is nowhere, or in several places and not all of them are meant.
+/// When it is nowhere, or in several places and not all of them are intended.
 pub(super) fn find(text: &str, old: &str, new: &str, replace_all: bool) -> Result<Found, NoMatch> {
     if old.is_empty() {
         return Err(NoMatch::Nowhere { nearest: None });
@@ -87,7 +88,7 @@ pub(super) fn find(text: &str, old: &str, new: &str, replace_all: bool) -> Resul
         }
         let first_line = line_index(text, first.start);
         let matched = text.get(first.clone()).unwrap_or_default();
-        // A spelling that had to be changed to match says how the new text must be changed.
+        // If the spelling had to be changed to match, the new text is changed in the same way.
         let replacement = match () {
             () if uses_crlf(text, matched) => with_crlf(new),
             () if spelling != old => with_lf(new),
@@ -103,8 +104,8 @@ pub(super) fn find(text: &str, old: &str, new: &str, replace_all: bool) -> Resul
     forgiving::find(text, old, new)
 }
 
-/// Every place that matches. Overlapping places count, unless all are to be replaced: any of them may be meant. Then two
-/// are too many, and they are counted only so far.
+/// Returns every matching place. Overlapping places count, unless all are to be replaced: any of them may be
+/// intended. Two are then too many already, so counting stops early.
 pub(super) fn exact(text: &str, old: &str, replace_all: bool) -> Vec<Range<usize>> {
     let mut places = Vec::new();
     let mut from = 0;
@@ -123,7 +124,7 @@ pub(super) fn exact(text: &str, old: &str, replace_all: bool) -> Vec<Range<usize
     places
 }
 
-/// Whether new lines at this place end in CRLF: as the place itself, or else as most of the file.
+/// Returns true if new lines at this place end in CRLF: like the place itself, or else like most of the file.
 pub(super) fn uses_crlf(text: &str, matched: &str) -> bool {
     if matched.contains('\n') {
         return matched.contains("\r\n");

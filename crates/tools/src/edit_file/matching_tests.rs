@@ -8,7 +8,7 @@ fn edited(text: &str, old: &str, new: &str, replace_all: bool) -> Result<(String
     find(text, old, new, replace_all).map(|found| (found.apply(text), found.how))
 }
 
-/// TOOL-2: exact and forgiving matches, with line ends, byte order mark and indentation kept.
+/// TOOL-2: exact and forgiving matches keep line ends, byte order mark and indentation.
 #[test]
 fn edits_land_where_they_should() {
     let cases: &[(&str, &str, &str, &str, &str, How)] = &[
@@ -136,7 +136,8 @@ fn edits_land_where_they_should() {
     }
 }
 
-/// TOOL-2: quotes, dashes and blanks of another form match last, and what the edit leaves keeps the form of the file.
+/// TOOL-2: quotes, dashes and blanks of another form match last, and unchanged text keeps its form in the
+/// file.
 #[test]
 fn letters_that_look_alike_match() {
     let cases = [
@@ -196,7 +197,7 @@ fn letters_that_look_alike_match() {
             "{name}"
         );
     }
-    // What is there exactly comes first, and what is there twice is not clear.
+    // An exact match takes precedence, and two matches are ambiguous.
     assert_eq!(
         edited("“a” \"a\"", "\"a\"", "b", false),
         Ok(("“a” b".to_owned(), How::Exact))
@@ -216,7 +217,7 @@ fn all_places_are_replaced_when_asked() {
     assert_eq!(edited("aaa", "aa", "b", true), Ok(("ba".to_owned(), How::Exact)));
 }
 
-/// TOOL-2: what is not clear is refused.
+/// TOOL-2: an ambiguous edit is refused.
 #[test]
 fn unclear_edits_are_refused() {
     let cases = [
@@ -282,7 +283,7 @@ fn unclear_edits_are_refused() {
 }
 
 proptest! {
-    /// TOOL-2: replacing a unique piece and replacing it back gives the same bytes.
+    /// TOOL-2: replacing a unique piece and replacing it back restores the same bytes.
     #[test]
     fn an_edit_can_be_undone(before in "[a-z \n]{0,40}", after in "[a-z \n]{0,40}", crlf: bool, mark: bool) {
         let ends = |text: &str| if crlf { with_crlf(text) } else { text.to_owned() };
@@ -295,7 +296,7 @@ proptest! {
         prop_assert_eq!(back, text);
     }
 
-    /// No text makes it panic, and what is outside the places stays.
+    /// No text causes a panic, and text outside the places stays unchanged.
     #[test]
     fn anything_may_be_asked(text in "[ab \t\r\nä“\"–]{0,30}", old in "[ab \t\r\nä\"-]{0,6}", new in "[ab \r\n\"]{0,6}", all: bool) {
         if let Ok(found) = find(&text, &old, &new, all) {

@@ -1,4 +1,4 @@
-//! What the model is told.
+//! Messages for the model.
 
 use windlass_core::tool::ToolError;
 
@@ -7,29 +7,29 @@ use super::matching::{Found, How, NoMatch};
 use crate::nearest::numbered;
 use windlass_checkpoint::diff::Change;
 
-/// Lines shown around a change, and of it.
+/// Number of lines shown around a change, and of the change itself.
 const CONTEXT: usize = 3;
 const MAX_SHOWN: usize = 20;
 /// The same for several changes together.
 const MAX_SHOWN_OF_MANY: usize = 60;
-/// Places that are named when there are several.
+/// Maximum number of places named in a message.
 const MAX_PLACES: usize = 10;
 
 impl How {
-    /// What to say about it, after a comma.
+    /// Returns a remark on the match, to follow a comma.
     fn note(self) -> Option<&'static str> {
         match self {
             Self::Exact => None,
-            Self::TrailingSpace => Some("matched but for blanks at line ends"),
-            Self::Indentation => Some("matched but for indentation, which was kept as in the file"),
+            Self::TrailingSpace => Some("matched except for blanks at line ends"),
+            Self::Indentation => Some("matched except for indentation, which was kept as in the file"),
             Self::Typography => {
-                Some("matched but for the form of quotes, dashes or blanks, which was kept as in the file")
+                Some("matched except for the form of quotes, dashes or blanks, which was kept as in the file")
             }
         }
     }
 }
 
-/// The lines that are new, and how they came there.
+/// Reports the new lines, and how their place was found.
 pub(super) fn report(name: &str, found: &[Found], change: &Change, new: &str) -> String {
     let counts = change.counts();
     if let [found] = found {
@@ -67,7 +67,7 @@ fn around(found: &Found, new: &str) -> String {
     numbered(new, from, count)
 }
 
-/// The answer when an edit has no place, or several. `text` is the file as the edits before it left it.
+/// Returns the error for an edit with no place, or several. `text` is the file after the previous edits.
 pub(super) fn not_found(
     error: &NoMatch,
     input: &EditFileInput,
@@ -93,7 +93,7 @@ pub(super) fn not_found(
             )
         }
         NoMatch::SeveralAlike { count } => format!(
-            "{field} is not in {name}{after}; {count} places are alike but for blanks or the form of quotes.{nothing} \
+            "{field} is not in {name}{after}; {count} places differ only in blanks or the form of quotes.{nothing} \
              Copy one exactly, with lines around it."
         ),
         NoMatch::Nowhere {
@@ -103,7 +103,7 @@ pub(super) fn not_found(
             numbered(text, *from, *count)
         ),
         NoMatch::Nowhere { nearest: None } => {
-            format!("{field} is not in {name}{after}, nor anything like it.{nothing} Read the file again.")
+            format!("{field} is not in {name}{after}, and nothing similar is.{nothing} Read the file again.")
         }
     })
 }

@@ -1,8 +1,8 @@
-//! Which addresses belong to the public internet.
+//! Classifies addresses: which ones belong to the public internet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address is not a public one; `None` when it is.
+/// Returns the reason an address is not public; `None` if it is.
 pub(super) fn objection(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => objection_v4(address),
@@ -10,14 +10,14 @@ pub(super) fn objection(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// First address, length of the prefix, what it is.
+/// First address, length of the prefix, description.
 #[rustfmt::skip]
 const CLOSED_V4: &[(Ipv4Addr, u32, &str)] = &[
     (Ipv4Addr::new(0, 0, 0, 0),        8, "this host"),
     (Ipv4Addr::new(10, 0, 0, 0),       8, "private"),
     (Ipv4Addr::new(100, 64, 0, 0),    10, "carrier-internal"),
     (Ipv4Addr::new(127, 0, 0, 0),      8, "loopback"),
-    // Azure's virtual machines are served their secrets from here.
+    // Azure virtual machines get their secrets from this address.
     (Ipv4Addr::new(168, 63, 129, 16), 32, "cloud metadata"),
     (Ipv4Addr::new(169, 254, 0, 0),   16, "link-local"),
     (Ipv4Addr::new(172, 16, 0, 0),    12, "private"),
@@ -43,7 +43,7 @@ fn objection_v4(address: Ipv4Addr) -> Option<&'static str> {
     closed.map(|(_, _, what)| *what)
 }
 
-/// An address that carries an IPv4 address is judged by that one too: a gateway on the way may unwrap it.
+/// Judges an IPv6 address. An IPv4 address inside it is judged as well: a gateway on the way may unwrap it.
 fn objection_v6(address: Ipv6Addr) -> Option<&'static str> {
     let by_itself = match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => Some("this host"),
@@ -55,7 +55,7 @@ fn objection_v6(address: Ipv6Addr) -> Option<&'static str> {
         [0xfc00..=0xfdff, ..] => Some("private"),
         [0xfe80..=0xfebf, ..] => Some("link-local"),
         [0xff00..=0xffff, ..] => Some("multicast"),
-        // Everything in public use begins with the bits 001.
+        // All addresses in public use start with the bits 001.
         [0..=0x1fff, ..] | [0x4000..=0xffff, ..] => Some("reserved"),
         [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => Some("documentation"),
         [0x2001, 2, 0, ..] => Some("benchmark"),
@@ -65,7 +65,7 @@ fn objection_v6(address: Ipv6Addr) -> Option<&'static str> {
     by_itself.or_else(|| carried(address).into_iter().flatten().find_map(objection_v4))
 }
 
-/// The IPv4 addresses inside an IPv6 address; at most two.
+/// Returns the IPv4 addresses inside an IPv6 address; at most two.
 fn carried(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     let v4 = |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {
@@ -74,7 +74,7 @@ fn carried(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => [v4(high, low), None],
         // 6to4.
         [0x2002, high, low, ..] => [v4(high, low), None],
-        // Teredo: the server, and the client with its bits turned over.
+        // Teredo: the server, and the client with its bits inverted.
         [0x2001, 0, high, low, _, _, client_high, client_low] => {
             [v4(high, low), v4(!client_high, !client_low)]
         }
@@ -88,7 +88,7 @@ fn carried(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
 mod tests {
     use super::*;
 
-    /// TOOL-2: every range that is not the public internet is known, however its addresses are wrapped.
+    /// TOOL-2: every range outside the public internet is recognised, however its addresses are wrapped.
     #[test]
     fn addresses_are_judged() {
         #[rustfmt::skip]

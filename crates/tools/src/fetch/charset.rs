@@ -1,12 +1,12 @@
-//! Bytes of a page as text.
+//! Decodes the bytes of a page.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// How far into a page its encoding may be declared.
+/// Maximum offset of an encoding declaration in a page.
 const DECLARED_WITHIN: usize = 1024;
 
-/// Decodes a body. A byte order mark wins, then the header, then the page itself. A body that was `cut` loses the
-/// character it was cut in.
+/// Decodes a body. A byte order mark wins, then the header, then the page itself. A body that was `cut` loses
+/// the character at the cut.
 pub(super) fn decode(body: &[u8], content_type: Option<&str>, cut: bool) -> String {
     let declared = content_type
         .and_then(label)
@@ -22,7 +22,7 @@ pub(super) fn decode(body: &[u8], content_type: Option<&str>, cut: bool) -> Stri
     text
 }
 
-/// What follows `charset=`.
+/// Returns the value after `charset=`.
 fn label(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let (_, rest) = lower.split_once("charset")?;
@@ -33,12 +33,13 @@ fn label(text: &str) -> Option<String> {
     (!label.is_empty()).then(|| label.to_owned())
 }
 
-/// `<meta charset=…>`, or the same inside its `content`; `<?xml encoding=…?>` is always UTF-8 in practice.
+/// Returns the encoding in `<meta charset=…>`, or in its `content`; `<?xml encoding=…?>` is always UTF-8 in
+/// practice.
 fn label_in_page(body: &[u8]) -> Option<String> {
     let start = body.get(..DECLARED_WITHIN).unwrap_or(body);
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
     let found = start.split("<meta").skip(1).find_map(label);
-    // A page whose ASCII can be read is not UTF-16, whatever it says.
+    // A page whose ASCII can be read is not UTF-16, whatever it declares.
     found.map(|label| {
         if label.starts_with("utf-16") {
             "utf-8".to_owned()
@@ -48,10 +49,10 @@ fn label_in_page(body: &[u8]) -> Option<String> {
     })
 }
 
-/// Old pages do not say what they are, and are not UTF-8.
+/// Guesses the encoding: old pages often do not declare it, and are not UTF-8.
 fn guess(body: &[u8]) -> &'static Encoding {
     match std::str::from_utf8(body) {
-        // A character that is cut off at the end is no sign of anything.
+        // A character that is cut off at the end proves nothing.
         Err(error) if error.error_len().is_some() => WINDOWS_1252,
         _ => UTF_8,
     }
@@ -61,7 +62,7 @@ fn guess(body: &[u8]) -> &'static Encoding {
 mod tests {
     use super::*;
 
-    /// TOOL-2: a page is read in the encoding it is written in, and is never cut inside a character.
+    /// TOOL-2: a page is read in its own encoding, and is never cut inside a character.
     #[test]
     fn encodings_are_honoured() {
         let utf16 = [0xff, 0xfe, b'h', 0, 0xe4, 0];

@@ -1,4 +1,4 @@
-//! What went wrong on the network, in words a model can act on.
+//! Network failures as messages that a model can act on.
 
 use std::error::Error;
 use std::io;
@@ -8,7 +8,7 @@ use windlass_core::tool::ToolError;
 use super::guard::Refusal;
 use super::target::Target;
 
-/// Tells why a request failed.
+/// Explains why a request failed.
 pub(super) fn network(error: &reqwest::Error, target: &Target) -> ToolError {
     let host = target.host();
     if let Some(refusal) = cause::<Refusal>(error) {
@@ -40,7 +40,7 @@ pub(super) fn network(error: &reqwest::Error, target: &Target) -> ToolError {
     ))
 }
 
-/// Tells why a host is not asked at all.
+/// Explains why a host is not contacted at all.
 pub(super) fn refused(refusal: &Refusal) -> ToolError {
     ToolError::Permanent(format!(
         "Refused: {refusal}. `fetch` reaches public addresses only, unless the user's settings allow this host."
@@ -48,10 +48,10 @@ pub(super) fn refused(refusal: &Refusal) -> ToolError {
 }
 
 fn no_address(reason: &str, host: &str) -> ToolError {
-    // The resolver has no kinds for its errors, only words.
+    // The resolver's errors have no kinds, only texts.
     if reason.contains("Temporary failure") {
         return ToolError::Transient(format!(
-            "The name {host} cannot be looked up now: {reason}. The network may be down; try again later."
+            "The name {host} cannot be resolved right now: {reason}. The network may be down; try again later."
         ));
     }
     ToolError::Permanent(format!(
@@ -59,7 +59,7 @@ fn no_address(reason: &str, host: &str) -> ToolError {
     ))
 }
 
-/// The first cause of this type. Errors of input and output may hide theirs inside themselves.
+/// Returns the first cause of this type. I/O errors may hide their cause inside themselves.
 fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -75,7 +75,7 @@ fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a
     None
 }
 
-/// The innermost cause says what happened; the outer ones only that something did.
+/// Returns the innermost cause, which says what happened; the outer ones only say that something did.
 pub(super) fn innermost(error: &reqwest::Error) -> String {
     let mut last: &dyn Error = error;
     while let Some(source) = last.source() {

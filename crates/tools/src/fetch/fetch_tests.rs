@@ -9,10 +9,10 @@ use windlass_core::tool::{ExecutionContext, Person, Progress};
 use super::guard::Lookup;
 use super::*;
 
-/// A name service that knows what it is told, and remembers what it was asked.
+/// A name service with fixed answers that records its queries.
 #[derive(Default)]
 struct Told {
-    /// Names and the addresses of the first, second, … lookup; the last one stays.
+    /// Names and the addresses of the first, second, … lookup; the last one repeats.
     names: Vec<(&'static str, Vec<&'static str>)>,
     asked: Mutex<Vec<String>>,
 }
@@ -49,7 +49,8 @@ impl NameService for Told {
     }
 }
 
-/// Answers every request by its path and its host, and remembers what it was asked. It ends with the test.
+/// Starts a server that answers every request by its path and host, and records the requests. It ends with
+/// the test.
 async fn serve(answer: impl Fn(&str, &str) -> String + Send + 'static) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -111,7 +112,7 @@ async fn get(tool: &Fetch, url: &str) -> Result<String, ToolError> {
     tool.run(input, cx).await.map(|output| output.content)
 }
 
-/// TOOL-2: a name is refused when any of its addresses is private, and nothing is sent.
+/// TOOL-2: a name is refused if any of its addresses is private, and nothing is sent.
 #[tokio::test]
 async fn one_private_address_is_enough() {
     let (port, seen) = serve(|_, _| ok("secret")).await;
@@ -135,8 +136,8 @@ async fn one_private_address_is_enough() {
     assert!(seen.lock().unwrap().is_empty());
 }
 
-/// TOOL-2: the address that was judged is the one that is used: there is one lookup per request, so a name that changes
-/// its address in between gains nothing.
+/// TOOL-2: the checked address is the one that is used: there is one lookup per request, so a name that
+/// changes its address in between gains nothing.
 #[tokio::test]
 async fn a_judged_address_is_the_one_used() {
     let (port, _) = serve(|path, _| if path == "/" { to("/next") } else { ok("page") }).await;
@@ -177,7 +178,7 @@ async fn redirects_are_judged() {
         ("/www", "Refused: www.site.example is 127.0.0.1"),
         ("/metadata", "Refused: 169.254.169.254 is 169.254.169.254"),
         ("/localhost", "Refused: app.localhost is this machine"),
-        ("/file", "site.example redirects to a place that is a file: URL"),
+        ("/file", "site.example redirects to a URL that is a file: URL"),
     ];
     for (path, expected) in cases {
         let error = get(&half, &url(path)).await.unwrap_err();
@@ -188,7 +189,7 @@ async fn redirects_are_judged() {
     assert_eq!(seen.len(), cases.len(), "only the first request of each was sent");
 }
 
-/// TOOL-2: a name without an address is a wrong name.
+/// TOOL-2: a name without an address is reported as wrong.
 #[tokio::test]
 async fn unknown_names_are_said() {
     let names = Told::new(&[]);
@@ -200,7 +201,7 @@ async fn unknown_names_are_said() {
     assert_eq!(error, ToolError::Permanent(expected.to_owned()));
 }
 
-/// TOOL-2: requests say who asks and carry nothing else about the user.
+/// TOOL-2: requests identify the program and carry nothing else about the user.
 #[tokio::test]
 async fn requests_carry_nothing() {
     let (port, seen) = serve(|_, _| ok("page")).await;

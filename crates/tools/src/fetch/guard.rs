@@ -1,4 +1,5 @@
-//! The way out: names are looked up here, every address is judged, and connections go to judged addresses only.
+//! Outgoing connections: names are resolved here, every address is checked, and connections go to checked
+//! addresses only.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,16 +17,16 @@ use super::target::Target;
 
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Addresses to come.
+/// Future addresses of a lookup.
 pub(crate) type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Finds the addresses of a name. Must not remember what it must not: the answer is used for one connection.
+/// Resolves names. Answers must not be cached: each one is used for a single connection.
 pub(crate) trait NameService: Send + Sync {
     /// Looks up all addresses of `host`.
     fn look_up(&self, host: &str) -> Lookup;
 }
 
-/// The one of this machine.
+/// Name service of this machine.
 pub(crate) struct SystemNames;
 
 impl NameService for SystemNames {
@@ -38,7 +39,7 @@ impl NameService for SystemNames {
     }
 }
 
-/// Why a host is not connected to.
+/// Reason a host is not contacted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("{host} is {address}, which is not a public address ({what})")]
@@ -51,7 +52,7 @@ pub(super) enum Refusal {
     ThisMachine(String),
 }
 
-/// Judges hosts and addresses.
+/// Checks hosts and addresses.
 struct Guard {
     names: Arc<dyn NameService>,
     allowed_private_hosts: Vec<String>,
@@ -76,11 +77,12 @@ impl Guard {
     }
 }
 
-/// Names on their way to a connection.
+/// Resolver for connections.
 struct Names(Arc<Guard>);
 
 impl Resolve for Names {
-    /// One private address among public ones is enough to refuse: which of them is used is up to chance.
+    /// Resolves a name. One private address among public ones is enough to refuse, because any of them may be
+    /// used.
     fn resolve(&self, name: Name) -> Resolving {
         let guard = Arc::clone(&self.0);
         Box::pin(async move {
@@ -92,14 +94,14 @@ impl Resolve for Names {
             for address in &found {
                 guard.judge(host, *address)?;
             }
-            // The port 0 stands for the one of the URL.
+            // Port 0 means the port of the URL.
             let addresses: Addrs = Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)
         })
     }
 }
 
-/// Connections to judged addresses.
+/// Connections to checked addresses.
 pub(super) struct Way {
     guard: Arc<Guard>,
     plain: OnceLock<Result<Client, String>>,
@@ -118,7 +120,7 @@ impl Way {
         }
     }
 
-    /// Judges what can be told without looking anything up. Hosts that are addresses are judged nowhere else.
+    /// Checks everything that is known without a lookup. Hosts that are addresses are checked nowhere else.
     pub(super) fn judge(&self, target: &Target) -> Result<(), Refusal> {
         let host = target.host();
         if let Some(address) = target.address() {
@@ -131,7 +133,7 @@ impl Way {
         Ok(())
     }
 
-    /// The client for a target. It is built when it is first needed, because loading certificates takes its time.
+    /// Returns the client for a target. Built on first use, because loading certificates takes time.
     pub(super) fn client(&self, target: &Target) -> Result<Client, String> {
         let kind = if target.is_encrypted() {
             &self.encrypted
@@ -142,15 +144,15 @@ impl Way {
     }
 
     fn build(&self, encrypted: bool) -> Result<Client, String> {
-        // An error means that somebody was first, which is as good.
+        // An error means that a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
-            // A proxy would look names up itself, where nobody judges the addresses.
+            // A proxy would resolve names itself, where the addresses are not checked.
             .no_proxy()
             .redirect(Policy::none())
             .referer(false)
             .connect_timeout(CONNECT)
-            // No connection is kept, so that every request is judged by fresh addresses.
+            // No connection is reused, so that every request is checked against fresh addresses.
             .pool_max_idle_per_host(0)
             .user_agent(concat!("Windlass/", env!("CARGO_PKG_VERSION")))
             .dns_resolver(Names(Arc::clone(&self.guard)));

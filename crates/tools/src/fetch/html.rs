@@ -1,8 +1,9 @@
-//! HTML as markdown or plain text.
+//! Converts HTML to markdown or plain text.
 //!
-//! The parser behind `htmd` keeps every element of a page, repairs what is nested wrongly by copying elements, and is
-//! walked by a function that calls itself. A page can be written to make each of these expensive, so none is given the
-//! page itself: [`clean`] writes a small, shallow and well-formed one in a single pass, and that is converted.
+//! The parser behind `htmd` keeps every element of a page, repairs wrong nesting by copying elements, and is
+//! walked recursively. A page can be written to make each of these expensive, so none of them receives the
+//! page itself: [`clean`] writes a small, shallow and well-formed page in a single pass, and that is
+//! converted.
 
 mod clean;
 mod draft;
@@ -17,17 +18,17 @@ use htmd::options::{BulletListMarker, Options};
 use htmd::{Element, HtmlToMarkdown};
 use reqwest::Url;
 
-/// What is converted at most, in bytes.
+/// Maximum number of bytes to convert.
 const MAX_CLEAN: usize = 2_000_000;
 
-/// A page that was read.
+/// A converted page.
 pub(super) struct Reading {
     pub(super) text: String,
-    /// Whether the page was too large to read to its end.
+    /// True if the page was too large to read to its end.
     pub(super) cut: bool,
 }
 
-/// The page with its structure. Links become absolute, as seen from `base`.
+/// Converts the page with its structure. Links become absolute, relative to `base`.
 pub(super) fn markdown(html: &str, base: &Url) -> Reading {
     let (page, cut) = clean::clean(html, base, MAX_CLEAN);
     Reading {
@@ -36,10 +37,11 @@ pub(super) fn markdown(html: &str, base: &Url) -> Reading {
     }
 }
 
-/// The words of the page.
+/// Returns the words of the page.
 pub(super) fn plain(html: &str) -> Reading {
     let (words, cut) = plain::words(html, MAX_CLEAN);
-    // Inside `pre` nothing is changed but the entities, and inside another element not even the first character.
+    // Inside `pre` nothing is changed except entities, and inside another element not even the first
+    // character.
     let page = format!("<pre><var>{words}</var></pre>");
     Reading {
         text: convert(page),
@@ -47,7 +49,7 @@ pub(super) fn plain(html: &str) -> Reading {
     }
 }
 
-/// A converter that stumbles is no reason to have nothing.
+/// Converts a page. If the converter fails, the page is returned without conversion rather than not at all.
 fn convert(page: String) -> String {
     let converted = catch_unwind(AssertUnwindSafe(|| converter().convert(&page)));
     match converted {
@@ -56,7 +58,7 @@ fn convert(page: String) -> String {
     }
 }
 
-/// Tables are written without padding: one long cell would be paid for in every row.
+/// Creates the converter. Tables are written without padding, because one long cell would widen every row.
 fn converter() -> HtmlToMarkdown {
     let options = Options {
         bullet_list_marker: BulletListMarker::Dash,

@@ -1,4 +1,4 @@
-//! What came back, as an answer for the model.
+//! Converts a response into an answer for the model.
 
 use reqwest::StatusCode;
 use serde_json::json;
@@ -8,17 +8,17 @@ use super::target::Target;
 use super::{Format, charset, html};
 use windlass_core::text;
 
-/// What is given back at most; the loop may give the model less.
+/// Maximum number of characters returned; the loop may show the model fewer.
 const MAX_CHARS: usize = 400_000;
-/// What is given back of a page that says no.
+/// Maximum number of characters returned for an error page.
 const MAX_ERROR_CHARS: usize = 2000;
-/// How far a body without a type is looked at.
+/// Number of bytes examined in a body without a type.
 const LOOKED_AT: usize = 8192;
 
-/// Where a request ended.
+/// Result of a request.
 pub(super) enum Found {
     Page(Page),
-    /// At a redirect to another host.
+    /// A redirect to another host.
     Elsewhere {
         target: Target,
         next: Target,
@@ -26,27 +26,27 @@ pub(super) enum Found {
     },
 }
 
-/// An answer of a server.
+/// Response of a server.
 #[derive(Debug)]
 pub(super) struct Page {
     target: Target,
     status: StatusCode,
     content_type: Option<String>,
-    /// As the server announced it.
+    /// Length announced by the server.
     length: Option<u64>,
     kind: Kind,
     body: Vec<u8>,
-    /// Whether there was more than was read.
+    /// True if the body was longer than the part that was read.
     cut: bool,
 }
 
-/// What to do with a body.
+/// Kind of body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Html,
     Text,
     Binary,
-    /// The server does not know either.
+    /// The server does not know the type.
     Unknown,
 }
 
@@ -68,7 +68,7 @@ impl Page {
         }
     }
 
-    /// Whether the rest of the body is of use.
+    /// Returns true if the rest of the body is useful.
     pub(super) fn wants_more(&self, most: usize) -> bool {
         self.kind != Kind::Binary && !self.cut && self.body.len() <= most
     }
@@ -79,7 +79,7 @@ impl Page {
         self.body.extend(chunk.iter().take(room));
     }
 
-    /// What the model reads. Takes time for a large page.
+    /// Returns the answer for the model. Slow for a large page.
     pub(super) fn answer(mut self, asked: &str, format: Format) -> ToolOutput {
         if self.kind == Kind::Unknown {
             self.kind = Kind::by_look(&self.body);
@@ -94,7 +94,7 @@ impl Page {
             content.push_str(&format!("\n[cut: these are the first {kept} characters]"));
         } else if self.cut {
             let read = text::size(self.body.len() as u64);
-            content.push_str(&format!("\n[cut: only the first {read} of the page were read]"));
+            content.push_str(&format!("\n[cut: only the first {read} of the page was read]"));
         }
         let details = json!({
             "url": asked,
@@ -124,7 +124,7 @@ impl Page {
         )
     }
 
-    /// What is known of the size: what was read, or else what was announced.
+    /// Returns the size if it is known: the bytes read, or else the announced length.
     fn bytes(&self) -> Option<u64> {
         match (self.kind, self.body.len()) {
             (Kind::Binary, 0) => self.length,
@@ -132,7 +132,7 @@ impl Page {
         }
     }
 
-    /// The text of the page, and whether some of it was left out.
+    /// Returns the text of the page; the flag is true if a part was left out.
     fn shown(&self, format: Format) -> (String, bool) {
         if self.kind == Kind::Binary {
             let kind = essence(self.content_type.as_deref());
@@ -155,8 +155,8 @@ impl Page {
             _ => return (text, false),
         };
         if reading.text.trim().is_empty() {
-            let told = "[the page has no text; scripts may build it, or `format` html shows its source]";
-            return (told.to_owned(), false);
+            let notice = "[the page has no text; scripts may build it, or `format` html shows its source]";
+            return (notice.to_owned(), false);
         }
         (reading.text, reading.cut)
     }
@@ -183,7 +183,7 @@ impl Kind {
         let start = body.get(..LOOKED_AT).unwrap_or(body);
         let readable = match std::str::from_utf8(start) {
             Ok(_) => true,
-            // The end of a look may be inside a character.
+            // The examined part may end inside a character.
             Err(error) => error.error_len().is_none(),
         };
         if !readable || start.contains(&0) {
@@ -198,7 +198,7 @@ impl Kind {
     }
 }
 
-/// Texts that do not say so; each also with `x-` before it.
+/// Text types that are not `text/…`; each also with an `x-` prefix.
 const TEXTS: &[&str] = &[
     "ecmascript",
     "graphql",
@@ -217,13 +217,13 @@ const TEXTS: &[&str] = &[
     "yaml",
 ];
 
-/// The type without its parameters.
+/// Returns the type without its parameters.
 fn essence(content_type: Option<&str>) -> &str {
     let content_type = content_type.unwrap_or_default();
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Tells the model to ask for the other host itself, because that host has rules of its own.
+/// Tells the model to request the other host itself, because that host is subject to its own rules.
 pub(super) fn elsewhere(asked: &str, target: &Target, next: &Target, status: StatusCode) -> ToolOutput {
     let status = status.as_u16();
     let content = format!(
@@ -246,7 +246,7 @@ pub(super) fn elsewhere(asked: &str, target: &Target, next: &Target, status: Sta
 mod tests {
     use super::*;
 
-    /// TOOL-2: text is shown, whatever it is called, and everything else is not.
+    /// TOOL-2: text is shown, whatever its type is called, and everything else is not.
     #[test]
     fn types_are_sorted() {
         let cases = [

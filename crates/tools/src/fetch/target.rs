@@ -1,4 +1,4 @@
-//! What a URL leads to, and where a redirect may lead from there. Pure.
+//! Parses URLs and classifies redirects. Pure.
 
 use std::net::IpAddr;
 
@@ -6,15 +6,15 @@ use reqwest::Url;
 
 const MAX_CHARS: usize = 8000;
 
-/// A URL that may be asked for, as far as its text tells.
+/// A URL that may be requested, judging by its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     url: Url,
-    /// Lower-case ASCII, without port, brackets and trailing dot: what rules are held against.
+    /// Lower-case ASCII, without port, brackets and trailing dot. Rules match this.
     host: String,
 }
 
-/// Why a text is no target. Reads as "`url` …".
+/// Reason a text is not a valid target. Reads as "`url` …".
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TargetError {
     #[error("is empty; write a full URL, as in https://example.com/page")]
@@ -27,18 +27,18 @@ pub(super) enum TargetError {
     Malformed(String),
     #[error("is a {0}: URL; only http: and https: can be fetched")]
     Scheme(String),
-    #[error("contains a user name or password; leave out what is before the @")]
+    #[error("contains a user name or password; leave out the part before the @")]
     Credentials,
 }
 
-/// What a redirect asks for.
+/// Classification of a redirect.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Redirect {
-    /// The same site: go on.
+    /// The same site: follow.
     Follow(Target),
     /// The same site without encryption.
     Downgrade(Target),
-    /// Another host, which has rules of its own.
+    /// Another host, which is subject to its own rules.
     Elsewhere(Target),
 }
 
@@ -52,7 +52,7 @@ impl Target {
             return Err(TargetError::TooLong);
         }
         let url = Url::parse(text).map_err(|error| {
-            // The type of the error is out of reach, so its meaning is found by trying again.
+            // The type of the error is not accessible, so its meaning is determined by parsing again.
             let full = format!("https://{}", text.trim_start_matches('/'));
             if !text.contains(':') && Url::parse(&full).is_ok() {
                 TargetError::Relative(text.trim_start_matches('/').to_owned())
@@ -73,7 +73,7 @@ impl Target {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(TargetError::Credentials);
         }
-        // `example.com.` and `example.com` are one host, so they get one spelling before anybody judges them.
+        // `example.com.` and `example.com` are one host, so they get one spelling before they are judged.
         if let Some(name) = url.domain().and_then(|name| name.strip_suffix('.')) {
             let name = name.to_owned();
             url.set_host(Some(&name))
@@ -96,7 +96,7 @@ impl Target {
         &self.host
     }
 
-    /// The address, when the host is one.
+    /// Returns the address, if the host is one.
     pub(super) fn address(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }
@@ -105,7 +105,7 @@ impl Target {
         self.url.scheme() == "https"
     }
 
-    /// What an answer with this `location` asks for.
+    /// Classifies a redirect to `location`.
     pub(super) fn redirect(&self, location: &str) -> Result<Redirect, TargetError> {
         let url = self.url.join(location.trim());
         let next = Self::new(url.map_err(|error| TargetError::Malformed(error.to_string()))?)?;

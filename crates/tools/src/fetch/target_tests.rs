@@ -37,7 +37,7 @@ fn hosts_have_one_spelling() {
     }
 }
 
-/// TOOL-1: what is wrong with a URL is said, and what would be right.
+/// TOOL-1: the error for an invalid URL says what is wrong and what is expected.
 #[test]
 fn wrong_urls_are_explained() {
     let long = format!("https://docs.rs/{}", "a".repeat(MAX_CHARS));
@@ -61,11 +61,11 @@ fn wrong_urls_are_explained() {
         ),
         (
             "https://user@docs.rs/",
-            "contains a user name or password; leave out what is before the @",
+            "contains a user name or password; leave out the part before the @",
         ),
         (
             "https://:pass@docs.rs/",
-            "contains a user name or password; leave out what is before the @",
+            "contains a user name or password; leave out the part before the @",
         ),
         (
             "https://docs..rs/",
@@ -91,7 +91,8 @@ fn wrong_urls_are_explained() {
     }
 }
 
-/// TOOL-2: a redirect stays on its site and never loses encryption; other hosts have rules of their own.
+/// TOOL-2: a redirect stays on its site and never loses encryption; other hosts are subject to their own
+/// rules.
 #[test]
 fn redirects_are_sorted() {
     let cases = [

@@ -1,4 +1,4 @@
-//! The matches in one file, as they are found.
+//! Collects the matches in one file.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use windlass_core::text::shorten;
 
 const MAX_LINE_CHARS: usize = 300;
 
-/// What was found in one file.
+/// Matches in one file.
 pub(super) struct Hits {
     pub(super) lines: Vec<Line>,
-    /// Matches, the ones that are not in `lines` included.
+    /// Number of matches, including those not in `lines`.
     total: usize,
 }
 
@@ -25,7 +25,7 @@ impl Hits {
 pub(super) enum Line {
     Match(u64, String),
     Around(u64, String),
-    /// Lines between are not shown.
+    /// Marks lines that are not shown.
     Gap,
 }
 
@@ -43,7 +43,7 @@ impl Line {
     }
 }
 
-/// Takes what the searcher finds.
+/// Receives the matches from the searcher.
 pub(super) struct Collector<'a> {
     limit: usize,
     stopped: &'a dyn Fn() -> bool,
@@ -52,7 +52,7 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    /// Keeps the first `limit` matches and counts the rest.
+    /// Creates a collector that keeps the first `limit` matches and counts the rest.
     pub(super) fn new(limit: usize, stopped: &'a dyn Fn() -> bool) -> Self {
         Self {
             limit,
@@ -65,7 +65,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// `None` when there are no matches in text.
+    /// Returns the matches; `None` if there are none in text.
     pub(super) fn into_hits(self) -> Option<Hits> {
         (self.hits.total > 0 && !self.is_binary).then_some(self.hits)
     }
@@ -113,7 +113,7 @@ impl Sink for &mut Collector<'_> {
 }
 
 fn text(line: &[u8]) -> String {
-    // A very long line is not worth decoding beyond what is shown.
+    // A very long line is not worth decoding beyond the part that is shown.
     let (line, rest) = line.split_at(line.len().min(MAX_LINE_CHARS * 4 + 4));
     let line = String::from_utf8_lossy(line);
     let line = line.trim_end_matches(['\n', '\r']);

@@ -1,4 +1,4 @@
-//! What may have been meant when a file is not there.
+//! Suggestions for a file that does not exist.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,12 @@ use windlass_core::tool::ToolError;
 use windlass_sandbox::Roots;
 
 const SUGGESTED: usize = 3;
-/// A folder with more entries is looked at only so far.
+/// Maximum number of entries examined in a folder.
 const LOOKED_AT: usize = 10_000;
-/// How alike two names must be, of 1.
+/// Minimum similarity of two names, from 0 to 1.
 const ALIKE: f64 = 0.6;
 
-/// The answer for a file that does not exist.
+/// Returns the error for a file that does not exist.
 pub(super) fn missing(roots: &Roots, path: &Path, name: &str) -> ToolError {
     let mut text = format!("{name} does not exist.");
     match path.parent() {

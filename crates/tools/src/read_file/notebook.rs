@@ -1,4 +1,4 @@
-//! Notebooks as text: what was written, and what came of it.
+//! Renders notebooks as text: the cells and their outputs.
 
 use std::path::Path;
 
@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use windlass_core::text::{count, shorten};
 
-/// A longer notebook is shown as the file it is.
+/// Maximum size of a rendered notebook. A larger one is shown as a plain file.
 pub(super) const MAX_BYTES: u64 = 16_000_000;
-/// A longer output is cut.
+/// Maximum number of characters of an output.
 const MAX_OUTPUT_CHARS: usize = 2000;
 
 pub(super) fn is_named(path: &Path) -> bool {
@@ -71,7 +71,7 @@ enum Output {
     Unknown,
 }
 
-/// The notebook for reading. `None` when it is none, or one of another time.
+/// Renders a notebook. Returns `None` if the file is not a notebook, or has an older format.
 pub(super) fn render(json: &str) -> Option<String> {
     let notebook: Notebook = serde_json::from_str(json).ok()?;
     if notebook.nbformat < 4 {
@@ -109,7 +109,7 @@ fn show(text: &mut String, output: Output) {
     }
 }
 
-/// The forms of one output: the plain text is shown, or else the first other text; everything else is named.
+/// Shows one output: its plain text, or else the first other text; all other formats are named.
 fn show_data(text: &mut String, mut data: Map<String, Value>) {
     let is_text =
         |kind: &&String| kind.starts_with("text/") || kind.ends_with("+json") || *kind == "application/json";

@@ -1,22 +1,22 @@
-//! One page out of a file of any size, without reading the file into memory.
+//! Reads one page of a file of any size, without loading the file into memory.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
 use windlass_core::text::shorten;
 
-/// A longer line is cut.
+/// Maximum number of characters of a line.
 const MAX_LINE_CHARS: usize = 2000;
 pub(crate) const MAX_LINE_BYTES: usize = MAX_LINE_CHARS * 4;
-/// A page ends before it gets longer than what a model is shown of one result.
+/// Maximum size of a page, which stays below the limit of one result for the model.
 const MAX_PAGE_BYTES: usize = 38_000;
-/// Lines after the page are counted only so far.
+/// Maximum number of bytes after the page in which lines are counted.
 const MAX_COUNTED_BYTES: usize = 256 << 20;
 const BUFFER: usize = 64 * 1024;
-/// How much of the beginning decides whether it is text.
+/// Number of bytes that determine whether a file is text.
 const SNIFFED: usize = 8192;
 
-/// What was read.
+/// Result of a read.
 pub(super) enum Page {
     Text {
         /// Numbered lines, each with its line break.
@@ -24,11 +24,11 @@ pub(super) enum Page {
         lines: u64,
         total: Total,
     },
-    /// Not text, but this.
+    /// Not text, but this kind of file.
     Binary(&'static str),
 }
 
-/// How many lines the file has.
+/// Number of lines in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Total {
     Exactly(u64),
@@ -44,7 +44,7 @@ impl fmt::Display for Total {
     }
 }
 
-/// Reads `limit` lines from line `first`, counted from 1. `None` when it was stopped.
+/// Reads `limit` lines from line `first`, counted from 1. Returns `None` if it was cancelled.
 pub(super) fn read(
     file: impl Read,
     first: u64,
@@ -97,7 +97,7 @@ pub(super) fn read(
     }))
 }
 
-/// A line with its number, cut when it is long.
+/// Returns a line with its number, cut if it is long.
 pub(crate) fn numbered(number: u64, line: &[u8], length: usize) -> String {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_end_matches(['\n', '\r']);
@@ -115,7 +115,8 @@ pub(crate) fn numbered(number: u64, line: &[u8], length: usize) -> String {
     format!("{number:>6}\t{text}{note}\n")
 }
 
-/// Reads one line with its break and keeps at most `keep` bytes of it. Its length, or `None` at the end.
+/// Reads one line with its line break and keeps at most `keep` bytes of it. Returns its length, or `None` at
+/// the end.
 pub(crate) fn next_line(
     reader: &mut impl BufRead,
     line: &mut Vec<u8>,
@@ -140,7 +141,7 @@ pub(crate) fn next_line(
     }
 }
 
-/// How many lines there are after `read` of them. `None` when it was stopped.
+/// Counts the lines, given that `read` lines were read already. Returns `None` if it was cancelled.
 pub(crate) fn count_rest(
     reader: &mut impl BufRead,
     read: u64,
@@ -166,7 +167,7 @@ pub(crate) fn count_rest(
     }
 }
 
-/// What a file that is not text begins with.
+/// Magic bytes of files that are not text.
 const KINDS: &[(&[u8], &str)] = &[
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
@@ -190,7 +191,8 @@ fn binary_kind(beginning: &[u8]) -> Option<&'static str> {
         .find(|(magic, _)| beginning.starts_with(magic))
         .map(|(_, kind)| *kind);
     let has_nul = beginning.iter().take(SNIFFED).any(|byte| *byte == 0);
-    // A text may begin like a GIF; only what also holds a NUL is surely none. PDF and compressed data may do without.
+    // A text may start like a GIF; only a NUL proves that it is not text. PDF and compressed data may have no
+    // NUL.
     let is_sure = has_nul || beginning.starts_with(b"%PDF") || beginning.starts_with(b"\x1f\x8b");
     is_sure.then(|| kind.unwrap_or("a binary file"))
 }

@@ -1,22 +1,23 @@
-//! Pictures, known by how they begin.
+//! Recognises images by their first bytes.
 
-/// What every provider takes. A picture beyond it would be refused, and with it every request of the session.
+/// Maximum side length that every provider accepts. A larger image would be refused, and with it every
+/// request of the session.
 const MAX_SIDE: u32 = 8000;
-/// The same for its bytes: 5 MiB when written in base64.
+/// Maximum size for the same reason: 5 MiB when encoded in base64.
 pub(super) const MAX_BYTES: u64 = 3_932_160;
 
-/// A picture that can be sent as it is.
+/// An image that can be sent unchanged.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Picture {
     pub(super) mime: &'static str,
-    /// `a PNG image`.
+    /// Description such as `a PNG image`.
     pub(super) kind: &'static str,
     pub(super) width: u32,
     pub(super) height: u32,
 }
 
 impl Picture {
-    /// What the bytes show. `None` when they are no picture, or one whose beginning is broken.
+    /// Recognises an image. Returns `None` if the bytes are not an image, or its header is broken.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let (mime, kind, size) = if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
             ("image/png", "a PNG image", png(bytes))
@@ -38,13 +39,13 @@ impl Picture {
         })
     }
 
-    /// Whether a provider takes it.
+    /// Returns true if providers accept the image.
     pub(super) fn fits(&self, bytes: u64) -> bool {
         bytes <= MAX_BYTES && self.width <= MAX_SIDE && self.height <= MAX_SIDE
     }
 }
 
-/// Whether a file may be a picture, by its first bytes.
+/// Returns true if a file may be an image, judging by its first bytes.
 pub(super) fn may_be(beginning: &[u8]) -> bool {
     let magics: [&[u8]; 4] = [b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF"];
     magics.iter().any(|magic| beginning.starts_with(magic))
@@ -92,7 +93,7 @@ fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Walks the segments until the one that says how large the picture is.
+/// Walks the segments up to the one with the image size.
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
@@ -103,11 +104,11 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
             0xff => at += 1,
             // These have no content.
             0x01 | 0xd0..=0xd8 => at += 2,
-            // These begin a frame.
+            // These start a frame.
             0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
                 return Some((big(bytes, at + 7, 2)?, big(bytes, at + 5, 2)?));
             }
-            // The data begins, or the picture ends, and nothing was said.
+            // The data starts, or the image ends, without a size.
             0xd9 | 0xda => return None,
             _ => {
                 let length = usize::try_from(big(bytes, at + 2, 2)?).ok()?;
@@ -117,7 +118,7 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Base64 with padding.
+/// Encodes base64 with padding.
 pub(super) fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -143,7 +144,7 @@ mod tests {
         Picture::of(bytes).map(|picture| (picture.mime, picture.width, picture.height))
     }
 
-    /// TOOL-2: a picture is known by its bytes, with its size; a broken one is none.
+    /// TOOL-2: an image and its size are recognised by its bytes; a broken one is not an image.
     #[test]
     fn pictures_are_known_by_their_bytes() {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06\0\0\0";
@@ -199,7 +200,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing that begins like a picture makes it panic.
+        /// No input that starts like an image causes a panic.
         #[test]
         fn anything_may_be_looked_at(magic in 0_usize..5, rest in prop::collection::vec(any::<u8>(), 0..60)) {
             let magics: [&[u8]; 5] = [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a", b"RIFF\0\0\0\0WEBPVP8X", b"RIFF\0\0\0\0WEBPVP8L"];

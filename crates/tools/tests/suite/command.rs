@@ -1,4 +1,4 @@
-//! `bash`: what comes back from a command.
+//! `bash`: results of commands.
 
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,8 @@ async fn the_answer_says_what_happened() {
     }
 }
 
-/// SAFE-5, SAFE-2: a command is judged by what it would do, piece by piece, and some are refused whatever the rules say.
+/// SAFE-5, SAFE-2: a command is judged by its effects, piece by piece, and some commands are refused whatever
+/// the rules say.
 #[test]
 fn a_command_is_judged_by_what_it_does() {
     let cases = [
@@ -99,7 +100,8 @@ fn a_command_is_judged_by_what_it_does() {
     }
 }
 
-/// SAFE-1: a command sees the given environment and the marker of its call, no start-up files, and the folder it is in.
+/// SAFE-1: a command sees the given environment and the marker of its call, no start-up files, and its
+/// working directory.
 #[tokio::test]
 async fn the_environment_is_the_given_one() {
     let desk = Desk::new();
@@ -125,7 +127,7 @@ async fn the_environment_is_the_given_one() {
     }
 }
 
-/// TOOL-1: what cannot be run is refused with a reason.
+/// TOOL-1: invalid arguments are refused with the reason.
 #[tokio::test]
 async fn bad_arguments_name_the_field() {
     let desk = Desk::new();
@@ -144,7 +146,7 @@ async fn bad_arguments_name_the_field() {
     }
 }
 
-/// TOOL-1: a working directory that is gone is named.
+/// TOOL-1: a missing working directory is reported.
 #[tokio::test]
 async fn a_missing_folder_is_named() {
     let desk = Desk::new();
@@ -161,7 +163,7 @@ async fn a_missing_folder_is_named() {
     }
 }
 
-/// TOOL-3: of a large output the beginning and the end are kept, whatever its size.
+/// TOOL-3: the start and the end of a large output are kept, whatever its size.
 #[tokio::test]
 async fn large_output_keeps_both_ends() {
     let desk = Desk::new();
@@ -176,7 +178,7 @@ async fn large_output_keeps_both_ends() {
     assert_eq!(output.details.expect("details")["truncated"], true);
 }
 
-/// TOOL-9: output is shown while the command runs, and all of it is shown in the end.
+/// TOOL-9: output is shown while the command runs, and all of it by the end.
 #[tokio::test]
 async fn output_is_shown_live() {
     let desk = Desk::new();
@@ -196,7 +198,7 @@ async fn output_is_shown_live() {
     assert_eq!(desk.live(), "first\nlast\n");
 }
 
-/// TOOL-4: a command whose time is up is ended, and the answer has the output so far.
+/// TOOL-4: a command that times out is ended, and the answer contains the output so far.
 #[tokio::test]
 async fn a_timeout_keeps_the_output() {
     let desk = Desk::with(&ToolsConfig {
@@ -219,7 +221,7 @@ async fn a_timeout_keeps_the_output() {
     }
 }
 
-/// LOOP-8: a process in the background does not keep the call, and is left running.
+/// LOOP-8: a background process does not block the call, and is left running.
 #[tokio::test]
 async fn a_background_process_does_not_hold_the_call() {
     let desk = Desk::new();

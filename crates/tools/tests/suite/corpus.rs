@@ -1,21 +1,22 @@
-//! Every input that fuzzing kept, and every one that it once found something with, through the same checks.
+//! Runs every stored fuzz input, including those that once found a bug, through the same checks.
 
 use windlass_testkit::failing_inputs;
 use windlass_tools::fuzzing;
 
-/// TOOL-6 (S6.8): each value stays inside one argument and makes no option of it, whatever the file and the call.
+/// TOOL-6 (S6.8): each value stays inside one argument and never turns it into an option, whatever the file
+/// and the call.
 #[test]
 fn declared() {
     assert_eq!(failing_inputs("declared", fuzzing::declared), [""; 0]);
 }
 
-/// TOOL-2: an edit changes what it says it found and nothing else, whatever the texts.
+/// TOOL-2: an edit changes the place that it reports and nothing else, whatever the texts.
 #[test]
 fn edit() {
     assert_eq!(failing_inputs("edit", fuzzing::edit), [""; 0]);
 }
 
-/// TOOL-2: any text may be a patch, and a diff from one text to another leads there.
+/// TOOL-2: any text may be a patch, and a diff from one text to another produces the latter.
 #[test]
 fn patch() {
     assert_eq!(failing_inputs("patch", fuzzing::patch), [""; 0]);

@@ -13,10 +13,10 @@ use windlass_tools::{ToolsConfig, builtin};
 
 use crate::desk::{Desk, pids, runs, until};
 
-/// Writes its arguments to the file `argv`, each ended by NUL, which none of them can hold.
+/// Writes its arguments to the file `argv`, each terminated by NUL, which no argument can contain.
 const ARGV: &str = "printf '%s\\0' \"$@\" > argv\n";
 
-/// The only tool of a file with these lines more.
+/// Returns the only tool of a file with these additional lines.
 fn declared(lines: &str) -> Arc<dyn AnyTool> {
     declared_with(lines, &ToolsConfig::default())
 }
@@ -40,7 +40,7 @@ fn argv(desk: &Desk) -> Vec<String> {
     text.split_terminator('\0').map(str::to_owned).collect()
 }
 
-/// TOOL-5 (S6.7): a declared tool stands beside the built-in ones and can be called.
+/// TOOL-5 (S6.7): a declared tool is offered with the built-in ones and can be called.
 #[tokio::test]
 async fn a_declared_tool_is_called() {
     let desk = Desk::new();
@@ -62,7 +62,7 @@ async fn a_declared_tool_is_called() {
     assert_eq!(desk.live(), "x-5");
 }
 
-/// TOOL-6 (S6.8): shell metacharacters reach the program as they are.
+/// TOOL-6 (S6.8): shell metacharacters reach the program unchanged.
 #[tokio::test]
 async fn metacharacters_stay_literal() {
     let desk = Desk::new();
@@ -122,7 +122,8 @@ fn one_template_is_one_argument() {
         .expect("every text stays inside");
 }
 
-/// TOOL-6 (S6.9): what does not fit its declaration is refused before anything runs, with everything that is wrong.
+/// TOOL-6 (S6.9): values that do not match their declaration are refused before anything runs, with all
+/// problems listed.
 #[test]
 fn injections_are_refused() {
     let tool = declared(
@@ -143,7 +144,7 @@ fn injections_are_refused() {
         ),
         (
             json!({ "resource": "pods", "name": "--raw" }),
-            Some("`name`: must not make `--raw` of an argument, which the program would take for an option"),
+            Some("`name`: must not make `--raw` of an argument, which the program would treat as an option"),
         ),
         (
             json!({ "resource": 5, "count": 0 }),
@@ -171,7 +172,7 @@ fn injections_are_refused() {
     assert!(matches!(twice, Some(ToolError::Invalid(text)) if text.contains("duplicate key `name`")));
 }
 
-/// SAFE-1 (S6.13): declared variables reach the program, with the allowlist, and nothing else does.
+/// SAFE-1 (S6.13): declared variables and the allowlist reach the program, and nothing else does.
 #[tokio::test]
 async fn only_declared_variables_are_passed() {
     let desk = Desk::new();
@@ -212,7 +213,7 @@ async fn only_declared_variables_are_passed() {
     assert_eq!(error, ToolError::Permanent(expected.to_owned()));
 }
 
-/// TOOL-4 (S6.4): when the time is up, the whole tree is ended.
+/// TOOL-4 (S6.4): on timeout, the whole tree is ended.
 #[tokio::test]
 async fn a_timeout_ends_the_tree() {
     let desk = Desk::new();
@@ -227,7 +228,7 @@ async fn a_timeout_ends_the_tree() {
     until("all have ended", || !pids.iter().any(|pid| runs(*pid))).await;
 }
 
-/// LOOP-8: a cancel ends it, and the output so far is kept.
+/// LOOP-8: cancelling ends the tree, and the output so far is kept.
 #[tokio::test]
 async fn a_cancel_ends_the_tree() {
     let desk = Desk::new();
@@ -264,7 +265,7 @@ async fn output_is_capped() {
     assert_eq!(output.details.expect("details")["truncated"], true);
 }
 
-/// TOOL-6: what cannot be started is named, and a program of the working directory is not taken.
+/// TOOL-6: a program that cannot be started is named, and a program in the working directory is not used.
 #[tokio::test]
 async fn programs_that_are_not_there_are_named() {
     let desk = Desk::new();

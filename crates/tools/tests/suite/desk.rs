@@ -1,4 +1,4 @@
-//! A temporary folder with the built-in tools on it.
+//! A temporary folder with the built-in tools.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use windlass_tools::{ToolsConfig, builtin};
 
 use windlass_sandbox::child_environment;
 
-/// How long anything may take that should happen soon, on a machine with other things to do.
+/// Maximum time for anything that should happen soon, on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// One session's tools in a folder of their own.
+/// Tools of one session in a folder of their own.
 pub(crate) struct Desk {
     folder: TempDir,
     tools: ToolSet,
@@ -83,23 +83,23 @@ impl Desk {
         self.prepare(tool, &arguments)?.run(self.context()).await
     }
 
-    /// What a call answers the model when it works.
+    /// Returns the text of a successful call.
     pub(crate) async fn text(&self, tool: &str, arguments: Value) -> String {
         self.call(tool, arguments).await.expect("an answer").content
     }
 
-    /// What a call answers the model when it does not.
+    /// Returns the error of a failed call.
     pub(crate) async fn error(&self, tool: &str, arguments: Value) -> ToolError {
         self.call(tool, arguments).await.expect_err("an error")
     }
 
-    /// What was shown live so far.
+    /// Returns the live output so far.
     pub(crate) fn live(&self) -> String {
         self.live.lock().expect("lock").concat()
     }
 }
 
-/// Looks again and again until it is so. Fails when it does not become so soon.
+/// Polls until the condition holds. Fails if that takes too long.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let mut ticks = tokio::time::interval(Duration::from_millis(5));
     let looking = async {
@@ -112,11 +112,11 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         .unwrap_or_else(|_| panic!("not in time: {what}"));
 }
 
-/// The process ids in a file, once it has this many lines.
+/// Returns the process ids in a file, once it has this many lines.
 pub(crate) async fn pids(file: &Path, count: usize) -> Vec<u32> {
     let read = || -> Vec<u32> {
         let text = fs::read_to_string(file).unwrap_or_default();
-        // A line is whole when its break is there.
+        // A line is complete when its line break is there.
         text.split_inclusive('\n')
             .filter(|line| line.ends_with('\n'))
             .filter_map(|line| line.trim().parse().ok())
@@ -126,7 +126,7 @@ pub(crate) async fn pids(file: &Path, count: usize) -> Vec<u32> {
     read()
 }
 
-/// Whether a process runs. One that has ended and was not collected does not.
+/// Returns true if a process runs. A zombie does not.
 pub(crate) fn runs(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ")

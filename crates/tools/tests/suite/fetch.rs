@@ -11,13 +11,13 @@ use windlass_tools::{FetchConfig, ToolsConfig, builtin};
 
 use crate::desk::{Desk, SOON, until};
 
-/// What the server does with a request.
+/// Response of the server to a request.
 enum Reply {
     /// Sends this and closes.
     Whole(Vec<u8>),
-    /// Sends this and keeps the connection open until the other side closes it.
+    /// Sends this and keeps the connection open until the client closes it.
     Open(Vec<u8>),
-    /// Sends this and goes on with the second piece until nobody reads any more.
+    /// Sends the first piece, then repeats the second one until the client stops reading.
     Endless(Vec<u8>, Vec<u8>),
 }
 
@@ -61,7 +61,7 @@ async fn serve(mut stream: TcpStream, answer: fn(&str) -> Reply, seen: Arc<Mutex
     let head = String::from_utf8_lossy(&head).into_owned();
     let path = head.split(' ').nth(1).unwrap_or_default();
     seen.lock().expect("lock").push(path.to_owned());
-    // The other side may be gone at any time.
+    // The client may disconnect at any time.
     match answer(path) {
         Reply::Whole(bytes) => {
             let _ = stream.write_all(&bytes).await;
@@ -113,7 +113,7 @@ async fn get(desk: &Desk, url: &str) -> ToolOutput {
         .expect("an answer")
 }
 
-/// What is after the first line and the empty one.
+/// Returns the text after the first line and the empty one.
 fn body(output: &ToolOutput) -> &str {
     output.content.split_once("\n\n").map_or("", |(_, body)| body)
 }
@@ -122,7 +122,7 @@ fn detail<'a>(output: &'a ToolOutput, name: &str) -> &'a Value {
     &output.details.as_ref().expect("details")[name]
 }
 
-/// TOOL-2: a page is given back as markdown, as text or as it came.
+/// TOOL-2: a page is returned as markdown, as text or as received.
 #[tokio::test]
 async fn a_page_is_read() {
     const PAGE: &str =
@@ -153,7 +153,7 @@ async fn a_page_is_read() {
     }
 }
 
-/// TOOL-2: texts are shown as they are, in the encoding they are written in; other things are described.
+/// TOOL-2: texts are shown unchanged, in the encoding they are written in; other types are described.
 #[tokio::test]
 async fn every_type_is_answered() {
     let site = Site::start(|path| match path {
@@ -213,7 +213,7 @@ async fn every_type_is_answered() {
     }
 }
 
-/// TOOL-2: a server that says no is a failed call that shows what it said, and not too much of it.
+/// TOOL-2: an error response is a failed call that shows the response, up to a limit.
 #[tokio::test]
 async fn refusals_of_a_server_are_shown() {
     let site = Site::start(|path| match path {
@@ -237,7 +237,7 @@ async fn refusals_of_a_server_are_shown() {
     assert_eq!(detail(&output, "truncated"), true);
 }
 
-/// TOOL-2: redirects on the same host are followed a few times, others are told.
+/// TOOL-2: redirects on the same host are followed a few times, others are reported.
 #[tokio::test]
 async fn redirects_stay_on_their_host() {
     let site = Site::start(|path| match path {
@@ -276,7 +276,7 @@ async fn redirects_stay_on_their_host() {
     assert_eq!(site.paths().len() - before, 6);
 }
 
-/// TOOL-3: a large page is cut, says so, and is never read to its end.
+/// TOOL-3: a large page is cut with a notice, and is never read to its end.
 #[tokio::test]
 async fn large_pages_are_cut() {
     let site = Site::start(|path| {
@@ -314,13 +314,13 @@ async fn large_pages_are_cut() {
     assert_eq!(body(&get(&desk, &site.url("/small")).await), "hello");
 }
 
-/// A gzip stream of one block: `hello`, stored.
+/// Returns a gzip stream of one stored block: `hello`.
 fn packed_text() -> Vec<u8> {
     gzip(b"\x01\x05\x00\xfa\xffhello", 0x3610_a686, 5)
 }
 
-/// A gzip stream of 40 KB that unpacks to 6 MB: a zero, and how often it is repeated. Its checksum is wrong, which shows
-/// only at the end.
+/// Returns a gzip stream of 40 KB that unpacks to 6 MB: a zero, and its repetitions. Its checksum is wrong,
+/// which shows only at the end.
 fn packed_zeros() -> Vec<u8> {
     let mut bits: Vec<bool> = vec![true, true, false];
     // The literal 0 is 00110000; the length 258 is 11000101, the distance 1 is 00000; the end is 0000000.
@@ -351,7 +351,7 @@ async fn nesting_has_no_depth_limit() {
     assert_eq!(body(&output), "deep");
 }
 
-/// TOOL-2: a server that does not answer, or does not end, costs no more than the time the call has.
+/// TOOL-2: a server that does not answer, or does not finish, costs no more time than the call has.
 #[tokio::test]
 async fn time_is_limited() {
     let site = Site::start(|path| match path {
@@ -372,7 +372,7 @@ async fn time_is_limited() {
     }
 }
 
-/// LOOP-8: a call can be stopped while it waits for an answer or for the rest of one.
+/// LOOP-8: a call can be cancelled while it waits for a response or for the rest of one.
 #[tokio::test]
 async fn waiting_can_be_canceled() {
     let site = Site::start(|path| match path {
@@ -399,7 +399,7 @@ async fn waiting_can_be_canceled() {
     }
 }
 
-/// TOOL-2: this machine and its network are out of reach, however they are spelled.
+/// TOOL-2: this machine and its network are not reachable, however they are spelled.
 #[tokio::test]
 async fn private_hosts_are_refused() {
     let site = Site::start(|_| page("text/plain", "secret")).await;
@@ -433,7 +433,7 @@ async fn private_hosts_are_refused() {
     assert!(site.paths().is_empty());
 }
 
-/// TOOL-1: wrong arguments are named, with what would be right.
+/// TOOL-1: wrong arguments are named, with the expected values.
 #[tokio::test]
 async fn wrong_arguments_are_explained() {
     let desk = desk(&[]);
@@ -448,7 +448,7 @@ async fn wrong_arguments_are_explained() {
         ),
         (
             json!({ "url": "https://a:b@docs.rs/" }),
-            "`url` contains a user name or password; leave out what is before the @.",
+            "`url` contains a user name or password; leave out the part before the @.",
         ),
         (
             json!({ "url": "https://docs.rs/", "timeout_secs": 0 }),
@@ -471,7 +471,7 @@ async fn wrong_arguments_are_explained() {
     }
 }
 
-/// TOOL-7: nobody there is a wrong address.
+/// TOOL-7: a closed port is reported as a wrong address.
 #[tokio::test]
 async fn a_closed_port_is_told() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -484,7 +484,7 @@ async fn a_closed_port_is_told() {
     assert_eq!(error, ToolError::Permanent(expected));
 }
 
-/// TOOL-7: an answer that is no HTTP, or breaks off, may be better next time.
+/// TOOL-7: a response that is not HTTP, or is incomplete, is worth a retry.
 #[tokio::test]
 async fn broken_answers_are_told() {
     let site = Site::start(|path| match path {
@@ -502,7 +502,7 @@ async fn broken_answers_are_told() {
     }
 }
 
-/// TOOL-7: a server that does not speak TLS is told, and asking again would not help.
+/// TOOL-7: a server that does not speak TLS is reported, and a retry would not help.
 #[tokio::test]
 async fn a_server_without_encryption_is_told() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -510,7 +510,7 @@ async fn a_server_without_encryption_is_told() {
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-            // The other side closes first, so that it reads what was sent.
+            // The client closes first, so that it reads the response.
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
@@ -520,7 +520,7 @@ async fn a_server_without_encryption_is_told() {
     assert!(told, "{error:?}");
 }
 
-/// TOOL-1, SAFE-6: fetching reads, and is about a host that rules can name.
+/// TOOL-1, SAFE-6: fetching is a read, and its subject is a host that rules can name.
 #[test]
 fn rules_see_the_host() {
     let desk = desk(&[]);

@@ -12,7 +12,7 @@ fn message(error: &ToolError) -> String {
     error.to_string()
 }
 
-/// TOOL-1: what kind of effect each file tool has.
+/// TOOL-1: each file tool has the right category.
 #[test]
 fn categories_are_known() {
     let desk = Desk::new();
@@ -46,7 +46,7 @@ fn categories_are_known() {
     }
 }
 
-/// TOOL-1: validation names the field; common other names of a field are taken.
+/// TOOL-1: validation names the field; common alternative names of a field are accepted.
 #[test]
 fn arguments_are_validated() {
     let desk = Desk::new();
@@ -133,7 +133,7 @@ async fn reading_shows_numbered_pages() {
     assert_eq!(past, "`offset` is 9, but a.txt has only 2 lines.");
 }
 
-/// TOOL-2: an image goes to the model as one; what no provider would take is named.
+/// TOOL-2: an image goes to the model as an image; one that no provider accepts is named.
 #[tokio::test]
 async fn images_are_shown() {
     let desk = Desk::new();
@@ -167,11 +167,11 @@ async fn images_are_shown() {
     for (path, text) in [
         (
             "wide.png",
-            "wide.png is a PNG image, 9000×16, 29 B; it is too large to be shown.",
+            "wide.png is a PNG image, 9000×16, 29 B; it is too large to show.",
         ),
         (
             "large.png",
-            "large.png is a PNG image, 32×16, 4.0 MB; it is too large to be shown.",
+            "large.png is a PNG image, 32×16, 4.0 MB; it is too large to show.",
         ),
     ] {
         let output = desk
@@ -182,7 +182,7 @@ async fn images_are_shown() {
     }
 }
 
-/// TOOL-2: a notebook is read cell by cell, in pages as any file; one that is broken is read as it is.
+/// TOOL-2: a notebook is read cell by cell, in pages like any file; a broken one is read as plain text.
 #[tokio::test]
 async fn notebooks_are_readable() {
     let desk = Desk::new();
@@ -205,7 +205,7 @@ async fn notebooks_are_readable() {
     );
 }
 
-/// TOOL-2: what cannot be read is refused with what to do instead, and never waited for.
+/// TOOL-2: an unreadable file is refused with advice on what to do instead, and never blocks.
 #[tokio::test]
 async fn unreadable_things_are_named() {
     let desk = Desk::new();
@@ -290,7 +290,7 @@ async fn writing_creates_and_replaces() {
     assert_eq!(left, ["c.txt"], "no temporary file is left");
 }
 
-/// TOOL-2: a link stays a link, and through one that leads nowhere the file it means is made.
+/// TOOL-2: a link stays a link, and writing through a dangling one creates its target.
 #[tokio::test]
 async fn links_are_followed() {
     let desk = Desk::new();
@@ -315,7 +315,7 @@ async fn links_are_followed() {
     assert_eq!(desk.content("nothing"), "x");
 }
 
-/// TOOL-2: a file that changed after it was read is not written over; after another read it is.
+/// TOOL-2: a file that changed after it was read is not overwritten; after another read it is.
 #[tokio::test]
 async fn stale_files_are_refused() {
     for (tool, arguments) in [
@@ -334,14 +334,14 @@ async fn stale_files_are_refused() {
         assert_eq!(desk.content("a.txt"), "second, longer\n");
         desk.text("read_file", json!({ "path": "a.txt" })).await;
         desk.text(tool, arguments).await;
-        // What we wrote ourselves is not stale.
+        // Our own write does not make the file stale.
         desk.text("write_file", json!({ "path": "a.txt", "content": "again\n" }))
             .await;
         assert_eq!(desk.content("a.txt"), "again\n");
     }
 }
 
-/// TOOL-2: an edit answers with the change and the lines around it.
+/// TOOL-2: an edit returns the change and the lines around it.
 #[tokio::test]
 async fn editing_shows_the_change() {
     let desk = Desk::new();
@@ -359,7 +359,7 @@ async fn editing_shows_the_change() {
     let forgiving =
         json!({ "path": "a.rs", "old_string": "one();\ntwo();", "new_string": "one();\nzwei();" });
     let text = desk.text("edit_file", forgiving).await;
-    assert!(text.contains("matched but for indentation"), "{text}");
+    assert!(text.contains("matched except for indentation"), "{text}");
     assert_eq!(
         desk.content("a.rs"),
         "fn a() {\n    one();\n    zwei();\n    three();\n}\n"
@@ -373,7 +373,7 @@ async fn editing_shows_the_change() {
     );
 }
 
-/// TOOL-2: an edit that is not clear changes nothing and says what to do.
+/// TOOL-2: an ambiguous edit changes nothing and says what to do.
 #[tokio::test]
 async fn unclear_edits_change_nothing() {
     let desk = Desk::new();
@@ -387,7 +387,7 @@ async fn unclear_edits_change_nothing() {
             "x",
             "     3\tlet total = first + second;",
         ),
-        ("a.txt", "zzz", "x", "nor anything like it"),
+        ("a.txt", "zzz", "x", "and nothing similar is"),
         ("a.txt", "alpha", "alpha", "the same"),
         ("a.txt", "", "x", "empty"),
         ("gone.txt", "a", "b", "does not exist"),
@@ -429,7 +429,8 @@ async fn editing_keeps_the_form_of_a_file() {
     );
 }
 
-/// TOOL-2: several edits in one call apply in order, each to what the one before left, and people see one diff.
+/// TOOL-2: several edits in one call apply in order, each to the result of the previous one, and people see
+/// one diff.
 #[tokio::test]
 async fn several_edits_are_one_change() {
     let desk = Desk::new();
@@ -449,7 +450,7 @@ async fn several_edits_are_one_change() {
     assert!(
         output
             .content
-            .starts_with("Edited a.txt (+13 −12), 3 edits\nedits[1]: matched but for indentation"),
+            .starts_with("Edited a.txt (+13 −12), 3 edits\nedits[1]: matched except for indentation"),
         "{}",
         output.content
     );
@@ -457,7 +458,7 @@ async fn several_edits_are_one_change() {
     assert_eq!(output.details.expect("details")["diff"], preview.as_str());
 }
 
-/// TOOL-2: one edit that fails leaves the file as it was, and the message names the edit.
+/// TOOL-2: one failing edit leaves the file unchanged, and the message names the edit.
 #[tokio::test]
 async fn several_edits_are_all_or_nothing() {
     let desk = Desk::new();
@@ -479,7 +480,7 @@ async fn several_edits_are_all_or_nothing() {
         ),
         (
             json!([good, { "old_string": "omega", "new_string": "alpha" }]),
-            "The edits together would leave a.txt as it is.",
+            "The edits together would not change a.txt.",
         ),
         (json!([]), "`edits` is empty"),
         (json!([{ "old_string": 3, "new_string": "x" }]), "old_string"),

@@ -1,4 +1,4 @@
-//! Commands in the background: started, read, ended, and never left behind.
+//! Background commands: started, read, ended, and never left behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +20,12 @@ fn read(job: &str) -> Value {
     json!({ "action": "read", "job": job })
 }
 
-/// A command that goes on when the file `name` is there.
+/// Returns a command that waits until the file `name` exists.
 fn wait_for(name: &str) -> String {
     format!("while [ ! -e {name} ]; do sleep 0.01; done")
 }
 
-/// Reads until the answer contains `text`. All that was read until then.
+/// Reads until the answer contains `text`. Returns everything read until then.
 async fn read_until(desk: &Desk, job: &str, text: &str) -> String {
     answers_until(desk, job, text).await.concat()
 }
@@ -44,7 +44,7 @@ async fn answers_until(desk: &Desk, job: &str, text: &str) -> Vec<String> {
     answers
 }
 
-/// TOOL-9: a background command answers with its beginning, is read piece by piece, and says how it ended.
+/// TOOL-9: a background command returns its first output, is read piece by piece, and reports how it ended.
 #[tokio::test]
 async fn a_job_is_started_read_and_ends() {
     let desk = Desk::new();
@@ -74,7 +74,7 @@ async fn a_job_is_started_read_and_ends() {
         nothing.starts_with("(no new output)\n[job-1: running for "),
         "{nothing}"
     );
-    assert!(nothing.ends_with(" s; 4 B of output in all]"), "{nothing}");
+    assert!(nothing.ends_with(" s; 4 B of output in total]"), "{nothing}");
 
     desk.put("go", "");
     let news = read_until(&desk, "job-1", "two").await;
@@ -88,10 +88,10 @@ async fn a_job_is_started_read_and_ends() {
     let killed = desk
         .text("bash_job", json!({ "action": "kill", "job": "job-1" }))
         .await;
-    assert!(killed.starts_with("It had ended before."), "{killed}");
+    assert!(killed.starts_with("It had already ended."), "{killed}");
 }
 
-/// TOOL-9: a background command that ends at once is answered like any other.
+/// TOOL-9: a background command that ends immediately is answered like any other.
 #[tokio::test]
 async fn a_short_job_is_over_at_once() {
     let desk = Desk::new();
@@ -128,7 +128,7 @@ async fn a_short_job_is_over_at_once() {
     );
 }
 
-/// TOOL-9: ending a job ends its whole tree, and the rest of its output is told.
+/// TOOL-9: ending a job ends its whole tree, and returns the rest of its output.
 #[tokio::test]
 async fn kill_ends_the_tree() {
     let desk = Desk::new();
@@ -149,14 +149,14 @@ async fn kill_ends_the_tree() {
     assert!(!pids.iter().any(|pid| runs(*pid)));
 }
 
-/// TOOL-9: what a job leaves behind is still the job: it is read, and ended with it.
+/// TOOL-9: processes that outlive a job still belong to it: their output is read, and they are ended with it.
 #[tokio::test]
 async fn what_outlives_a_job_belongs_to_it() {
     let desk = Desk::new();
     let command = "bash -c 'echo $$ >> pids; echo mine; while :; do sleep 0.1; done' & exit 0";
     let begun = desk.text("bash", begin(command)).await;
     let pids = pids(&desk.path("pids"), 1).await;
-    let outlived = "ended with exit code 0, but something it started still runs";
+    let outlived = "ended with exit code 0, but a process it started still runs";
     if !begun.contains(outlived) {
         read_until(&desk, "job-1", outlived).await;
     }
@@ -167,7 +167,7 @@ async fn what_outlives_a_job_belongs_to_it() {
     until("it has ended", || !runs(pids[0])).await;
 }
 
-/// TOOL-9: a cancel ends neither the job nor its output; the session's end does.
+/// TOOL-9: cancelling ends neither the job nor its output; the end of the session does.
 #[tokio::test]
 async fn a_job_ends_with_the_session_and_not_before() {
     let desk = Desk::new();
@@ -186,7 +186,7 @@ async fn a_job_ends_with_the_session_and_not_before() {
     until("all have ended", || !pids.iter().any(|pid| runs(*pid))).await;
 }
 
-/// TOOL-9, TOOL-4: there is no time limit but the one that is asked for.
+/// TOOL-9, TOOL-4: there is no timeout unless one is requested.
 #[tokio::test]
 async fn a_time_limit_ends_a_job() {
     let desk = Desk::with(&ToolsConfig {
@@ -207,7 +207,7 @@ async fn a_time_limit_ends_a_job() {
     assert!(runs(pids[0]), "it has no limit");
 }
 
-/// TOOL-9: there are at most sixteen, and the error says which to end.
+/// TOOL-9: at most sixteen jobs run, and the error lists the candidates to end.
 #[tokio::test]
 async fn jobs_are_counted() {
     let desk = Arc::new(Desk::new());
@@ -240,7 +240,7 @@ where
     tasks.join_all().await
 }
 
-/// TOOL-9, SAFE-5: a job is judged like any command; looking is a read, ending is a write.
+/// TOOL-9, SAFE-5: a job is judged like any command; reading is a read, ending is a write.
 #[test]
 fn jobs_are_judged() {
     let desk = Desk::new();
@@ -265,7 +265,7 @@ fn jobs_are_judged() {
     }
 }
 
-/// TOOL-1: what is no job is named, and so is what is missing.
+/// TOOL-1: an unknown job is named, and so is a missing argument.
 #[tokio::test]
 async fn bad_arguments_are_explained() {
     let desk = Desk::new();
@@ -288,7 +288,8 @@ async fn bad_arguments_are_explained() {
     assert_eq!(desk.text("bash", plain).await, "hi");
 }
 
-/// TOOL-9, TOOL-3: memory holds both ends of what is new, the store all of it, from the first byte and while it runs.
+/// TOOL-9, TOOL-3: memory holds both ends of the unread output, and the store all of it, from the first byte
+/// and while the job runs.
 #[tokio::test]
 async fn the_whole_output_of_a_job_is_kept() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -321,7 +322,7 @@ async fn the_whole_output_of_a_job_is_kept() {
     read_until(&desk, "job-1", "ended").await;
 }
 
-/// TOOL-9: a look that waits ends when it is canceled.
+/// TOOL-9: a read that waits ends when it is cancelled.
 #[tokio::test]
 async fn a_look_can_be_canceled() {
     let desk = Desk::new();
@@ -335,7 +336,7 @@ async fn a_look_can_be_canceled() {
     assert_eq!(result, Err(ToolError::Canceled(String::new())));
 }
 
-/// TOOL-9: programs that want a terminal end, and the model is told why; the others are left alone.
+/// TOOL-9: programs that need a terminal end, and the model is told the reason; others are not affected.
 #[tokio::test]
 async fn there_is_no_terminal() {
     let note = "[there is no terminal and no stdin; use non-interactive options]";
@@ -365,11 +366,12 @@ async fn there_is_no_terminal() {
     assert_eq!(env.await, "cat 0 noninteractive");
 }
 
-/// The name of the test below, for the process it starts.
+/// Name of the test below, for the process it starts.
 const ALONE: &str = "jobs::the_end_of_the_program_ends_all_jobs";
 const ALONE_MARK: &str = "WINDLASS_TEST_ALONE_JOBS";
 
-/// TOOL-9: `settle` and `end_all` end what runs in the background. In a process of its own: they are about all of it.
+/// TOOL-9: `settle` and `end_all` end all background commands. Runs in a process of its own, because they
+/// affect the whole process.
 #[tokio::test]
 async fn the_end_of_the_program_ends_all_jobs() {
     if std::env::var_os(ALONE_MARK).is_none() {

@@ -11,7 +11,7 @@ use windlass_sandbox::process;
 
 use crate::desk::{Desk, SOON, pids, runs, until};
 
-/// A name, a command, and how many processes it starts that write their pid to the file `pids`.
+/// A name, a command, and the number of processes it starts that write their pid to the file `pids`.
 type Case = (&'static str, &'static str, usize);
 
 /// Processes that are hard to end.
@@ -49,7 +49,7 @@ const STUBBORN: &[Case] = &[
     ),
 ];
 
-/// LOOP-8: a canceled call returns at once with the output so far, and its whole tree ends soon after.
+/// LOOP-8: a cancelled call returns immediately with the output so far, and its whole tree ends soon after.
 #[tokio::test]
 async fn cancel_ends_the_tree() {
     let cases: JoinSet<()> = STUBBORN.iter().map(|case| canceled(*case)).collect();
@@ -74,11 +74,11 @@ async fn canceled((name, command, count): Case) {
         other => panic!("{name}: {other:?}"),
     }
     until(name, || !pids.iter().any(|pid| runs(*pid))).await;
-    // Far above what is promised, for machines that are busy; far below what a hang takes.
+    // Far above the promised time, for busy machines; far below the duration of a hang.
     assert!(returned < SOON, "{name}: returned after {returned:?}");
 }
 
-/// TOOL-4: the same trees end when the time is up.
+/// TOOL-4: the same trees end on timeout.
 #[tokio::test]
 async fn a_timeout_ends_the_tree() {
     let cases: JoinSet<()> = STUBBORN.iter().map(|case| timed_out(*case)).collect();
@@ -103,7 +103,7 @@ async fn timed_out((name, command, count): Case) {
     until(name, || !pids.iter().any(|pid| runs(*pid))).await;
 }
 
-/// LOOP-8: a call that is dropped ends its tree like one that is canceled.
+/// LOOP-8: a dropped call ends its tree like a cancelled one.
 #[tokio::test]
 async fn a_dropped_call_ends_its_tree() {
     let desk = Desk::new();
@@ -117,7 +117,7 @@ async fn a_dropped_call_ends_its_tree() {
     until("all have ended", || !pids.iter().any(|pid| runs(*pid))).await;
 }
 
-/// LOOP-8: a call that is canceled while it waits for the output of a background process ends that one too.
+/// LOOP-8: cancelling a call that waits for the output of a background process ends that process as well.
 #[tokio::test]
 async fn cancel_reaches_what_outlived_the_command() {
     let desk = Desk::new();
@@ -131,7 +131,7 @@ async fn cancel_reaches_what_outlived_the_command() {
     until("there is output", || desk.live().contains("noise")).await;
     desk.cancel.cancel();
     let result = running.await.expect("no panic");
-    // On a busy machine the call may have ended by itself before; then the process was left running on purpose.
+    // On a busy machine the call may have ended before; then the process was left running on purpose.
     if matches!(result, Err(ToolError::Canceled(_))) {
         until("it has ended", || !pids.iter().any(|pid| runs(*pid))).await;
     } else {
@@ -139,7 +139,7 @@ async fn cancel_reaches_what_outlived_the_command() {
     }
 }
 
-/// LOOP-8: a call that is canceled before it starts starts nothing.
+/// LOOP-8: a call that is cancelled before it starts runs nothing.
 #[tokio::test]
 async fn a_canceled_call_does_not_start() {
     let desk = Desk::new();
@@ -149,13 +149,13 @@ async fn a_canceled_call_does_not_start() {
     assert!(!desk.path("made").exists());
 }
 
-/// The name of the test below, for the process it starts.
+/// Name of the test below, for the process it starts.
 const ALONE: &str = "kill::an_orphan_that_hides_everything_is_ended";
 const ALONE_MARK: &str = "WINDLASS_TEST_ALONE";
 
-/// LOOP-8: an orphan without marker, group, session, parent or pipe is still ended, because it was handed to us. Runs
-/// in a process of its own: that orphans are handed over, and that no other call is there to own them, is a matter of
-/// the whole process.
+/// LOOP-8: an orphan without marker, group, session, parent or pipe is still ended, because it was reparented
+/// to us. Runs in a process of its own: adopting orphans, and the absence of other calls that could own them,
+/// concern the whole process.
 #[tokio::test]
 async fn an_orphan_that_hides_everything_is_ended() {
     if std::env::var_os(ALONE_MARK).is_none() {
@@ -191,7 +191,7 @@ async fn an_orphan_that_hides_everything_is_ended() {
     ));
     until("all have ended", || !pids.iter().any(|pid| runs(*pid))).await;
     assert!(process::settle(Duration::from_secs(10)).await);
-    // What was handed to us was collected too.
+    // The adopted processes were reaped as well.
     let left: Vec<&u32> = pids
         .iter()
         .filter(|pid| std::path::Path::new(&format!("/proc/{pid}")).exists())

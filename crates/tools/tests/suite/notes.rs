@@ -6,7 +6,7 @@ use windlass_tools::{TodoItem, TodoList, TodoStatus, ToolsConfig};
 
 use crate::desk::Desk;
 
-/// LOOP-13: the list is replaced by each call, and what is open can be asked for.
+/// LOOP-13: each call replaces the list, and the open items can be queried.
 #[tokio::test]
 async fn todos_are_kept() {
     let todos = TodoList::new();
@@ -56,7 +56,7 @@ async fn todos_are_kept() {
     assert!(todos.items().is_empty());
 }
 
-/// LOOP-10: `done` ends the turn with its message, and needs one.
+/// LOOP-10: `done` ends the turn with its message, and requires one.
 #[tokio::test]
 async fn done_ends_the_turn() {
     let desk = Desk::with(&ToolsConfig {

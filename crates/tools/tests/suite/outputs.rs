@@ -1,4 +1,4 @@
-//! Long outputs: kept whole, read in parts.
+//! Long outputs: stored whole, read in parts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ fn desk(store: &Arc<OutputStore>) -> Desk {
     })
 }
 
-/// A store in a folder that does not exist yet.
+/// Creates a store in a folder that does not exist yet.
 fn store() -> (TempDir, Arc<OutputStore>) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = OutputStore::new(folder.path().join("state/outputs/s1"));
@@ -44,7 +44,7 @@ fn names(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// CTX-11: an output is a private file under a short reference; the folder is made for the first one.
+/// CTX-11: an output is a private file under a short reference; the folder is created for the first one.
 #[test]
 fn what_is_kept_is_private() {
     let (folder, store) = store();
@@ -59,7 +59,7 @@ fn what_is_kept_is_private() {
     assert_eq!(names(&place).len(), 101, "nothing else is left there");
 }
 
-/// TOOL-3: a disk that does not want to keep anything costs nobody a result.
+/// TOOL-3: a disk that cannot store anything never costs a result.
 #[tokio::test]
 async fn a_bad_disk_costs_no_result() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -75,7 +75,7 @@ async fn a_bad_disk_costs_no_result() {
     assert!(output.content.ends_with("\n300000"));
 }
 
-/// CTX-11: a store is bounded. The oldest of other sessions make room; what is this session's stays.
+/// CTX-11: a store is bounded. The oldest outputs of other sessions make room; those of this session stay.
 #[test]
 fn old_outputs_make_room() {
     let root = tempfile::tempdir().expect("a folder");
@@ -110,7 +110,7 @@ fn old_outputs_make_room() {
     assert!(!root.path().join("old").exists(), "an empty folder goes");
 }
 
-/// TOOL-3: of a command whose output is longer than memory holds, all of it is kept, and the text says where.
+/// TOOL-3: an output longer than memory holds is stored completely, and the text says where.
 #[tokio::test]
 async fn a_long_command_output_is_kept_whole() {
     let (_folder, store) = store();
@@ -165,7 +165,8 @@ async fn a_short_output_is_not_kept() {
     crate::desk::until("nothing is left", || names(&place).is_empty()).await;
 }
 
-/// TOOL-3: one answer is never longer than 30,000 characters, however long lines are, and leads on to the next.
+/// TOOL-3: an answer is never longer than 30,000 characters, however long its lines are, and names the next
+/// page.
 #[tokio::test]
 async fn pages_are_bounded() {
     let (_folder, store) = store();
@@ -198,7 +199,7 @@ async fn pages_are_bounded() {
     assert!(page.len() < 3000);
 }
 
-/// TOOL-3: a reference that is none leads nowhere, and the answer says what there is.
+/// TOOL-3: an unknown reference is refused, and the answer lists the known ones.
 #[tokio::test]
 async fn an_unknown_reference_names_the_known() {
     let (folder, store) = store();
@@ -256,7 +257,7 @@ async fn an_unknown_reference_names_the_known() {
     }
 }
 
-/// TOOL-3: the reader is there exactly when there is something to read.
+/// TOOL-3: the reader is offered exactly when there is a store to read.
 #[test]
 fn the_reader_comes_with_the_store() {
     let (_folder, store) = store();

@@ -1,4 +1,4 @@
-//! `apply_patch`: several files at once, all of them or none.
+//! `apply_patch`: changes several files at once, all or nothing.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -43,7 +43,7 @@ async fn a_patch_changes_several_files() {
     assert_eq!(
         output.content,
         "Patched 5 files: src/a.rs (+1 −1), new/deep/b.txt (new, +2), gone.bin (deleted), old.txt (+1 −1), run.sh → \
-         bin/run.sh (moved, +0 −0)\nsrc/a.rs: hunk 1 at line 2: matched but for indentation, which was kept as in the file"
+         bin/run.sh (moved, +0 −0)\nsrc/a.rs: hunk 1 at line 2: matched except for indentation, which was kept as in the file"
     );
     assert_eq!(
         desk.content("src/a.rs"),
@@ -74,12 +74,12 @@ async fn a_patch_changes_several_files() {
     assert_eq!(kinds, expected.map(|(path, kind)| (json!(path), json!(kind))));
     assert!(preview.contains("-    two();\n+    three();\n"), "{preview}");
     assert!(preview.contains("moved run.sh → bin/run.sh\n"), "{preview}");
-    // What was written is not stale, and the changed file can be changed again.
+    // Our own write does not make the file stale, and the changed file can be changed again.
     desk.text("apply_patch", patch("*** Update File: src/a.rs\n-    three();\n"))
         .await;
 }
 
-/// TOOL-2: a unified diff does the same, whatever it is called in the arguments.
+/// TOOL-2: a unified diff has the same effect, whatever its argument is called.
 #[tokio::test]
 async fn unified_diffs_are_taken() {
     let desk = Desk::new();
@@ -99,7 +99,7 @@ async fn unified_diffs_are_taken() {
     assert!(!desk.path("c.txt").exists() && !desk.path("d.txt").exists());
 }
 
-/// LOOP-7, TOOL-2: a patch may come as plain text; what is none is refused.
+/// LOOP-7, TOOL-2: a patch may come as plain text; other texts are refused.
 #[tokio::test]
 async fn a_patch_may_come_as_text() {
     let desk = Desk::new();
@@ -118,7 +118,7 @@ async fn a_patch_may_come_as_text() {
     }
 }
 
-/// TOOL-2: whatever is wrong with one file, nothing happens to any, and the message says what to do.
+/// TOOL-2: if anything is wrong with one file, no file changes, and the message says what to do.
 #[tokio::test]
 async fn a_patch_is_all_or_nothing() {
     let desk = Desk::new();
@@ -152,13 +152,13 @@ async fn a_patch_is_all_or_nothing() {
             "b.txt exists already; a file cannot be moved over it",
         ),
         ("*** Update File: bin\n-a\n", "not UTF-8"),
-        ("*** Update File: b.txt\n alpha\n", "would leave b.txt as it is"),
+        ("*** Update File: b.txt\n alpha\n", "would not change b.txt"),
         ("*** Update File: dir\n-a\n", "is a folder"),
         ("*** Add File: dir/\n+a\n", "names a folder"),
         ("*** Delete File: link\n", "link is a link"),
         (
             "*** Update File: b.txt\nalpha\n",
-            "Line 6 of the patch: lines of a hunk begin",
+            "Line 6 of the patch: lines of a hunk start",
         ),
     ];
     for (body, word) in cases {
@@ -171,22 +171,22 @@ async fn a_patch_is_all_or_nothing() {
     assert!(
         refused(&desk, json!({ "patch": "" }))
             .await
-            .contains("This is no patch")
+            .contains("This is not a patch")
     );
 }
 
-/// TOOL-2: when a write fails, the files written before it are as they were.
+/// TOOL-2: when a write fails, the files written before it are restored.
 #[tokio::test]
 async fn what_was_written_is_put_back() {
     let desk = Desk::new();
     desk.put("a.txt", "one\n").put("z.txt", "last\n");
     fs::set_permissions(desk.path("a.txt"), fs::Permissions::from_mode(0o640)).expect("a mode");
-    // The folder that the second file needs is where the third one should be.
+    // The folder that the second file needs has the path of the third file.
     let body = "*** Update File: a.txt\n-one\n+1\n*** Add File: d/x\n+x\n*** Add File: d\n+y\n*** Delete File: z.txt\n";
     let text = desk.error("apply_patch", patch(body)).await.to_string();
     assert!(text.starts_with("d: "), "{text}");
     assert!(
-        text.contains("The 2 files changed before it were put back; nothing was changed."),
+        text.contains("The 2 files changed before it were restored; nothing was changed."),
         "{text}"
     );
     assert_eq!(desk.content("a.txt"), "one\n");
@@ -197,12 +197,12 @@ async fn what_was_written_is_put_back() {
         .mode();
     assert_eq!(mode & 0o777, 0o640);
     assert!(!desk.path("d/x").exists());
-    // It counts as seen.
+    // The file counts as seen.
     desk.text("apply_patch", patch("*** Update File: a.txt\n-one\n+2\n"))
         .await;
 }
 
-/// TOOL-2: a file that changed after it was read is not patched over.
+/// TOOL-2: a file that changed after it was read is not patched.
 #[tokio::test]
 async fn stale_files_are_not_patched() {
     let desk = Desk::new();
@@ -221,7 +221,7 @@ async fn stale_files_are_not_patched() {
     }
 }
 
-/// TOOL-2: the same file several times in one patch: each part sees what the one before left.
+/// TOOL-2: with the same file several times in one patch, each part sees the result of the previous one.
 #[tokio::test]
 async fn parts_build_on_each_other() {
     let desk = Desk::new();
@@ -243,7 +243,7 @@ async fn parts_build_on_each_other() {
     );
 }
 
-/// SAFE-6, TOOL-2: rules see every path, both ends of a move, and the highest kind of effect counts.
+/// SAFE-6, TOOL-2: rules see every path, both ends of a move, and the highest category counts.
 #[test]
 fn every_path_is_judged() {
     let outside = tempfile::tempdir().expect("a folder");
@@ -251,7 +251,7 @@ fn every_path_is_judged() {
     let root = fs::canonicalize(inside.path()).expect("real");
     symlink(outside.path(), root.join("away")).expect("a link");
     let config = ToolsConfig {
-        ground: Workspace::new(&root, None),
+        workspace: Workspace::new(&root, None),
         ..ToolsConfig::default()
     };
     let tools = builtin(&config);
@@ -282,7 +282,7 @@ fn every_path_is_judged() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// TOOL-2: random edits of one call: all are made, or the file is as it was.
+    /// TOOL-2: with random edits in one call, all are made, or the file stays unchanged.
     #[test]
     fn random_edits_are_all_or_nothing(
         text in "[ab“ \n]{0,20}",

@@ -138,7 +138,7 @@ async fn grep_finds_text() {
     }
 }
 
-/// TOOL-3: long lines are cut where a character ends.
+/// TOOL-3: long lines are cut at a character boundary.
 #[tokio::test]
 async fn long_lines_are_cut() {
     let desk = Desk::new();
@@ -150,7 +150,7 @@ async fn long_lines_are_cut() {
     );
 }
 
-/// TOOL-1: a bad pattern is explained.
+/// TOOL-1: an invalid pattern is explained.
 #[tokio::test]
 async fn bad_patterns_are_explained() {
     let desk = project();
@@ -173,7 +173,7 @@ async fn bad_patterns_are_explained() {
     );
 }
 
-/// LOOP-8: a search that is canceled says so.
+/// LOOP-8: a cancelled search reports its cancellation.
 #[tokio::test]
 async fn searches_can_be_canceled() {
     let desk = project();

@@ -1,10 +1,10 @@
-//! What every request pays for the tools.
+//! Size of the tool specifications, which every request carries.
 
 use std::sync::Arc;
 
 use windlass_tools::{OutputStore, ToolsConfig, builtin};
 
-/// TOOL-1: the order is fixed, every tool explains itself, and all of them together stay small.
+/// TOOL-1: the order is fixed, every tool has a description, and all specifications together stay small.
 #[test]
 fn specs_are_ordered_and_small() {
     let config = ToolsConfig {

@@ -1,4 +1,4 @@
-//! The parameters of a tool.
+//! Parses the parameters of a tool.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Reader<'_> {
                     format!("`{field}` must be a name of letters, digits and _, not starting with a digit");
                 self.wrong(entry.line, message);
             }
-            // One that is wrong is declared all the same: who uses it makes no mistake.
+            // An invalid parameter still counts as declared, so that its uses are not reported as mistakes.
             parameters.push(self.parameter(&field, entry).unwrap_or_else(|| Parameter {
                 name: entry.key.clone(),
                 description: None,
@@ -144,7 +144,7 @@ impl Reader<'_> {
             }
             pattern.ok()
         });
-        // The specification of the format spells it as JSON Schema does.
+        // The specification of the format uses the spelling of JSON Schema.
         let length = ["max_length", "maxLength"]
             .into_iter()
             .find_map(|key| Some((join(field, key), *entries.get(key)?)));

@@ -1,7 +1,8 @@
-//! A page as a reader needs it: few kinds of elements, nested a few levels deep, each one closed where it should be.
+//! Reduces a page to what a reader needs: few kinds of elements, nested a few levels deep, each closed in the
+//! right place.
 //!
-//! What is written here is what the parser makes of it, element for element: no element is repaired, moved or copied.
-//! Elements that mean nothing to a reader are left out, and so are most attributes.
+//! The parser reproduces this output element for element: it repairs, moves and copies nothing. Elements
+//! without meaning to a reader are left out, and so are most attributes.
 
 use reqwest::Url;
 
@@ -10,12 +11,12 @@ use super::scan::{Attributes, Scanner, Token};
 use super::tag::{Role, role};
 use windlass_core::text::boundary_before;
 
-/// How deep lists and quotes are nested; deeper ones are not set apart.
+/// Maximum nesting of lists and quotes; deeper ones are flattened.
 const MAX_DEPTH: usize = 8;
 const MAX_TITLE: usize = 500;
 const MAX_ADDRESS: usize = 2000;
 
-/// Writes a page anew, and says whether it was cut after `most` bytes.
+/// Rewrites a page; the flag is true if it was cut after `most` bytes.
 pub(super) fn clean(html: &str, base: &Url, most: usize) -> (String, bool) {
     let mut cleaner = Cleaner::new(base, most);
     let mut scanner = Scanner::new(html);
@@ -46,9 +47,9 @@ struct Cleaner {
     most: usize,
     base: Url,
     title: Option<String>,
-    /// Lists and quotes that are open on the page and not here.
+    /// Number of lists and quotes that are open on the page but not in the output.
     left_out: usize,
-    /// Tables inside a table's cell, which are not set apart either.
+    /// Tables inside a table cell, which are flattened as well.
     inner_tables: usize,
 }
 
@@ -224,7 +225,7 @@ impl Cleaner {
                 self.draft.pop_above(|part| matches!(part, Part::Row { .. }));
                 self.draft.begin(Part::Cell);
             }
-            // The cells of a table that only arranges things stand beside each other.
+            // The cells of a layout table are placed next to each other.
             Role::Cell => self.draft.space(),
             _ if self.draft.in_line() => self.draft.space(),
             _ => self.draft.end_block(),
@@ -245,7 +246,7 @@ impl Cleaner {
         self.draft.begin(Part::Item(ItemText::None));
     }
 
-    /// The language is a class of `pre`, or of the `code` in it.
+    /// Opens preformatted text. The language is a class of `pre`, or of the `code` in it.
     fn open_preformatted(&mut self, attributes: Attributes<'_>, ahead: Scanner<'_>) {
         let mut inner = ahead.filter(|token| !matches!(token, Token::Text(text) if text.trim().is_empty()));
         let inner = match inner.next() {
@@ -289,7 +290,7 @@ impl Cleaner {
         }
     }
 
-    /// A picture says something only through its other text.
+    /// Writes an image as its alternative text, its only meaning to a reader.
     fn image(&mut self, attributes: Attributes<'_>) {
         let other = attributes
             .get("alt")
@@ -316,7 +317,7 @@ impl Cleaner {
         }
     }
 
-    /// Where a link leads, if that is another page.
+    /// Returns the target of a link, if it is another page.
     fn address(&self, written: &str) -> Option<String> {
         let written = written.trim();
         if written.is_empty() || written.starts_with('#') || written.len() > MAX_ADDRESS {
@@ -332,7 +333,8 @@ fn escaped(text: &str) -> String {
     text.replace('<', "&lt;")
 }
 
-/// Whether a table has a header before it ends or another one begins: others only arrange a page.
+/// Returns true if a table has a header before it ends or another one starts. Tables without one only arrange
+/// the page.
 fn has_header(rest: &str) -> bool {
     let is = |place: usize, tag: &str| {
         let found = rest.as_bytes().get(place..place + tag.len());

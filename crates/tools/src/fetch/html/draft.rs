@@ -1,19 +1,19 @@
-//! The page as it is written: what is open, and where text may stand.
+//! The page being written: the open elements, and the places where text is allowed.
 
-/// A page in the making. Whatever is begun is closed.
+/// A page under construction. Every opened element is closed.
 #[derive(Default)]
 pub(super) struct Draft {
     out: String,
     open: Vec<Open>,
 }
 
-/// An element that was begun.
+/// An opened element.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     part: Part,
-    /// Where it begins in the output.
+    /// Start in the output.
     start: usize,
-    /// Where its content begins; `None` when there is content already.
+    /// Start of its content; `None` if there is content already.
     content: Option<usize>,
 }
 
@@ -35,12 +35,12 @@ pub(super) enum Part {
     Cell,
 }
 
-/// The text that stands in a list item itself.
+/// Text directly inside a list item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ItemText {
     None,
     Some,
-    /// A block came after it, so further text is a paragraph.
+    /// A block followed it, so further text is a paragraph.
     Ended,
 }
 
@@ -71,7 +71,7 @@ impl Part {
         }
     }
 
-    /// The start tag of an element without attributes.
+    /// Returns the start tag of an element without attributes.
     pub(super) fn start_tag(self) -> String {
         match self {
             Self::Row { head: true } => "<thead><tr>".to_owned(),
@@ -83,7 +83,7 @@ impl Part {
         matches!(self, Self::Link | Self::Strong | Self::Emphasis | Self::Code)
     }
 
-    /// Whether its content is one line, in which blocks do not stand apart.
+    /// Returns true if the content is one line, in which blocks are not separated.
     pub(super) fn is_line(self) -> bool {
         matches!(self, Self::Heading(_) | Self::Link | Self::Caption | Self::Cell)
     }
@@ -98,7 +98,7 @@ impl Draft {
         self.out.len()
     }
 
-    /// Closes everything.
+    /// Closes all elements.
     pub(super) fn finish(mut self) -> String {
         while !self.open.is_empty() {
             self.pop();
@@ -106,12 +106,12 @@ impl Draft {
         self.out
     }
 
-    /// Writes text, or an element that has no content.
+    /// Writes text, or an element without content.
     pub(super) fn write(&mut self, text: &str) {
         self.out.push_str(text);
     }
 
-    /// Begins an element; one that was closed a moment ago is opened again instead.
+    /// Opens an element; if the same element was just closed, reopens it instead.
     pub(super) fn resume(&mut self, part: Part) {
         let Some(start) = self.out.strip_suffix(part.end_tag()).map(str::len) else {
             return self.begin(part);
@@ -124,14 +124,14 @@ impl Draft {
         });
     }
 
-    /// Whether the innermost element has no content yet.
+    /// Returns true if the innermost element has no content yet.
     pub(super) fn is_at_start(&self) -> bool {
         self.open
             .last()
             .is_some_and(|open| open.content == Some(self.out.len()))
     }
 
-    /// Begins a row of the innermost table. The first one is its head: markdown has no tables without one.
+    /// Starts a row of the innermost table. The first row is its head: markdown has no tables without one.
     pub(super) fn begin_row(&mut self) {
         self.pop_above(|part| matches!(part, Part::Table { .. }));
         let head = self.top() == Some(Part::Table { rows: false });
@@ -141,7 +141,7 @@ impl Draft {
         self.begin(Part::Row { head });
     }
 
-    /// Whether nothing is open.
+    /// Returns true if no element is open.
     pub(super) fn is_outside(&self) -> bool {
         self.open.is_empty()
     }
@@ -168,7 +168,7 @@ impl Draft {
         }
     }
 
-    /// Sees to it that text can stand here. Between the cells of a table it cannot.
+    /// Makes room for text here. Returns false between the cells of a table, where text is not allowed.
     pub(super) fn make_place(&mut self) -> bool {
         match self.top() {
             None | Some(Part::Quote | Part::Item(ItemText::Ended)) => self.begin(Part::Paragraph),
@@ -236,7 +236,7 @@ impl Draft {
         self.open.push(Open { part, start, content });
     }
 
-    /// Closes the innermost element. One without content disappears, except where it holds a place.
+    /// Closes the innermost element. An element without content is removed, unless it holds a place.
     pub(super) fn pop(&mut self) {
         let Some(open) = self.open.pop() else { return };
         let content = open.content.and_then(|content| self.out.get(content..));
@@ -256,7 +256,7 @@ impl Draft {
         }
     }
 
-    /// Closes the innermost element that fits and everything in it, if there is one.
+    /// Closes the innermost element that fits, and everything in it, if there is one.
     pub(super) fn pop_to(&mut self, fits: impl Fn(Part) -> bool) {
         if let Some(place) = self.open.iter().rposition(|open| fits(open.part)) {
             while self.open.len() > place {

@@ -8,7 +8,7 @@ fn read(html: &str) -> String {
     markdown(html, &base()).text
 }
 
-/// TOOL-2: a page keeps its structure and its links, and nothing that is not for reading.
+/// TOOL-2: a page keeps its structure and links, and loses everything not meant for reading.
 #[test]
 fn pages_become_markdown() {
     let cases = [
@@ -69,7 +69,7 @@ fn pages_become_markdown() {
     }
 }
 
-/// TOOL-2: plain text has the words of a page and no marks.
+/// TOOL-2: plain text has the words of a page without markup.
 #[test]
 fn pages_become_plain_text() {
     let cases = [

@@ -4,7 +4,8 @@ use super::scan::{Scanner, Token};
 use super::tag::{Role, role};
 use windlass_core::text::boundary_before;
 
-/// The text of a page with its entities as they are written, and whether it was cut after `most` bytes.
+/// Returns the text of a page with its entities as written; the flag is true if it was cut after `most`
+/// bytes.
 pub(super) fn words(html: &str, most: usize) -> (String, bool) {
     let mut words = Words::default();
     for token in Scanner::new(html) {
@@ -93,7 +94,7 @@ impl Words {
                     | Role::Caption
             )
         );
-        // A list item's own block begins beside its mark.
+        // The first block of a list item starts on the line of its bullet.
         if is_apart && self.text != "- " && !self.text.ends_with("\n- ") {
             self.gap(2);
         }
@@ -105,7 +106,7 @@ impl Words {
         }
     }
 
-    /// Ends the line, and leaves an empty one for two.
+    /// Ends the line, and leaves an empty line if `lines` is two.
     fn gap(&mut self, lines: usize) {
         if self.preformatted {
             return;

@@ -1,9 +1,9 @@
-//! The pieces of an HTML text, in one pass and in linear time, however broken it is.
+//! Splits HTML into tokens, in one pass and in linear time, however broken it is.
 
-/// A piece of a page. Comments and declarations are none.
+/// A token of a page. Comments and declarations produce none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// Text with its entities as they are written.
+    /// Text with its entities as written.
     Text(&'a str),
     Open {
         /// In lower case.
@@ -14,17 +14,17 @@ pub(super) enum Token<'a> {
         /// In lower case.
         name: String,
     },
-    /// What is between `<title>` and `</title>`.
+    /// Text between `<title>` and `</title>`.
     Title(&'a str),
 }
 
-/// Elements whose content is not for reading. They end at the first end tag of their name.
+/// Elements whose content is not for reading. They end at the first end tag with their name.
 const UNREAD: &[&str] = &[
     "audio", "canvas", "datalist", "iframe", "noembed", "noframes", "noscript", "object", "script", "select",
     "style", "svg", "template", "textarea", "video",
 ];
 
-/// Goes through a page.
+/// Iterates over the tokens of a page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scanner<'a> {
     rest: &'a str,
@@ -32,7 +32,7 @@ pub(super) struct Scanner<'a> {
 
 enum Markup<'a> {
     Token(Token<'a>),
-    /// A comment or the like.
+    /// A comment or similar.
     Nothing,
     /// Only a `<`.
     Text,
@@ -43,12 +43,12 @@ impl<'a> Scanner<'a> {
         Self { rest: html }
     }
 
-    /// What has not been looked at yet.
+    /// Returns the part that has not been scanned yet.
     pub(super) fn rest(&self) -> &'a str {
         self.rest
     }
 
-    /// Takes what begins with `<`. What is not markup stays.
+    /// Takes the markup that starts with `<`. Text that is not markup stays.
     fn markup(&mut self) -> Markup<'a> {
         let after = self.rest.strip_prefix('<').unwrap_or(self.rest);
         let closes = after.strip_prefix('/');
@@ -62,7 +62,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn skip_past(&mut self, end: &str) -> Markup<'a> {
-        // `<!-->` is a whole comment.
+        // `<!-->` is a complete comment.
         let from = if self.rest.starts_with("<!-->") { "<!" } else { "" };
         let rest = self.rest.strip_prefix(from).unwrap_or(self.rest);
         self.rest = rest.split_once(end).map_or("", |(_, rest)| rest);
@@ -76,7 +76,7 @@ impl<'a> Scanner<'a> {
         let attributes = Attributes { rest };
         let mut left = attributes;
         while left.next().is_some() {}
-        // A tag that does not end is none, and neither is anything after it.
+        // An unterminated tag is not a tag, and neither is anything after it.
         let Some(rest) = left.rest.strip_prefix('>') else {
             self.rest = "";
             return Markup::Nothing;
@@ -135,14 +135,14 @@ impl<'a> Iterator for Scanner<'a> {
     }
 }
 
-/// The attributes of a tag: names and values as they are written.
+/// Attributes of a tag: names and values as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Attributes<'a> {
     rest: &'a str,
 }
 
 impl<'a> Attributes<'a> {
-    /// The value of the first attribute of this name.
+    /// Returns the value of the first attribute with this name.
     pub(super) fn get(mut self, name: &str) -> Option<&'a str> {
         self.find(|(found, _)| found.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
@@ -168,14 +168,14 @@ impl<'a> Attributes<'a> {
 impl<'a> Iterator for Attributes<'a> {
     type Item = (&'a str, &'a str);
 
-    /// Ends in front of the `>` that ends the tag.
+    /// Stops before the `>` that ends the tag.
     fn next(&mut self) -> Option<Self::Item> {
         let is_gap = |letter: char| letter.is_ascii_whitespace() || letter == '/';
         self.rest = self.rest.trim_start_matches(is_gap);
         if self.rest.is_empty() || self.rest.starts_with('>') {
             return None;
         }
-        // A name may begin with `=`, for what reason ever.
+        // A name may start with `=`, according to the specification.
         let mut letters = self.rest.char_indices().skip(1);
         let end = letters.find(|(_, letter)| is_gap(*letter) || matches!(letter, '>' | '='));
         let (name, rest) = self
@@ -210,7 +210,7 @@ mod tests {
         Scanner::new(html).map(word).collect::<Vec<_>>().join(" ")
     }
 
-    /// TOOL-2: markup is found in pages however they are written.
+    /// TOOL-2: markup is found however a page is written.
     #[test]
     fn pages_fall_into_pieces() {
         let cases = [

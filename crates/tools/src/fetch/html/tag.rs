@@ -1,9 +1,9 @@
-//! What the elements of a page mean to a reader.
+//! Meaning of HTML elements to a reader.
 
-/// What an element is for. Everything else only holds text.
+/// Purpose of an element. All others only contain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Stands apart from what is before and after.
+    /// Separated from the text before and after it.
     Block,
     Heading(u8),
     List {
@@ -23,7 +23,7 @@ pub(super) enum Role {
     Caption,
     Row,
     Cell,
-    /// Where relative links start from.
+    /// Base of relative links.
     Base,
 }
 
@@ -55,7 +55,7 @@ const BLOCKS: &[&str] = &[
     "summary",
 ];
 
-/// The role of the element with this name.
+/// Returns the role of the element with this name.
 pub(super) fn role(name: &str) -> Option<Role> {
     Some(match name {
         "h1" => Role::Heading(1),
