@@ -13,19 +13,19 @@ pub struct ToolSet {
 }
 
 impl ToolSet {
-    /// No tools.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a tool; one of the same name is replaced in place.
+    /// Adds a tool; a tool of the same name is replaced in place.
     #[must_use]
     pub fn with<T: Tool>(mut self, tool: T) -> Self {
         self.insert(erase(tool));
         self
     }
 
-    /// Adds an erased tool; one of the same name is replaced in place.
+    /// Adds an erased tool; a tool of the same name is replaced in place.
     pub fn insert(&mut self, tool: Arc<dyn AnyTool>) {
         let name = tool.spec().name.clone();
         match self.by_name.get(&name) {
@@ -41,12 +41,12 @@ impl ToolSet {
         }
     }
 
-    /// The tool called `name`.
+    /// Returns the tool called `name`.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn AnyTool>> {
         self.by_name.get(name).and_then(|&index| self.tools.get(index))
     }
 
-    /// The same tools, with something done around their calls: `around` is given each call once it is valid.
+    /// Returns the same tools with wrapped calls: `around` receives each call after validation.
     #[must_use]
     pub fn wrapped(&self, around: impl Fn(&ToolSpec, Prepared) -> Prepared + Send + Sync + 'static) -> Self {
         let around: Arc<Hook> = Arc::new(around);
@@ -62,12 +62,12 @@ impl ToolSet {
         }
     }
 
-    /// What a model sees, in order.
+    /// Returns the tools as a model sees them, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.iter().map(|tool| tool.spec().clone()).collect()
     }
 
-    /// Whether there are none.
+    /// Returns true if the set has no tools.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }
@@ -75,7 +75,7 @@ impl ToolSet {
 
 type Hook = dyn Fn(&ToolSpec, Prepared) -> Prepared + Send + Sync;
 
-/// A tool with something done around its calls; in all else the tool itself.
+/// A tool with wrapped calls; otherwise identical to the inner tool.
 struct Wrapped {
     tool: Arc<dyn AnyTool>,
     around: Arc<Hook>,

@@ -1,4 +1,5 @@
-//! CTX-15: what goes over into a summary as it is: the user's words, references, what stands open.
+//! CTX-15: content that is carried over into a summary unchanged: the user's messages, references, open
+//! facts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,29 +11,31 @@ use crate::message::{Message, Part, Role};
 use crate::tokens::Gauge;
 use crate::tool::RECALL;
 
-/// What the user said begins and ends with this.
+/// Opening tag around a message of the user.
 const SAID: &str = "<said_by_the_user>\n";
 const SAID_END: &str = "\n</said_by_the_user>";
-/// A reference to what went begins with this.
+/// Start of a reference to removed messages.
 const LEFT_OUT: &str = "<left_out ref=";
-/// What stands open begins with this.
+/// Start of an open fact.
 const OPEN: &str = "<standing ";
-/// A longer text of the user is always kept by its ends; the whole can be read back.
+/// Maximum length of a user text; a longer one is always cut to its start and end. The whole text can be read
+/// back.
 const LONGEST_SAID: usize = 64_000;
-/// Texts of the user are never cut below this.
+/// Minimum length to which texts of the user are cut.
 const SHORTEST_SAID: usize = 1_000;
-/// How many references a summary carries. Older ones are in the span that the oldest of these refers to.
+/// Maximum number of references in a summary. Older ones are in the span that the oldest of these refers to.
 const MOST_REFERENCES: usize = 40;
-/// How many of the user's pictures stay.
+/// Maximum number of the user's images that are kept.
 const MOST_PICTURES: usize = 2;
 
-/// What a summary carries beside its text.
+/// Content of a summary message beside its text.
 pub(super) struct Kept {
     pub(super) parts: Vec<Part>,
     pub(super) notice: Option<String>,
 }
 
-/// What must survive of these messages in the message `id`. The user's words have about `room` tokens.
+/// Collects the content of these messages that must survive in the message `id`. The user's messages get
+/// about `room` tokens.
 pub(super) fn kept(middle: &[Arc<Message>], id: &MessageId, room: u64, gauge: &Gauge) -> Kept {
     let mut references: Vec<Part> = Vec::new();
     let mut said: Vec<Part> = Vec::new();
@@ -61,14 +64,14 @@ pub(super) fn kept(middle: &[Arc<Message>], id: &MessageId, room: u64, gauge: &G
     let cut = shortened(&mut said, room, gauge);
     parts.append(&mut said);
     let notice = (cut > 0).then(|| match cut {
-        1 => "a long text of the user is shown by its ends".to_owned(),
-        many => format!("{many} long texts of the user are shown by their ends"),
+        1 => "a long text of the user was cut to its start and end".to_owned(),
+        many => format!("{many} long texts of the user were cut to their start and end"),
     });
     Kept { parts, notice }
 }
 
-/// The id of the message that stands for these: the same whenever the same session is driven again, because the model reads
-/// it. What is said decides, and where it was.
+/// Derives the id of the message that replaces these. It depends only on their content and position, so that
+/// a replay of the session gets the same id: the model reads it.
 pub(super) fn name(length: usize, range: &Range<usize>, middle: &[Arc<Message>]) -> MessageId {
     let place = format!("{length} {range:?}");
     let said = middle.iter().flat_map(|message| &message.parts);
@@ -83,22 +86,22 @@ pub(super) fn name(length: usize, range: &Range<usize>, middle: &[Arc<Message>])
     MessageId::from(format!("summary-{digest:016x}"))
 }
 
-/// A fact about what stands open.
+/// Formats an open fact.
 pub(super) fn standing(heading: &str, text: &str) -> Part {
     Part::text(format!("{OPEN}what=\"{heading}\">\n{text}\n</standing>"))
 }
 
-/// Whether a text of a summary's message was put there by us, and not by the user.
+/// Returns true if a text of a summary message was generated, and is not the user's.
 pub(in crate::compact) fn is_structure(message: &Message, text: &str) -> bool {
     has_summary(message) && (is_reference(text) || text.starts_with(OPEN))
 }
 
-/// Whether a text refers to messages that went.
+/// Returns true if a text refers to removed messages.
 pub(in crate::compact) fn is_reference(text: &str) -> bool {
     text.starts_with(LEFT_OUT)
 }
 
-/// What the user said, where a summary carries it.
+/// Returns the user's text from its tags in a summary.
 pub(in crate::compact) fn unwrapped(text: &str) -> Option<&str> {
     text.strip_prefix(SAID)?.strip_suffix(SAID_END)
 }
@@ -114,7 +117,7 @@ fn reference(id: &MessageId, messages: usize) -> String {
     )
 }
 
-/// Puts the names of all but the newest pictures in their place.
+/// Replaces all but the newest images with their names.
 fn few_pictures(said: &mut [Part]) {
     let mut left = MOST_PICTURES;
     for part in said.iter_mut().rev() {
@@ -131,7 +134,7 @@ fn few_pictures(said: &mut [Part]) {
     }
 }
 
-/// Shows the longest texts by their ends until all fit, and says how many that are.
+/// Cuts the longest texts to their start and end until all fit, and returns the number of cut texts.
 fn shortened(said: &mut [Part], room: u64, gauge: &Gauge) -> usize {
     let mut most = LONGEST_SAID;
     let tokens = |part: &Part| match part {
