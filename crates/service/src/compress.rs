@@ -1,7 +1,8 @@
-//! CTX-10: long outputs of tools made short before a model reads them, by a model. Off unless it is wished.
+//! CTX-10: compression of long tool outputs by a model, before the main model reads them. Off by default.
 //!
-//! The whole output is kept first, so that what was left out can be read. A call that somebody was asked about is left as
-//! it is: what was approved must be seen. When anything goes wrong, the output is left as it is, too.
+//! The whole output is stored first, so that omitted parts can be read. The output of a call that needed
+//! approval is left unchanged: what was approved must be visible. If anything fails, the output is also left
+//! unchanged.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,52 +16,52 @@ use windlass_core::permission::{Decision, Policy};
 use windlass_core::provider::{Prefix, Provider, Request, ToolChoice};
 use windlass_core::tool::{Outputs, Prepared, TOOL_OUTPUT, ToolContext, ToolOutput, ToolSet, ToolSpec};
 
-/// What is compressed, and how far.
+/// Limits of output compression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompressionLimits {
-    /// Outputs of more tokens are compressed.
+    /// Number of tokens above which an output is compressed.
     pub threshold: u64,
-    /// Tokens they are to have then.
+    /// Target number of tokens.
     pub target: u64,
-    /// The tools whose outputs are.
+    /// Tools whose outputs are compressed.
     pub tools: Vec<String>,
-    /// How long it may take.
+    /// Timeout.
     pub time: Duration,
 }
 
-/// Makes long outputs short.
+/// Compresses long outputs.
 pub struct OutputCompressor {
-    /// What is compressed.
+    /// Limits of compression.
     pub limits: CompressionLimits,
-    /// Who does it.
+    /// Model that compresses.
     pub provider: Arc<dyn Provider>,
-    /// Where whole outputs are kept. What cannot be kept is not compressed.
+    /// Store of whole outputs. An output that cannot be stored is not compressed.
     pub outputs: Arc<dyn Outputs>,
-    /// Tells which calls somebody is asked about.
+    /// Policy that decides which calls need approval.
     pub policy: Policy,
-    /// The folder that rules are about.
+    /// Working directory for the permission rules.
     pub cwd: PathBuf,
     /// The session.
     pub session: SessionId,
-    /// Time.
+    /// Clock for timeouts.
     pub clock: Arc<dyn Clock>,
     /// Counts tokens.
     pub count: Arc<dyn Fn(&str) -> u64 + Send + Sync>,
-    /// Is told what it used.
+    /// Receives the usage.
     pub book: Booker,
 }
 
-/// Is told what a call beside the turn used, and of whom it was asked.
+/// Receives the provider and the usage of a model call outside the turn.
 pub type Booker = Arc<dyn Fn(&dyn Provider, Usage) + Send + Sync>;
 
 impl OutputCompressor {
-    /// The same tools; long outputs of some are compressed.
+    /// Returns the same tools, with compression of long outputs for those in the limits.
     pub fn wrap(self: &Arc<Self>, tools: &ToolSet) -> ToolSet {
         let taco = Arc::clone(self);
         tools.wrapped(move |spec, prepared| taco.around(spec, prepared))
     }
 
-    /// The same call with its output made short. Not one that somebody is asked about, or of another tool.
+    /// Wraps a call so that its output is compressed, unless it needs approval or the tool is not listed.
     fn around(self: &Arc<Self>, spec: &ToolSpec, prepared: Prepared) -> Prepared {
         let is_meant = self.limits.tools.contains(&spec.name);
         let proposal = prepared.proposal(&"".into(), &spec.name, &self.cwd);
@@ -76,7 +77,7 @@ impl OutputCompressor {
         })
     }
 
-    /// The output as the model reads it.
+    /// Returns the output as the model reads it.
     async fn shorten(&self, tool: &str, cx: &ToolContext, output: ToolOutput) -> ToolOutput {
         let before = (self.count)(&output.content);
         let is_fit = before > self.limits.threshold && output.kept.is_none() && output.images.is_empty();

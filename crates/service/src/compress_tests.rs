@@ -1,4 +1,4 @@
-//! Long outputs become short, and nothing is lost.
+//! Long outputs are compressed, and nothing is lost.
 
 use std::sync::Mutex;
 
@@ -11,7 +11,7 @@ use windlass_core::tool::{Category, Person, Progress, Tool, ToolError};
 
 use super::*;
 
-/// Says a lot.
+/// A tool with a long output.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Speech {
     words: usize,
@@ -92,7 +92,8 @@ fn open() -> Policy {
     }
 }
 
-/// CTX-10: an output over the threshold is kept whole, then compressed, tagged and booked; a short one is left alone.
+/// CTX-10: an output over the threshold is stored whole, then compressed, tagged and booked; a short one is
+/// left alone.
 #[tokio::test]
 async fn long_outputs_are_compressed() {
     let bed = bed(vec![Scene::text("words, many of them")], open());
@@ -110,7 +111,7 @@ async fn long_outputs_are_compressed() {
     assert_eq!(*bed.booked.lock().unwrap(), 1);
 }
 
-/// CTX-10: when the model fails, says nothing or says more than it was given, the output stays as it is.
+/// CTX-10: if the model fails, returns nothing or returns more than it was given, the output stays unchanged.
 #[tokio::test]
 async fn failures_leave_the_output() {
     for scene in [
@@ -123,7 +124,7 @@ async fn failures_leave_the_output() {
     }
 }
 
-/// CTX-10: what somebody was asked about is not compressed, and neither are tools that are not named.
+/// CTX-10: outputs of calls that needed approval are not compressed, nor are those of unlisted tools.
 #[tokio::test]
 async fn approved_results_are_left_alone() {
     let asked = Policy {

@@ -11,7 +11,7 @@ use super::*;
 const REFUSE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON entry BEGIN SELECT RAISE(ABORT, 'no'); END";
 const ALLOW: &str = "DROP TRIGGER refuse";
 
-/// A sink of a new session, and another way to its database.
+/// A sink of a new session, and a second connection to its database.
 struct Desk {
     _folder: tempfile::TempDir,
     store: Arc<SqliteStore>,
@@ -62,7 +62,8 @@ fn title() -> Event {
     })
 }
 
-/// SES-5: what was refused leaves no gap in the numbers and is not stored later; what was told before it is.
+/// SES-5: a refused event leaves no gap in the numbers and is not stored later; events published before it
+/// are.
 #[tokio::test]
 async fn a_refused_event_leaves_no_gap() {
     let desk = Desk::new().await;
@@ -79,7 +80,8 @@ async fn a_refused_event_leaves_no_gap() {
     assert_eq!(desk.stored().await, [(1, title()), (2, warning("taken"))]);
 }
 
-/// SES-5: when something was told after what is refused then, nothing more is written: a record has no gaps.
+/// SES-5: if another event was published after one that is then refused, nothing more is written: a record
+/// has no gaps.
 #[tokio::test]
 async fn nothing_is_written_behind_a_gap() {
     let desk = Desk::new().await;
@@ -103,7 +105,7 @@ async fn nothing_is_written_behind_a_gap() {
     assert_eq!(desk.stored().await, []);
 }
 
-/// SES-4, SES-5: what was written while nobody waited, and refused, is stored with the next write.
+/// SES-4, SES-5: a refused background write is repeated with the next write.
 #[tokio::test]
 async fn what_was_told_is_written_again() {
     let desk = Desk::new().await;
