@@ -1,7 +1,7 @@
-//! Taking files back to how they were: the port of whoever keeps what a session changed.
+//! Port for restoring files to an earlier state, implemented by the store of a session's file changes.
 //!
-//! A [`Checkpoint`] is made before the first call of a turn that may change files. Rewinding to it undoes what that turn
-//! and all later ones did; what was rewound can be done again as long as nothing new was done.
+//! A [`Checkpoint`] is created before the first call of a turn that may change files. Rewinding to it undoes
+//! the changes of that turn and all later turns. A rewind can be redone until a later call changes files.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -9,91 +9,91 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Timestamp;
 use crate::id::MessageId;
 
-/// The state of files before a turn, and what the turn did to them.
+/// State of the files before a turn, and the changes the turn made to them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Its number in the session, from 1.
+    /// Number within the session, starting at 1.
     pub number: u64,
-    /// When it was made.
+    /// Creation time.
     pub time: Timestamp,
-    /// The input of the turn.
+    /// Input message of the turn.
     pub message: Option<MessageId>,
-    /// The beginning of what the user said.
+    /// Start of the user's message.
     pub prompt: String,
-    /// The tools that may have changed something, each once.
+    /// Tools that may have changed files, each listed once.
     pub tools: Vec<String>,
-    /// How many files and folders the turn changed.
+    /// Number of files and folders the turn changed.
     pub files: usize,
-    /// Whether that has been undone.
+    /// True if the changes have been undone.
     pub undone: bool,
 }
 
-/// What happened to one file, folder or link.
+/// A change to one file, folder or link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Its path, from the workspace on when it is in there.
+    /// Path, relative to the workspace if it is inside the workspace.
     pub path: String,
-    /// What happened.
+    /// Kind of change.
     pub what: Changed,
-    /// The difference, where it can be shown as text.
+    /// Diff, if the change can be shown as text.
     pub diff: Option<String>,
 }
 
-/// What happened.
+/// Kind of change to a file, folder or link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Changed {
-    /// It was made.
+    /// It was created.
     Created,
-    /// Its content is another.
+    /// Its content changed.
     Modified,
-    /// Only its permissions are others.
+    /// Only its permissions changed.
     Mode,
-    /// It is gone.
+    /// It was deleted.
     Deleted,
-    /// Something of another kind is in its place.
+    /// It was replaced by an entry of a different kind.
     Replaced,
 }
 
-/// What a rewind or a redo did.
+/// Result of a rewind or a redo.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Restored {
-    /// The checkpoints, the oldest first.
+    /// Checkpoints that were undone or redone, oldest first.
     pub checkpoints: Vec<Checkpoint>,
-    /// What was done to files.
+    /// Changes made to files.
     pub changes: Vec<FileChange>,
-    /// What could not be covered, each in a sentence.
+    /// Parts that could not be restored, one sentence each.
     pub uncovered: Vec<String>,
 }
 
-/// How far a rewind may go.
+/// Treatment of files that were changed outside the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Force {
-    /// Files that somebody else changed meanwhile are left alone: nothing is done at all.
+    /// Refuse: if any file was changed outside the session, change nothing at all.
     #[default]
     Never,
-    /// They are taken back, too. Doing it again brings them back.
+    /// Overwrite those files as well. A redo brings the outside changes back.
     Always,
 }
 
-/// Why files were not taken back. Nothing was changed.
+/// Reason files were not restored. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
-    /// There is no such checkpoint.
+    /// The checkpoint does not exist.
     #[error("there is no checkpoint {number}; {}", known(*.last))]
     Unknown {
-        /// The number that was asked for.
+        /// Requested number.
         number: u64,
-        /// The last one there is; 0 when there is none.
+        /// Number of the last checkpoint, or 0 if there are none.
         last: u64,
     },
-    /// There is nothing to do.
+    /// There is nothing to rewind or redo.
     #[error("{0}")]
     Nothing(String),
-    /// Somebody else changed these files.
-    #[error("changed since by somebody else: {}", list(.0))]
+    /// These files were changed outside the session.
+    #[error("changed outside this session: {}", list(.0))]
     Conflict(Vec<String>),
-    /// The files or what was kept of them cannot be used.
+    /// The files or their stored copies cannot be used.
     #[error("{0}")]
     Failed(String),
 }
@@ -115,30 +115,31 @@ fn list(paths: &[String]) -> String {
     }
 }
 
-/// The checkpoints of one session.
+/// Checkpoints of one session.
 #[async_trait]
 pub trait Checkpoints: Send + Sync {
-    /// All of them, the oldest first.
+    /// Returns all checkpoints, oldest first.
     ///
     /// # Errors
-    /// When what was kept cannot be read.
+    /// Fails if the stored checkpoints cannot be read.
     async fn list(&self) -> Result<Vec<Checkpoint>, CheckpointError>;
 
-    /// What the turn of a checkpoint did to files.
+    /// Returns the file changes made by the turn of a checkpoint.
     ///
     /// # Errors
-    /// When there is no such checkpoint, or what was kept cannot be read.
+    /// Fails if the checkpoint does not exist or cannot be read.
     async fn show(&self, number: u64) -> Result<Vec<FileChange>, CheckpointError>;
 
-    /// Restores files as they were at a checkpoint. Once begun it is finished, if need be after a crash.
+    /// Restores files to their state at a checkpoint. Once started, a rewind is always completed, after a
+    /// crash if necessary.
     ///
     /// # Errors
-    /// When there is no such checkpoint, or somebody else changed the files.
+    /// Fails if the checkpoint does not exist or files were changed outside the session.
     async fn rewind(&self, number: u64, force: Force) -> Result<Restored, CheckpointError>;
 
-    /// Undoes the last rewind, unless something new was done since.
+    /// Undoes the last rewind, unless files were changed since.
     ///
     /// # Errors
-    /// When there is nothing to do again, or somebody else changed the files.
+    /// Fails if there is nothing to redo or files were changed outside the session.
     async fn redo(&self, force: Force) -> Result<Restored, CheckpointError>;
 }

@@ -1,4 +1,4 @@
-//! Time as a port, so that nothing in the core reads the wall clock or sleeps by itself.
+//! Time as a port: nothing in the core reads the wall clock or sleeps on its own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// How long ago that is, roughly, for people.
+    /// Formats the rough time since this timestamp for people, such as `5 min ago`.
     pub fn ago(self, now: Self) -> String {
         let seconds = now.0.saturating_sub(self.0) / 1000;
         match seconds {
@@ -27,7 +27,7 @@ impl Timestamp {
     }
 }
 
-/// A time in words: seconds, and minutes when there are some.
+/// Formats a duration in seconds, and in minutes if it is that long.
 pub fn span(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..=119 => format!("{seconds} s"),
@@ -35,13 +35,13 @@ pub fn span(time: Duration) -> String {
     }
 }
 
-/// What the loop knows of time.
+/// Source of time for the loop.
 #[async_trait]
 pub trait Clock: Send + Sync {
-    /// The current time. Must not block.
+    /// Returns the current time. Must not block.
     fn now(&self) -> Timestamp;
 
-    /// Time that never runs backwards, for measuring how long something took.
+    /// Returns a monotonic time, for measuring durations.
     fn elapsed(&self) -> Duration;
 
     /// Returns after `duration`. Dropping the future ends the wait.

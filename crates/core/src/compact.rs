@@ -1,7 +1,7 @@
-//! Making the history smaller: the port, what is recorded of it, and the strategies.
+//! Context compaction: the port, the recorded events, and the strategies.
 //!
-//! [`Strategy`] names them and makes them; each has a module that says where it comes from and what it never does.
-//! [`Pressure`] asks for them when the context fills up.
+//! [`Strategy`] names and builds the compactors. The module of each documents its origin and its invariants.
+//! [`Pressure`] requests compaction when the context fills up.
 
 mod deferred;
 mod evict;
@@ -48,24 +48,24 @@ use crate::tokens::{Estimate, Gauge, of_message};
 pub struct Job<'a> {
     /// The whole history.
     pub history: &'a [Arc<Message>],
-    /// A model to summarize with.
+    /// Model to summarize with.
     pub provider: &'a dyn Provider,
-    /// Ends the work.
+    /// Cancels the compaction.
     pub cancel: CancellationToken,
-    /// When it is.
+    /// Current time.
     pub now: Timestamp,
-    /// Time.
+    /// Clock for timeouts.
     pub clock: Arc<dyn Clock>,
-    /// How far to go.
+    /// Depth of the compaction.
     pub depth: Depth,
-    /// The tokens to get under.
+    /// Number of tokens to get below.
     pub target: u64,
     /// Extra instructions for a summary, from hooks.
     pub instructions: Vec<String>,
 }
 
 impl Job<'_> {
-    /// The same job on another history.
+    /// Returns the same job for a different history.
     fn on<'b>(&'b self, history: &'b [Arc<Message>]) -> Job<'b> {
         Job {
             history,
@@ -80,39 +80,39 @@ impl Job<'_> {
     }
 }
 
-/// Makes a history smaller. Must keep calls and results together, must not lose an earlier summary, and must not change
-/// what a provider returned: whole messages go, or stay as they are.
+/// Makes a history smaller. Must keep calls and results together, must not lose an earlier summary, and must
+/// not change provider output: a message is either removed whole or left unchanged.
 #[async_trait]
 pub trait Compactor: Send + Sync {
-    /// The smaller history.
+    /// Returns the smaller history.
     ///
     /// # Errors
-    /// Says, in a form people can read, why nothing was done.
+    /// The error's text explains to the user why nothing was compacted.
     async fn compact(&self, job: Job<'_>) -> Result<Compacted, CompactError>;
 
-    /// What it counts with; `None` for an estimate.
+    /// Returns the gauge used for counting, or `None` for an estimate.
     fn gauge(&self) -> Option<&Gauge> {
         None
     }
 }
 
-/// A smaller history, and what making it used.
+/// A smaller history, and the tokens spent on making it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Compacted {
     /// The smaller history.
     pub history: Vec<Arc<Message>>,
-    /// Tokens of the model calls for it, if there were any.
+    /// Tokens used by model calls, if there were any.
     pub usage: Option<Usage>,
-    /// What the user should know about how it was made.
+    /// Notice to the user about how the history was compacted.
     pub notice: Option<String>,
-    /// What became of the messages. [`compact`] fills it in.
+    /// Comparison with the old history. Filled in by [`compact`].
     pub fidelity: Option<Fidelity>,
-    /// When it was made. [`compact`] fills it in.
+    /// Time of the compaction. Filled in by [`compact`].
     pub at: Timestamp,
 }
 
 impl Compacted {
-    /// A history that took no model call to make.
+    /// Creates a result that needed no model call.
     pub fn new(history: Vec<Arc<Message>>) -> Self {
         Self {
             history,
@@ -120,7 +120,7 @@ impl Compacted {
         }
     }
 
-    /// The same after `later`, which went on from it.
+    /// Combines this result with the result of a `later` step that started from it.
     fn then(self, later: Self) -> Self {
         let usage = match (self.usage, later.usage) {
             (Some(mut first), Some(second)) => {
@@ -141,7 +141,7 @@ impl Compacted {
     }
 }
 
-/// Why nothing was made smaller.
+/// Reason a history was not compacted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompactError {
     /// There is nothing between the first message and the protected tail.
@@ -150,7 +150,7 @@ pub enum CompactError {
     /// The summary would not be smaller.
     #[error("the summary is not smaller than what it replaces")]
     NoGain,
-    /// The model gave no summary.
+    /// The model returned no summary.
     #[error("no summary was returned: {0}")]
     NoSummary(String),
 }
@@ -218,7 +218,8 @@ pub async fn compact(
     };
     let mut smaller = tokio::select! {
         biased;
-        // The history stays as it is; the next question notices the cancellation and ends the turn as canceled.
+        // The history is left unchanged; the next request notices the cancellation and ends the turn as
+        // canceled.
         () = deps.cancel.cancelled() => return Ok(Compacted::new(history.to_vec())),
         result = compactor.compact(job) => result.map_err(|error| error.to_string())?,
         () = deps.clock.sleep(limit) => return Err(format!("it took longer than {} s", limit.as_secs())),
@@ -302,7 +303,7 @@ async fn tell(
     Ok(())
 }
 
-/// The messages of the new history that are not in the old one as they are.
+/// Returns the messages of the new history that the old one does not contain unchanged.
 fn changed(old: &[Arc<Message>], new: &[Arc<Message>]) -> Vec<Event> {
     let known: HashSet<_> = old.iter().map(Arc::as_ptr).collect();
     let changed = new
@@ -314,12 +315,12 @@ fn changed(old: &[Arc<Message>], new: &[Arc<Message>]) -> Vec<Event> {
     changed.map(event).collect()
 }
 
-/// Where the kept tail starts: never between a call and its result.
+/// Index at which the kept tail starts, never between a call and its result.
 fn tail_start(history: &[Arc<Message>], keep_recent: usize) -> usize {
     whole(history, history.len().saturating_sub(keep_recent))
 }
 
-/// The place, or the one before it where a call is whose result stands at the place.
+/// Moves an index that points at a tool result back to the message with its call.
 fn whole(history: &[Arc<Message>], mut place: usize) -> usize {
     let is_result = |place: usize| {
         history
@@ -332,7 +333,7 @@ fn whole(history: &[Arc<Message>], mut place: usize) -> usize {
     place
 }
 
-/// A quick estimate, four bytes to a token.
+/// Returns a quick estimate: four bytes per token.
 pub fn estimate_tokens(messages: &[Arc<Message>]) -> u64 {
     messages
         .iter()

@@ -1,4 +1,4 @@
-//! Compaction as the loop does it: what is recorded, said and counted.
+//! Compaction in the loop: recorded events, notices and figures.
 
 use std::sync::Mutex;
 
@@ -19,7 +19,7 @@ use crate::run::{Config, EmptyInbox, Ports, run};
 use crate::script::Scene;
 use crate::turn::{Limits, Outcome, TurnInput, TurnReport};
 
-/// Keeps what is told.
+/// Collects recorded events.
 #[derive(Default)]
 struct Record(Mutex<Vec<Event>>);
 
@@ -35,7 +35,7 @@ impl EventSink for Record {
     }
 }
 
-/// A turn over this history, without tools.
+/// Runs a turn over this history, without tools.
 async fn turn(
     history: &[Arc<Message>],
     provider: &Arc<impl Provider + 'static>,
@@ -87,7 +87,7 @@ fn warnings(events: &[Event]) -> Vec<&str> {
     texts.collect()
 }
 
-/// Overflows once, then answers; summaries are fine.
+/// Overflows once, then answers; summaries succeed.
 fn overflowing() -> Rule {
     let first = Mutex::new(true);
     Rule::new(move |request| {
@@ -101,7 +101,8 @@ fn overflowing() -> Rule {
     })
 }
 
-/// CTX-13: after a compaction its figures are said, reported and recorded, and the record tells the same history.
+/// CTX-13: after a compaction its figures are shown, reported and recorded, and the record yields the same
+/// history.
 #[tokio::test]
 async fn figures_of_a_compaction() {
     let mut history = exchange("one", 6, 2_000);
@@ -160,7 +161,7 @@ async fn figures_of_a_compaction() {
     }
 }
 
-/// CTX-15: what the user should know about how a summary was made is said.
+/// CTX-15: a notice about how a summary was made is shown.
 #[tokio::test]
 async fn notices_are_said() {
     let overflow = Mutex::new(true);
@@ -181,7 +182,7 @@ async fn notices_are_said() {
     assert_eq!(warnings(&events), [said]);
 }
 
-/// CTX-5: a context that nothing makes smaller ends in a plain word, after one try and one request.
+/// CTX-5: a context that cannot be compacted ends in a clear error, after one attempt and one request.
 #[tokio::test]
 async fn nothing_can_be_done() {
     let provider = Arc::new(Rule::new(|_| {
@@ -226,7 +227,7 @@ impl Middleware for Asks {
     }
 }
 
-/// CTX-12: a context that takes too long to prepare is used as it was.
+/// CTX-12: if the compaction takes too long, the context is used unchanged.
 #[tokio::test(start_paused = true)]
 async fn preparing_has_a_limit() {
     let history = exchange("one", 2, 500);
@@ -245,7 +246,7 @@ async fn preparing_has_a_limit() {
     }
 }
 
-/// CTX-2: summaries that are ready are applied over the soft share, at once and without a model; the turn goes on.
+/// CTX-2: above the soft share, ready summaries are applied at once and without a model; the turn continues.
 #[tokio::test]
 async fn ready_summaries_are_applied_under_pressure() {
     let history = exchange("one", 8, 2_000);
@@ -319,7 +320,7 @@ async fn a_long_turn_stays_below_the_window() {
     assert!((5..30).contains(&compactions), "{compactions}");
 }
 
-/// Remembers what is logged, field by field.
+/// Collects logged fields.
 #[derive(Clone, Default)]
 struct Logged(Arc<Mutex<Vec<String>>>);
 

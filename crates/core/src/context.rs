@@ -1,4 +1,4 @@
-//! From the log to a request: the one repair every request goes through, last, on every path.
+//! From the log to a request: the repair that every request goes through, last, on every path.
 
 mod trim;
 
@@ -14,17 +14,17 @@ pub use self::trim::trim;
 const MISSING_RESULT: &str =
     "Tool execution did not complete (interrupted, cancelled, or crashed). No result is available.";
 
-/// Makes a history valid for any provider: it starts with the user, nothing in it is empty, every
-/// call has exactly one result in the message after it, no result is without its call, ids are unique.
+/// Makes a history valid for any provider: it starts with the user, no message is empty, every call has
+/// exactly one result in the message after it, no result lacks its call, and ids are unique.
 ///
-/// Calls and results are matched by position, because providers repeat ids. Messages that are right
-/// are passed on as they are, with their encoded bytes.
+/// Calls and results are matched by position, because providers repeat ids. Valid messages are passed on
+/// unchanged, with their encoded bytes.
 pub fn prepare(history: &[Arc<Message>]) -> Vec<Arc<Message>> {
     Context::default().prepare(history).to_vec()
 }
 
-/// The repaired history of the last request, from which the next one goes on: what was right stays right, so only
-/// what is new is looked at.
+/// Repaired history of the last request, on which the next one builds: valid messages stay valid, so only new
+/// messages are examined.
 #[derive(Debug, Default)]
 pub struct Context {
     source: Vec<Arc<Message>>,
@@ -36,7 +36,7 @@ pub struct Context {
 /// A message with the tool messages after it, which are repaired together.
 #[derive(Debug)]
 struct Group {
-    /// Where it begins in the source, and what it added.
+    /// Start of the group in the source, and the messages it added.
     source: usize,
     ready: usize,
     ids: Vec<CallId>,
@@ -44,12 +44,12 @@ struct Group {
 }
 
 impl Context {
-    /// CTX-6: how many places of the last history had to be repaired.
+    /// CTX-6: number of places in the last history that had to be repaired.
     pub fn repairs(&self) -> u64 {
         self.groups.iter().map(|group| group.repairs).sum()
     }
 
-    /// The history as it may be sent.
+    /// Returns the repaired history, ready to be sent.
     pub fn prepare(&mut self, history: &[Arc<Message>]) -> &[Arc<Message>] {
         let same = self
             .source
@@ -76,7 +76,7 @@ impl Context {
         &self.ready
     }
 
-    /// Forgets what comes after the first `same` messages, and the group at the end, which may still grow.
+    /// Forgets everything after the first `same` messages, and the last group, which may still grow.
     fn rewind(&mut self, same: usize) -> usize {
         let keep = self
             .groups
@@ -101,7 +101,7 @@ impl Context {
         let fits = match message.role {
             Role::User => true,
             Role::Assistant => !self.ready.is_empty(),
-            // Tool messages are taken with the assistant message before them; one that comes first has none.
+            // Tool messages belong to the assistant message before them; a leading one has none.
             Role::Tool | Role::System => false,
         };
         if !fits || !has_content(message) {
@@ -151,7 +151,7 @@ impl Context {
 
     fn renamed(&mut self, message: &Message, added: &mut Vec<CallId>) -> Arc<Message> {
         let mut unique = message.clone();
-        // The provider's own items carry the old ids.
+        // The provider's own items contain the old ids.
         unique.origin = None;
         for (index, part) in unique.parts.iter_mut().enumerate() {
             if let Part::ToolCall(call) = part {
@@ -165,7 +165,7 @@ impl Context {
     }
 }
 
-/// The message without parts that belong to another role: a result outside a tool message, a call of the user.
+/// Removes parts that belong to another role: a result outside a tool message, a call of the user.
 fn without_strays(message: &Arc<Message>) -> Arc<Message> {
     let is_stray = |part: &Part| match part {
         Part::ToolResult(_) => true,
@@ -180,7 +180,7 @@ fn without_strays(message: &Arc<Message>) -> Arc<Message> {
     Arc::new(clean)
 }
 
-/// Whether a model would see anything of the message.
+/// Returns true if a model would see any of the message.
 fn has_content(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
         Part::Text(text) => !text.text.trim().is_empty(),
@@ -193,7 +193,7 @@ fn has_content(message: &Message) -> bool {
     })
 }
 
-/// The tool message for `message`: the one that is there when it is right, or a repaired one.
+/// Returns the tool message for `message`: the existing one if it is valid, or a repaired one.
 fn answer_calls(message: &Message, tools: &[Arc<Message>]) -> Arc<Message> {
     if let [tool] = tools
         && tool
@@ -226,7 +226,7 @@ fn answer_calls(message: &Message, tools: &[Arc<Message>]) -> Arc<Message> {
     ))
 }
 
-/// The result of `call`: by its id, or, where the id was made unique, by its old id's prefix and place.
+/// Finds the result of `call`: by its id or, if the id was made unique, by its old id's prefix and position.
 fn take_result<'a>(
     found: &mut [Option<&'a ToolResult>],
     call: &ToolCall,

@@ -182,7 +182,7 @@ fn repairs_are_counted() {
     assert_eq!(context.repairs(), 2, "an empty message and a result of nothing");
 }
 
-/// LOOP-16: what is right is passed on as it is, so that it is not encoded again.
+/// LOOP-16: valid messages are passed on unchanged, so that they are not encoded again.
 #[test]
 fn whole_messages_are_shared() {
     let history = vec![user("a"), calls(&["1"]), results(&["1"]), user("b")];
@@ -209,7 +209,7 @@ fn any_history() -> impl Strategy<Value = Vec<Arc<Message>>> {
 }
 
 proptest! {
-    /// LOOP-16: whatever happened to a history, what leaves is valid, and repairing it again changes nothing.
+    /// LOOP-16: whatever happened to a history, the result is valid, and repairing it again changes nothing.
     #[test]
     fn repaired_is_valid(history in any_history()) {
         let ready = prepare(&history);
@@ -235,7 +235,8 @@ proptest! {
         prop_assert_eq!(outline(&prepare(&ready)), outline(&ready));
     }
 
-    /// LOOP-16: going on from the last repair gives what a repair from scratch gives, whatever was added, lost or changed.
+    /// LOOP-16: an incremental repair gives the same result as a repair from scratch, whatever was added,
+    /// lost or changed.
     #[test]
     fn going_on_is_starting_over(histories in proptest::collection::vec((any_history(), 0..16usize), 1..6)) {
         let mut context = Context::default();

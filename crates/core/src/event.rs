@@ -1,6 +1,6 @@
-//! What happened, as front ends, logs and programs hear it.
+//! Events of a session, for front ends, logs and programs.
 //!
-//! One JSON form serves `--output-format stream-json`, the server's event stream and replay. The
+//! `--output-format stream-json`, the server's event stream and replay use the same JSON format. Its
 //! published schema is `docs/events.schema.json`.
 
 use std::sync::Arc;
@@ -18,183 +18,184 @@ use crate::permission::Proposal;
 use crate::provider::ProviderErrorKind;
 use crate::tool::Category;
 
-/// The version of the event form. It changes when a reader of the old form would misread the new one.
+/// Version of the event format. It changes when a reader of the old format would misread the new one.
 pub const EVENT_VERSION: u32 = 1;
 
-/// An event with its place in the session.
+/// An event with its position in the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
-    /// [`EVENT_VERSION`].
+    /// Format version: [`EVENT_VERSION`].
     pub v: u32,
-    /// The session.
+    /// Id of the session.
     pub session: SessionId,
-    /// Rises by one with every state event. A live event repeats the number of the last state event.
+    /// Sequence number. It increases by one with every state event; a live event repeats the number of the
+    /// last state event.
     pub seq: u64,
-    /// The event itself.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// Something that happened in a turn.
+/// An event of a turn.
 ///
-/// *State* events make the record and are never lost; *live* events ([`Event::is_live`]) are for
-/// showing and may be. Of one iteration they come in this order: `reasoning`, `text` (not for a final
-/// answer without tools), then per call `step_start`, `tool_call`, `tool_result`, `step_complete`. A turn
-/// ends with exactly one of `final`, `canceled`, `failed`.
+/// *State* events make up the record and are never lost. *Live* events ([`Event::is_live`]) are for display
+/// and may be dropped. The order within an iteration is: `reasoning`, `text` (not for a final answer without
+/// tools), then per call `step_start`, `tool_call`, `tool_result`, `step_complete`. A turn ends with exactly
+/// one of `final`, `canceled`, `failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// A turn begins.
+    /// A turn starts.
     Start {
-        /// The provider's configured name.
+        /// Configured name of the provider.
         provider: String,
-        /// The model.
+        /// Id of the model.
         model: String,
     },
-    /// A message was added to the history, or replaced when its id is known.
+    /// A message was added to the history, or replaced if its id already exists.
     Message {
         /// The message.
         #[serde(deserialize_with = "message_from_value")]
         message: Arc<Message>,
     },
-    /// What the model thought in this iteration.
+    /// Reasoning of the model in this iteration.
     Reasoning {
         /// The text.
         text: String,
     },
-    /// What the model said beside its tool calls.
+    /// Text of the model beside its tool calls.
     Text {
         /// The text.
         text: String,
     },
-    /// A call begins.
+    /// A call starts.
     StepStart {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// A short line for people.
+        /// Short description for people.
         title: String,
-        /// Its place in the iteration, from 1.
+        /// Position in the iteration, starting at 1.
         number: u32,
     },
-    /// What is called.
+    /// Tool and arguments of a call.
     ToolCall {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// The tool.
+        /// Name of the tool.
         name: String,
-        /// The arguments, or `{"_raw": …}` when they are not JSON.
+        /// Arguments, or `{"_raw": …}` if they are not JSON.
         args: Value,
     },
-    /// What the tool answered.
+    /// Result of a call.
     ToolResult {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// The tool.
+        /// Name of the tool.
         name: String,
-        /// What the model reads.
+        /// Text for the model.
         content: String,
-        /// Whether it failed.
+        /// True if the call failed.
         is_error: bool,
-        /// What people and programs read.
+        /// Structured details for people and programs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         details: Option<Value>,
     },
     /// A call ended.
     StepComplete {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// How.
+        /// Outcome of the call.
         status: StepStatus,
-        /// How long it took.
+        /// Duration in milliseconds.
         duration_ms: u64,
     },
-    /// What a model call used and cost.
+    /// Tokens and cost of a model call.
     Usage {
         /// Tokens of the call.
         usage: Usage,
-        /// US dollars of the call; absent when the model's prices are unknown.
+        /// Cost of the call in US dollars; absent if the model's prices are unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
-        /// What the call was for.
+        /// Purpose of the call.
         cause: String,
     },
     /// A request failed and will be sent again.
     Retry {
-        /// Which retry this is, from 1.
+        /// Number of this retry, starting at 1.
         attempt: u32,
-        /// How many there can be.
+        /// Maximum number of retries.
         max_attempts: u32,
-        /// How long until it is sent.
+        /// Delay before the retry, in milliseconds.
         delay_ms: u64,
-        /// What went wrong.
+        /// Kind of the failure.
         kind: ProviderErrorKind,
-        /// What went wrong, in the provider's words.
+        /// Error message of the provider.
         message: String,
-        /// True when live deltas of this iteration are void: the reply starts over.
+        /// True if the live deltas of this iteration are void because the reply starts over.
         discard: bool,
     },
-    /// Something the user should know; the turn goes on.
+    /// A notice for the user; the turn continues.
     Warning {
-        /// What.
+        /// Text of the notice.
         message: String,
     },
-    /// Something failed or a limit was hit; the terminal event follows.
+    /// A failure or an exceeded limit; the terminal event follows.
     Error {
-        /// What.
+        /// Description of the error.
         message: String,
     },
     /// The answer. Terminal.
     Final {
-        /// The text.
+        /// Text of the answer.
         content: String,
-        /// Why the turn ended.
+        /// Reason the turn ended.
         finish: FinishReason,
     },
     /// The user stopped the turn. Terminal.
     Canceled {
-        /// What was going on.
+        /// Description of the interrupted work.
         message: String,
     },
-    /// The turn could not be finished. Terminal.
+    /// The turn failed. Terminal.
     Failed {
-        /// Why, for programs.
+        /// Reason, for programs.
         reason: FailureKind,
-        /// Why, for people.
+        /// Reason, for people.
         message: String,
-        /// What to do about it.
+        /// Suggested fix.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
-        /// Why the turn ended.
+        /// Reason the turn ended.
         finish: FinishReason,
     },
     /// A piece of the reply. Live.
     Delta {
-        /// Of what.
+        /// Kind of content the piece belongs to.
         kind: DeltaKind,
-        /// The piece.
+        /// Text of the piece.
         text: String,
     },
     /// A piece of a running tool's output. Live.
     ToolOutput {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// The piece.
+        /// Text of the piece.
         text: String,
     },
-    /// What is going on. Live.
+    /// Current activity. Live.
     Status {
-        /// A short line.
+        /// Short description.
         text: String,
     },
-    /// Something that waits: for a person, or for its turn.
+    /// A permission request, a question, or the queue of inputs.
     #[serde(untagged)]
     Waiting(Waiting),
-    /// Something about the conversation as a whole.
+    /// A change to the conversation as a whole.
     #[serde(untagged)]
     Session(SessionEvent),
 }
 
-/// What became of a conversation as a whole.
+/// A change to the conversation as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionEvent {
@@ -205,94 +206,95 @@ pub enum SessionEvent {
     },
     /// The context was made smaller.
     Compaction {
-        /// Tokens before.
+        /// Tokens before the compaction.
         before: u64,
-        /// Tokens after.
+        /// Tokens after the compaction.
         after: u64,
-        /// The messages of the conversation from here on, in order; the others are still in the record.
+        /// Ids of the messages of the conversation from now on, in order; the others remain in the record.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         history: Vec<MessageId>,
-        /// What became of the messages.
+        /// Effect of the compaction on the messages.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fidelity: Option<Fidelity>,
     },
-    /// The conversation goes on from how it stood before a message. What came after is still in the record.
+    /// The conversation was taken back to an earlier state. Later entries remain in the record.
     Rewind {
-        /// The number of the last entry that counts.
+        /// Number of the last entry that is still part of the conversation.
         to: u64,
     },
-    /// The session has a title now.
+    /// The session received a title.
     Title {
         /// The title.
         title: String,
     },
-    /// What the session is to reach from here on. Models are not told.
+    /// The goal of the session was set or cleared. Models do not see this event.
     Goal {
-        /// The goal, as it was given; absent when there is none any more.
+        /// Goal as given by the user; absent if it was cleared.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
-    /// The goal was reached. Nothing ends because of it.
+    /// The goal was reached. This does not end anything.
     GoalCompleted {
-        /// The goal, as it was given.
+        /// Goal as given by the user.
         text: String,
-        /// How that is known.
+        /// Source of the completion.
         how: GoalCompletion,
     },
 }
 
-/// How it is known that a goal was reached.
+/// Source of a goal's completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GoalCompletion {
-    /// The user said so, by a command.
+    /// The user completed the goal with a command.
     Command,
-    /// An answer said so, in words that are set up for it.
+    /// An answer contained one of the configured phrases.
     Phrase,
 }
 
-/// What waits: a call for a person's answer, an input for its turn.
+/// Something that waits: a call for the user, or an input for its turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Waiting {
-    /// A person is asked whether a call may run. Comes before the calls of its iteration begin.
+    /// The user is asked for permission to run a call. Precedes the calls of its iteration.
     PermissionRequest {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// The kind of effect.
+        /// Kind of effect.
         category: Category,
-        /// What it is about, part by part: commands, paths, hosts.
+        /// Subjects of the call, part by part: commands, paths, hosts.
         subjects: Vec<String>,
-        /// Why it asks, each in a few words about "it".
+        /// Reasons for asking, each a few words with "it" as the implied subject.
         reasons: Vec<String>,
-        /// What would happen: the command, the diff.
+        /// Preview of the effect: the command, the diff.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<String>,
     },
     /// The answer to a permission request.
     PermissionAnswer {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// Whether it runs.
+        /// True if the call may run.
         allowed: bool,
     },
-    /// A running call asks the user something.
+    /// A running call asks the user a question.
     Question {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// What is asked.
+        /// Text of the question.
         text: String,
-        /// Answers to choose from; any other text is an answer, too.
+        /// Suggested answers; any other text is also accepted.
         options: Vec<String>,
     },
-    /// The inputs that wait for the session to be free, the next one first.
+    /// Inputs waiting for the session to be idle, next one first.
     Queue {
-        /// All of them.
+        /// All waiting inputs.
         #[serde(deserialize_with = "messages_from_value")]
         messages: Vec<Arc<Message>>,
-        /// What was said to the running turn and is not heard by it yet. It comes first when the turn ends before that.
+        /// Messages sent to the running turn that it has not read yet. If the turn ends before reading them,
+        /// they come first.
         #[serde(
             default,
             skip_serializing_if = "Vec::is_empty",
@@ -302,33 +304,33 @@ pub enum Waiting {
     },
 }
 
-/// What a live piece belongs to.
+/// Kind of content a live piece belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeltaKind {
-    /// The text of the reply.
+    /// Text of the reply.
     Text,
-    /// The model's reasoning.
+    /// Reasoning of the model.
     Thinking,
-    /// A tool call's arguments.
+    /// Arguments of a tool call.
     ToolInput,
 }
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
-    /// It worked.
+    /// The call succeeded.
     Completed,
-    /// It failed, was refused or was stopped.
+    /// The call failed, was refused or was stopped.
     Error,
 }
 
-/// Why a turn failed.
+/// Reason a turn failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// The provider failed; its own kind tells how.
+    /// The provider failed, with the kind of its error.
     Provider(ProviderErrorKind),
     /// A call was denied.
     PermissionDenied,
@@ -336,9 +338,9 @@ pub enum FailureKind {
     CostLimit,
     /// The model repeated itself.
     Repetition,
-    /// The reply was cut too often.
+    /// The reply was cut off too often.
     MaxTokens,
-    /// The model answered nothing.
+    /// The model returned an empty reply.
     EmptyReply,
     /// The model or its provider refused.
     Refusal,
@@ -351,7 +353,7 @@ pub enum FailureKind {
 }
 
 impl Event {
-    /// The question about a call.
+    /// Builds the permission request for a call.
     pub(crate) fn permission_request(proposal: &Proposal) -> Self {
         Self::Waiting(Waiting::PermissionRequest {
             call_id: proposal.call_id.clone(),
@@ -367,7 +369,7 @@ impl Event {
         })
     }
 
-    /// Whether this event is only for showing.
+    /// Returns true if this event is only for display.
     pub fn is_live(&self) -> bool {
         matches!(
             self,
@@ -378,7 +380,7 @@ impl Event {
         )
     }
 
-    /// Whether this event ends the turn.
+    /// Returns true if this event ends the turn.
     pub fn is_terminal(&self) -> bool {
         matches!(
             self,
@@ -387,16 +389,16 @@ impl Event {
     }
 }
 
-/// Takes the events of a turn.
+/// Receives the events of a turn.
 #[async_trait]
 pub trait EventSink: Send + Sync {
-    /// Takes a live event. Must not block; may drop it.
+    /// Receives a live event. Must not block; may drop it.
     fn live(&self, event: Event);
 
-    /// Takes a state event. Returns when it is safe to act on it.
+    /// Records a state event. Returns when it is safe to act on it.
     ///
     /// # Errors
-    /// When the event could not be recorded. The turn then ends.
+    /// Fails if the event could not be recorded. The turn then ends.
     async fn record(&self, event: Event) -> Result<(), SinkError>;
 }
 
@@ -405,7 +407,8 @@ pub trait EventSink: Send + Sync {
 #[error("the record could not be written: {0}")]
 pub struct SinkError(pub String);
 
-/// A message holds raw JSON, which serde's buffering for tagged enums cannot carry; a `Value` can.
+/// Deserializes a message through a `Value`: it holds raw JSON, which serde's buffering for tagged enums does
+/// not support.
 fn message_from_value<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Arc<Message>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     serde_json::from_value(value)
@@ -420,7 +423,7 @@ fn messages_from_value<'de, D: serde::Deserializer<'de>>(
     serde_json::from_value(value).map_err(serde::de::Error::custom)
 }
 
-/// The JSON Schema of [`Envelope`].
+/// Returns the JSON Schema of [`Envelope`].
 pub fn schema() -> Value {
     schemars::schema_for!(Envelope).to_value()
 }

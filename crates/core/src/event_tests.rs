@@ -1,4 +1,4 @@
-//! The published form of events.
+//! Published format of events.
 
 use serde_json::json;
 
@@ -124,7 +124,8 @@ fn samples() -> Vec<Event> {
     ]
 }
 
-/// EVT-6: every event is one flat JSON object with version, session, sequence number and type, and reads back the same.
+/// EVT-6: every event is one flat JSON object with version, session, sequence number and type, and
+/// round-trips.
 #[test]
 fn events_round_trip() {
     for event in samples() {
@@ -136,7 +137,7 @@ fn events_round_trip() {
     }
 }
 
-/// EVT-6: the published schema is the schema of the code. `UPDATE_DOCS=1` rewrites it.
+/// EVT-6: the published schema matches the code. `UPDATE_DOCS=1` rewrites it.
 #[test]
 fn the_published_schema_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/events.schema.json");
@@ -151,7 +152,7 @@ fn the_published_schema_is_current() {
     );
 }
 
-/// EVT-2: exactly three events are terminal, and live events are none of them.
+/// EVT-2: exactly three events are terminal, and none of them is live.
 #[test]
 fn terminal_and_live() {
     let terminal = samples().iter().filter(|event| event.is_terminal()).count();

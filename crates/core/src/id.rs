@@ -1,4 +1,4 @@
-//! Identifiers that must not be mixed up.
+//! Distinct types for identifiers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,12 +11,12 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// A new id that sorts by the time it was made.
+            /// Generates a new id that sorts by creation time.
             pub fn generate() -> Self {
                 Self(uuid::Uuid::now_v7().to_string())
             }
 
-            /// The id as text.
+            /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -43,14 +43,15 @@ macro_rules! id {
 }
 
 id!(
-    /// A stored conversation.
+    /// Id of a stored conversation.
     SessionId
 );
 id!(
-    /// One message of a session.
+    /// Id of a message in a session.
     MessageId
 );
 id!(
-    /// One tool call, as the provider named it. Providers repeat these: match calls and results by position.
+    /// Id of a tool call, as assigned by the provider. Providers repeat these: match calls and results by
+    /// position.
     CallId
 );

@@ -1,10 +1,12 @@
-//! The record of sessions: what is stored, how a history is read back from it, and the ports of whoever keeps it.
+//! The record of sessions: stored entries, the history read from them, and the ports of the store.
 //!
-//! The record of a session is its state events in order ([`Entry`]). A [`History`] is a fold over them; nothing else is
-//! the truth. What a killed process left half done is closed by [`recover`], which only ever adds.
+//! The record of a session is its state events in order ([`Entry`]). A [`History`] is a fold over them, and
+//! there is no other source of truth. [`recover`] closes the work that a killed process left open; it only
+//! adds entries.
 //!
-//! The ports say nothing about files or databases: [`SessionLog`] writes and reads one session, [`Sessions`] finds them,
-//! [`Ledger`] tells what they cost, [`Blobs`] and [`Preferences`] keep the rest. [`Store`] is all of them.
+//! The ports are independent of files and databases: [`SessionLog`] writes and reads one session,
+//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`Blobs`] and [`Preferences`] store the rest.
+//! [`Store`] combines all of them.
 
 mod exchange;
 mod history;
@@ -27,236 +29,239 @@ use crate::event::Event;
 use crate::id::SessionId;
 use crate::message::Message;
 
-/// A state event with its place in the session.
+/// A state event with its position in the session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Rises by one with every entry of the session, from 1.
+    /// Sequence number. It starts at 1 and increases by one with every entry of the session.
     pub seq: u64,
-    /// When it was stored.
+    /// Time of storage.
     pub time: Timestamp,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// What a session is opened with.
+/// Result of opening a session.
 #[derive(Debug, Clone)]
 pub struct Opened {
-    /// The right to write, until it is given back or lost.
+    /// Right to write, until it is released or lost.
     pub lease: Lease,
     /// The session.
     pub info: SessionInfo,
-    /// The entries from which the history can be read: from the first message that still counts.
+    /// Entries from which the history can be read, starting at the first message that is still part of it.
     pub entries: Vec<Entry>,
-    /// The reply that was being received when the last owner stopped.
+    /// Partial reply that was being received when the last owner stopped.
     pub draft: Option<Message>,
 }
 
-/// The right to write to a session. Only one owner has it at a time; a later one has a higher fence.
+/// Right to write to a session. Only one owner holds it at a time; a later owner has a higher fence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     /// The session.
     pub session: SessionId,
-    /// Who has it.
+    /// Owner of the lease.
     pub owner: String,
-    /// Rises whenever the owner changes. A writer with an older one is refused.
+    /// Fencing number. It increases whenever the owner changes; a writer with an older number is refused.
     pub fence: u64,
 }
 
-/// What is written together: all of it or nothing.
+/// Changes that are written atomically.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// New entries, the first with this number.
+    /// Sequence number of the first event.
     pub first_seq: u64,
-    /// In order.
+    /// Events, in order.
     pub events: Vec<Event>,
-    /// When it happened.
+    /// Time of the events.
     pub time: Timestamp,
-    /// What becomes of the reply that is being received.
+    /// Change to the partial reply.
     pub draft: DraftChange,
-    /// What model calls used and cost.
+    /// Tokens and cost of model calls.
     pub bookings: Vec<Booking>,
-    /// Whether it must survive a power cut before this is acknowledged.
+    /// Required durability before the write is acknowledged.
     pub durability: Durability,
 }
 
-/// What becomes of the draft.
+/// Change to the draft.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum DraftChange {
-    /// It stays.
+    /// Keeps the draft.
     #[default]
     Keep,
-    /// It is this now.
+    /// Replaces the draft.
     Set(Box<Message>),
-    /// It is gone: an entry took its place.
+    /// Removes the draft: an entry took its place.
     Clear,
 }
 
-/// What an acknowledged write survives.
+/// Durability of an acknowledged write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// The end of the process.
+    /// Survives the end of the process.
     #[default]
     Process,
-    /// A power cut.
+    /// Survives a power cut.
     Disk,
 }
 
 /// Writes and reads one session.
 #[async_trait]
 pub trait SessionLog: Send + Sync {
-    /// Makes a session and takes its lease.
+    /// Creates a session and takes its lease.
     ///
     /// # Errors
-    /// When it cannot be stored.
+    /// Fails if the session cannot be stored.
     async fn create(&self, new: NewSession, owner: &str) -> Result<Opened, LogError>;
 
-    /// Takes the lease of a session and reads what a turn needs. Nobody else's lease is taken while they live.
+    /// Takes the lease of a session and reads the data a turn needs. Never takes the lease of an owner that
+    /// is alive.
     ///
     /// # Errors
-    /// [`LogError::Busy`] when somebody has it, [`LogError::Unknown`] when there is no such session.
+    /// [`LogError::Busy`] if another owner has the lease, [`LogError::Unknown`] if the session does not
+    /// exist.
     async fn open(&self, session: &SessionId, owner: &str) -> Result<Opened, LogError>;
 
-    /// Writes a batch. Returns when it is as safe as it asks for.
+    /// Writes a batch. Returns once it has the requested durability.
     ///
     /// # Errors
-    /// [`LogError::Lost`] when the lease is somebody else's by now, or why it could not be written. Then nothing was.
+    /// [`LogError::Lost`] if another owner has taken the lease, or the reason the batch could not be written.
+    /// In either case nothing was written.
     async fn append(&self, lease: &Lease, batch: Batch) -> Result<(), LogError>;
 
-    /// Says that the owner still lives.
+    /// Renews the lease: signals that the owner is alive.
     ///
     /// # Errors
-    /// As [`Self::append`].
+    /// Same as [`Self::append`].
     async fn renew(&self, lease: &Lease) -> Result<(), LogError>;
 
-    /// Gives the lease back.
+    /// Releases the lease.
     ///
     /// # Errors
-    /// When it cannot be written; the lease then ends by itself.
+    /// Fails if the release cannot be written; the lease then expires.
     async fn release(&self, lease: &Lease) -> Result<(), LogError>;
 
-    /// Entries after `seq`, at most `limit` of them.
+    /// Returns at most `limit` entries after `seq`.
     ///
     /// # Errors
-    /// When they cannot be read; a damaged one is named.
+    /// Fails if the entries cannot be read; the error names a damaged entry.
     async fn entries(&self, session: &SessionId, after: u64, limit: usize) -> Result<Vec<Entry>, LogError>;
 }
 
 /// Finds sessions.
 #[async_trait]
 pub trait Sessions: Send + Sync {
-    /// One session.
+    /// Returns one session.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// Fails if the store cannot be read.
     async fn get(&self, session: &SessionId) -> Result<Option<SessionInfo>, LogError>;
 
-    /// Sessions, the one that changed last first.
+    /// Returns sessions, most recently changed first.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// Fails if the store cannot be read.
     async fn list(&self, query: &SessionQuery) -> Result<Vec<SessionInfo>, LogError>;
 
-    /// Who works in a session now, if somebody does.
+    /// Returns the current lease owner of a session, if there is one.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// Fails if the store cannot be read.
     async fn holder(&self, session: &SessionId) -> Result<Option<String>, LogError>;
 
-    /// Names, titles or keys a session anew. What is `None` stays.
+    /// Changes the name, title or key of a session. Fields that are `None` stay unchanged.
     ///
     /// # Errors
-    /// When there is no such session, the key is taken, or it cannot be written.
+    /// Fails if the session does not exist, the key is taken, or the change cannot be written.
     async fn label(&self, session: &SessionId, label: &Label) -> Result<(), LogError>;
 
-    /// Removes a session for good. Refused while somebody has its lease.
+    /// Deletes a session permanently. Refused while it is leased.
     ///
     /// # Errors
-    /// When there is no such session, it is busy, or it cannot be written.
+    /// Fails if the session does not exist, is busy, or cannot be deleted.
     async fn delete(&self, session: &SessionId) -> Result<(), LogError>;
 
-    /// Places where words were said, best first.
+    /// Searches the text of all sessions, best match first.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// Fails if the store cannot be read.
     async fn search(&self, words: &str, limit: usize) -> Result<Vec<Found>, LogError>;
 }
 
-/// Tells what model calls cost.
+/// Reports and books the cost of model calls.
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// What was spent, grouped. Of one session with its children, or of all.
+    /// Returns the spending of one session with its children, or of all sessions, in groups.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// Fails if the store cannot be read.
     async fn spent(&self, session: Option<&SessionId>, by: SpentBy) -> Result<Vec<Spent>, LogError>;
 
-    /// Books a call that no turn made: a title, a summary on demand.
+    /// Books a call made outside a turn: a title, a summary on demand.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the booking cannot be written.
     async fn book(&self, session: &SessionId, booking: Booking) -> Result<(), LogError>;
 }
 
-/// Keeps contents by what they are.
+/// Content-addressed storage.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Keeps a content and gives its address, the same for the same content.
+    /// Stores a content and returns its address, which is the same for the same content.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the content cannot be written.
     async fn keep(&self, content: &[u8]) -> Result<String, LogError>;
 
-    /// The content at an address.
+    /// Returns the content at an address.
     ///
     /// # Errors
-    /// When the store cannot be read, or what is there is not what was put there.
+    /// Fails if the store cannot be read, or the content does not match its address.
     async fn content(&self, address: &str) -> Result<Option<Vec<u8>>, LogError>;
 }
 
-/// Keeps small things by name.
+/// Stores small values by name.
 #[async_trait]
 pub trait Preferences: Send + Sync {
-    /// What was set.
+    /// Returns the value of a preference.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// Fails if the store cannot be read.
     async fn preference(&self, scope: &str, name: &str) -> Result<Option<String>, LogError>;
 
-    /// Sets it; `None` forgets it.
+    /// Sets a preference; `None` removes it.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the preference cannot be written.
     async fn set_preference(&self, scope: &str, name: &str, value: Option<&str>) -> Result<(), LogError>;
 }
 
-/// Everything a service needs kept.
+/// All storage ports that a service needs.
 pub trait Store: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges {}
 
 impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges> Store for T {}
 
-/// Why something could not be stored or read.
+/// Reason data could not be stored or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// There is no such session.
+    /// The session does not exist.
     #[error("there is no session {0}")]
     Unknown(SessionId),
-    /// Somebody else works in it.
+    /// Another owner works in the session.
     #[error("session {session} is in use by {owner}")]
     Busy {
         /// The session.
         session: SessionId,
-        /// Who has it.
+        /// Owner of the lease.
         owner: String,
     },
-    /// Somebody else has taken the session over; nothing was written.
+    /// Another owner has taken over the session; nothing was written.
     #[error("session {0} was taken over by another process; nothing more is written from here")]
     Lost(SessionId),
-    /// Something stored is not what it should be.
+    /// Stored data is damaged.
     #[error("{what} is damaged: {why}")]
     Damaged {
-        /// What.
+        /// Name of the damaged data.
         what: String,
-        /// What is wrong with it.
+        /// Description of the damage.
         why: String,
     },
     /// The store is of another kind or of a newer version.
@@ -265,24 +270,24 @@ pub enum LogError {
     /// The disk is full.
     #[error("the disk is full: {0}")]
     Full(String),
-    /// Nothing can be written.
+    /// The store cannot be written.
     #[error("the store cannot be written: {0}")]
     ReadOnly(String),
-    /// Another process holds the store for too long.
+    /// Another process held the store locked for too long.
     #[error("the store is locked by another process: {0}")]
     Locked(String),
-    /// Anything else the store said.
+    /// Any other failure of the store.
     #[error("the store failed: {0}")]
     Failed(String),
 }
 
-/// Entries read from the store at a time.
+/// Number of entries read from the store at a time.
 const PAGE: usize = 1000;
 
 /// Reads every entry of a session.
 ///
 /// # Errors
-/// When it cannot be read.
+/// Fails if the session cannot be read.
 pub async fn record(store: &(impl SessionLog + ?Sized), session: &SessionId) -> Result<Vec<Entry>, LogError> {
     let mut all: Vec<Entry> = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! What is known about a model: limits, prices, abilities, and what a call cost.
+//! Properties of a model: limits, prices, abilities, and the cost of a call.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 /// A model as the registry knows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Model {
-    /// The name sent to the provider.
+    /// Id that is sent to the provider.
     pub id: String,
-    /// The most tokens of a request and its reply together.
+    /// Maximum number of tokens of a request and its reply together.
     pub context_window: u64,
-    /// The most tokens of a reply.
+    /// Maximum number of tokens of a reply.
     pub max_output: u64,
-    /// Prices, when known.
+    /// Prices, if known.
     pub price: Option<Price>,
-    /// Whether it reads images.
+    /// True if the model reads images.
     pub images: bool,
-    /// Whether it can be asked to reason.
+    /// True if the model supports reasoning.
     pub reasoning: bool,
-    /// False when the registry has no entry and safe defaults stand in.
+    /// False if the registry has no entry and safe defaults are used.
     pub known: bool,
 }
 
@@ -49,14 +49,14 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Everything the model read.
+    /// Returns the total number of input tokens.
     pub fn total_input(&self) -> u64 {
         self.input
             .saturating_add(self.cache_read)
             .saturating_add(self.cache_write)
     }
 
-    /// Adds another call's tokens.
+    /// Adds the tokens of another call.
     pub fn add(&mut self, other: &Self) {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
@@ -66,7 +66,7 @@ impl Usage {
 }
 
 impl Price {
-    /// What `usage` costs, in US dollars.
+    /// Returns the cost of `usage` in US dollars.
     #[allow(clippy::cast_precision_loss)]
     pub fn cost(&self, usage: &Usage) -> f64 {
         let dollars = |tokens: u64, per_million: f64| tokens as f64 * per_million / 1_000_000.0;
@@ -77,13 +77,13 @@ impl Price {
     }
 }
 
-/// Where an embedder keeps what it knows about models.
+/// An embedder's source of model properties.
 pub trait ModelRegistry: Send + Sync {
-    /// The entry for a model's name, if there is one.
+    /// Returns the entry for a model id, if there is one.
     fn lookup(&self, id: &str) -> Option<Model>;
 }
 
-/// Dollars, with more digits for little.
+/// Formats a cost in dollars, with more digits for small amounts.
 pub fn dollars(cost: f64) -> String {
     if cost == 0.0 {
         "$0".to_owned()

@@ -1,4 +1,4 @@
-//! The port to a model: a request goes in, a stream of events comes out and ends exactly once.
+//! Port to a model: a request goes in, and a stream of events comes out and ends exactly once.
 
 mod error;
 
@@ -19,29 +19,30 @@ use crate::message::{Memo, Message, Origin, Part};
 use crate::model::{Model, Usage};
 use crate::tool::ToolSpec;
 
-/// A source of replies. The loop knows no provider but this.
+/// A source of replies. The loop uses providers only through this trait.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// The configured name, such as `anthropic` or `my-server`.
+    /// Returns the configured name, such as `anthropic` or `my-server`.
     fn name(&self) -> &str;
 
-    /// The model it asks.
+    /// Returns the model that requests are sent to.
     fn model(&self) -> &Model;
 
     /// Streams a reply. Must not fail outside the stream, must end with exactly one
-    /// [`ProviderEvent::Complete`] or [`ProviderEvent::Error`], and must stop soon after
-    /// `request.cancel` fires, dropping the connection.
+    /// [`ProviderEvent::Complete`] or [`ProviderEvent::Error`], and must stop soon after `request.cancel`
+    /// fires, dropping the connection.
     fn stream(&self, request: Request) -> BoxStream<'static, ProviderEvent>;
 
-    /// The tool list in this provider's own form.
+    /// Converts the tool list to this provider's format.
     fn convert_tools(&self, tools: &[ToolSpec]) -> Value;
 
-    /// The request as it would be sent, and what each of its bytes is; `None` for a provider that sends none.
+    /// Returns the request as it would be sent, with the meaning of each of its bytes; `None` for a provider
+    /// that sends no bytes.
     fn layout(&self, _request: &Request) -> Option<Layout> {
         None
     }
 
-    /// Sends without showing the stream, for titles and summaries.
+    /// Sends a request and returns the whole reply, for titles and summaries.
     async fn send(&self, request: Request) -> Result<Completion, ProviderError> {
         let mut stream = self.stream(request);
         while let Some(event) = stream.next().await {
@@ -58,40 +59,40 @@ pub trait Provider: Send + Sync {
     }
 }
 
-/// One question to a model.
+/// A request to a model.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// System prompt and tools: fixed for a turn and encoded once.
+    /// System prompt and tools, fixed for a turn and encoded once.
     pub prefix: Arc<Prefix>,
-    /// The conversation, valid for any provider.
+    /// Conversation, valid for any provider.
     pub messages: Vec<Arc<Message>>,
-    /// Whether and which tools the model may call.
+    /// Tools the model may or must call.
     pub tool_choice: ToolChoice,
-    /// The most tokens of the reply; the model's own limit when `None`.
+    /// Maximum number of tokens of the reply; the model's own limit if `None`.
     pub max_output: Option<u64>,
-    /// The session, which some providers use to route to a warm cache.
+    /// Session, which some providers use to route to a warm cache.
     pub session: SessionId,
-    /// Ends the request.
+    /// Cancels the request.
     pub cancel: CancellationToken,
 }
 
-/// What stands before the messages of every request of a turn, byte-stable within it.
+/// Content that precedes the messages in every request of a turn, byte-stable within the turn.
 #[derive(Debug, Clone, Default)]
 pub struct Prefix {
-    /// The system prompt; may be empty.
+    /// System prompt; may be empty.
     pub system: String,
-    /// The tools, in a fixed order.
+    /// Tools, in a fixed order.
     pub tools: Vec<ToolSpec>,
-    /// The wire bytes.
+    /// Encoded bytes.
     pub memo: Memo,
 }
 
-/// Prefixes that sessions share: the same content is one value, encoded once.
+/// Prefixes shared by sessions: equal content is one value, encoded once.
 #[derive(Debug, Default)]
 pub struct Prefixes(Mutex<Vec<Weak<Prefix>>>);
 
 impl Prefixes {
-    /// The prefix that is the same, or this one.
+    /// Returns an existing equal prefix, or this one.
     pub fn share(&self, prefix: Prefix) -> Arc<Prefix> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.strong_count() > 0);
@@ -108,22 +109,22 @@ impl Prefixes {
 /// A request as it would be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Its bytes.
+    /// Bytes of the request.
     pub body: Bytes,
-    /// What they are, in order and without a gap.
+    /// Spans that cover the bytes, in order and without gaps.
     pub spans: Vec<Span>,
 }
 
-/// Some bytes of a request.
+/// A range of bytes in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// Which.
+    /// Range of the bytes.
     pub range: Range<usize>,
-    /// What they are.
+    /// Meaning of the bytes.
     pub of: SpanOf,
 }
 
-/// What bytes of a request are.
+/// Meaning of bytes in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpanOf {
     /// Model, limits and options.
@@ -134,11 +135,11 @@ pub enum SpanOf {
     Tools,
     /// A message.
     Message(MessageId),
-    /// What belongs to nothing else: brackets.
+    /// Bytes that belong to nothing else, such as brackets.
     Frame,
 }
 
-/// Whether the model may, must or must not call tools.
+/// Tool use that is allowed or required of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ToolChoice {
     /// The model decides.
@@ -152,10 +153,10 @@ pub enum ToolChoice {
     Tool(String),
 }
 
-/// What a provider says while it answers.
+/// Event of a streamed reply.
 #[derive(Debug, Clone)]
 pub enum ProviderEvent {
-    /// A text block begins.
+    /// A text block starts.
     ContentStart,
     /// A piece of text.
     ContentDelta(String),
@@ -163,76 +164,76 @@ pub enum ProviderEvent {
     ContentStop,
     /// A piece of reasoning.
     ThinkingDelta(String),
-    /// A tool call begins.
+    /// A tool call starts.
     ToolUseStart {
-        /// The provider's id of the call.
+        /// Id of the call, as assigned by the provider.
         id: String,
-        /// The tool's name.
+        /// Name of the tool.
         name: String,
     },
     /// A piece of a call's arguments.
     ToolUseDelta {
-        /// The call it belongs to.
+        /// Call the piece belongs to.
         id: String,
-        /// The piece, raw.
+        /// Raw JSON of the piece.
         json: String,
     },
-    /// A call's arguments are whole.
+    /// The arguments of a call are complete.
     ToolUseStop {
-        /// The call that ended.
+        /// Call that ended.
         id: String,
     },
-    /// The reply is whole. Last event.
+    /// The reply is complete. Last event.
     Complete(Box<Completion>),
     /// There will be no reply. Last event.
     Error(ProviderError),
-    /// Something odd that did not stop the reply.
+    /// A problem that did not stop the reply.
     Warning(String),
     /// The request failed and will be sent again.
     Retry(RetryNotice),
 }
 
-/// Tells that a request is sent again, and when.
+/// Announces a retry of a request.
 #[derive(Debug, Clone)]
 pub struct RetryNotice {
-    /// Which retry this is, from 1.
+    /// Number of this retry, starting at 1.
     pub attempt: u32,
-    /// How many there can be.
+    /// Maximum number of retries.
     pub max_attempts: u32,
-    /// How long until it is sent.
+    /// Delay before the retry.
     pub delay: Duration,
-    /// What went wrong.
+    /// Error that caused the retry.
     pub error: ProviderError,
-    /// True when parts of a reply were already shown: they are void, the reply starts over.
+    /// True if parts of a reply were already shown: they are void, and the reply starts over.
     pub discard: bool,
 }
 
-/// A whole reply.
+/// A complete reply.
 #[derive(Debug, Clone)]
 pub struct Completion {
-    /// The reply as parts, in the provider's order.
+    /// Parts of the reply, in the provider's order.
     pub parts: Vec<Part>,
     /// The reply as the provider's own items.
     pub origin: Option<Origin>,
-    /// Why it ended.
+    /// Reason the reply ended.
     pub stop: StopReason,
-    /// What it used.
+    /// Tokens of the call.
     pub usage: Usage,
-    /// The model that answered, in the provider's words.
+    /// Id of the model that answered, as the provider spells it.
     pub model: String,
 }
 
-/// Why a reply ended, before the loop decides what that means.
+/// Reason a reply ended, before the loop interprets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// Nothing left to say.
+    /// The reply is finished.
     EndTurn,
-    /// Tools are asked for.
+    /// The model calls tools.
     ToolUse,
-    /// Cut at the output limit.
+    /// The reply was cut at the output limit.
     MaxTokens,
-    /// Refused.
+    /// The model refused.
     Refusal,
-    /// The provider paused a long reply: send it back to go on.
+    /// The provider paused a long reply: send it back to continue.
     Pause,
 }

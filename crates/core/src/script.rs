@@ -1,4 +1,4 @@
-//! A provider that answers from a list: for tests and examples, without a network.
+//! A provider that answers from a list, for tests and examples without a network.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::provider::{
 };
 use crate::tool::ToolSpec;
 
-/// Answers each request with the next scene, and remembers what it was asked.
+/// Answers each request with the next scene, and records the requests.
 pub struct ScriptedProvider {
     model: Model,
     scenes: Mutex<VecDeque<Scene>>,
@@ -35,7 +35,7 @@ pub enum Scene {
 }
 
 impl Scene {
-    /// A reply with text alone.
+    /// A reply with text only.
     pub fn text(text: &str) -> Self {
         Self::reply(vec![Part::text(text)], StopReason::EndTurn)
     }
@@ -87,7 +87,7 @@ pub fn call_part(id: &str, name: &str, input: &str) -> Part {
 }
 
 impl ScriptedProvider {
-    /// A provider that answers with `scenes`, in order.
+    /// Creates a provider that answers with `scenes`, in order.
     pub fn new(scenes: impl IntoIterator<Item = Scene>) -> Self {
         let model = Model {
             id: "scripted".to_owned(),
@@ -111,21 +111,21 @@ impl ScriptedProvider {
         }
     }
 
-    /// The same script for a model with another window.
+    /// Sets the context window of the model.
     #[must_use]
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.model.context_window = tokens;
         self
     }
 
-    /// The same script for a model that reads no images.
+    /// Makes the model unable to read images.
     #[must_use]
     pub fn without_images(mut self) -> Self {
         self.model.images = false;
         self
     }
 
-    /// An outline of every request so far, one line per item.
+    /// Returns an outline of every request so far, one line per item.
     pub fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -204,7 +204,7 @@ fn events_of(completion: Completion) -> Vec<ProviderEvent> {
     events
 }
 
-/// What a request says, one line per item.
+/// Outlines a request, one line per item.
 pub fn outline(request: &Request) -> String {
     let mut lines = Vec::new();
     if !request.prefix.system.is_empty() {

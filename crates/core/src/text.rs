@@ -1,6 +1,6 @@
-//! Cutting text where a character ends.
+//! Text cutting at character boundaries.
 
-/// The last place at or before `index` where a character begins.
+/// Returns the last character boundary at or before `index`.
 pub fn boundary_before(text: &str, index: usize) -> usize {
     let mut index = index.min(text.len());
     while !text.is_char_boundary(index) {
@@ -9,7 +9,7 @@ pub fn boundary_before(text: &str, index: usize) -> usize {
     index
 }
 
-/// The first place at or after `index` where a character begins.
+/// Returns the first character boundary at or after `index`.
 pub fn boundary_after(text: &str, index: usize) -> usize {
     let mut index = index.min(text.len());
     while !text.is_char_boundary(index) {
@@ -18,7 +18,7 @@ pub fn boundary_after(text: &str, index: usize) -> usize {
     index
 }
 
-/// A line of at most `limit` characters, and how many were cut off.
+/// Returns at most the first `limit` characters of a line, and the number of characters cut off.
 pub fn shorten(line: &str, limit: usize) -> (&str, usize) {
     match line.char_indices().nth(limit) {
         None => (line, 0),
@@ -29,7 +29,7 @@ pub fn shorten(line: &str, limit: usize) -> (&str, usize) {
     }
 }
 
-/// A size for people.
+/// Formats a size for people.
 pub fn size(bytes: u64) -> String {
     let units = [("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1000)];
     match units.iter().find(|(_, unit)| bytes >= *unit) {
@@ -38,7 +38,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// `1 line`, `2 lines`.
+/// Formats a count with its noun: `1 line`, `2 lines`.
 pub fn count(number: usize, noun: &str) -> String {
     let plural = match (number, noun) {
         (1, _) => "",

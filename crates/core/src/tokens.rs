@@ -1,7 +1,8 @@
-//! CTX-1: how many tokens something is, counted once.
+//! CTX-1: token counts, computed once.
 //!
-//! A [`TokenCounter`] counts texts. What it says of a message is remembered beside the message, so that nobody counts a
-//! history twice. A [`Gauge`] corrects the counts by what a provider reports and knows how full the next request is.
+//! A [`TokenCounter`] counts texts. The count of a message is cached with the message, so that a history is
+//! never counted twice. A [`Gauge`] corrects the counts by the usage a provider reports and estimates the
+//! size of the next request.
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -10,16 +11,16 @@ use crate::message::{Binary, Message, Part, Role};
 use crate::model::{Model, Usage};
 use crate::provider::Prefix;
 
-/// Counts the tokens of a text. May be slow the first time; must give the same number for the same text.
+/// Counts the tokens of a text. May be slow the first time; must return the same number for the same text.
 pub trait TokenCounter: Send + Sync {
-    /// What counts are remembered under. Two counters with one key count alike.
+    /// Returns the cache key of counts. Two counters with the same key must count alike.
     fn key(&self) -> &Arc<str>;
 
-    /// The tokens of a text.
+    /// Returns the number of tokens of a text.
     fn count(&self, text: &str) -> u64;
 }
 
-/// Four bytes to a token, for models whose tokenizer is not public.
+/// Estimate of four bytes per token, for models whose tokenizer is not public.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Estimate;
 
@@ -34,15 +35,15 @@ impl TokenCounter for Estimate {
     }
 }
 
-/// Which counter is right for a model.
+/// Selects the counter for a model.
 pub type Counters = fn(&Model) -> Arc<dyn TokenCounter>;
 
-/// What stands around a message on every wire.
+/// Tokens around a message in every wire format.
 const FRAME: u64 = 4;
-/// A picture costs by its size on the screen, and providers shrink what is large.
+/// Tokens of an image. The real cost depends on its dimensions, and providers shrink large images.
 const PICTURE: u64 = 1_000;
 
-/// The tokens of a message, counted the first time.
+/// Returns the tokens of a message, counted on first use.
 pub fn of_message(counter: &dyn TokenCounter, message: &Message) -> u64 {
     message.memo.get_or_count(counter.key(), || {
         let parts = message.parts.iter();
@@ -53,7 +54,7 @@ pub fn of_message(counter: &dyn TokenCounter, message: &Message) -> u64 {
     })
 }
 
-/// The tokens of the system prompt and the tools, counted the first time.
+/// Returns the tokens of the system prompt and the tools, counted on first use.
 pub fn of_prefix(counter: &dyn TokenCounter, prefix: &Prefix) -> u64 {
     prefix
         .memo
@@ -91,7 +92,7 @@ fn of_picture(picture: &Binary) -> u64 {
     (picture.data.len() as u64 / 32).min(MOST)
 }
 
-/// No tokenizer makes more tokens than bytes: a bound that needs no tokenizer.
+/// Upper bound that needs no tokenizer: no tokenizer makes more tokens than bytes.
 fn most(message: &Message) -> u64 {
     let parts = message.parts.iter();
     FRAME
@@ -100,7 +101,8 @@ fn most(message: &Message) -> u64 {
             .sum::<u64>()
 }
 
-/// How full a context is. One per session: it learns from what providers report, and starts over with another model.
+/// Measures how full a context is. One per session: it learns from the usage that providers report, and
+/// starts over with another model.
 pub struct Gauge {
     counters: Counters,
     learned: Mutex<Learned>,
@@ -113,11 +115,11 @@ struct Learned {
     last: Option<Reported>,
 }
 
-/// What a provider said about a request, and where its reply is.
+/// Usage reported for a request, and the position of its reply.
 #[derive(Debug, Clone, PartialEq)]
 struct Reported {
     reply: MessageId,
-    /// With the reply.
+    /// Total, including the reply.
     total: u64,
 }
 
@@ -128,7 +130,7 @@ impl Default for Gauge {
 }
 
 impl Gauge {
-    /// A gauge that counts with what is right for each model.
+    /// Creates a gauge that uses the right counter for each model.
     pub fn new(counters: Counters) -> Self {
         Self {
             counters,
@@ -141,7 +143,7 @@ impl Gauge {
         }
     }
 
-    /// Counts for this model from here on. What was learned about another one is forgotten.
+    /// Counts for this model from now on. Corrections learned for another model are forgotten.
     pub fn meant_for(&self, model: &Model) {
         let mut learned = self.learned();
         if learned.model != model.id {
@@ -154,32 +156,32 @@ impl Gauge {
         }
     }
 
-    /// What counts are multiplied with to meet what was reported.
+    /// Returns the factor by which counts are multiplied to match the reported usage.
     pub fn factor(&self) -> f64 {
         self.learned().factor
     }
 
-    /// The tokens of these messages.
+    /// Returns the tokens of these messages.
     pub fn tokens<'a>(&self, messages: impl IntoIterator<Item = &'a Arc<Message>>) -> u64 {
         let (counter, factor) = self.counter();
         let counts = messages.into_iter().map(|message| of_message(&*counter, message));
         times(counts.sum(), factor)
     }
 
-    /// The tokens of a text.
+    /// Returns the tokens of a text.
     pub fn text(&self, text: &str) -> u64 {
         let (counter, factor) = self.counter();
         times(counter.count(text), factor)
     }
 
-    /// The tokens of the system prompt and the tools.
+    /// Returns the tokens of the system prompt and the tools.
     pub fn prefix(&self, prefix: &Prefix) -> u64 {
         let (counter, factor) = self.counter();
         times(of_prefix(&*counter, prefix), factor)
     }
 
-    /// The tokens of the next request: what was reported last and what was added since, or a count of all of it where
-    /// nothing was reported about this history.
+    /// Returns the tokens of the next request: the last reported usage plus the messages added since, or a
+    /// full count if nothing was reported for this history.
     pub fn request(&self, prefix: &Prefix, history: &[Arc<Message>]) -> u64 {
         match self.reported(history) {
             Some((total, since)) => total + self.tokens(since),
@@ -187,7 +189,8 @@ impl Gauge {
         }
     }
 
-    /// Whether the next request is below `limit` for certain. Needs no tokenizer, so that one is loaded only when it matters.
+    /// Returns true if the next request is certainly below `limit`. Needs no tokenizer, so that one is loaded
+    /// only when necessary.
     pub fn is_surely_below(&self, limit: u64, prefix: &Prefix, history: &[Arc<Message>]) -> bool {
         const LARGEST_FACTOR: u64 = 2;
         let (base, since) = match self.reported(history) {
@@ -201,7 +204,7 @@ impl Gauge {
         base.saturating_add(new * LARGEST_FACTOR) < limit
     }
 
-    /// Takes in what a provider reported about the request whose reply is the last one in this history.
+    /// Takes the usage reported for the request whose reply is the last one in this history.
     pub fn report(&self, history: &[Arc<Message>], usage: Usage) {
         let input = usage.total_input();
         let Some(place) = history
@@ -234,12 +237,12 @@ impl Gauge {
         });
     }
 
-    /// The history was changed in its middle: what was reported about it is no longer true.
+    /// Forgets the reported usage, because the middle of the history changed.
     pub fn forget(&self) {
         self.learned().last = None;
     }
 
-    /// What was reported about the beginning of this history, and the rest of it.
+    /// Returns the usage reported for the start of this history, and the rest of the history.
     fn reported<'a>(&self, history: &'a [Arc<Message>]) -> Option<(u64, &'a [Arc<Message>])> {
         let learned = self.learned();
         let last = learned.last.as_ref()?;
@@ -256,7 +259,7 @@ impl Gauge {
     }
 }
 
-/// What comes after a message. It is looked for from the end, where it is.
+/// Returns the messages after a message. Searches from the end, where it usually is.
 fn after<'a>(history: &'a [Arc<Message>], id: &MessageId) -> Option<&'a [Arc<Message>]> {
     let place = history.iter().rposition(|message| message.id == *id)?;
     history.get(place + 1..)
@@ -270,7 +273,7 @@ fn has_picture(message: &Message) -> bool {
     })
 }
 
-/// The factor after one more observation: a third of the way to it, never far from one.
+/// Returns the factor after one more observation: a third of the way towards it, within fixed bounds.
 #[allow(clippy::cast_precision_loss)]
 fn corrected(factor: f64, counted: u64, reported: u64) -> f64 {
     const FEWEST: u64 = 50;

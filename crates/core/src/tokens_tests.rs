@@ -1,4 +1,4 @@
-//! Counting once, correcting by what is reported.
+//! Counting once, and correction by reported usage.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -52,7 +52,7 @@ impl TokenCounter for Noting {
     }
 }
 
-/// CTX-1: a message is counted once per counter, and a changed copy anew.
+/// CTX-1: a message is counted once per counter, and a changed copy is counted again.
 #[test]
 fn counted_once() {
     let counter = Noting(Arc::from("noting"));
@@ -72,7 +72,7 @@ fn counted_once() {
     assert_eq!(of_message(&counter, &changed), 16);
 }
 
-/// CTX-1: the next request is what was reported and what came since; without a report it is all there is.
+/// CTX-1: the next request is the reported usage plus later messages; without a report everything is counted.
 #[test]
 fn a_request_is_what_was_reported_and_what_is_new() {
     let gauge = Gauge::default();
@@ -105,7 +105,7 @@ fn a_request_is_what_was_reported_and_what_is_new() {
     );
 }
 
-/// CTX-1: the estimate moves towards what is reported, step by step and never far; another model starts over.
+/// CTX-1: the estimate moves towards the reported usage in bounded steps; another model starts over.
 #[test]
 fn reports_correct_the_estimate() {
     let gauge = Gauge::default();
@@ -116,7 +116,7 @@ fn reports_correct_the_estimate() {
         history.push(message(Role::User, &"x".repeat(396)));
         history.push(message(Role::Assistant, "ok"));
         gauge.report(&history, usage(input, 0));
-        // Each user message is 103 tokens by the estimate, and 154 or so by the provider.
+        // Each user message is 103 tokens by the estimate, and about 154 by the provider.
         input += 154;
         if round == 1 {
             assert!((1.1..1.2).contains(&gauge.factor()), "{}", gauge.factor());
@@ -130,7 +130,7 @@ fn reports_correct_the_estimate() {
 }
 
 proptest! {
-    /// CTX-1: whatever is reported, the correction stays between a half and two.
+    /// CTX-1: whatever is reported, the correction stays between one half and two.
     #[test]
     fn corrections_are_bounded(reports in proptest::collection::vec((0u64..1_000_000, 0u64..1_000_000), 0..50)) {
         let mut factor = 1.0;

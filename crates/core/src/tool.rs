@@ -1,4 +1,4 @@
-//! The tool contract: one Rust type gives the schema, the validation and the arguments.
+//! The tool contract: one Rust type provides the schema, the validation and the arguments.
 
 mod args;
 mod erased;
@@ -48,38 +48,38 @@ use crate::permission::Subject;
 /// }
 /// ```
 pub trait Tool: Send + Sync + 'static {
-    /// The arguments. Its doc comment is the description the model reads, its fields' doc comments
-    /// describe the arguments.
+    /// The arguments. The doc comment of this type is the description the model reads, and the doc comments
+    /// of its fields describe the arguments.
     type Input: DeserializeOwned + JsonSchema + Send + 'static;
 
-    /// The name the model calls it by.
+    /// Name by which the model calls the tool.
     const NAME: &'static str;
 
-    /// What kind of effect this call has. Decided per call: `bash` is not always the same.
+    /// Returns the kind of effect this call has. Decided per call: `bash` commands differ.
     fn category(&self, input: &Self::Input) -> Category;
 
-    /// What this call is about, for rules and people; the category alone when the tool has nothing to add.
+    /// Describes this call for rules and people; only the category if the tool has nothing to add.
     fn judge(&self, input: &Self::Input) -> Judgement {
         Judgement::of(self.category(input))
     }
 
-    /// What this call would do, for a person who is asked about it: a diff, a command. May read the disk.
+    /// Returns a preview of the call for the permission request: a diff, a command. May read the disk.
     fn preview(&self, _input: &Self::Input, _execution: &ExecutionContext) -> Option<String> {
         None
     }
 
-    /// How it behaves beside other calls, and how long it may take.
+    /// Returns the scheduling properties and the timeout of the tool.
     fn traits(&self) -> ToolTraits {
         ToolTraits::default()
     }
 
-    /// Takes arguments that are not JSON, for tools that declare [`ToolTraits::raw_text`].
-    /// Every other tool refuses them before this is asked.
+    /// Converts arguments that are not JSON, for tools that declare [`ToolTraits::raw_text`]. For every other
+    /// tool such arguments are refused without calling this.
     fn take_raw(&self, _raw: &str) -> Option<Self::Input> {
         None
     }
 
-    /// Does the work. Must stop soon after `cx.cancel` fires and must leave no process behind.
+    /// Runs the call. Must stop soon after `cx.cancel` fires and must leave no process behind.
     fn run(
         &self,
         input: Self::Input,
@@ -87,21 +87,21 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
 }
 
-/// What a tool says about one call before it runs.
+/// A tool's description of a call before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// The kind of effect.
     pub category: Category,
-    /// What it is about, part by part.
+    /// Subjects of the call, part by part.
     pub subjects: Vec<Subject>,
-    /// Why it will not be done at all.
+    /// Reason the tool refuses the call in any case.
     pub refusal: Option<String>,
-    /// Why somebody should look at it first, each in a few words about "it".
+    /// Reasons to ask the user first, each a few words with "it" as the implied subject.
     pub reasons: Vec<String>,
 }
 
 impl Judgement {
-    /// Only the kind of effect.
+    /// Creates a judgement with only the kind of effect.
     pub fn of(category: Category) -> Self {
         Self {
             category,
@@ -112,14 +112,14 @@ impl Judgement {
     }
 }
 
-/// How a tool behaves beside other calls.
+/// Scheduling properties of a tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ToolTraits {
     /// Never overlaps with any other call, whatever the scheduling.
     pub exclusive: bool,
     /// Accepts arguments that are not JSON.
     pub raw_text: bool,
-    /// How long a call may take before the loop gives up on it. The loop's default when `None`.
+    /// Timeout of a call. The loop's default if `None`.
     pub timeout: Option<Duration>,
 }
 
@@ -138,51 +138,51 @@ pub enum Category {
 /// A tool as a model sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// The name.
+    /// Name of the tool.
     pub name: String,
-    /// What it does.
+    /// Description of the tool.
     pub description: String,
-    /// JSON Schema of the arguments, shared by all that offer the tool.
+    /// JSON Schema of the arguments, shared by all sets that offer the tool.
     pub schema: Arc<Value>,
 }
 
-/// What a call may know of where it runs. Built once at the start of a turn, then fixed.
+/// Environment of a call. Built once at the start of a turn, then fixed.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionContext {
     /// The working directory.
     pub cwd: PathBuf,
-    /// The environment a child process starts from.
+    /// Environment variables of child processes.
     pub env: BTreeMap<String, String>,
-    /// The session the call belongs to.
+    /// Session the call belongs to.
     pub session: Option<SessionId>,
 }
 
-/// What a running call is given. It does not carry the session.
+/// Context of a running call. It does not carry the session.
 #[derive(Clone)]
 pub struct ToolContext {
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
     /// Fires when the user stops the turn or the call times out.
     pub cancel: CancellationToken,
-    /// Where it runs.
+    /// Environment of the call.
     pub execution: Arc<ExecutionContext>,
-    /// Takes live output.
+    /// Receives live output.
     pub progress: Progress,
-    /// Who can be asked.
+    /// Channel for questions to the user.
     pub person: Person,
 }
 
-/// Takes live output of a running call. Never blocks.
+/// Receives live output of a running call. Never blocks.
 #[derive(Clone)]
 pub struct Progress(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Progress {
-    /// Hands each piece to `take`, which must not block.
+    /// Passes each piece to `take`, which must not block.
     pub fn new(take: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(take))
     }
 
-    /// Drops everything.
+    /// Discards all output.
     pub fn none() -> Self {
         Self::new(|_| {})
     }
@@ -193,27 +193,28 @@ impl Progress {
     }
 }
 
-/// What a call answered.
+/// Output of a call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// Text for the model.
     pub content: String,
-    /// What people and programs read.
+    /// Structured details for people and programs.
     pub details: Option<Value>,
     /// Images for the model, beside the text.
     pub images: Vec<Binary>,
-    /// The model sees it as a failure, although the tool itself worked: a command that exited non-zero.
+    /// True if the model should see a failure although the tool itself worked: a command that exited
+    /// non-zero.
     pub failed: bool,
-    /// Ends the turn with this as its final answer.
+    /// Ends the turn with this text as its final answer.
     pub ends_turn: Option<String>,
-    /// What the user should know about the call.
+    /// Notice for the user about the call.
     pub warning: Option<String>,
-    /// Where the whole output is, when the tool kept it itself because the content is not all of it.
+    /// Location of the whole output, if the tool stored it because the content is incomplete.
     pub kept: Option<Kept>,
 }
 
 impl ToolOutput {
-    /// Plain text for the model.
+    /// Creates an output of plain text for the model.
     pub fn text(content: impl Into<String>) -> Self {
         Self {
             content: content.into(),
@@ -221,7 +222,7 @@ impl ToolOutput {
         }
     }
 
-    /// The same output with details for people.
+    /// Adds details for people.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);
@@ -229,25 +230,25 @@ impl ToolOutput {
     }
 }
 
-/// Why a call failed. Every variant is told to the model, and the loop goes on.
+/// Reason a call failed. The model sees every variant, and the loop continues.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
-    /// The arguments are wrong. The text names the field and what would be right.
+    /// The arguments are wrong. The text names the field and the expected value.
     #[error("{0}")]
     Invalid(String),
-    /// It may work when tried again.
+    /// A retry may work.
     #[error("{0}")]
     Transient(String),
-    /// It will not work when tried again.
+    /// A retry will not work.
     #[error("{0}")]
     Permanent(String),
-    /// It was stopped from outside; the text is the output so far.
+    /// The call was stopped from outside; the text is the output so far.
     #[error("{0}")]
     Canceled(String),
 }
 
 impl ToolError {
-    /// The word stored with the result.
+    /// Returns the kind that is stored with the result.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "invalid",

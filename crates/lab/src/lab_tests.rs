@@ -1,4 +1,4 @@
-//! Every request of the lab is one that could be sent, and its numbers mean what they say.
+//! Every request of the lab could be sent as it is, and the reported numbers are correct.
 
 use std::collections::HashSet;
 
@@ -33,7 +33,7 @@ fn setup(window: u64, summarizer: Summarizer) -> Experiment {
     }
 }
 
-/// What is wrong with a request, by rules of our own.
+/// Returns the problem with a request, by a separate set of rules.
 fn wrong_with(messages: &[Arc<Message>]) -> Option<String> {
     let mut seen = HashSet::new();
     let mut open: Vec<String> = Vec::new();
@@ -56,7 +56,8 @@ fn wrong_with(messages: &[Arc<Message>]) -> Option<String> {
     (!open.is_empty()).then(|| format!("{open:?} have no result"))
 }
 
-/// CTX-14: the same seed gives the same session, another seed another, and a session is what it was asked to be.
+/// CTX-14: the same seed gives the same session, another seed gives another, and a session has the requested
+/// size.
 #[test]
 fn sessions_are_made_from_a_seed() {
     let text = |seed| format!("{:?}", synthetic::generate(seed, 200).messages);
@@ -74,7 +75,7 @@ fn sessions_are_made_from_a_seed() {
     assert_eq!(results.len(), 300);
     assert!(results.iter().all(|length| (200..8_400).contains(length)));
     assert!(session.needs.len() > 50, "{}", session.needs.len());
-    // Whatever is needed was said before, and the question does not give it away.
+    // Every needed fact appears earlier, and the question does not contain it.
     for need in &session.needs {
         let before = session.messages.get(..need.at).unwrap();
         assert!(
@@ -90,7 +91,8 @@ fn sessions_are_made_from_a_seed() {
     }
 }
 
-/// CTX-14, CTX-6: whatever the strategy does, each request is valid before the repair and after it, and fits the window.
+/// CTX-14, CTX-6: whatever the strategy does, each request is valid before and after the repair, and fits the
+/// window.
 #[tokio::test]
 async fn every_request_is_valid() {
     for (seed, window) in [(1, 16_000), (2, 40_000)] {
@@ -119,7 +121,7 @@ async fn every_request_is_valid() {
     }
 }
 
-/// CTX-14: without a strategy every request holds all that was said, grows, and goes on from the one before.
+/// CTX-14: without a strategy every request contains all messages, grows, and extends the previous one.
 #[tokio::test]
 async fn without_a_strategy_all_is_sent() {
     let session = synthetic::generate(3, 80);
@@ -144,7 +146,7 @@ async fn without_a_strategy_all_is_sent() {
     assert_eq!(outcome.requests.len(), replies.count());
     let tokens: u64 = outcome.requests.iter().map(|sent| sent.tokens).sum();
     assert_eq!(outcome.usage.total_input(), tokens);
-    // What is new in a request is little beside what it repeats.
+    // The new part of a request is small compared with the part it repeats.
     assert!(
         outcome.reused * 100 > outcome.bytes * 95,
         "{} {}",
@@ -153,8 +155,8 @@ async fn without_a_strategy_all_is_sent() {
     );
 }
 
-/// CTX-14, CTX-15: whatever the summarizer forgets, every fact that matters is in sight or can be read back, and what the
-/// user said is in sight.
+/// CTX-14, CTX-15: whatever the summarizer forgets, every relevant fact is in sight or can be read back, and
+/// the user's messages are in sight.
 #[tokio::test]
 async fn facts_survive() {
     let session = synthetic::generate(4, 150);
@@ -169,8 +171,9 @@ async fn facts_survive() {
     }
 }
 
-/// CTX-14: the figures: masking and subgoals send less than half of what is sent without them, with every fact readable, and a
-/// summary saves within five percent of the best. Readable is not found: what no call names is found under a summary only.
+/// CTX-14: the figures: masking and subgoals send less than half of what is sent without them, with every
+/// fact readable, and a summary saves within five percent of the best. Readable does not mean found: a fact
+/// that no call names is found only under a summary.
 #[tokio::test]
 async fn strategies_pay() {
     let sessions = [synthetic::generate(1, 300)];
@@ -203,7 +206,7 @@ async fn strategies_pay() {
     );
 }
 
-/// CTX-14: numbers are the same whenever the same is asked.
+/// CTX-14: the same experiment gives the same numbers.
 #[tokio::test]
 async fn runs_are_alike() {
     let session = synthetic::generate(5, 100);
@@ -235,8 +238,8 @@ fn entries(events: Vec<Event>) -> Vec<Entry> {
     numbered.map(entry).collect()
 }
 
-/// CTX-14: a recorded session is taken as it was said: a message as it ended up, but without what compactions and undone
-/// turns made of it.
+/// CTX-14: a recorded session is read in its original form: each message in its final version, without the
+/// effects of compactions and undone turns.
 #[test]
 fn records_are_read_as_said() {
     let text = |text: &str| vec![Part::text(text)];
@@ -265,7 +268,8 @@ fn records_are_read_as_said() {
     assert_eq!(read.needs, []);
 }
 
-/// CTX-14: facts of recorded sessions are what the model wrote into a call long after it was last said.
+/// CTX-14: facts of recorded sessions are words that the model writes into a call long after they last
+/// appeared.
 #[test]
 fn facts_are_found() {
     let mut events = vec![message(

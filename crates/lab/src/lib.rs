@@ -1,14 +1,16 @@
-//! CTX-14: what each way of making a context smaller would have cost, found out without a model and without a network.
+//! CTX-14: compares the cost of context strategies, without a model and without a network.
 //!
-//! A [`Session`] is what was said, in order: a recorded one ([`recorded`]) or one that was made up ([`synthetic`]).
-//! [`simulate`] sends it through a strategy: before each reply the request is made as the loop would make it — the same
-//! pressure, the same compactor, the same repair — and measured. The reply is then the one of the session. An [`StrategyOutcome`]
-//! says what was sent; [`Report`] puts those of all strategies side by side, as a table, as JSON or as a plot.
+//! A [`Session`] is a list of messages in order, either recorded ([`recorded`]) or generated ([`synthetic`]).
+//! [`simulate`] runs it through a strategy: before each reply it builds the request as the loop would — with
+//! the same pressure, compactor and repair — and measures it. The reply is then taken from the session. A
+//! [`StrategyOutcome`] reports the requests that were sent; a [`Report`] compares the outcomes of all
+//! strategies as a table, as JSON or as a plot.
 //!
-//! What is real: everything of `windlass_core::compact`, what a compaction records, and what `recall` reads back of it. What
-//! is not: the model. [`Summarizer`] says what stands in for it.
+//! Real parts: everything in `windlass_core::compact`, the events a compaction records, and the content
+//! `recall` reads back. Simulated: the model, which is replaced by a [`Summarizer`].
 //!
-//! Deliberately absent: the time-out of a provider's cache, and the mistakes a model makes because it reads less.
+//! Deliberately absent: the expiry of a provider's cache, and the mistakes a model makes because it reads
+//! less.
 
 mod log;
 mod offline;
@@ -34,115 +36,118 @@ pub use self::recorded::recorded;
 pub use self::report::{Report, ReportRow};
 use self::walk::Walk;
 
-/// A session as it is sent again.
+/// A session to simulate.
 #[derive(Debug, Clone)]
 pub struct Session {
-    /// What it is called in reports.
+    /// Name in reports.
     pub name: String,
     /// System prompt and tools.
     pub prefix: Arc<Prefix>,
-    /// What was said, in order. A request was made before each reply.
+    /// Messages in order. A request was made before each reply.
     pub messages: Vec<Arc<Message>>,
-    /// What must be known, and when.
+    /// Facts that must be known, and at which reply.
     pub needs: Vec<Need>,
-    /// What an agent with focus tools would have marked.
+    /// Stretches of work that an agent with focus tools would have marked.
     pub stretches: Vec<Stretch>,
 }
 
 /// A fact that a reply depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
-    /// The place of the reply.
+    /// Index of the reply.
     pub at: usize,
-    /// The fact, as it stands in what was said.
+    /// The fact, as it appears in the messages.
     pub text: String,
-    /// A word beside it, by which it can be looked for.
+    /// A word near the fact, by which it can be searched for.
     pub key: String,
-    /// Whether the user said it or it stands open, so that it must never go out of sight. Other facts stood in outputs.
+    /// True if the user wrote the fact or it is an open item, so that it must never go out of sight. Other
+    /// facts appeared in tool outputs.
     pub is_said: bool,
 }
 
-/// A stretch of work on one thing.
+/// A stretch of work on one subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch {
-    /// What it is about.
+    /// Subject of the work.
     pub scope: String,
-    /// Its messages; the first and the one after the last are replies.
+    /// Range of its messages; the first message and the one after the last are replies.
     pub range: Range<usize>,
 }
 
-/// What sessions are sent through beside the strategy.
+/// Settings of a simulation, apart from the strategy.
 #[derive(Clone)]
 pub struct Experiment {
-    /// The model that would have been asked: its window and its prices count.
+    /// Model whose window and prices apply.
     pub model: Model,
-    /// What tokens are counted with.
+    /// Token counters.
     pub counters: Counters,
-    /// What stands in for a model where a strategy asks one.
+    /// Replacement for the model that a strategy asks.
     pub summarizer: Summarizer,
 }
 
-/// What came of one session with one strategy.
+/// Outcome of one session with one strategy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StrategyOutcome {
     /// The strategy.
     pub strategy: Strategy,
-    /// Each request of the session itself.
+    /// Requests of the session itself.
     pub requests: Vec<Sent>,
-    /// Tokens of all requests, by how they are paid for.
+    /// Tokens of all requests, by price class.
     pub usage: Usage,
-    /// What the strategy asked a model for by itself.
+    /// Model calls made by the strategy.
     pub side: Side,
     /// Bytes of all requests of the session.
     pub bytes: u64,
-    /// Those that were the beginning of the request before as well.
+    /// Bytes that were also at the start of the previous request.
     pub reused: u64,
-    /// What became of facts when they were needed.
+    /// Availability of facts when they were needed.
     pub facts: Facts,
-    /// How often the history was made smaller.
+    /// Number of compactions.
     pub compactions: u64,
-    /// How often that had no effect.
+    /// Number of compactions without effect.
     pub failures: u64,
-    /// Places that the repair before a request had to mend.
+    /// Number of places that the repair before a request had to fix.
     pub repairs: u64,
 }
 
 /// One request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
-    /// The place of its reply in the session.
+    /// Index of its reply in the session.
     pub at: usize,
-    /// Its tokens.
+    /// Tokens of the request.
     pub tokens: u64,
 }
 
-/// Model calls of a strategy.
+/// Model calls made by a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Side {
-    /// How many.
+    /// Number of calls.
     pub requests: u64,
-    /// What they read.
+    /// Tokens read.
     pub input: u64,
-    /// What they wrote.
+    /// Tokens written.
     pub output: u64,
 }
 
-/// What became of facts when they were needed.
+/// Availability of facts when they were needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Facts {
-    /// How often something was needed that the user said or that stood open.
+    /// Number of times a fact was needed that the user wrote or that was an open item.
     pub said: u64,
-    /// It was in the request.
+    /// Of those, facts that were in the request.
     pub said_in_sight: u64,
-    /// How often something was needed that stood in an output.
+    /// Number of times a fact was needed that appeared in a tool output.
     pub shown: u64,
-    /// It was in the request.
+    /// Of those, facts that were in the request.
     pub shown_in_sight: u64,
-    /// It was not, and the agent found it: it looked under references without knowing which is the right one.
+    /// Facts that were not in the request, and that the agent found by trying references without knowing the
+    /// right one.
     pub found: u64,
-    /// It was in the request, or some reference in it leads to it, whether or not the agent would look there.
+    /// Facts that were in the request or behind some reference in it, whether or not the agent would look
+    /// there.
     pub readable: u64,
-    /// Calls of `recall` that looking took.
+    /// Number of `recall` calls made while searching.
     pub recalls: u64,
 }
 
@@ -158,12 +163,12 @@ impl Facts {
     }
 }
 
-/// Sends a session through a strategy.
+/// Runs a session through a strategy.
 pub async fn simulate(session: &Session, strategy: Strategy, setup: &Experiment) -> StrategyOutcome {
     simulate_watched(session, strategy, setup, &mut |_| {}).await
 }
 
-/// The same, and shows each request as it would be sent.
+/// Runs a session through a strategy, and shows each request as it would be sent.
 pub async fn simulate_watched(
     session: &Session,
     strategy: Strategy,

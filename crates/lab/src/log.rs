@@ -1,4 +1,4 @@
-//! The record of a session that is sent again, its clock, and what stands open in it.
+//! The record of a simulated session, its clock, and its open items.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use windlass_core::log::Entry;
 
 use windlass_core::log::recall;
 
-/// Keeps entries in memory, as a store would.
+/// Stores entries in memory.
 #[derive(Debug, Default)]
 pub(super) struct Log(Mutex<Vec<Entry>>);
 
@@ -25,12 +25,12 @@ impl Log {
         self.put(event);
     }
 
-    /// What `recall` would answer, by the text it is asked to look for.
+    /// Returns the answer of `recall` to a search for a text.
     pub(super) fn recall(&self, reference: &str, grep: &str) -> Option<String> {
         recall::read_back(&self.entries(), reference, grep)
     }
 
-    /// All that a reference stands for.
+    /// Returns all content behind a reference.
     pub(super) fn whole(&self, reference: &str) -> Option<String> {
         recall::find(&self.entries(), reference)
     }
@@ -60,7 +60,7 @@ impl EventSink for Log {
     }
 }
 
-/// Shows the time of the message that was said last. Nothing is ever late.
+/// Clock that shows the time of the latest message. Nothing ever times out.
 #[derive(Debug, Default)]
 pub(super) struct Then(AtomicU64);
 
@@ -85,7 +85,7 @@ impl Clock for Then {
     }
 }
 
-/// The todo list as the last call of `todo` left it.
+/// The todo list as of the last `todo` call.
 #[derive(Debug, Default)]
 pub(super) struct Open(Mutex<Option<String>>);
 

@@ -1,4 +1,4 @@
-//! What stands in for a model where a strategy asks one.
+//! Replacement for the model that a strategy asks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,28 +13,28 @@ use windlass_core::tool::ToolSpec;
 
 use super::Side;
 
-/// How questions of a strategy are answered.
+/// Rule for answering requests of a strategy.
 ///
-/// Neither is as good as a model. The point is a lower bound that is the same on every machine: what is in sight after a
-/// compaction with [`Summarizer::Extract`] is what plain rules would have kept, and what is there after one with
-/// [`Summarizer::Nothing`] is there by guarantee.
+/// Neither rule is as good as a model. They give a lower bound that is the same on every machine: facts in
+/// sight after a compaction with [`Summarizer::Extract`] are those that plain rules would keep, and facts in
+/// sight with [`Summarizer::Nothing`] are guaranteed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Summarizer {
-    /// Picks lines: what an earlier summary said, then the first line of each reply and of each output, together at most
-    /// 3,000 characters, the newest first. It knows nothing about what is planted in made-up sessions.
+    /// Picks lines: an earlier summary, then the first line of each reply and of each output, at most 3,000
+    /// characters in total, newest first. It knows nothing about the facts planted in generated sessions.
     #[default]
     Extract,
-    /// Says that work was done, and nothing else.
+    /// States that work was done, and nothing else.
     Nothing,
 }
 
-/// Characters of a summary.
+/// Maximum number of characters of a summary.
 const LONGEST: usize = 3_000;
-/// Characters of a line in it.
+/// Maximum number of characters of a line in it.
 const LONGEST_LINE: usize = 160;
 
 impl Summarizer {
-    /// What is said about lines such as `[Assistant]: …` and `[Tool result]: …`.
+    /// Summarizes lines such as `[Assistant]: …` and `[Tool result]: …`.
     pub(super) fn summary(self, lines: &str) -> String {
         match self {
             Self::Nothing => "Some work was done on this.".to_owned(),
@@ -75,7 +75,7 @@ fn extract(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The last lines that have room, each cut to its own room.
+/// Returns the last lines that fit into `room`, each cut to the maximum length.
 fn newest(lines: &[&str], room: usize) -> Vec<String> {
     let mut left = room;
     let mut kept: Vec<String> = Vec::new();
@@ -93,7 +93,7 @@ fn newest(lines: &[&str], room: usize) -> Vec<String> {
     kept
 }
 
-/// Whose line it is.
+/// Origin of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Earlier,
@@ -103,7 +103,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Whose this line is, and what it says. A line without a mark goes on with the one before it.
+    /// Returns the origin and the text of a line. A line without a marker continues the previous one.
     fn read(line: &str, before: Self) -> (Self, &str) {
         for (mark, kind) in [
             ("[Earlier summary]: ", Self::Earlier),
@@ -120,7 +120,7 @@ impl Kind {
     }
 }
 
-/// Answers by a rule, and keeps the books.
+/// Answers by a rule, and counts the usage.
 pub(super) struct Offline {
     model: Model,
     summarizer: Summarizer,
@@ -138,12 +138,12 @@ impl Offline {
         }
     }
 
-    /// What was asked so far.
+    /// Returns the usage so far.
     pub(super) fn side(&self) -> Side {
         *self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a question is about shows in the form of the answer that it asks for.
+    /// Recognizes the kind of request by the answer format it asks for.
     fn answer(&self, request: &Request) -> String {
         let asked = request.messages.first().map(|message| message.text());
         let asked = asked.unwrap_or_default();
@@ -178,14 +178,14 @@ impl Offline {
     }
 }
 
-/// The older half of the outputs that are shown.
+/// Returns the older half of the listed outputs.
 fn old_half(asked: &str) -> String {
     let shown = asked.lines().filter(|line| line.starts_with('[')).count();
     let cursors: Vec<String> = (0..shown.div_ceil(2)).map(|cursor| cursor.to_string()).collect();
     format!("{{\"del_cursors\": [{}]}}", cursors.join(", "))
 }
 
-/// What the user said last is what is worked on.
+/// Returns the last user message as the current subgoal.
 fn present_goal(asked: &str) -> String {
     let said = asked.lines().rev().find_map(|line| line.strip_prefix("[User]: "));
     let goal = said
@@ -213,7 +213,7 @@ impl Provider for Offline {
     }
 }
 
-/// Messages as the lines that a summarizer is shown, for what the agent of a session says itself.
+/// Formats messages as the lines shown to a summarizer, for summaries written by the agent itself.
 pub(super) fn lines(messages: &[Arc<Message>]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for part in messages.iter().flat_map(|message| &message.parts) {

@@ -1,4 +1,5 @@
-//! A picture of what was sent: the tokens of each request, a line per strategy. Written by hand, and nothing is loaded.
+//! A plot of the tokens of each request, one line per strategy. Hand-written SVG that loads no other
+//! resources.
 
 use std::fmt::Write;
 
@@ -12,7 +13,7 @@ const RIGHT: f64 = 210.0;
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 52.0;
 
-/// Colors that differ for most eyes, on white and on black, and a dash for those where they do not.
+/// Colors that most people can tell apart, on white and on black, with dash patterns for those who cannot.
 const LOOKS: [(&str, &str); 7] = [
     ("#8a8a8a", ""),
     ("#d55e00", ""),
@@ -23,7 +24,7 @@ const LOOKS: [(&str, &str); 7] = [
     ("#7a5cd6", "10 3 2 3"),
 ];
 
-/// The picture as SVG. It is of the first session, and goes half a window above the window.
+/// Draws the first session as SVG. The vertical axis ends half a window above the window.
 pub fn plot(report: &Report) -> String {
     let scale = Scale::new(report);
     let title = format!(
@@ -48,7 +49,7 @@ pub fn plot(report: &Report) -> String {
     svg
 }
 
-/// From requests and tokens to places.
+/// Maps requests and tokens to coordinates.
 struct Scale {
     requests: f64,
     tokens: f64,
@@ -60,7 +61,7 @@ impl Scale {
         let sent = || report.first.iter().flat_map(|outcome| &outcome.requests);
         let most = sent().map(|sent| sent.tokens).max().unwrap_or(0).max(1);
         let last = sent().map(|sent| sent.at).max().unwrap_or(0);
-        // Without a strategy requests grow far beyond the window, and the others would be flat beside them.
+        // Without a strategy, requests grow far beyond the window and would flatten the other lines.
         let most = most.min(report.window.saturating_add(report.window / 2).max(1));
         Self {
             requests: last.max(1) as f64,
@@ -77,7 +78,7 @@ impl Scale {
     }
 }
 
-/// The next number that four steps divide well.
+/// Rounds up to a number that divides well into four steps.
 fn round_up(number: f64) -> f64 {
     let step = 10_f64.powf(number.log10().floor());
     let fits = [1.0, 1.2, 1.6, 2.0, 2.4, 2.8, 3.2, 4.0, 4.8, 6.0, 8.0, 10.0];
@@ -165,7 +166,7 @@ fn line(svg: &mut String, scale: &Scale, outcome: &StrategyOutcome, (color, dash
         if dash.is_empty() { "none" } else { dash }
     );
     for sent in &outcome.requests {
-        // What is far above is cut off, and need not be far above.
+        // Points far above the plot are clipped anyway; keep their coordinates small.
         let y = scale.y((sent.tokens as f64).min(scale.tokens * 1.1));
         let _ = write!(svg, "{:.1},{y:.1} ", scale.x(sent.at as f64));
     }

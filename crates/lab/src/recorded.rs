@@ -8,15 +8,15 @@ use windlass_core::provider::Prefix;
 
 use super::{Need, Session};
 
-/// A fact counts as needed when nobody said it in this many messages.
+/// Number of messages without a mention after which a fact counts as needed.
 const LONG_AGO: usize = 20;
-/// A shorter word is no fact.
+/// Minimum length of a word that counts as a fact.
 const SHORTEST: usize = 6;
 
-/// A session as it was said, before anything was left out of it.
+/// Reads a session in its original form, before any compaction.
 ///
-/// Nobody planted facts in it, so they are found: a word with a digit, a slash or an underscore that the model writes into a
-/// call and that was last said, by the user or a tool, long before.
+/// Recorded sessions have no planted facts, so facts are detected: a word with a digit, a slash or an
+/// underscore that the model writes into a call and that last appeared, from the user or a tool, long before.
 pub fn recorded(name: &str, entries: &[Entry], prefix: Prefix) -> Session {
     let messages = History::read(&as_said(entries)).into_messages();
     let needs = needs(&messages);
@@ -29,7 +29,8 @@ pub fn recorded(name: &str, entries: &[Entry], prefix: Prefix) -> Session {
     }
 }
 
-/// The entries without what compactions did. A message changes soon after it was added, or because it was compacted.
+/// Returns the entries without the effects of compactions. A message changes soon after it was added, or
+/// because it was compacted.
 fn as_said(entries: &[Entry]) -> Vec<Entry> {
     let mut last: Option<&MessageId> = None;
     let mut known: HashMap<&MessageId, ()> = HashMap::new();
@@ -59,7 +60,7 @@ fn is_summary(message: &Message) -> bool {
 }
 
 fn needs(messages: &[std::sync::Arc<Message>]) -> Vec<Need> {
-    // Where a word was said last, and whether the user ever said it.
+    // Last position of each word, and whether the user ever wrote it.
     let mut seen: HashMap<String, (usize, bool)> = HashMap::new();
     let mut needs = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -95,7 +96,7 @@ fn needs(messages: &[std::sync::Arc<Message>]) -> Vec<Need> {
     needs
 }
 
-/// The words that can be facts.
+/// Returns the words that can be facts.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_inside = |sign: char| sign.is_alphanumeric() || "_-./:".contains(sign);
     let words = text.split(move |sign: char| !is_inside(sign));

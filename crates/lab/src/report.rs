@@ -1,4 +1,4 @@
-//! What came of all strategies, side by side.
+//! Results of all strategies, side by side.
 
 use std::fmt::Write;
 
@@ -9,51 +9,51 @@ use windlass_core::model::Price;
 
 use super::{Experiment, Facts, Session, Side, StrategyOutcome, simulate};
 
-/// Sessions sent through every strategy.
+/// Results of sessions run through every strategy.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// The sessions.
+    /// Names of the sessions.
     pub sessions: Vec<String>,
-    /// Tool calls in them.
+    /// Number of tool calls in the sessions.
     pub calls: u64,
-    /// The model whose prices count.
+    /// Model whose prices apply.
     pub model: String,
-    /// Tokens of the window.
+    /// Size of the window in tokens.
     pub window: u64,
-    /// A row per strategy.
+    /// One row per strategy.
     pub strategies: Vec<ReportRow>,
-    /// What each strategy made of the first session, for a plot.
+    /// Outcome of each strategy for the first session, for a plot.
     #[serde(skip)]
     pub first: Vec<StrategyOutcome>,
 }
 
-/// What came of one strategy over all sessions.
+/// Result of one strategy over all sessions.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReportRow {
     /// The strategy.
     pub strategy: &'static str,
-    /// Tokens of all requests, those of the strategy itself included.
+    /// Tokens of all requests, including those of the strategy itself.
     pub input_tokens: u64,
-    /// How much less than without a strategy, from 0 to 1.
+    /// Share of tokens saved compared with no strategy, from 0 to 1.
     pub saved: f64,
-    /// US dollars; nothing for a model without prices.
+    /// Cost in US dollars; `None` for a model without prices.
     pub cost_usd: Option<f64>,
-    /// The share of bytes that the request before began with, from 0 to 1.
+    /// Share of bytes that were also at the start of the previous request, from 0 to 1.
     pub cache_reuse: f64,
-    /// What became of facts.
+    /// Availability of facts.
     pub facts: Facts,
-    /// Model calls, those of the strategy itself included.
+    /// Number of model calls, including those of the strategy itself.
     pub requests: u64,
-    /// Of those, what the strategy asked for.
+    /// Model calls of the strategy itself.
     pub side: Side,
-    /// How often the history was made smaller.
+    /// Number of compactions.
     pub compactions: u64,
-    /// Requests that are larger than the window: a provider refuses them.
+    /// Number of requests larger than the window, which a provider would refuse.
     pub too_large: u64,
 }
 
 impl Report {
-    /// Sends sessions through every strategy.
+    /// Runs sessions through every strategy.
     pub async fn new(sessions: &[Session], setup: &Experiment) -> Self {
         let mut strategies: Vec<ReportRow> = Vec::new();
         let mut first = Vec::new();
@@ -81,7 +81,7 @@ impl Report {
         }
     }
 
-    /// For people.
+    /// Formats the report as a table for people.
     pub fn table(&self) -> String {
         let sessions = match self.sessions.as_slice() {
             [one] => one.clone(),
@@ -121,13 +121,13 @@ impl Report {
         text
     }
 
-    /// What the numbers alone do not say.
+    /// Returns notes that explain the numbers.
     fn notes(&self) -> String {
         let mut text = String::new();
         if let Some(Facts { said, shown, .. }) = self.strategies.first().map(|row| row.facts) {
             let _ = write!(
                 text,
-                "\nfacts: {} that the user said or that stand open, {} that stood in outputs.",
+                "\nfacts: {} from the user or the open todo item, {} from outputs.",
                 grouped(said),
                 grouped(shown)
             );
@@ -184,7 +184,8 @@ impl ReportRow {
     }
 }
 
-/// Providers that do not charge for filling their cache have no price for it.
+/// Computes the cost. Providers that do not charge for cache writes have no price for them; the input price
+/// applies.
 fn cost(price: &Price, usage: &Usage) -> f64 {
     let filling = if price.cache_write > 0.0 {
         price.cache_write
@@ -207,7 +208,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// A share of facts; nothing where there are none.
+/// Formats a share of facts, or `-` if there are none.
 fn known(count: u64, needed: u64) -> String {
     match needed {
         0 => "-".to_owned(),
@@ -219,7 +220,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A number with a comma between thousands.
+/// Formats a number with commas between thousands.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

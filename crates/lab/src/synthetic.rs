@@ -1,16 +1,19 @@
-//! Long sessions that are made up: work on a service, with facts planted among noise. The same for the same seed.
+//! Long generated sessions: work on a service, with facts planted among noise. The same seed gives the same
+//! session.
 //!
-//! A session has a turn for every 25 calls or so. In each, the user asks for something, and now and then says something that
-//! holds from then on; the agent keeps a todo list, looks around with `bash`, `read_file` and `grep` (200 to 8,000 characters
-//! each, most of it of no use), and answers. What matters and is measured:
+//! A session has about one turn per 25 calls. In each turn the user asks for something, and occasionally
+//! states a rule that applies from then on; the agent maintains a todo list, looks around with `bash`,
+//! `read_file` and `grep` (200 to 8,000 characters each, most of it irrelevant), and answers. The measured
+//! facts are:
 //!
-//! - what the user said that holds: needed when each later turn is answered;
-//! - values that stood in an output, two to five turns before the user asks about them. In half of the cases the agent had
-//!   repeated the value in its own words when it saw it; in half of them, independently, the call that showed it names what
-//!   is asked about, and otherwise nothing but the output itself does;
-//! - the open item of the todo list: needed when the turn is answered.
+//! - rules stated by the user: needed at the answer of each later turn;
+//! - values that appeared in an output, two to five turns before the user asks about them. In half of the
+//!   cases the agent repeated the value in its own words when it saw it; in half of them, independently, the
+//!   call that showed it names its subject, and otherwise only the output itself does;
+//! - the open item of the todo list: needed at the answer of the turn.
 //!
-//! What does not matter looks the same: for every value that is asked about, several of the same kind are not.
+//! Irrelevant values look the same: for every value that is asked about, there are several of the same kind
+//! that are not.
 
 mod noise;
 mod random;
@@ -27,7 +30,7 @@ use self::noise::{Finding, Tool};
 use self::random::Random;
 use super::{Need, Session, Stretch};
 
-/// A session with so many tool calls.
+/// Generates a session with this many tool calls.
 pub fn generate(seed: u64, calls: usize) -> Session {
     let turns = (calls / CALLS_PER_TURN).max(MIN_TURNS);
     let mut draft = Draft::new(seed, turns);
@@ -46,12 +49,12 @@ pub fn generate(seed: u64, calls: usize) -> Session {
 
 const CALLS_PER_TURN: usize = 25;
 const MIN_TURNS: usize = 4;
-/// Messages are so many milliseconds apart.
+/// Milliseconds between messages.
 const PACE: u64 = 20_000;
 const START: u64 = 1_760_000_000_000;
-/// How many values of a turn are asked about later.
+/// Number of values per turn that are asked about later.
 const WANTED: usize = 2;
-/// How many are not.
+/// Number of values per turn that are never asked about.
 const DECOYS: usize = 4;
 
 const AREAS: [&str; 8] = [
@@ -65,7 +68,7 @@ const AREAS: [&str; 8] = [
     "the upload of large files",
 ];
 
-/// Things that hold once they are said, with a value in each.
+/// Rules that apply once stated, each with a value.
 const RULES: [(&str, &str); 6] = [
     ("never edit the generated file", "src/generated/schema_{}.rs"),
     ("every answer of the service has to come within", "{} ms"),
@@ -75,7 +78,7 @@ const RULES: [(&str, &str); 6] = [
     ("the release this has to be in is", "v3.{}.0"),
 ];
 
-/// A value that somebody will ask about.
+/// A value that the user will ask about.
 struct Wanted {
     finding: Finding,
     due: usize,
@@ -88,7 +91,7 @@ struct Draft {
     messages: Vec<Arc<Message>>,
     needs: Vec<Need>,
     stretches: Vec<Stretch>,
-    /// What the user said that holds.
+    /// Rules the user has stated.
     rules: Vec<(String, String)>,
     wanted: Vec<Wanted>,
     calls: usize,
@@ -112,7 +115,7 @@ impl Draft {
         }
     }
 
-    /// From what the user says to the answer.
+    /// Generates a turn, from the user's message to the answer.
     fn turn(&mut self, turn: usize, until: usize) {
         let area = *self.random.pick(&AREAS);
         let (due, later): (Vec<Wanted>, Vec<Wanted>) = std::mem::take(&mut self.wanted)
@@ -144,7 +147,7 @@ impl Draft {
         self.answer(turn, area, item);
     }
 
-    /// The user's words.
+    /// Adds the user's message.
     fn say(&mut self, turn: usize, area: &str, due: &[Wanted]) {
         let mut text = format!("Please look at {area}. Find out what is wrong and mend it.");
         if turn.is_multiple_of(2)
@@ -161,7 +164,7 @@ impl Draft {
         self.push(Role::User, vec![Part::text(text)]);
     }
 
-    /// Begins the turn's list. Gives the item that stays open.
+    /// Starts the turn's todo list. Returns the item that stays open.
     fn todo(&mut self, area: &str, said: &str) -> String {
         let item = format!("tell the team about {} afterwards", self.random.name());
         let input = serde_json::json!({ "items": [
@@ -182,7 +185,7 @@ impl Draft {
         item
     }
 
-    /// For each call of a turn what is to be found in its output, if anything.
+    /// Returns the value planted in the output of each call of a turn, if any.
     fn findings(&mut self, turn: usize, calls: usize) -> Vec<Option<Finding>> {
         let mut all: Vec<Option<Finding>> = (0..calls).map(|_| None).collect();
         let can_ask = turn + 2 < self.turns;
@@ -205,7 +208,7 @@ impl Draft {
         all
     }
 
-    /// A reply with a call, and its result.
+    /// Adds a reply with a call, and its result.
     fn step(&mut self, area: &str, finding: Option<Finding>) {
         self.calls += 1;
         let tool = Tool::any(&mut self.random);
@@ -229,7 +232,7 @@ impl Draft {
             .map(|finding| format!("Good to know: {}", finding.answer()));
     }
 
-    /// The answer, for which everything that holds is needed.
+    /// Adds the answer, for which all rules are needed.
     fn answer(&mut self, turn: usize, area: &str, item: String) {
         let at = self.messages.len();
         for (rule, value) in &self.rules {
@@ -275,7 +278,7 @@ fn result(id: &str, tool: &str, content: String) -> Part {
     })
 }
 
-/// As long as a system prompt with the descriptions of a dozen tools is.
+/// Returns a prefix as long as a system prompt with the descriptions of a dozen tools.
 fn prefix() -> Prefix {
     const LENGTH: usize = 12_000;
     const LINE: &str =

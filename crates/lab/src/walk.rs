@@ -1,4 +1,4 @@
-//! The way of one session through one strategy.
+//! Simulation of one session with one strategy.
 
 mod measure;
 mod reading;
@@ -20,7 +20,7 @@ use self::measure::Meter;
 use self::rig::Rig;
 use super::{Experiment, Need, Sent, Session, Side, StrategyOutcome, Stretch};
 
-/// Where the session stands.
+/// State of the simulation.
 pub(super) struct Walk<'a> {
     session: &'a Session,
     watch: &'a mut (dyn FnMut(&[Arc<Message>]) + Send),
@@ -28,15 +28,15 @@ pub(super) struct Walk<'a> {
     history: Vec<Arc<Message>>,
     context: Context,
     meter: Meter,
-    /// Within the turn, from 1.
+    /// Iteration within the turn, starting at 1.
     iteration: u32,
-    /// How often in a row the context was made smaller.
+    /// Number of consecutive compactions.
     compacted: u32,
-    /// A compaction of this turn freed nothing.
+    /// True if a compaction of this turn freed nothing.
     is_exhausted: bool,
-    /// What a provider would have reported about the last request.
+    /// Usage that a provider would have reported for the last request.
     last_usage: Option<Usage>,
-    /// How many calls the lab made up.
+    /// Number of calls added by the simulation.
     made_up: usize,
     outcome: StrategyOutcome,
 }
@@ -123,7 +123,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What happens between turns.
+    /// Runs the work that happens between turns.
     async fn end_turn(&mut self) {
         if self.history.is_empty() {
             return;
@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
         if matches!(self.outcome.strategy, Strategy::Subgoal | Strategy::SubgoalByGain) {
             let clock = Arc::clone(&self.rig.clock) as Arc<dyn Clock>;
             let cancel = CancellationToken::new();
-            // What it used is in the provider's books.
+            // The offline provider counts the usage.
             let _ = extract(
                 &self.rig.subgoals,
                 &self.history,
@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// One request as the loop makes it, measured.
+    /// Makes and measures one request as the loop would.
     async fn ask(&mut self, place: usize) {
         self.iteration += 1;
         self.press().await;
@@ -158,7 +158,7 @@ impl<'a> Walk<'a> {
         self.outcome.reused += measured.reused;
         let cached = measured.share(tokens);
         self.outcome.usage.cache_read += cached;
-        // What is not in a provider's cache yet is put there, because it comes again.
+        // Tokens that are not in the provider's cache yet are written to it, because they will be sent again.
         self.outcome.usage.cache_write += tokens - cached;
         self.last_usage = Some(Usage {
             input: tokens,
@@ -166,8 +166,8 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Before a request the context is made smaller once, if the pipeline asks for it: as in the loop, which goes on with
-    /// the request whatever came of it.
+    /// Compacts the context once before a request if the pipeline asks for it. Like the loop, it then sends
+    /// the request whatever the result.
     async fn press(&mut self) {
         let view = IterationView {
             history: &self.history,
@@ -215,7 +215,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// An agent with focus tools says what it looks into, and what came out. Each is a call, and a request.
+    /// Simulates an agent with focus tools, which declares its investigations and results. Each is a call and
+    /// a request.
     async fn focus(&mut self, place: usize) {
         if self.outcome.strategy != Strategy::Focus {
             return;
@@ -244,7 +245,7 @@ impl<'a> Walk<'a> {
         self.answer(tool, vec![(call, said)]);
     }
 
-    /// A reply that the session has not, as the next message: calls of one tool.
+    /// Adds a reply that the session does not have, with calls of one tool.
     fn calls(&mut self, tool: &str, inputs: impl IntoIterator<Item = String>) -> Vec<CallId> {
         let (mut ids, mut parts) = (Vec::new(), Vec::new());
         for input in inputs {

@@ -1,7 +1,8 @@
-//! CTX-10: long outputs of tools made short before a model reads them, by a model. Off unless it is wished.
+//! CTX-10: compression of long tool outputs by a model, before the main model reads them. Off by default.
 //!
-//! The whole output is kept first, so that what was left out can be read. A call that somebody was asked about is left as
-//! it is: what was approved must be seen. When anything goes wrong, the output is left as it is, too.
+//! The whole output is stored first, so that omitted parts can be read. The output of a call that needed
+//! approval is left unchanged: what was approved must be visible. If anything fails, the output is also left
+//! unchanged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,38 +16,38 @@ use windlass_core::hook::{AdmittedCall, CallHook, Hook};
 use windlass_core::provider::{Prefix, Provider, Request, ToolChoice};
 use windlass_core::tool::{Outputs, TOOL_OUTPUT, ToolContext, ToolError, ToolOutput};
 
-/// What is compressed, and how far.
+/// Limits of output compression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompressionLimits {
-    /// Outputs of more tokens are compressed.
+    /// Number of tokens above which an output is compressed.
     pub threshold: u64,
-    /// Tokens they are to have then.
+    /// Target number of tokens.
     pub target: u64,
-    /// The tools whose outputs are.
+    /// Tools whose outputs are compressed.
     pub tools: Vec<String>,
-    /// How long it may take.
+    /// Timeout.
     pub time: Duration,
 }
 
-/// Makes long outputs short.
+/// Compresses long outputs.
 pub struct OutputCompressor {
-    /// What is compressed.
+    /// Limits of compression.
     pub limits: CompressionLimits,
-    /// Who does it.
+    /// Model that compresses.
     pub provider: Arc<dyn Provider>,
-    /// Where whole outputs are kept. What cannot be kept is not compressed.
+    /// Store of whole outputs. An output that cannot be stored is not compressed.
     pub outputs: Arc<dyn Outputs>,
     /// The session.
     pub session: SessionId,
-    /// Time.
+    /// Clock for timeouts.
     pub clock: Arc<dyn Clock>,
     /// Counts tokens.
     pub count: Arc<dyn Fn(&str) -> u64 + Send + Sync>,
-    /// Is told what it used.
+    /// Receives the usage.
     pub book: Booker,
 }
 
-/// Is told what a call beside the turn used, and of whom it was asked.
+/// Receives the provider and the usage of a model call outside the turn.
 pub type Booker = Arc<dyn Fn(&dyn Provider, Usage) + Send + Sync>;
 
 impl OutputCompressor {

@@ -1,4 +1,4 @@
-//! Long outputs become short, and nothing is lost.
+//! Long outputs are compressed, and nothing is lost.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use windlass_core::tool::{Category, Person, Progress, Tool};
 
 use super::*;
 
-/// Says a lot.
+/// A tool with a long output.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Speech {
     words: usize,
@@ -91,7 +91,8 @@ async fn output(bed: &Bed, words: usize, was_confirmed: bool) -> ToolOutput {
     bed.compressor.after_call(&call, &cx, result).await.unwrap()
 }
 
-/// CTX-10: an output over the threshold is kept whole, then compressed, tagged and booked; a short one is left alone.
+/// CTX-10: an output over the threshold is stored whole, then compressed, tagged and booked; a short one is
+/// left alone.
 #[tokio::test]
 async fn long_outputs_are_compressed() {
     let bed = bed(vec![Scene::text("words, many of them")]);
@@ -109,7 +110,7 @@ async fn long_outputs_are_compressed() {
     assert_eq!(*bed.booked.lock().unwrap(), 1);
 }
 
-/// CTX-10: when the model fails, says nothing or says more than it was given, the output stays as it is.
+/// CTX-10: if the model fails, returns nothing or returns more than it was given, the output stays unchanged.
 #[tokio::test]
 async fn failures_leave_the_output() {
     for scene in [
@@ -122,7 +123,7 @@ async fn failures_leave_the_output() {
     }
 }
 
-/// CTX-10: what somebody was asked about is not compressed, and neither are tools that are not named.
+/// CTX-10: outputs of calls that needed approval are not compressed, nor are those of unlisted tools.
 #[tokio::test]
 async fn approved_results_are_left_alone() {
     let bed = bed(vec![Scene::text("short")]);

@@ -1,4 +1,4 @@
-//! CTX-16: what is in the next request, span by span, and why requests missed the provider's cache.
+//! CTX-16: the spans of the next request, and the reasons requests missed the provider's cache.
 
 mod ledger;
 
@@ -10,27 +10,27 @@ use windlass_core::provider::{Layout, SpanOf};
 
 pub use self::ledger::{Cause, Line, ledger};
 
-/// How long a provider's cache keeps what it was sent, at least.
+/// Minimum lifetime of a provider's cache, in milliseconds.
 const CACHED_FOR: u64 = 5 * 60 * 1000;
 
-/// Some bytes of the next request.
+/// A span of the next request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpanRow {
-    /// What they are, in a few words.
+    /// Short description.
     pub what: String,
-    /// How many.
+    /// Number of bytes.
     pub bytes: usize,
-    /// About how many tokens they are.
+    /// Approximate number of tokens.
     pub tokens: u64,
-    /// How old they are, in milliseconds; `None` for what is made anew each time.
+    /// Age in milliseconds; `None` for content that is generated for each request.
     pub age: Option<u64>,
-    /// Whether the provider has probably cached them.
+    /// True if the provider has probably cached the span.
     pub is_cached: bool,
-    /// US dollars for sending them; `None` when prices are unknown.
+    /// Cost of sending the span in US dollars; `None` if prices are unknown.
     pub cost_usd: Option<f64>,
 }
 
-/// The spans of a request as rows, all bytes covered. `last` is the exchange before it.
+/// Returns the spans of a request as rows that cover all bytes. `last` is the previous exchange.
 pub fn rows(
     layout: &Layout,
     messages: &[std::sync::Arc<Message>],
@@ -65,7 +65,7 @@ pub fn rows(
     layout.spans.iter().map(row).collect()
 }
 
-/// How many bytes from the beginning the provider has seen shortly before.
+/// Returns the number of leading bytes that the provider has seen recently.
 fn cached_bytes(layout: &Layout, last: Option<&Exchange>, now: Timestamp) -> usize {
     let Some(last) =
         last.filter(|last| last.answer.status == Some(200) && now.0.saturating_sub(last.time.0) < CACHED_FOR)
@@ -81,7 +81,7 @@ fn cost(price: Price, tokens: u64, is_cached: bool) -> f64 {
     per_million * tokens as f64 / 1_000_000.0
 }
 
-/// A message in a few words.
+/// Describes a message in a few words.
 fn told(message: &Message) -> String {
     const LONGEST: usize = 48;
     let first = message.parts.iter().find_map(|part| match part {

@@ -1,11 +1,11 @@
-//! What happens in a session, to any number of readers, without ever waiting for one.
+//! Delivers the events of a session to any number of readers, without ever waiting for one.
 //!
-//! A reader that falls behind loses live events first, and is told how many. State events it never loses: when the room is
-//! used up it reads them again from the store.
+//! A reader that falls behind loses live events first, and is told how many. It never loses state events:
+//! when its buffer is full, it reads them from the store again.
 //!
-//! State events may come a little out of order: some are told when they happen and stored later, others are told once they
-//! are safe, and the session's task and the turn's both tell. So a reader counts what it has seen by number, and never takes
-//! a high number for a sign that it has seen the lower ones.
+//! State events may arrive slightly out of order: some are published immediately and stored later, others are
+//! published once they are safe, and both the session's task and the turn's task publish. A reader therefore
+//! tracks the numbers it has seen, and never takes a high number as a sign that it has seen the lower ones.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -18,40 +18,40 @@ use windlass_api::{EVENT_VERSION, Envelope, Event, EventStream, SessionId, Waiti
 use windlass_core::id::MessageId;
 use windlass_core::log::{Entry, Store};
 
-/// How many state events may wait for one reader before it must read the store instead.
+/// Maximum number of state events buffered for one reader before it must read the store instead.
 const STATES: usize = 1024;
-/// How many entries are read from the store at a time.
+/// Number of entries read from the store at a time.
 const PAGE: usize = 256;
 
-/// The events of one session as they happen. Cheap to clone.
+/// Live events of one session. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Feed {
     shared: Arc<Mutex<Shared>>,
     buffer: usize,
-    /// How many state events may wait for one reader.
+    /// Maximum number of state events buffered for one reader.
     room: usize,
 }
 
 struct Shared {
     readers: Vec<Weak<Mutex<Line>>>,
-    /// The highest number of a state event that was told or stored.
+    /// Highest number of a published or stored state event.
     last: u64,
-    /// The numbers that are not known to be stored, with the event where it was told already: whoever begins to read now
-    /// finds it nowhere else.
+    /// Numbers that are not known to be stored, with the event if it was already published: a reader that
+    /// starts now cannot get it anywhere else.
     unstored: BTreeMap<u64, Option<Envelope>>,
 }
 
-/// What waits for one reader.
+/// Buffer of one reader.
 #[derive(Default)]
 struct Line {
     waiting: VecDeque<Envelope>,
     live: usize,
     missed: u64,
-    /// A state event did not fit: it and those after it are in the store.
+    /// A state event did not fit: it and the later ones are in the store.
     gap: bool,
-    /// How many live events may wait.
+    /// Maximum number of buffered live events.
     capacity: usize,
-    /// How many state events may wait.
+    /// Maximum number of buffered state events.
     room: usize,
     over: bool,
     waker: Option<Waker>,
@@ -70,17 +70,17 @@ impl Feed {
         }
     }
 
-    /// These numbers are given to state events that are to be stored.
+    /// Reserves numbers for state events that are to be stored.
     pub(crate) fn reserve(&self, numbers: Range<u64>) {
         self.lock().unstored.extend(numbers.map(|number| (number, None)));
     }
 
-    /// These numbers are free again: what had them is not stored, and was not told.
+    /// Releases numbers whose events were neither stored nor published.
     pub(crate) fn withdraw(&self, numbers: Range<u64>) {
         self.lock().unstored.retain(|number, _| !numbers.contains(number));
     }
 
-    /// The state events with these numbers are in the store.
+    /// Marks the state events with these numbers as stored.
     pub(crate) fn stored(&self, numbers: Range<u64>) {
         let mut shared = self.lock();
         for number in numbers {
@@ -89,11 +89,11 @@ impl Feed {
         }
     }
 
-    /// Hands an event to every reader. Never waits.
+    /// Passes an event to every reader. Never waits.
     pub(crate) fn publish(&self, envelope: &Envelope) {
         let mut shared = self.lock();
         if !envelope.event.is_live() {
-            // The number of a live event may be one that no state event was told under yet.
+            // The number of a live event may belong to a state event that is not published yet.
             shared.last = shared.last.max(envelope.seq);
             if let Some(told) = shared.unstored.get_mut(&envelope.seq) {
                 *told = Some(envelope.clone());
@@ -108,14 +108,14 @@ impl Feed {
         });
     }
 
-    /// Whoever a turn is for reads it from here, and has room for all of it.
+    /// Returns a reader with an unlimited buffer, for the client that started a turn.
     pub(crate) fn reader(&self) -> Reader {
         let line = line(usize::MAX, usize::MAX);
         self.lock().readers.push(Arc::downgrade(&line));
         Reader { line }
     }
 
-    /// All events after `after`: those in the store, then those that happen.
+    /// Returns all events after `after`: first from the store, then live.
     pub(crate) fn follow(&self, session: SessionId, after: u64, store: Arc<dyn Store>) -> EventStream {
         let line = line(self.buffer, self.room);
         let upto = {
@@ -123,7 +123,7 @@ impl Feed {
             shared.readers.push(Arc::downgrade(&line));
             shared.catch_up(&line)
         };
-        // A number from before the session was given up may be higher, and will be given again.
+        // A number from before the session was given up may be higher, and will be assigned again.
         let after = after.min(upto);
         EventStream::new(Catching {
             feed: self.clone(),
@@ -135,7 +135,7 @@ impl Feed {
         })
     }
 
-    /// Nothing more will happen here.
+    /// Ends the feed: there will be no more events.
     pub(crate) fn end(&self) {
         for line in self.lock().readers.iter().filter_map(Weak::upgrade) {
             let mut line = lock(&line);
@@ -150,12 +150,12 @@ impl Feed {
 }
 
 impl Shared {
-    /// Lets a reader that has nothing waiting go on from here: what was told and cannot be read from the store yet waits for
-    /// it. The rest is in the store, at most up to this number.
+    /// Lets a reader with an empty buffer continue from here: events that were published but are not yet in
+    /// the store are put into its buffer. All others are in the store, at most up to the returned number.
     fn catch_up(&self, line: &Mutex<Line>) -> u64 {
         let mut line = lock(line);
         line.gap = false;
-        // However many: what did not fit would be asked for again at once.
+        // Regardless of the limit: events that did not fit would be requested again immediately.
         line.waiting.extend(self.unstored.values().flatten().cloned());
         self.last
     }
@@ -176,7 +176,7 @@ fn lock(line: &Mutex<Line>) -> std::sync::MutexGuard<'_, Line> {
 impl Line {
     fn put(&mut self, envelope: Envelope) {
         if self.gap {
-            // It reads the store up to where it is then.
+            // The reader will read the store up to its state at that time.
             self.missed += u64::from(envelope.event.is_live());
             return;
         }
@@ -202,10 +202,10 @@ impl Line {
     }
 }
 
-/// What comes next for a reader.
+/// Next item for a reader.
 enum Next {
     Event(Envelope),
-    /// State events did not fit any more: [`Shared::catch_up`].
+    /// State events did not fit: call [`Shared::catch_up`].
     Gap,
     Over,
 }
@@ -215,8 +215,9 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// The events up to the next terminal one; of an input that waits, from its own message on. Before that only what
-    /// turns ask a person, who may be the one that waits. An input that is taken back has no more.
+    /// Returns the events up to the next terminal one; for a waiting input, from its own message on. Before
+    /// that, it returns only permission requests and questions of other turns, because the person who waits
+    /// may be the one to answer them. The stream ends if the input is taken back.
     pub(crate) fn turn(mut self, mut waits: Option<MessageId>) -> EventStream {
         let mut over = false;
         let mut was_queued = false;
@@ -269,7 +270,7 @@ impl Reader {
         Poll::Pending
     }
 
-    /// How many live events were left out since the last time this was asked.
+    /// Returns the number of live events dropped since the last call.
     fn take_missed(&self) -> u64 {
         std::mem::take(&mut lock(&self.line).missed)
     }
@@ -287,7 +288,7 @@ impl Stream for Reader {
     }
 }
 
-/// A reader that goes back to the store when it fell behind.
+/// A reader that goes back to the store after falling behind.
 struct Catching {
     feed: Feed,
     reader: Reader,
@@ -314,7 +315,7 @@ impl Stream for Catching {
             }
             let missed = self.reader.take_missed();
             if missed > 0 {
-                let text = format!("{missed} live events were left out because this reader is slow");
+                let text = format!("{missed} live events were dropped because this reader is slow");
                 return Poll::Ready(Some(self.envelope(self.seen.upto, Event::Status { text })));
             }
             match self.reader.poll(cx) {
@@ -335,11 +336,11 @@ impl Stream for Catching {
     }
 }
 
-/// The numbers of the state events that a reader has.
+/// Numbers of the state events that a reader has received.
 struct Seen {
-    /// All up to here.
+    /// All numbers up to here have been received.
     upto: u64,
-    /// Those that came before one with a lower number.
+    /// Received numbers above `upto`.
     ahead: BTreeSet<u64>,
 }
 
@@ -351,7 +352,7 @@ impl Seen {
         }
     }
 
-    /// Whether this one was not there yet. From now on it is.
+    /// Records a number and returns true if it is new.
     fn is_new(&mut self, number: u64) -> bool {
         if number <= self.upto || !self.ahead.insert(number) {
             return false;
@@ -374,7 +375,7 @@ impl Catching {
     }
 }
 
-/// The stored events after a number, up to another.
+/// Returns the stored events after one number, up to another.
 fn stored(
     store: Arc<dyn Store>,
     session: SessionId,

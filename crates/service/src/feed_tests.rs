@@ -10,7 +10,7 @@ use windlass_store::SqliteStore;
 
 use super::*;
 
-/// A feed over a real store, told and stored to step by step.
+/// A feed over a real store, with events published and stored step by step.
 struct Bed {
     _folder: tempfile::TempDir,
     store: Arc<SqliteStore>,
@@ -82,7 +82,7 @@ async fn next(events: &mut EventStream) -> Option<Envelope> {
     next.await.expect("something comes")
 }
 
-/// The numbers of all state events that come until the end.
+/// Returns the numbers of all state events until the end of the stream.
 async fn numbers(mut events: EventStream) -> Vec<u64> {
     let mut numbers = Vec::new();
     while let Some(envelope) = next(&mut events).await {
@@ -93,8 +93,8 @@ async fn numbers(mut events: EventStream) -> Vec<u64> {
     numbers
 }
 
-/// EVT-5: a state event that is told when it is safe comes, although a live event with its number and a later state event
-/// were told before.
+/// EVT-5: a state event published once it is safe arrives, even after a live event with its number and a
+/// later state event.
 #[tokio::test]
 async fn a_late_event_is_not_an_old_one() {
     let bed = Bed::new(STATES).await;
@@ -110,7 +110,7 @@ async fn a_late_event_is_not_an_old_one() {
     assert_eq!(numbers(reader).await, [2, 1]);
 }
 
-/// EVT-5: whoever begins to read after an event was told and before it is stored gets it as well.
+/// EVT-5: a reader that starts after an event was published and before it is stored receives the event.
 #[tokio::test]
 async fn what_is_not_stored_yet_comes_too() {
     let bed = Bed::new(STATES).await;
@@ -128,7 +128,8 @@ async fn what_is_not_stored_yet_comes_too() {
     assert_eq!(numbers(none).await, Vec::<u64>::new());
 }
 
-/// EVT-5: a number that was told and could not be stored is given again: whoever has it gets the event that has it then.
+/// EVT-5: a number that was published but could not be stored is assigned again: a reader that has the number
+/// receives the new event.
 #[tokio::test]
 async fn a_number_that_came_to_nothing_is_no_mark() {
     let bed = Bed::new(STATES).await;
@@ -140,18 +141,18 @@ async fn a_number_that_came_to_nothing_is_no_mark() {
     assert_eq!(numbers(reader).await, [1]);
 }
 
-/// What happens next, when something can.
+/// Next step, if it is possible.
 #[derive(Debug, Clone)]
 enum Step {
-    /// The next number is given, to an event that is told at once or once it is safe.
+    /// Assigns the next number to an event that is published immediately or once it is safe.
     Begin {
         when_safe: bool,
     },
-    /// One of those under way is told or stored, whichever is next for it.
+    /// Publishes or stores one of the pending events, whichever is next for it.
     Go(usize),
     Live,
     Follow,
-    /// The reader reads one event if one was told that it does not have.
+    /// The reader reads one event, if a new one was published.
     Read,
 }
 
@@ -165,7 +166,7 @@ fn a_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An event with a number that is not both told and stored.
+/// An event with a number that is not both published and stored.
 struct UnderWay {
     seq: u64,
     is_told: bool,
@@ -185,7 +186,7 @@ impl UnderWay {
     }
 }
 
-/// Takes the steps; every reader gets every number once.
+/// Runs the steps; every reader must receive every number once.
 async fn check(room: usize, steps: Vec<Step>) {
     let bed = Bed::new(room).await;
     let mut last = 0;
@@ -239,7 +240,8 @@ async fn check(room: usize, steps: Vec<Step>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// EVT-5: in whatever order events are told and stored, and however slow a reader is, it gets each state event once.
+    /// EVT-5: in whatever order events are published and stored, and however slow a reader is, it receives
+    /// each state event once.
     #[test]
     fn each_state_event_comes_once(room in 1_usize..6, steps in vec(a_step(), 1..80)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

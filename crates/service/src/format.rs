@@ -1,4 +1,5 @@
-//! Sessions in words, for people. Nothing here cleans foreign text for a terminal: whoever prints it does.
+//! Text output about sessions, for people. Nothing here sanitizes foreign text for a terminal: the printing
+//! code must.
 
 use windlass_api::{SessionId, SessionInfo};
 use windlass_core::clock::Timestamp;
@@ -6,20 +7,20 @@ use windlass_core::log::{SessionStatus, Spent};
 use windlass_core::model::Usage;
 pub use windlass_core::model::dollars;
 
-/// How much of an id is shown: the moment a session was made, which is seldom another one's too.
+/// Number of characters of a shortened id: its time part, which is rarely shared by two sessions.
 const SHORT: usize = 13;
 
-/// The beginning of a session's id.
+/// Returns the shortened id of a session.
 pub fn short(info: &SessionInfo) -> String {
     short_id(&info.id)
 }
 
-/// The same, of the id alone.
+/// Returns the shortened form of an id.
 pub fn short_id(id: &SessionId) -> String {
     id.as_str().chars().take(SHORT).collect()
 }
 
-/// What a session is called, on one line.
+/// Returns the name or title of a session, on one line.
 pub fn called(info: &SessionInfo) -> String {
     let title = info.label.title.as_deref().unwrap_or("untitled");
     match &info.label.name {
@@ -28,12 +29,12 @@ pub fn called(info: &SessionInfo) -> String {
     }
 }
 
-/// A text on one line.
+/// Joins a text into one line.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The same, cut after so many characters.
+/// Joins a text into one line of at most `most` characters.
 pub fn cut(text: &str, most: usize) -> String {
     let line = one_line(text);
     if line.chars().count() <= most {
@@ -43,7 +44,7 @@ pub fn cut(text: &str, most: usize) -> String {
     format!("{}…", start.trim_end())
 }
 
-/// How a session stands, in a word.
+/// Returns the status of a session in one word.
 pub fn standing(standing: SessionStatus) -> &'static str {
     match standing {
         SessionStatus::New => "new",
@@ -54,7 +55,7 @@ pub fn standing(standing: SessionStatus) -> &'static str {
     }
 }
 
-/// A date and time of UTC.
+/// Formats a date and time in UTC.
 pub fn date(time: Timestamp) -> String {
     let millis = i64::try_from(time.0).unwrap_or_default();
     jiff::Timestamp::from_millisecond(millis)
@@ -62,7 +63,7 @@ pub fn date(time: Timestamp) -> String {
         .unwrap_or_default()
 }
 
-/// What groups of calls came to, together.
+/// Sums up groups of calls.
 pub fn total(rows: &[Spent]) -> Spent {
     let mut total = Spent {
         of: "total".to_owned(),
@@ -78,7 +79,7 @@ pub fn total(rows: &[Spent]) -> Spent {
     total
 }
 
-/// A table of what was spent, with a sum. `names` are those of the rows.
+/// Formats a table of spending with a total. `names` are the labels of the rows.
 pub fn spent_table(names: &[String], rows: &[Spent]) -> String {
     let widths = names.iter().map(|name| name.chars().count());
     let width = widths.max().unwrap_or(0).max(5);

@@ -1,4 +1,4 @@
-//! From a channel's key to the one session that has it.
+//! Lookup of the session that has a channel's key.
 
 use windlass_api::{ClientError, Label, SessionId};
 use windlass_core::clock::Timestamp;
@@ -6,15 +6,16 @@ use windlass_core::log::{NewSession, Opened, SessionKey, SessionQuery};
 
 use crate::{Inner, refused};
 
-/// Where a key leads.
+/// Result of a lookup.
 pub(crate) enum Routed {
-    /// A session that was made for it.
+    /// A session created for the key.
     New(Box<Opened>),
-    /// The one that has it.
+    /// The existing session with the key.
     Known(SessionId),
 }
 
-/// Finds the session that has a key, or makes one. Two processes that do this at once find the same one.
+/// Finds the session that has a key, or creates one. If two processes do this at the same time, both get the
+/// same session.
 pub(crate) async fn route(
     inner: &Inner,
     key: &SessionKey,
@@ -36,7 +37,7 @@ pub(crate) async fn route(
     };
     match inner.store.create(new, &inner.owner).await {
         Ok(opened) => Ok(Routed::New(Box::new(opened))),
-        // A key is given once: somebody else may have been faster.
+        // A key is assigned only once: another process may have been faster.
         Err(error) => match holder(inner, &key).await? {
             Some(known) => Ok(Routed::Known(known)),
             None => Err(refused(error)),

@@ -1,4 +1,4 @@
-//! Reading sessions without working in them: all of one, where it stood, as a text, as a file for another machine.
+//! Read access to stored sessions: the full record, the last state, Markdown, and export files.
 
 mod markdown;
 mod stood;
@@ -14,37 +14,37 @@ use windlass_core::log::{Entry, LogError, SessionQuery, Sessions};
 pub use self::markdown::markdown;
 pub use self::stood::Stood;
 
-/// The longest name of a session, in characters.
+/// Maximum length of a session's name, in characters.
 const LONGEST_NAME: usize = 100;
 
 /// The version of an exported session. It changes when a reader of the old form would misread the new one.
 pub const EXPORT_VERSION: u32 = 2;
 
-/// A session with everything in it, as it is written to a file.
+/// A complete session in the format of an export file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Exported {
     /// [`EXPORT_VERSION`].
     pub windlass: u32,
-    /// What is known about it.
+    /// Metadata of the session.
     pub session: SessionInfo,
-    /// Everything that happened.
+    /// All entries.
     pub entries: Vec<Stored>,
 }
 
 /// One entry of an exported session: the event with its number and its time.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Stored {
-    /// Its number.
+    /// Sequence number.
     pub seq: u64,
-    /// When it was stored.
+    /// Time of storage.
     pub time: Timestamp,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
 impl Exported {
-    /// A session as it is written.
+    /// Creates the export of a session.
     pub fn new(session: SessionInfo, entries: Vec<Entry>) -> Self {
         let stored = |entry: Entry| Stored {
             seq: entry.seq,
@@ -59,7 +59,8 @@ impl Exported {
     }
 }
 
-/// All messages in the order they were first told, each as it was told last; also those a summary stands for.
+/// Returns all messages in the order they were first recorded, each in its last version, including those
+/// replaced by a summary.
 pub fn messages<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Arc<Message>> {
     let mut messages: Vec<Arc<Message>> = Vec::new();
     let mut places: HashMap<MessageId, usize> = HashMap::new();
@@ -76,15 +77,16 @@ pub fn messages<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Arc<Mess
     messages
 }
 
-/// The sessions that somebody may mean: the one of this id, else those of this name or key, else those whose id begins so.
+/// Returns the sessions a user may mean: the one with this id, else those with this name or key, else those
+/// whose id starts with the text.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// Fails if the store cannot be read.
 pub async fn find(store: &(impl Sessions + ?Sized), called: &str) -> Result<Vec<SessionInfo>, LogError> {
     if let Some(whole) = store.get(&called.into()).await? {
         return Ok(vec![whole]);
     }
-    // Every id begins with nothing.
+    // Every id starts with the empty text.
     if called.is_empty() {
         return Ok(Vec::new());
     }
@@ -94,24 +96,24 @@ pub async fn find(store: &(impl Sessions + ?Sized), called: &str) -> Result<Vec<
         ..SessionQuery::default()
     };
     let mut found = store.list(&query).await?;
-    // A whole name is meant before the beginning of an id.
+    // A full name takes precedence over the start of an id.
     if found.iter().any(|info| is_called(info, called)) {
         found.retain(|info| is_called(info, called));
     }
     Ok(found)
 }
 
-/// Whether this is the name or the key of a session.
+/// Returns true if this is the name or the key of a session.
 pub fn is_called(info: &SessionInfo, name: &str) -> bool {
     [&info.label.name, &info.label.key]
         .into_iter()
         .any(|own| own.as_deref() == Some(name))
 }
 
-/// Why a session cannot have this name, if it cannot. `own` is the session that would have it.
+/// Returns the reason a session cannot have this name, if there is one. `own` is the session to be named.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// Fails if the store cannot be read.
 pub async fn name_problem(
     store: &(impl Sessions + ?Sized),
     own: Option<&SessionId>,
@@ -119,12 +121,12 @@ pub async fn name_problem(
 ) -> Result<Option<String>, LogError> {
     if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
         return Ok(Some(format!(
-            "a name is one line of at most {LONGEST_NAME} characters"
+            "a name must be one line of at most {LONGEST_NAME} characters"
         )));
     }
     let found = find(store, name).await?;
     let other = found
         .iter()
         .find(|info| is_called(info, name) && Some(&info.id) != own);
-    Ok(other.map(|other| format!("another session has this name already: {}", other.id)))
+    Ok(other.map(|other| format!("another session has this name: {}", other.id)))
 }

@@ -1,24 +1,24 @@
-//! CTX-16: what the user wants kept of a conversation, whatever becomes of it.
+//! CTX-16: texts that the user pinned, which survive every compaction.
 
 use windlass_api::SessionId;
 use windlass_core::log::{LogError, Preferences};
 
-/// The name they are kept under.
+/// Preference name of the pins.
 const NAME: &str = "pinned";
 
-/// Where the pins of a session are kept.
+/// Preference scope of a session's pins.
 fn scope(session: &SessionId) -> String {
     format!("session:{session}")
 }
 
-/// The texts that were pinned, the first one first. None when they cannot be read.
+/// Returns the pinned texts, oldest first. Empty if they cannot be read.
 pub(crate) async fn pinned(store: &(impl Preferences + ?Sized), session: &SessionId) -> Vec<String> {
     let value = store.preference(&scope(session), NAME).await;
     let value = value.ok().flatten().unwrap_or_default();
     serde_json::from_str(&value).unwrap_or_default()
 }
 
-/// Keeps these, and no others.
+/// Stores these pins, replacing all others.
 pub(crate) async fn keep(
     store: &(impl Preferences + ?Sized),
     session: &SessionId,

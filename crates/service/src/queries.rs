@@ -1,4 +1,4 @@
-//! What a front end can look at: the sessions that are kept, and how a live one stands.
+//! Queries of a front end: the stored sessions, and the state of live ones.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::actor::SessionRequest;
 use crate::commands::Look;
 use crate::{Service, refused};
 
-/// How many places are looked through where words were said. One session may hold many of them.
+/// Maximum number of search results examined. One session may have many of them.
 const PLACES: usize = 200;
-/// From how many characters on the beginning of an id is hardly anything else.
+/// Minimum length of a text that is taken as the start of an id.
 const TELLING: usize = 4;
 
 #[async_trait]
@@ -47,7 +47,7 @@ impl Records for Service {
         let store = &self.inner.store;
         let info = store.get(session).await.map_err(refused)?;
         let info = info.ok_or_else(|| ClientError::Unknown(session.clone()))?;
-        // Entries are numbered without a gap, so that the place of the first one can be counted.
+        // Entries are numbered without gaps, so the position of the first one can be computed.
         let end = before.map_or(info.last_seq, |before| {
             before.saturating_sub(1).min(info.last_seq)
         });
@@ -94,7 +94,7 @@ impl Presence for Service {
 }
 
 impl Service {
-    /// Asks a session that is worked in here, and makes no other one live.
+    /// Queries a session that is live in this process. Does not make any other session live.
     async fn look<T>(&self, session: &SessionId, look: impl FnOnce(oneshot::Sender<T>) -> Look) -> Option<T> {
         self.lock().get(session)?;
         let live = self.open(session).await.ok()?;
@@ -109,8 +109,8 @@ fn not_live(session: &SessionId) -> ClientError {
     ClientError::Setup(format!("session {session} is not open here"))
 }
 
-/// Those that fit, the best first: what it is called, then what was said in it. Of two that fit alike the one that
-/// changed last, as `all` has them.
+/// Returns the matching sessions, best first: by id or name, then by title, then by content. Equal matches
+/// keep the order of `all`, most recently changed first.
 fn best(all: Vec<SessionInfo>, said: &[SessionId], words: &str, limit: usize) -> Vec<SessionInfo> {
     let words = words.to_lowercase();
     let rank = |info: &SessionInfo| -> Option<(u8, usize)> {

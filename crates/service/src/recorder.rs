@@ -1,4 +1,4 @@
-//! OBS-2: keeps what goes over the wire between us and models, so that a session can be driven again without them.
+//! OBS-2: records the HTTP exchanges with models, so that a session can be replayed without them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,28 +9,28 @@ use windlass_api::SessionId;
 use windlass_core::log::{Exchange, Frame, NewExchange, Recorder, Store};
 use windlass_core::provider::Prefix;
 
-/// The tape of all sessions of a process. What it is told is written in order by one task; nobody waits for it.
+/// Recorder for all sessions of a process. One task writes the exchanges in order; nothing waits for it.
 pub struct ExchangeRecorder {
     notes: Mutex<Option<UnboundedSender<Note>>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 enum Note {
-    /// The turns of a session have this before their messages from now on.
+    /// From now on, the turns of a session have this frame.
     Frame(SessionId, Box<Frame>),
     Exchange(SessionId, Box<Exchange>),
 }
 
-/// What is known of a session's last exchange.
+/// Last exchange of a session.
 #[derive(Default)]
 struct Recent {
     frame: Option<String>,
-    /// The digest of its request; `None` when it is not in the store.
+    /// Digest of its request; `None` if it is not in the store.
     digest: Option<String>,
 }
 
 impl ExchangeRecorder {
-    /// A recorder into a store. `limit` is the most bytes it keeps of a session.
+    /// Creates a recorder that writes to a store. `limit` is the maximum number of bytes per session.
     pub fn new(store: Arc<dyn Store>, limit: u64) -> Arc<Self> {
         let (notes, inbox) = unbounded_channel();
         Arc::new(Self {
@@ -39,7 +39,7 @@ impl ExchangeRecorder {
         })
     }
 
-    /// The next turns of a session have this before their messages.
+    /// Sets the frame of the next turns of a session.
     pub fn frame(&self, session: &SessionId, prefix: &Prefix, max_output: Option<u64>) {
         let frame = Frame {
             system: prefix.system.clone(),
@@ -49,7 +49,7 @@ impl ExchangeRecorder {
         self.note(Note::Frame(session.clone(), Box::new(frame)));
     }
 
-    /// Returns when everything so far is written; nothing is kept after that.
+    /// Returns when everything so far is written; later exchanges are not recorded.
     pub async fn close(&self) {
         drop(self.notes.lock().unwrap_or_else(PoisonError::into_inner).take());
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -89,7 +89,7 @@ async fn write(store: Arc<dyn Store>, limit: u64, mut inbox: UnboundedReceiver<N
                     exchange: *exchange,
                     shared: shared as u64,
                 };
-                // What is not in the store is nothing to build on.
+                // A later exchange can build only on one that is in the store.
                 let kept = store.keep_exchange(&session, new, limit).await;
                 recent.digest = matches!(kept, Ok(true)).then_some(digest);
             }
@@ -97,7 +97,8 @@ async fn write(store: Arc<dyn Store>, limit: u64, mut inbox: UnboundedReceiver<N
     }
 }
 
-/// How many bytes of a request need not be written, because the one before has them.
+/// Returns the number of leading bytes of a request that need not be written, because the previous one has
+/// them.
 fn shared(exchange: &Exchange, last: Option<&str>) -> usize {
     let whole = exchange.request.len();
     match &exchange.before {

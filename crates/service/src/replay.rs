@@ -1,6 +1,6 @@
-//! OBS-2: drives a recorded session again, offline: the loop runs as it did, the model's answers come from the recording
-//! and the results of tools from the log. What it sends must be what was sent, byte for byte, and what it comes to must be
-//! what is in the log.
+//! OBS-2: replays a recorded session offline. The loop runs as it did, with the model's answers from the
+//! recording and tool results from the log. The requests must match the recording byte for byte, and the
+//! resulting messages must match the log.
 
 mod past;
 mod reel;
@@ -25,74 +25,74 @@ use windlass_core::turn::{Limits, TurnInput};
 use self::past::{Past, nobody};
 pub use self::reel::{Difference, ReplayRecording};
 
-/// What a session is driven again with.
+/// Input of a replay.
 pub struct Replay {
     /// The session.
     pub session: SessionId,
-    /// Its whole record.
+    /// Complete record of the session.
     pub entries: Vec<Entry>,
     /// The recorded exchanges.
     pub reel: Arc<ReplayRecording>,
-    /// The caps of its turns.
+    /// Limits of its turns.
     pub limits: Limits,
     /// Steps around every iteration.
     pub hooks: Hooks,
     /// Makes the history smaller.
     pub compactor: Option<Arc<dyn Compactor>>,
-    /// Time.
+    /// Clock for timeouts.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Makes the providers of a replay: like those of the session, but they ask the recording.
+/// Creates the providers of a replay: like those of the session, but answering from the recording.
 #[async_trait]
 pub trait ReplayProviders: Send + Sync {
-    /// The provider of this configured name, with this model.
+    /// Returns the provider with this configured name and model.
     ///
     /// # Errors
-    /// Says why there is none.
+    /// The error gives the reason there is none.
     async fn provider(&self, name: &str, model: &str) -> Result<Arc<dyn Provider>, String>;
 
-    /// What stood before the messages of an exchange.
+    /// Returns the system prompt and tools of an exchange.
     ///
     /// # Errors
-    /// Says why it is not known.
+    /// The error gives the reason they are unknown.
     async fn frame(&self, exchange: &Exchange) -> Result<Frame, String>;
 }
 
-/// What became of one turn.
+/// Result of one turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnAgain {
-    /// What the user said, in a line.
+    /// The user's message, on one line.
     pub prompt: String,
-    /// How many requests were sent again.
+    /// Number of requests sent again.
     pub requests: usize,
     /// The outcome.
     pub verdict: ReplayVerdict,
 }
 
-/// Whether a turn came to the same.
+/// Comparison of a replayed turn with the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplayVerdict {
-    /// All of it.
+    /// The turn is identical.
     Same,
-    /// It was not recorded.
+    /// The turn was not recorded.
     NotRecorded,
-    /// The replay ended before or in this turn, as it was asked to.
+    /// The replay ended before or in this turn, as requested.
     Stopped,
-    /// It went another way.
+    /// The turn differs, with a description of the difference.
     Different(String),
 }
 
 /// One turn in the log.
 struct Turn<'a> {
-    /// Where it begins among the entries.
+    /// Index of its first entry.
     begin: usize,
     messages: Vec<&'a Arc<Message>>,
     end: Option<&'a Event>,
 }
 
 impl Replay {
-    /// Drives every turn again, until one goes another way.
+    /// Replays every turn, until one differs.
     pub async fn run(&self, players: &dyn ReplayProviders) -> Result<Vec<TurnAgain>, String> {
         let mut told = Vec::new();
         for turn in turns(&self.entries) {
@@ -195,7 +195,7 @@ impl Replay {
         run(input, &config, &ports).await;
     }
 
-    /// Compares what the turn came to with the log. One that was stopped half way is compared as far as it got.
+    /// Compares the messages of the turn with the log. A turn that was stopped is compared as far as it got.
     fn verdict(&self, messages: &[&Arc<Message>], past: &Past, has_answer: bool) -> ReplayVerdict {
         if has_answer && let Some(difference) = self.reel.difference() {
             return ReplayVerdict::Different(difference.to_string());
@@ -206,7 +206,7 @@ impl Replay {
             if essence(was) != essence(is) {
                 let number = number + 2;
                 return ReplayVerdict::Different(format!(
-                    "message {number} of the turn is another one than in the log ({:?})",
+                    "message {number} of the turn differs from the log ({:?})",
                     is.role
                 ));
             }
@@ -214,7 +214,7 @@ impl Replay {
         let (was, is) = (logged.count(), again.len());
         if has_answer && was != is {
             return ReplayVerdict::Different(format!(
-                "the turn has {} messages, and {} in the log",
+                "the turn has {} messages, but {} in the log",
                 is + 1,
                 was + 1
             ));
@@ -223,7 +223,7 @@ impl Replay {
     }
 }
 
-/// The turns of a record, in order.
+/// Returns the turns of a record, in order.
 fn turns(entries: &[Entry]) -> Vec<Turn<'_>> {
     let mut turns: Vec<Turn<'_>> = Vec::new();
     let mut is_open = false;
@@ -256,7 +256,7 @@ fn turns(entries: &[Entry]) -> Vec<Turn<'_>> {
     turns
 }
 
-/// What of a message must be the same: all but ids, times and why it ended.
+/// Returns the parts of a message that must match: everything except ids, times and the finish reason.
 fn essence(message: &Message) -> (Role, Vec<serde_json::Value>) {
     let parts = message
         .parts

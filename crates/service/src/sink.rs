@@ -1,4 +1,4 @@
-//! Where a turn's events go: first into the log, then to whoever listens.
+//! Destination of a turn's events: first the log, then the listeners.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,44 +15,45 @@ use crate::feed::Feed;
 use crate::turn::Steering;
 use crate::why::Why;
 
-/// How old the stored part of a reply may be while it is received.
+/// Maximum age of the stored part of a reply while it is received.
 const STALENESS: Duration = Duration::from_millis(250);
 
-/// From how long on a write that is not done yet is told.
+/// Duration after which an unfinished write is reported.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// The log and the listeners of one session.
+/// Log and listeners of one session.
 pub(crate) struct Sink {
     log: Arc<Log>,
     steering: Steering,
 }
 
-/// What is written, by whoever is in front of the queue.
+/// Log writer. The task at the front of the queue writes.
 struct Log {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     lease: Lease,
     feed: Feed,
     state: Mutex<State>,
-    /// One write at a time: what follows one that failed must not be stored without it.
+    /// Allows one write at a time: events after a failed write must not be stored without it.
     writing: tokio::sync::Mutex<()>,
 }
 
 struct State {
-    /// The number of the last event.
+    /// Number of the last event.
     seq: u64,
-    /// Events that have a number and are not stored yet, the last one with the last number.
+    /// Events that have a number and are not stored yet; the last one has the last number.
     pending: Vec<Event>,
     bookings: Vec<Booking>,
     draft: DraftChange,
-    /// Why nothing more can be written: an event was refused, and others were numbered after it.
+    /// Error after which nothing more can be written: an event was refused after later ones had been
+    /// numbered.
     broken: Option<LogError>,
     reply: ReplySoFar,
     /// Who writes the replies of this turn: provider and model.
     model: (String, String),
-    /// What the running turn waits for.
+    /// Wait chain of the running turn.
     why: Why,
-    /// Since when somebody waits for a write.
+    /// Start times of the writes in progress.
     storing: Vec<Duration>,
 }
 
@@ -96,8 +97,8 @@ impl Sink {
         }
     }
 
-    /// Stores events, the last of which may end a turn, and tells them when they are safe. When that fails, they are not
-    /// stored later either.
+    /// Stores events, the last of which may end a turn, and publishes them once they are safe. If this fails,
+    /// they are not stored later either.
     pub(crate) async fn store(&self, events: Vec<Event>, durability: Durability) -> Result<(), LogError> {
         let since = self.log.clock.elapsed();
         let numbers = {
@@ -118,44 +119,45 @@ impl Sink {
         Ok(())
     }
 
-    /// Tells something that nothing follows from. It is stored with the next write, and when the session is left.
+    /// Publishes an event that nothing depends on. It is stored with the next write, or when the session is
+    /// closed.
     pub(crate) fn mention(&self, event: Event) {
         let numbers = self.log.enqueue(&mut self.lock(), std::slice::from_ref(&event));
         self.publish(numbers.start, event);
     }
 
-    /// Stores what was only mentioned.
+    /// Stores all pending events.
     pub(crate) async fn settle(&self) {
         let _ = self.log.write(Durability::Process, 0..0).await;
     }
 
-    /// Whether nothing more can be written from here.
+    /// Returns true if nothing more can be written.
     pub(crate) fn is_broken(&self) -> bool {
         self.lock().broken.is_some()
     }
 
-    /// Whoever is asked from here on.
+    /// Sets the provider and model of the following requests.
     pub(crate) fn asks(&self, provider: &str, model: &str) {
         self.lock().model = (provider.to_owned(), model.to_owned());
     }
 
-    /// Tells the end of a turn that could not be stored.
+    /// Publishes the end of a turn that could not be stored.
     pub(crate) fn tell_only(&self, event: Event) {
         let seq = self.lock().seq;
         self.publish(seq, event);
     }
 
-    /// What is said to the running turn.
+    /// Returns the messages sent to the running turn.
     pub(crate) fn steering(&self) -> &Steering {
         &self.steering
     }
 
-    /// Those who listen.
+    /// Returns the feed of the listeners.
     pub(crate) fn feed(&self) -> &Feed {
         &self.log.feed
     }
 
-    /// OBS-3: what the running turn waits for now.
+    /// OBS-3: returns the current wait chain of the running turn.
     pub(crate) fn why(&self) -> Vec<Wait> {
         let now = self.log.clock.elapsed();
         let state = self.lock();
@@ -182,8 +184,8 @@ impl Sink {
         });
     }
 
-    /// Has what is pending written while nobody waits for it. The next one that must be safe is written after it, and with
-    /// it when this failed.
+    /// Writes the pending events in the background. The next event that must be safe is written after them,
+    /// or with them if this write failed.
     fn send(&self) {
         let log = Arc::clone(&self.log);
         tokio::spawn(async move { log.write(Durability::Process, 0..0).await });
@@ -212,7 +214,7 @@ impl Sink {
         }
     }
 
-    /// Keeps what has come of a reply, and stores it now and then.
+    /// Appends a piece of a reply, and stores the reply periodically.
     fn receive(&self, piece: &str) {
         let now = self.log.clock.elapsed();
         {
@@ -234,7 +236,7 @@ impl Sink {
         self.send();
     }
 
-    /// The reply starts over.
+    /// Discards the partial reply, because it starts over.
     fn discard(&self) {
         self.lock().reply.text.clear();
     }
@@ -245,7 +247,8 @@ impl Log {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives numbers to events that are to be stored. One step, because the session's task and the turn's both do this.
+    /// Assigns numbers to events that are to be stored. This is a single step, because both the session's
+    /// task and the turn's task do it.
     fn enqueue(&self, state: &mut State, events: &[Event]) -> Range<u64> {
         let first = state.seq + 1;
         state.seq += events.len() as u64;
@@ -263,7 +266,7 @@ impl Log {
         numbers
     }
 
-    /// Returns when everything so far is stored. When it is not, the events with these numbers are given up.
+    /// Returns when everything so far is stored. On failure, the events with the numbers `own` are given up.
     async fn write(&self, durability: Durability, own: Range<u64>) -> Result<(), LogError> {
         let _writing = self.writing.lock().await;
         let Some(batch) = self.batch(durability)? else {
@@ -291,7 +294,8 @@ impl Log {
         written
     }
 
-    /// What is pending, as one write. `None` when there is nothing. It stays pending until it is stored.
+    /// Returns the pending events as one batch, or `None` if there are none. They stay pending until they are
+    /// stored.
     fn batch(&self, durability: Durability) -> Result<Option<Batch>, LogError> {
         let mut state = self.lock();
         if let Some(error) = &state.broken {
@@ -312,8 +316,8 @@ impl Log {
         }))
     }
 
-    /// Takes back events that could not be stored, and their numbers: whoever wanted them stored is told that they are not.
-    /// When others were numbered after them that is too late, and nothing more is written: a record has no gaps.
+    /// Takes back events that could not be stored, and their numbers; the caller receives the error. If later
+    /// events already have numbers, this is too late and nothing more is written: a record has no gaps.
     fn withdraw(&self, state: &mut State, own: Range<u64>, error: &LogError) {
         if own.is_empty() {
             return;
@@ -330,7 +334,7 @@ impl Log {
     }
 }
 
-/// What must be stored before anything follows from it.
+/// Returns true if the event must be stored before anything depends on it.
 fn is_barrier(event: &Event) -> bool {
     matches!(
         event,
@@ -353,7 +357,7 @@ impl EventSink for Sink {
     }
 
     async fn record(&self, event: Event) -> Result<(), SinkError> {
-        // The session's task stores the end, when the session is free again.
+        // The session's task stores the end, when the session is idle again.
         if event.is_terminal() {
             return Ok(());
         }

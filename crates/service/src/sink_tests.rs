@@ -62,7 +62,8 @@ fn title() -> Event {
     })
 }
 
-/// SES-5: what was refused leaves no gap in the numbers and is not stored later; what was told before it is.
+/// SES-5: a refused event leaves no gap in the numbers and is not stored later; events published before it
+/// are.
 #[tokio::test]
 async fn a_refused_event_leaves_no_gap() {
     let stage = Stage::new().await;
@@ -82,7 +83,8 @@ async fn a_refused_event_leaves_no_gap() {
     assert_eq!(stage.stored().await, [(1, title()), (2, warning("taken"))]);
 }
 
-/// SES-5: when something was told after what is refused then, nothing more is written: a record has no gaps.
+/// SES-5: if another event was published after one that is then refused, nothing more is written: a record
+/// has no gaps.
 #[tokio::test]
 async fn nothing_is_written_behind_a_gap() {
     let stage = Stage::new().await;
@@ -108,7 +110,7 @@ async fn nothing_is_written_behind_a_gap() {
     assert_eq!(stage.stored().await, []);
 }
 
-/// SES-4, SES-5: what was written while nobody waited, and refused, is stored with the next write.
+/// SES-4, SES-5: a refused background write is repeated with the next write.
 #[tokio::test]
 async fn what_was_told_is_written_again() {
     let stage = Stage::new().await;

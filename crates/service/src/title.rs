@@ -1,4 +1,4 @@
-//! What a session is called, for people to recognise it.
+//! Titles of sessions, for people to recognise them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::Inner;
 use crate::environment::Titles;
 use crate::sink::Sink;
 
-/// The longest title, in characters.
+/// Maximum length of a title, in characters.
 const LONGEST: usize = 50;
-/// What of the first message a model is shown, in characters.
+/// Maximum number of characters of the first message that a model sees.
 const SHOWN: usize = 2_000;
-/// How long a title may still take when the program ends.
+/// Time a title request may still take when the program ends.
 const GRACE: Duration = Duration::from_secs(5);
 const SYSTEM: &str = "Give the conversation that begins with this message a title of at most 50 characters, in the \
 language of the message. Answer with the title alone, in one line, without quotes.";
@@ -109,13 +109,14 @@ impl TurnHook for TitleHook {
     }
 }
 
-/// Returns a while after the service was told to close.
+/// Returns a while after the service started to close.
 async fn closing(inner: &Inner) {
     inner.closing.cancelled().await;
     inner.clock.sleep(GRACE).await;
 }
 
-/// What the user wrote: the first text that is not about the surroundings. What the form of the answer must be comes after.
+/// Returns the user's own text: the first part that is not environment context. Instructions on the answer's
+/// format come after it.
 pub(crate) fn prompt(message: &Message) -> String {
     let texts = message.parts.iter().find_map(|part| match part {
         Part::Text(text) => Some(text.text.as_str()),
@@ -124,7 +125,7 @@ pub(crate) fn prompt(message: &Message) -> String {
     texts.unwrap_or_default().chars().take(SHOWN).collect()
 }
 
-/// The first line that says something, cut at a word.
+/// Returns the first non-empty line, cut at a word.
 fn one_line(text: &str) -> String {
     let line = text
         .lines()
@@ -143,7 +144,7 @@ fn one_line(text: &str) -> String {
     format!("{whole}…")
 }
 
-/// The title that a model makes, and what that cost. `None` when it did not answer.
+/// Asks a model for a title and returns it with its cost. `None` if the model did not answer.
 async fn ask(
     inner: &Inner,
     titles: &dyn Titles,
@@ -187,7 +188,7 @@ async fn ask(
 mod tests {
     use super::*;
 
-    /// SES-6: the title is about what the user said, whatever a front end puts around it.
+    /// SES-6: the title comes from the user's text, whatever a front end adds around it.
     #[test]
     fn the_title_is_the_users() {
         let parts = vec![

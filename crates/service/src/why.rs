@@ -1,4 +1,5 @@
-//! OBS-3: what a running turn waits for, folded from its events. Keeps no more than the open calls of one iteration.
+//! OBS-3: the wait chain of a running turn, folded from its events. Stores only the open calls of one
+//! iteration.
 
 use std::time::Duration;
 
@@ -7,36 +8,36 @@ use windlass_core::clock::span;
 
 use crate::format::cut;
 
-/// How much is told of a command, a question or an error.
+/// Maximum number of characters shown of a command, a question or an error.
 const LINE: usize = 120;
 
-/// What would end most waits.
+/// Condition that ends most waits.
 const STOP: &str = "or when you stop the turn";
 
-/// A fold over the events of a turn. Times are those of a clock that never runs backwards.
+/// A fold over the events of a turn, with times of a monotonic clock.
 #[derive(Debug, Default)]
 pub(crate) struct Why {
-    /// Who is asked: provider and model.
+    /// Provider and model of the current request.
     model: (String, String),
     doing: Doing,
-    /// The calls of this iteration that have no result yet, in their order.
+    /// Calls of this iteration without a result, in order.
     calls: Vec<Call>,
-    /// The call that a person is asked about.
+    /// Call that waits for approval.
     asked: Option<Asked>,
 }
 
-/// What the turn does when no call is open.
+/// Activity of the turn when no call is open.
 #[derive(Debug, Default, PartialEq)]
 enum Doing {
     #[default]
     Nothing,
-    /// The input is there, and nobody was asked yet.
+    /// The input has arrived, and no request was sent yet.
     Preparing {
         since: Duration,
     },
     Asking {
         since: Duration,
-        /// When the last piece of the reply came.
+        /// Time of the last piece of the reply.
         heard: Option<Duration>,
     },
     Retrying {
@@ -52,26 +53,26 @@ enum Doing {
 #[derive(Debug)]
 struct Call {
     id: CallId,
-    /// The tool; with what it is about as soon as that was told.
+    /// Name of the tool, replaced by the title of the call once it is known.
     title: String,
     since: Option<Duration>,
-    /// When it last put something out.
+    /// Time of the last output.
     heard: Option<Duration>,
-    /// What it asks the user, and since when.
+    /// Question to the user, and the time it was asked.
     question: Option<(String, Duration)>,
 }
 
 #[derive(Debug)]
 struct Asked {
     id: CallId,
-    /// The tool and what it is about.
+    /// The tool and its subjects.
     what: String,
     reasons: String,
     since: Duration,
 }
 
 impl Why {
-    /// Takes in what happened.
+    /// Applies an event.
     pub(crate) fn hear(&mut self, now: Duration, event: &Event) {
         match event {
             Event::Start { provider, model } => {
@@ -121,8 +122,8 @@ impl Why {
         }
     }
 
-    /// What is waited for, the outermost first. `storing` tells since when a write is not done that takes too long: where no
-    /// call runs it is what keeps everything.
+    /// Returns the current waits, outermost first. `storing` is the start of a write that takes too long: if
+    /// no call runs, it is what blocks the turn.
     pub(crate) fn chain(&self, now: Duration, storing: Option<Duration>) -> Vec<Wait> {
         let Some(since) = storing else {
             return self.turn(now);
@@ -133,9 +134,9 @@ impl Why {
         };
         chain.push(wait(
             WaitOn::Lock,
-            "the store of sessions, which another process may be writing to".to_owned(),
+            "the session store, which another process may be writing to".to_owned(),
             (since, now),
-            "when that one is done; after 20 s nothing more is waited for, and what was to be stored is refused".to_owned(),
+            "when that process is done; after 20 s the write fails".to_owned(),
         ));
         chain
     }
@@ -151,7 +152,7 @@ impl Why {
             Doing::Nothing => return Vec::new(),
             Doing::Preparing { since } => wait(
                 WaitOn::Provider,
-                "the first request is being made ready".to_owned(),
+                "the first request is being prepared".to_owned(),
                 (*since, now),
                 format!("when it is sent, {STOP}"),
             ),
@@ -165,9 +166,9 @@ impl Why {
             },
             Doing::Summarizing { since } => wait(
                 WaitOn::Summary,
-                "the conversation is being made smaller".to_owned(),
+                "the conversation is being compacted".to_owned(),
                 (*since, now),
-                format!("when the summary is there or takes too long, {STOP}"),
+                format!("when the summary is done or times out, {STOP}"),
             ),
         };
         vec![wait]
@@ -195,7 +196,7 @@ impl Why {
 
     fn said(&mut self, now: Duration, message: &Message) {
         match (message.role, &self.doing) {
-            // A summary is made of messages, too.
+            // A summary consists of messages as well.
             (_, Doing::Summarizing { .. }) => {}
             (Role::Assistant, Doing::Nothing) => {}
             (Role::Assistant, _) => {
@@ -244,7 +245,7 @@ impl Why {
         }
     }
 
-    /// The call, which is added when no message told of it.
+    /// Returns the call, adding it if no message mentioned it.
     fn call(&mut self, id: &CallId) -> &mut Call {
         let known = self.calls.iter().position(|call| call.id == *id);
         let place = known.unwrap_or(self.calls.len());
@@ -254,7 +255,7 @@ impl Why {
         &mut self.calls[place]
     }
 
-    /// The call that the others wait for: results are taken in the order of calls.
+    /// Returns the call that the others wait for: results are taken in the order of the calls.
     fn running(&self) -> Option<&Call> {
         self.calls.first()
     }
@@ -268,9 +269,12 @@ impl Why {
         let (what, since, ends) = match heard {
             None => (format!("{who} to answer"), since, "when it answers"),
             Some(heard) => (
-                format!("{who} to go on; it has answered for {}", between(since, now)),
+                format!(
+                    "{who} to continue; the reply has taken {} so far",
+                    between(since, now)
+                ),
                 heard,
-                "when it goes on",
+                "when it continues",
             ),
         };
         wait(WaitOn::Provider, what, (since, now), format!("{ends}, {STOP}"))
@@ -287,13 +291,13 @@ impl Why {
                 WaitOn::Tool,
                 format!("{}{}", asked.what, more(others)),
                 (asked.since, now),
-                "when it is allowed and has run".to_owned(),
+                "when it is approved and has run".to_owned(),
             ),
             wait(
                 WaitOn::Approval,
-                format!("whether {} may run{reasons}", asked.what),
+                format!("permission to run {}{reasons}", asked.what),
                 (asked.since, now),
-                format!("when somebody answers, {STOP}"),
+                format!("when someone answers, {STOP}"),
             ),
         ]
     }
@@ -302,18 +306,18 @@ impl Why {
         let others = self.calls.len().saturating_sub(1);
         let since = call.since.unwrap_or(now);
         let heard = match (call.since, call.heard) {
-            (None, _) => ", which is about to begin".to_owned(),
+            (None, _) => ", about to start".to_owned(),
             (Some(_), None) => String::new(),
-            (Some(_), Some(heard)) => format!(", last heard of {} ago", between(heard, now)),
+            (Some(_), Some(heard)) => format!(", last output {} ago", between(heard, now)),
         };
         let mut chain = vec![wait(
             WaitOn::Tool,
             format!("{}{heard}{}", call.title, more(others)),
             (since, now),
-            format!("when it ends or its time is up, {STOP}"),
+            format!("when it ends or times out, {STOP}"),
         )];
         if let Some((text, since)) = &call.question {
-            let ends = format!("when somebody answers, {STOP}");
+            let ends = format!("when someone answers, {STOP}");
             chain.push(wait(WaitOn::Question, text.clone(), (*since, now), ends));
         }
         chain
@@ -332,7 +336,7 @@ impl Call {
     }
 }
 
-/// The chain for people, a line each.
+/// Formats the chain for people, one wait per line.
 pub(crate) fn lines(chain: &[Wait]) -> String {
     let line = |(level, wait): (usize, &Wait)| format!("{}{wait}", "  ".repeat(level));
     let lines: Vec<String> = chain.iter().enumerate().map(line).collect();

@@ -1,4 +1,4 @@
-//! Events with their times in, what is waited for out.
+//! Timed events in, wait chain out.
 
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ fn compaction() -> Event {
     })
 }
 
-/// Hears events at seconds, and tells the chain at another second.
+/// Applies events at given seconds, and compares the chain at another second.
 #[track_caller]
 fn check(events: &[(u64, Event)], at: u64, expected: &str) {
     let mut why = Why::default();
@@ -132,14 +132,15 @@ fn check(events: &[(u64, Event)], at: u64, expected: &str) {
     assert_eq!(lines(&why.chain(Duration::from_secs(at), None)), expected);
 }
 
-/// OBS-3: a turn that waits for a model says for which, since when, and whether it has begun to answer.
+/// OBS-3: a turn that waits for a model reports which model, since when, and whether the reply has started.
 #[test]
 fn models_are_waited_for() {
     check(&[], 5, "");
     check(
         &[(1, said(Role::User, &[]))],
         3,
-        "waits for provider: the first request is being made ready — for 2 s; ends when it is sent, or when you stop the turn",
+        "waits for provider: the first request is being prepared — for 2 s; ends when it is sent, or when \
+         you stop the turn",
     );
     check(
         &[(1, said(Role::User, &[])), (2, start())],
@@ -149,20 +150,21 @@ fn models_are_waited_for() {
     check(
         &[(2, start()), (5, delta()), (9, delta())],
         12,
-        "waits for provider: opus of anthropic to go on; it has answered for 10 s — for 3 s; ends when it goes on, or when \
-         you stop the turn",
+        "waits for provider: opus of anthropic to continue; the reply has taken 10 s so far — for 3 s; ends \
+         when it continues, or when you stop the turn",
     );
     check(&[(2, start()), (5, delta()), (6, ended())], 9, "");
 }
 
-/// OBS-3: a request that is sent again says when, as which attempt and why; once it is sent, the model is waited for.
+/// OBS-3: a retry reports its time, attempt and reason; once it is sent, the turn waits for the model.
 #[test]
 fn retries_are_waited_for() {
     let events = [(0, start()), (10, retry(8_000))];
     check(
         &events,
         13,
-        "waits for retry: retry 2 of 5, because overloaded — for 3 s; ends when it is sent, in 5 s, or when you stop the turn",
+        "waits for retry: retry 2 of 5, because overloaded — for 3 s; ends when it is sent, in 5 s, or when \
+         you stop the turn",
     );
     check(
         &events,
@@ -171,7 +173,7 @@ fn retries_are_waited_for() {
     );
 }
 
-/// OBS-3: the call that runs is named, with how long ago it was heard of and how many come after it.
+/// OBS-3: the running call is reported, with the time since its last output and the number of calls after it.
 #[test]
 fn tools_are_waited_for() {
     let mut events = vec![
@@ -187,17 +189,17 @@ fn tools_are_waited_for() {
     check(
         &events,
         1,
-        "waits for tool: bash, which is about to begin, then 2 more calls — for 0 s; ends when it ends or its time is up, or \
-         when you stop the turn",
+        "waits for tool: bash, about to start, then 2 more calls — for 0 s; ends when it ends or times out, \
+         or when you stop the turn",
     );
     events.extend([(2, step("a", "bash make test")), (60, output("a"))]);
     check(
         &events,
         200,
-        "waits for tool: bash make test, last heard of 2 min 20 s ago, then 2 more calls — for 3 min 18 s; ends when it ends \
-         or its time is up, or when you stop the turn",
+        "waits for tool: bash make test, last output 2 min 20 s ago, then 2 more calls — for 3 min 18 s; \
+         ends when it ends or times out, or when you stop the turn",
     );
-    // One that ran beside it is known since it was heard of.
+    // A call that ran in parallel is known from its first event.
     events.extend([
         (205, output("b")),
         (210, result("a")),
@@ -207,21 +209,22 @@ fn tools_are_waited_for() {
     check(
         &events,
         211,
-        "waits for tool: bash ls, last heard of 6 s ago, then 1 more call — for 6 s; ends when it ends or its time is up, or \
-         when you stop the turn",
+        "waits for tool: bash ls, last output 6 s ago, then 1 more call — for 6 s; ends when it ends or \
+         times out, or when you stop the turn",
     );
     events.extend([
         (212, result("b")),
         (213, step("c", "read_file")),
         (214, result("c")),
     ]);
-    let asking = "waits for provider: opus of anthropic to answer — for 4 s; ends when it answers, or when you stop the turn";
+    let asking = "waits for provider: opus of anthropic to answer — for 4 s; ends when it answers, or when \
+                  you stop the turn";
     check(&events, 218, asking);
     events.push((214, said(Role::Tool, &[])));
     check(&events, 218, asking);
 }
 
-/// OBS-3: a turn that waits for a person says for what: the call is outside, the person inside.
+/// OBS-3: a turn that waits for a person reports what for: the call outside, the person inside.
 #[test]
 fn people_are_waited_for() {
     let mut events = vec![
@@ -232,9 +235,9 @@ fn people_are_waited_for() {
     check(
         &events,
         9,
-        "waits for tool: bash make test · rm -r x, then 1 more call — for 7 s; ends when it is allowed and has run\n  \
-         waits for approval: whether bash make test · rm -r x may run, because it removes files — for 7 s; ends when \
-         somebody answers, or when you stop the turn",
+        "waits for tool: bash make test · rm -r x, then 1 more call — for 7 s; ends when it is approved and \
+         has run\n  waits for approval: permission to run bash make test · rm -r x, because it removes \
+         files — for 7 s; ends when someone answers, or when you stop the turn",
     );
     let question = Event::Waiting(Waiting::Question {
         call_id: CallId::from("a"),
@@ -245,12 +248,14 @@ fn people_are_waited_for() {
     check(
         &events,
         20,
-        "waits for tool: ask_user, then 1 more call — for 9 s; ends when it ends or its time is up, or when you stop the \
-         turn\n  waits for question: Which one? — for 8 s; ends when somebody answers, or when you stop the turn",
+        "waits for tool: ask_user, then 1 more call — for 9 s; ends when it ends or times out, or when you \
+         stop the turn\n  waits for question: Which one? — for 8 s; ends when someone answers, or when you \
+         stop the turn",
     );
 }
 
-/// OBS-3: a conversation that is being made smaller says so, inside a turn and on demand, and nothing is left of it after.
+/// OBS-3: a running compaction is reported, within a turn and on demand, and nothing remains of it
+/// afterwards.
 #[test]
 fn summaries_are_waited_for() {
     let line = "waits for summary: the conversation is being made smaller — for 4 s; ends when the summary is there or takes \
@@ -275,7 +280,7 @@ fn summaries_are_waited_for() {
     check(&[(0, compaction())], 8, "");
 }
 
-/// OBS-3: what is kept does not grow with a turn: only calls without a result are.
+/// OBS-3: memory does not grow with a turn: only calls without a result are stored.
 #[test]
 fn only_open_calls_are_kept() {
     let mut why = Why::default();

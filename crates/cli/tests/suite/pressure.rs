@@ -173,7 +173,7 @@ fn a_bad_summarizer_is_survived() {
             &["exec", "-c", WINDOW, "-c", limit, "the word is Leuchtturm"],
         );
         assert_eq!(output.assert_code(0).stdout, "an answer\n");
-        assert!(output.stderr.contains("that no model made"), "{output}");
+        assert!(output.stderr.contains("made without a model"), "{output}");
         let requests = sim.requests();
         let last = String::from_utf8_lossy(&requests.last().unwrap().raw);
         assert!(last.contains("Leuchtturm"), "{last}");

@@ -1,4 +1,4 @@
-//! What the tests of compaction share: messages in a line each, and models that answer as they are told.
+//! Shared helpers of the compaction tests: one-line messages, and models with scripted answers.
 
 use std::sync::Mutex;
 
@@ -38,7 +38,7 @@ pub(super) fn result(id: &str, content: &str) -> ToolResult {
     }
 }
 
-/// A call with its thoughts, and its result.
+/// A call with reasoning, and its result.
 pub(super) fn pair(id: &str, content: &str) -> [Arc<Message>; 2] {
     named_pair(id, "read", &format!("{{\"path\":\"{id}\"}}"), content)
 }
@@ -59,7 +59,7 @@ pub(super) fn named_pair(id: &str, tool: &str, input: &str, content: &str) -> [A
     ]
 }
 
-/// A question, so many pairs with outputs of this length, and an answer.
+/// A question, `pairs` calls with outputs of `length`, and an answer.
 pub(super) fn exchange(name: &str, pairs: usize, length: usize) -> Vec<Arc<Message>> {
     let mut all = vec![user(&format!("do {name}"))];
     for number in 0..pairs {
@@ -71,7 +71,7 @@ pub(super) fn exchange(name: &str, pairs: usize, length: usize) -> Vec<Arc<Messa
     all
 }
 
-/// A model that answers every request by a rule.
+/// A model that answers every request with a function.
 pub(super) struct Rule {
     answer: Box<dyn Fn(&Request) -> Scene + Send + Sync>,
     inner: ScriptedProvider,

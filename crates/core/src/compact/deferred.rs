@@ -1,7 +1,8 @@
-//! CTX-3: summaries of old calls and their results, made in the background and kept aside until there is pressure.
+//! CTX-3: summaries of old calls and results, made in the background and held back until the context fills
+//! up.
 //!
-//! Applying one changes the history in its middle and costs the provider's cache, so they are applied all at once and only
-//! when the context fills up. What they replace can be read back with the call's id.
+//! Applying a summary changes the middle of the history and invalidates the provider's cache. Summaries are
+//! therefore applied all at once, and only under pressure. The originals can be read back with the call's id.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +22,7 @@ use crate::middleware::{Depth, IterationView, Middleware, Verdict};
 use crate::model::Usage;
 use crate::provider::Provider;
 
-/// Summaries that wait. Shared by whoever makes them and whoever applies them.
+/// Pending summaries, shared by the background task that makes them and the compactor that applies them.
 #[derive(Debug)]
 pub struct Deferred {
     newest: usize,
@@ -31,12 +32,12 @@ pub struct Deferred {
 #[derive(Debug, Default)]
 struct Waiting {
     ready: HashMap<Key, String>,
-    /// Up to where pairs have been looked at.
+    /// Last message whose pairs have been examined.
     done: Option<MessageId>,
     is_running: bool,
 }
 
-/// Providers repeat the ids of calls; with the message they are unique.
+/// Providers reuse call ids; together with the message they are unique.
 type Key = (MessageId, CallId);
 
 impl Default for Deferred {
@@ -46,7 +47,7 @@ impl Default for Deferred {
 }
 
 impl Deferred {
-    /// Leaves the `newest` pairs alone.
+    /// Creates an empty set that leaves the `newest` pairs alone.
     pub fn new(newest: usize) -> Self {
         Self {
             newest,
@@ -54,12 +55,13 @@ impl Deferred {
         }
     }
 
-    /// Whether any are ready.
+    /// Returns true if any summaries are ready.
     pub fn has_ready(&self) -> bool {
         !self.waiting().ready.is_empty()
     }
 
-    /// The history with all summaries that are ready; `None` when none is for it. They are then no longer kept.
+    /// Returns the history with all ready summaries applied, or `None` if none of them belongs to it. Applied
+    /// summaries are removed from the set.
     pub fn apply(&self, history: &[Arc<Message>]) -> Option<Vec<Arc<Message>>> {
         let ready = std::mem::take(&mut self.waiting().ready);
         if ready.is_empty() {
@@ -85,7 +87,8 @@ impl Deferred {
         Some(made)
     }
 
-    /// The pairs that have no summary and are older than the newest ones, the oldest first. Looks at what is new only.
+    /// Returns the pairs without a summary that are older than the newest ones, oldest first. Examines new
+    /// messages only.
     fn wanted(&self, history: &[Arc<Message>]) -> Vec<Pair> {
         let mut waiting = self.waiting();
         let (mut newer, mut newest_old) = (0, None);
@@ -123,13 +126,13 @@ impl Deferred {
         if pair.is_last {
             waiting.done = Some(pair.key.0.clone());
         }
-        // A summary that is not shorter is of no use.
+        // A summary is only useful if it is shorter.
         if summary.len() + 200 < pair.length {
             waiting.ready.insert(pair.key, summary);
         }
     }
 
-    /// Whether the caller may begin: one works at a time.
+    /// Returns true if the caller may start: only one batch runs at a time.
     fn begin(&self) -> bool {
         !std::mem::replace(&mut self.waiting().is_running, true)
     }
@@ -139,12 +142,12 @@ impl Deferred {
     }
 }
 
-/// A call and its result, as a summarizer sees them.
+/// A call and its result, as shown to the summarizer.
 struct Pair {
     key: Key,
     text: String,
     length: usize,
-    /// Whether it is the last one of its message.
+    /// True for the last pair of its message.
     is_last: bool,
 }
 
@@ -168,26 +171,27 @@ impl Pair {
     }
 }
 
-/// What the tokens of these summaries are booked under.
+/// Cause under which the tokens of these summaries are booked.
 pub const PAIR_SUMMARY: &str = "pair-summary";
 
-/// Told what a model call on the side used, by whoever owns the books.
+/// Receives the usage of a background model call, for accounting.
 pub type UsageReport = Arc<dyn Fn(Usage) + Send + Sync>;
 
-/// Has summaries made after every iteration, in the background. Nobody waits for it, and one works at a time.
+/// Starts a batch of summaries after every iteration, in the background. Nothing waits for it, and only one
+/// batch runs at a time.
 #[derive(Clone)]
 pub struct PairSummaries {
-    /// Where they are kept.
+    /// Store of the summaries.
     pub deferred: Arc<Deferred>,
-    /// Who makes them.
+    /// Model that writes the summaries.
     pub provider: Arc<dyn Provider>,
-    /// Time.
+    /// Clock for timeouts.
     pub clock: Arc<dyn Clock>,
-    /// Where the work is done.
+    /// Tracker of the background tasks.
     pub tasks: TaskTracker,
-    /// Ends the work.
+    /// Cancels the work.
     pub cancel: CancellationToken,
-    /// Is told what each one used.
+    /// Receives the usage of each summary.
     pub report: UsageReport,
 }
 
@@ -210,7 +214,7 @@ impl Middleware for PairSummaries {
     }
 }
 
-/// Says that the work is over, also when it ends in a way nobody thought of.
+/// Marks the batch as finished when dropped, so also after a panic or a cancellation.
 struct Running(Arc<Deferred>);
 
 impl Drop for Running {
@@ -220,7 +224,8 @@ impl Drop for Running {
 }
 
 impl PairSummaries {
-    /// One after the other. What fails ends it; the rest is tried again after the next iteration.
+    /// Summarizes pairs one after another. A failure ends the batch; the remaining pairs are retried after
+    /// the next iteration.
     async fn summarize(&self, pairs: Vec<Pair>) {
         const SYSTEM: &str = "You shorten the record of a working session. You are given one tool call and its output. \
             Say in two to four sentences what was done and what came out. Keep names, paths, numbers and error texts as \

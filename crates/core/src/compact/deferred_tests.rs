@@ -1,4 +1,4 @@
-//! Summaries in the background, applied at once.
+//! Background summaries, applied all at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use crate::provider::{Prefix, ProviderErrorKind};
 use crate::script::Scene;
 
 impl Deferred {
-    /// A summary out of nowhere.
+    /// Adds a summary without a model call.
     pub(in crate::compact) fn put_for_test(&self, message: &str, call: &str, summary: &str) {
         let key = (message.into(), call.into());
         self.waiting().ready.insert(key, summary.to_owned());
@@ -103,7 +103,8 @@ async fn old_pairs_are_summarized_once() {
     assert!(bed.work.deferred.apply(&made).is_none());
 }
 
-/// CTX-3: a failure ends the batch; what is left is tried after the next iteration, by one at a time.
+/// CTX-3: a failure ends the batch; the remaining pairs are retried after the next iteration, one batch at a
+/// time.
 #[tokio::test(start_paused = true)]
 async fn a_failure_ends_the_batch() {
     let calls = Arc::new(AtomicU64::new(0));
@@ -132,7 +133,7 @@ async fn a_failure_ends_the_batch() {
     );
 }
 
-/// CTX-3: the results of one message are summarized one by one; those that are done are not asked for again.
+/// CTX-3: results of one message are summarized one by one; finished ones are not requested again.
 #[tokio::test]
 async fn several_results_in_a_message() {
     let calls = Arc::new(AtomicU64::new(0));
@@ -153,7 +154,7 @@ async fn several_results_in_a_message() {
     assert_eq!(made[1].results().filter(|result| is_short(result)).count(), 3);
 }
 
-/// CTX-3: a history without those pairs is left as it is.
+/// CTX-3: a history without those pairs is left unchanged.
 #[test]
 fn summaries_are_for_their_own_pairs() {
     let deferred = Deferred::default();

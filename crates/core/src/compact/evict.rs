@@ -1,6 +1,7 @@
-//! CTX-7, CTX-8: takes out what serves no present subgoal.
+//! CTX-7, CTX-8: evicts outputs that do not serve the current subgoal.
 //!
-//! After HiAgent (arXiv 2408.09559) for the tiers, and after marginal information gain for what repeats something better.
+//! The tiers follow HiAgent (arXiv 2408.09559); outputs that repeat a better one are ranked by marginal
+//! information gain.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,24 +17,25 @@ use crate::middleware::Depth;
 use crate::tokens::Gauge;
 use crate::tool::RECALL;
 
-/// Replaces outputs by notes, the least worth first, until the history is under its target; what is left over it is
-/// summarized.
+/// Replaces outputs with notes, lowest score first, until the history is below its target. If that is not
+/// enough, the rest is summarized.
 ///
-/// Invariants: what serves the active subgoal is neither masked nor summarized, whatever it scores; whole exchanges stay or
-/// go; among equals what is forgotten soonest goes first; the registry follows by arithmetic.
+/// Invariants: messages of the active subgoal are neither masked nor summarized, whatever their score;
+/// exchanges are kept or removed whole; among equal scores, the output with the lowest retention goes first;
+/// the registry's spans are updated by arithmetic.
 #[derive(Clone)]
 pub struct Evict {
-    /// What is worked on.
+    /// Subgoals of the session.
     pub subgoals: Arc<Subgoals>,
-    /// Whether an output is worth less for repeating a better one.
+    /// True if an output scores lower for repeating a better one.
     pub weighs_repetition: bool,
-    /// Makes the summary, and says how many of the newest messages stay.
+    /// Writes the summary and sets how many of the newest messages are kept.
     pub summarize: Summarize,
 }
 
-/// How much of an output is compared with others.
+/// Maximum number of characters of an output that are compared with other outputs.
 const COMPARED: usize = 4_000;
-/// How many outputs are compared with each other; beyond that the pairs are too many.
+/// Maximum number of outputs compared with each other; above that there are too many pairs.
 const MOST_COMPARED: usize = 400;
 
 #[async_trait]
@@ -78,7 +80,7 @@ impl Compactor for Evict {
     }
 }
 
-/// An output that may go.
+/// An output that may be evicted.
 struct Candidate {
     place: Place,
     score: f64,
@@ -86,7 +88,7 @@ struct Candidate {
 }
 
 impl Evict {
-    /// What may go, the least worth first.
+    /// Returns the evictable outputs, lowest score first.
     async fn order(&self, job: &Job<'_>, registry: &Registry, tail: usize) -> Vec<Candidate> {
         let count = job.history.len().max(1);
         let recalled = recalls(job.history);
@@ -121,13 +123,14 @@ impl Evict {
     }
 }
 
-/// By the tier, and among equals by the place.
+/// Relevance by tier, and by position within a tier.
 #[allow(clippy::cast_precision_loss)]
 fn relevance(tier: Tier, place: usize, count: usize) -> f64 {
     tier.relevance() + place as f64 / count as f64 * 0.05
 }
 
-/// The scores less what repeats something better. Comparing all pairs takes time, so it is done off the async threads.
+/// Reduces the scores of outputs that repeat a better one. Comparing all pairs takes time, so it runs off the
+/// async threads.
 async fn less_repetition(all: &[(Place, &ToolResult)], tiers: &[Tier], scores: Vec<f64>) -> Vec<f64> {
     let from = all.len().saturating_sub(MOST_COMPARED);
     let compared = all.iter().zip(tiers).zip(&scores).skip(from);
@@ -154,7 +157,7 @@ async fn less_repetition(all: &[(Place, &ToolResult)], tiers: &[Tier], scores: V
     scores.into_iter().take(from).chain(gains).collect()
 }
 
-/// What a person would remember of an output.
+/// Retention of an output by the forgetting curve.
 fn fading(job: &Job<'_>, place: usize, result: &ToolResult, recalled: &[&str]) -> f64 {
     let since = job
         .history
@@ -167,7 +170,7 @@ fn fading(job: &Job<'_>, place: usize, result: &ToolResult, recalled: &[&str]) -
     retention(job.now.0.saturating_sub(since), uses as u64)
 }
 
-/// What was read back, as it was asked for.
+/// Returns the arguments of all `recall` calls.
 fn recalls(history: &[Arc<Message>]) -> Vec<&str> {
     let calls = history.iter().flat_map(|message| message.calls());
     calls
@@ -176,7 +179,7 @@ fn recalls(history: &[Arc<Message>]) -> Vec<&str> {
         .collect()
 }
 
-/// As many of them as it takes.
+/// Returns as many candidates as needed to reach the target.
 fn lowest(job: &Job<'_>, order: Vec<Candidate>, gauge: &Gauge) -> HashSet<Place> {
     let mut tokens = gauge.tokens(job.history);
     let mut places = HashSet::new();

@@ -1,4 +1,4 @@
-//! What goes first, and what never goes.
+//! Order of eviction, and the messages that are never evicted.
 
 use proptest::prelude::*;
 
@@ -8,12 +8,12 @@ use super::*;
 use crate::clock::Timestamp;
 use crate::message::Role;
 
-/// A session: `done` pairs of a subgoal that is over, `now` pairs of the one that is worked on.
+/// A session with `done` pairs of a completed subgoal and `now` pairs of the active one.
 async fn session(done: usize, now: usize) -> (Vec<Arc<Message>>, Arc<Subgoals>) {
     let subgoals = Arc::new(Subgoals::default());
     let mut history = exchange("before", 2, 2_000);
     for (name, pairs) in [("done", done), ("now", now)] {
-        // A subgoal begins with what the user says.
+        // A subgoal starts with a message of the user.
         subgoals.tell_for_test(history.len(), name);
         history.extend(exchange(name, pairs, 2_000));
     }
@@ -40,7 +40,8 @@ fn masked(history: &[Arc<Message>]) -> Vec<&str> {
         .collect()
 }
 
-/// CTX-7: outputs go by tier and then by age, no more than it takes; those of the active subgoal stay.
+/// CTX-7: outputs are evicted by tier and then by age, no more than necessary; outputs of the active subgoal
+/// stay.
 #[tokio::test]
 async fn the_least_worth_goes_first() {
     let provider = Rule::failing();
@@ -60,8 +61,8 @@ async fn the_least_worth_goes_first() {
     }
 }
 
-/// CTX-7: what is still too much is summarized, but the messages of the active subgoal stay as they are, and the registry
-/// knows where they went.
+/// CTX-7: a remaining excess is summarized, but the messages of the active subgoal stay unchanged, and the
+/// registry tracks their new positions.
 #[tokio::test]
 async fn the_active_subgoal_stays_word_for_word() {
     let provider = Rule::saying("a fine summary");
@@ -83,7 +84,8 @@ async fn the_active_subgoal_stays_word_for_word() {
     }
 }
 
-/// CTX-8: of outputs that say the same the one that is worth less goes first, though another is older.
+/// CTX-8: of two outputs with the same content, the lower-scoring one is evicted first, even if another is
+/// older.
 #[tokio::test]
 async fn repetition_counts_against_an_output() {
     let provider = Rule::failing();
@@ -111,7 +113,7 @@ async fn repetition_counts_against_an_output() {
     );
 }
 
-/// CTX-5: among equals what fades soonest goes first: what is old and was not read again.
+/// CTX-5: among equals, the output with the lowest retention is evicted first: old and not read again.
 #[tokio::test]
 async fn what_fades_goes_first() {
     let day = 86_400_000;
@@ -140,7 +142,8 @@ async fn what_fades_goes_first() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// CTX-7: the active tier is never evicted by its score, whatever it repeats and however little room there is.
+    /// CTX-7: the active tier is never evicted by score, however much it repeats and however little room
+    /// there is.
     #[test]
     fn active_outputs_are_never_masked(done in 0usize..4, now in 1usize..5, target in 0u64..6_000, weighs: bool) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");

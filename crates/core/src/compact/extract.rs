@@ -1,4 +1,4 @@
-//! CTX-7: finds out between turns what the agent works on now.
+//! CTX-7: asks a model between turns for the current subgoal.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,42 +14,43 @@ use crate::middleware::Depth;
 use crate::model::Usage;
 use crate::provider::Provider;
 
-/// The subgoals of a session, shared by whoever finds them and whoever goes by them.
+/// Subgoals of a session, shared by the extraction and the compactor.
 #[derive(Debug, Default)]
 pub struct Subgoals(Mutex<Tracked>);
 
 #[derive(Debug, Default)]
 struct Tracked {
     registry: Registry,
-    /// The user's words that were asked about last.
+    /// Last user message that a model was asked about.
     asked: String,
     is_running: bool,
 }
 
 impl Subgoals {
-    /// What is worked on, for people.
+    /// Returns the active subgoal, for display.
     pub fn active(&self) -> Option<String> {
         self.tracked().registry.active().map(|goal| goal.text.clone())
     }
 
-    /// The registry as it is now, for a dump.
+    /// Returns the current registry, for a dump.
     pub fn registry(&self) -> Registry {
         self.tracked().registry.clone()
     }
 
-    /// The registry for a history of this length.
+    /// Returns the registry for a history of this length.
     pub(super) fn at(&self, length: usize) -> Registry {
         let mut tracked = self.tracked();
         tracked.registry.resize(length);
         tracked.registry.clone()
     }
 
-    /// The first message stays, those up to `cut` were replaced by one.
+    /// Updates the spans after a compaction: the first message stays, and the messages up to `cut` were
+    /// replaced by one.
     pub(super) fn folded(&self, cut: usize) {
         self.tracked().registry.rebuild(1..cut, 1);
     }
 
-    /// The user's last words, when nobody was asked about them and nobody is being asked.
+    /// Returns true if the last user message is new and no request is running.
     fn begin(&self, history: &[Arc<Message>]) -> bool {
         let last = history.iter().rev().find(|message| message.role == Role::User);
         let said = last.map(|message| message.text()).unwrap_or_default();
@@ -68,8 +69,9 @@ impl Subgoals {
     }
 }
 
-/// Asks what is worked on now, by the last six messages; nothing when the user said nothing new or an answer is awaited.
-/// To be called after a turn, in the background: no turn waits for it. What it used.
+/// Asks a model for the current subgoal, based on the last six messages, and returns the tokens used. Does
+/// nothing if there is no new user message or a request is already running. Call it after a turn, in the
+/// background: no turn waits for it.
 pub async fn extract(
     subgoals: &Subgoals,
     history: &[Arc<Message>],
@@ -116,7 +118,7 @@ pub async fn extract(
     Some(answer.usage)
 }
 
-/// Says that the work is over, also when it ends in a way nobody thought of.
+/// Marks the request as finished when dropped, so also after a panic or a cancellation.
 struct Running<'a>(&'a Subgoals);
 
 impl Drop for Running<'_> {

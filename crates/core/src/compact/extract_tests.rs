@@ -1,4 +1,4 @@
-//! When a model is asked about the subgoal, and what it is shown.
+//! Timing and content of the subgoal request.
 
 use super::super::bed::*;
 use super::*;
@@ -16,7 +16,7 @@ async fn ask(subgoals: &Subgoals, history: &[Arc<Message>], provider: &Rule) -> 
     .await
 }
 
-/// CTX-7: the last six messages are shown, once for what the user said; tool outputs are not.
+/// CTX-7: the last six messages are shown, once per user message; tool outputs are not.
 #[tokio::test]
 async fn asked_once_about_what_the_user_said() {
     let provider = Rule::saying("CURRENT: fix the parser\nCOMPLETED: NONE");
@@ -42,7 +42,8 @@ async fn asked_once_about_what_the_user_said() {
     );
 }
 
-/// CTX-7: a model that fails, hangs or calls tools changes nothing, and the next words are asked about.
+/// CTX-7: a model that fails, hangs or calls tools changes nothing, and the next user message triggers a new
+/// request.
 #[tokio::test(start_paused = true)]
 async fn failures_change_nothing() {
     for scene in [
@@ -60,7 +61,7 @@ async fn failures_change_nothing() {
 }
 
 impl Subgoals {
-    /// A subgoal out of nowhere, after so many messages.
+    /// Sets a subgoal after this many messages, without a model call.
     pub(in crate::compact) fn tell_for_test(&self, length: usize, current: &str) {
         let mut tracked = self.tracked();
         tracked.registry.resize(length);

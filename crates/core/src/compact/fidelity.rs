@@ -1,5 +1,4 @@
-//! CTX-15: what a compaction kept, and what it did not, found by comparing the two histories: no strategy reports on
-//! itself.
+//! CTX-15: a comparison of the history before and after a compaction. No strategy reports on itself.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,29 +10,29 @@ use super::mask::is_short;
 use crate::id::MessageId;
 use crate::message::{FragmentSource, Message, Part, Role};
 
-/// What became of the messages of a history.
+/// Effect of a compaction on the messages of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Fidelity {
-    /// Tokens of the history before.
+    /// Tokens before the compaction.
     pub tokens_before: u64,
-    /// Tokens of the history after.
+    /// Tokens after the compaction.
     pub tokens_after: u64,
-    /// Messages that are as they were.
+    /// Messages kept unchanged.
     pub kept: u64,
-    /// Messages that a summary stands for.
+    /// Messages replaced by a summary.
     pub summarized: u64,
-    /// Outputs of tools that a note or a summary stands for, those of earlier compactions included.
+    /// Tool outputs replaced by a note or a summary, including those of earlier compactions.
     pub masked: u64,
-    /// Texts of the user.
+    /// Texts written by the user.
     pub said: u64,
-    /// Texts of the user that are still there word for word.
+    /// Texts of the user that are still present verbatim.
     pub said_kept: u64,
-    /// References by which what went can be read back.
+    /// References with which removed content can be read back.
     pub references: u64,
 }
 
-/// Compares a history with what a compaction made of it. Tokens are left at 0.
+/// Compares a history with its compacted version. The token counts are left at 0.
 pub fn fidelity(old: &[Arc<Message>], new: &[Arc<Message>]) -> Fidelity {
     let by_id: HashMap<&MessageId, &Arc<Message>> =
         new.iter().map(|message| (&message.id, message)).collect();
@@ -56,7 +55,7 @@ pub fn fidelity(old: &[Arc<Message>], new: &[Arc<Message>]) -> Fidelity {
     report
 }
 
-/// The texts that are the user's.
+/// Returns the texts written by the user.
 fn said(history: &[Arc<Message>]) -> impl Iterator<Item = &str> {
     let users = history.iter().filter(|message| message.role == Role::User);
     users.flat_map(|message| {

@@ -1,4 +1,4 @@
-//! The steps of every compaction: what is ready first, then the strategy, then whatever it takes.
+//! Steps of every compaction: apply ready summaries, run the strategy, then force the history to fit.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,21 +11,22 @@ use crate::message::Message;
 use crate::middleware::Depth;
 use crate::tokens::Gauge;
 
-/// A strategy with what comes before and after it.
+/// A strategy with the steps before and after it.
 ///
-/// Invariants: summaries that are ready are applied before a model is asked; where the strategy leaves more than fits,
-/// outputs that fill it by themselves are shown by their ends, the newest included, then the plain summary is made. So one
-/// output that is larger than the window, or a strategy that protects too much, ends in a smaller context and not in a loop.
+/// Invariants: ready summaries are applied before a model is asked. If the strategy leaves more than fits,
+/// outputs that are too large on their own are cut to their start and end, including the newest, and then a
+/// plain summary is made. An output larger than the window, or a strategy that protects too much, therefore
+/// results in a smaller context instead of a loop.
 pub(super) struct Stepwise {
     pub(super) strategy: Arc<dyn Compactor>,
     pub(super) deferred: Option<Arc<Deferred>>,
     pub(super) subgoals: Arc<Subgoals>,
-    /// What is done now and then, whatever the strategy.
+    /// Periodic eviction by a model, independent of the strategy.
     pub(super) side: ModelEviction,
     pub(super) last_resort: Summarize,
 }
 
-/// Results are never cut below this many characters.
+/// Minimum number of characters that a cut result keeps.
 const SHORTEST: usize = 1_000;
 
 #[async_trait]
@@ -66,7 +67,8 @@ impl Stepwise {
         }
     }
 
-    /// Whatever it takes: outputs that fill the room by themselves, then a summary, then all long outputs.
+    /// Forces the history to fit: cuts outputs that are too large on their own, then summarizes, then cuts
+    /// all long outputs.
     async fn squeeze(&self, made: &mut Made<'_>) {
         let most = made.job.target.saturating_add(made.job.target / 2);
         made.shorten(most, usize::try_from(most).unwrap_or(usize::MAX));
@@ -75,7 +77,7 @@ impl Stepwise {
             if let Ok(smaller) = self.last_resort.compact(made.job.on(&history)).await
                 && made.gauge.tokens(&smaller.history) < made.tokens()
             {
-                // The first message and the summary stay in place of those that went.
+                // The first message and the summary remain in place of the removed messages.
                 self.subgoals.folded(history.len() + 2 - smaller.history.len());
                 made.take(Some(smaller));
             }
@@ -84,7 +86,7 @@ impl Stepwise {
     }
 }
 
-/// What has been made so far.
+/// Result of the steps so far.
 struct Made<'a> {
     job: &'a Job<'a>,
     gauge: &'a Gauge,
@@ -120,13 +122,13 @@ impl<'a> Made<'a> {
         });
     }
 
-    /// Shows outputs by their ends, down to so many characters, as long as it is too much.
+    /// Cuts outputs to their start and end, down to `fewest` characters, while the history is too large.
     fn shorten(&mut self, most: u64, fewest: usize) {
         if self.tokens() <= most {
             return;
         }
         let fewest = fewest.max(SHORTEST);
-        let notice = "long outputs are shown by their ends, because nothing else could go";
+        let notice = "long outputs were cut to their start and end, because nothing else could be removed";
         let shorter = shortened(self.history(), most, fewest, self.gauge).map(|history| Compacted {
             notice: Some(notice.to_owned()),
             ..Compacted::new(history)
@@ -135,7 +137,8 @@ impl<'a> Made<'a> {
     }
 }
 
-/// The history with its longest outputs shown by their ends, so far that it fits; `None` when none is long.
+/// Returns the history with its longest outputs cut to their start and end until it fits, or `None` if no
+/// output is long.
 fn shortened(history: &[Arc<Message>], most: u64, fewest: usize, gauge: &Gauge) -> Option<Vec<Arc<Message>>> {
     let all = || outputs(history, 0..history.len());
     let mut characters = all().map(|(_, result)| result.content.len()).max()? / 2;

@@ -1,4 +1,4 @@
-//! Whatever does not fit ends in something that does, or in a plain word.
+//! A history that does not fit becomes one that does, or the result is a clear error.
 
 use super::super::bed::*;
 use super::super::{Parts, Strategy};
@@ -17,7 +17,8 @@ fn tokens(history: &[Arc<Message>]) -> u64 {
     Gauge::default().tokens(history)
 }
 
-/// CTX-15: one result larger than the window is shown by its ends, though it is the newest, and that is said.
+/// CTX-15: a single result larger than the window is cut to its start and end, even if it is the newest, with
+/// a notice.
 #[tokio::test]
 async fn a_result_larger_than_the_window() {
     let provider = Rule::saying("a fine summary").with_window(8_000);
@@ -40,13 +41,13 @@ async fn a_result_larger_than_the_window() {
         );
         assert!(result.content.contains("recall {\"ref\": \"big\"}"), "{strategy}");
         assert!(
-            made.notice.expect("said").contains("shown by their ends"),
+            made.notice.expect("said").contains("cut to their start and end"),
             "{strategy}"
         );
     }
 }
 
-/// CTX-15: when nothing can be made smaller, that is an error in words, and the history is not touched.
+/// CTX-15: if nothing can be compacted, the result is a readable error and the history is untouched.
 #[tokio::test]
 async fn nothing_to_make_smaller() {
     let provider = Rule::saying("a fine summary").with_window(100);
@@ -61,7 +62,7 @@ async fn nothing_to_make_smaller() {
     }
 }
 
-/// CTX-4: a strategy that frees too little is followed by the plain summary.
+/// CTX-4: a strategy that frees too little is followed by a plain summary.
 #[tokio::test]
 async fn the_last_resort_is_a_summary() {
     let provider = Rule::saying("a fine summary");

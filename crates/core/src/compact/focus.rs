@@ -1,7 +1,9 @@
-//! CTX-9: the agent says itself what it looks into and what came out, and the way there can go.
+//! CTX-9: the agent declares its investigations and their results, so that the messages in between can be
+//! dropped.
 //!
-//! After "Active Context Compression" (arXiv 2601.07190): `start_focus` and `complete_focus` mark a stretch of work; its
-//! messages are then worth no more than the summary the agent wrote. What was learned is a pinned block of knowledge.
+//! After "Active Context Compression" (arXiv 2601.07190): `start_focus` and `complete_focus` mark a stretch
+//! of work. Afterwards its messages can be replaced by the summary the agent wrote. The findings become a
+//! pinned knowledge block.
 
 mod knowledge;
 mod tools;
@@ -20,10 +22,10 @@ use crate::message::Message;
 use crate::middleware::Depth;
 use crate::tokens::Gauge;
 
-/// How focus behaves.
+/// Settings of focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FocusConfig {
-    /// How many turns pass before like pieces of knowledge are put together.
+    /// Number of turns before similar pieces of knowledge are merged.
     pub auto_consolidate_min_window: u32,
 }
 
@@ -36,10 +38,10 @@ impl Default for FocusConfig {
 }
 
 impl FocusConfig {
-    /// Whether it can be used.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// When the window is 0: everything would be compared with everything all the time.
+    /// Fails if the window is 0, because knowledge would be compared after every step.
     pub fn validate(&self) -> Result<(), InvalidStrategy> {
         match self.auto_consolidate_min_window {
             0 => Err(InvalidStrategy::NoWindow),
@@ -48,7 +50,7 @@ impl FocusConfig {
     }
 }
 
-/// What the agent looks into, and what it has learned. One per session.
+/// The current investigation of the agent and its knowledge. One per session.
 #[derive(Debug, Default)]
 pub struct FocusState {
     config: FocusConfig,
@@ -58,7 +60,7 @@ pub struct FocusState {
 #[derive(Debug, Default)]
 struct Inner {
     open: Option<Open>,
-    /// Stretches of work that are over and still in the history.
+    /// Completed stretches of work that are still in the history.
     over: Vec<Stretch>,
     knowledge: Knowledge,
     turns: u32,
@@ -70,7 +72,7 @@ struct Open {
     call: CallId,
 }
 
-/// A stretch of work, from the call that began it to the call that ended it.
+/// A stretch of work, from the call that started it to the call that ended it.
 #[derive(Debug, Clone)]
 struct Stretch {
     from: CallId,
@@ -79,7 +81,7 @@ struct Stretch {
 }
 
 impl FocusState {
-    /// Nothing is looked into yet.
+    /// Creates a state without an open stretch.
     pub fn new(config: FocusConfig) -> Self {
         Self {
             config,
@@ -87,30 +89,30 @@ impl FocusState {
         }
     }
 
-    /// Takes up the knowledge that the last summary of a history carries.
+    /// Loads the knowledge from the last summary in a history.
     pub fn restore(&self, history: &[Arc<Message>]) {
         if let Some(knowledge) = Knowledge::read(history) {
             self.inner().knowledge = knowledge;
         }
     }
 
-    /// What is looked into, for people.
+    /// Returns the scope of the open stretch, for display.
     pub fn scope(&self) -> Option<String> {
         self.inner().open.as_ref().map(|open| open.scope.clone())
     }
 
-    /// A turn ended. Must be told, because knowledge is put together every few turns.
+    /// Counts a turn. Must be called at the end of each turn, because knowledge is merged every few turns.
     pub fn turn_ended(&self) {
         self.inner().turns += 1;
     }
 
-    /// Whether enough turns have passed since pieces of knowledge were put together.
+    /// Returns true if enough turns have passed since knowledge was last merged.
     pub fn should_auto_consolidate(&self) -> bool {
         let inner = self.inner();
         inner.turns >= self.config.auto_consolidate_min_window.max(1) && inner.knowledge.pieces() > 1
     }
 
-    /// Puts like pieces of knowledge together, off the async threads, if it is time for that. Nobody waits for it.
+    /// Merges similar pieces of knowledge off the async threads if it is due. Nothing waits for it.
     pub fn consolidate_in(self: &Arc<Self>, tasks: &TaskTracker) {
         if self.should_auto_consolidate() {
             let state = Arc::clone(self);
@@ -118,7 +120,7 @@ impl FocusState {
         }
     }
 
-    /// Puts like pieces of knowledge together now. How many went.
+    /// Merges similar pieces of knowledge now. Returns the number of removed pieces.
     pub async fn consolidate(&self) -> usize {
         let before = {
             let mut inner = self.inner();
@@ -130,7 +132,7 @@ impl FocusState {
             return 0;
         };
         let mut inner = self.inner();
-        // What was learned meanwhile is not to be lost.
+        // Knowledge added in the meantime must not be lost.
         if inner.knowledge != before {
             return 0;
         }
@@ -144,14 +146,14 @@ impl FocusState {
     }
 }
 
-/// What was learned is pinned: every summary carries it.
+/// Knowledge is pinned: every summary carries it.
 impl OpenFacts for FocusState {
     fn facts(&self) -> Vec<(String, String)> {
         self.inner().knowledge.fact().into_iter().collect()
     }
 }
 
-/// Two who know what stands open.
+/// Two sources of open facts.
 struct Both(Arc<dyn OpenFacts>, Arc<FocusState>);
 
 impl OpenFacts for Both {
@@ -162,20 +164,20 @@ impl OpenFacts for Both {
     }
 }
 
-/// Replaces stretches of work that are over by what the agent itself said of them, without a model; then summarizes.
+/// Replaces completed stretches of work with the agent's own summaries, without a model; then summarizes.
 ///
-/// Invariants: an open stretch is not touched by the first step; whole exchanges go; the user's words in them stay; the
-/// knowledge is in every summary word for word.
+/// Invariants: the first step does not touch an open stretch; exchanges are removed whole; the user's
+/// messages in a stretch stay; every summary contains the knowledge verbatim.
 #[derive(Clone)]
 pub struct Focus {
-    /// What is looked into.
+    /// The focus state of the session.
     pub state: Arc<FocusState>,
-    /// Makes the summary, and has the knowledge in it.
+    /// Writes the summary, which includes the knowledge.
     pub(super) summarize: Summarize,
 }
 
 impl Focus {
-    /// The strategy over a state. `summarize` makes what no agent has said itself.
+    /// Creates the strategy. `summarize` handles the messages that the agent has not summarized.
     pub fn new(state: Arc<FocusState>, summarize: Summarize) -> Self {
         let standing = Arc::new(Both(Arc::clone(&summarize.standing), Arc::clone(&state)));
         Self {
@@ -187,7 +189,7 @@ impl Focus {
         }
     }
 
-    /// The history with one message for each stretch that is over.
+    /// Returns the history with one message in place of each completed stretch.
     fn consolidated(&self, job: &Job<'_>) -> Option<Compacted> {
         let over = std::mem::take(&mut self.state.inner().over);
         let mut made: Option<Compacted> = None;
@@ -208,7 +210,8 @@ impl Focus {
 }
 
 impl Stretch {
-    /// Where it is: from the message that began it to the result of the one that ended it.
+    /// Returns the range of the stretch, from the message that started it to the result of the call that
+    /// ended it.
     fn range(&self, history: &[Arc<Message>]) -> Option<std::ops::Range<usize>> {
         let end = history
             .iter()

@@ -1,4 +1,4 @@
-//! The focus tools, what becomes of a stretch of work, and the knowledge.
+//! The focus tools, the compaction of a stretch of work, and the knowledge block.
 
 use super::super::bed::*;
 use super::super::{Parts, Strategy, fidelity};
@@ -52,7 +52,7 @@ async fn stretch(state: &Arc<FocusState>, name: &str) -> Vec<Arc<Message>> {
     all
 }
 
-/// CTX-9: one stretch at a time, with an end that says something.
+/// CTX-9: only one stretch is open at a time, and ending it requires a summary.
 #[tokio::test]
 async fn stretches_begin_and_end() {
     let state = Arc::new(FocusState::default());
@@ -81,7 +81,8 @@ async fn stretches_begin_and_end() {
     assert_eq!(state.scope(), None);
 }
 
-/// CTX-9: what is over is replaced by what the agent said of it, without a model; the user's words in it stay.
+/// CTX-9: a completed stretch is replaced by the agent's summary, without a model; the user's messages in it
+/// stay.
 #[tokio::test]
 async fn what_is_over_goes() {
     let provider = Rule::failing();
@@ -123,7 +124,7 @@ async fn what_is_over_goes() {
     assert_eq!((report.said, report.said_kept, report.references), (3, 3, 2));
 }
 
-/// CTX-9: knowledge is in every summary word for word, and a new process finds it there.
+/// CTX-9: every summary contains the knowledge verbatim, and a new process reads it from there.
 #[tokio::test]
 async fn knowledge_is_pinned() {
     let provider = Rule::saying("a fine summary");
@@ -158,7 +159,8 @@ async fn knowledge_is_pinned() {
     assert!(again.facts()[0].1.contains("## Focus summary 2: lexer\nall good"));
 }
 
-/// CTX-9: there is room for 4,096 tokens; the oldest go, but never the last; nothing in it can break its frame.
+/// CTX-9: knowledge is limited to 4,096 tokens; the oldest pieces go, but never the last; no content can
+/// break the frame.
 #[test]
 fn knowledge_is_bounded() {
     let mut knowledge = Knowledge::default();
@@ -179,7 +181,7 @@ fn knowledge_is_bounded() {
     );
 }
 
-/// CTX-9: like pieces are put together after some turns; a window of none is refused.
+/// CTX-9: similar pieces are merged after some turns; a window of 0 is refused.
 #[tokio::test]
 async fn like_pieces_are_put_together() {
     let state = Arc::new(FocusState::default());
@@ -221,7 +223,7 @@ async fn like_pieces_are_put_together() {
 }
 
 impl FocusState {
-    /// A stretch begins, or ends, with this call.
+    /// Starts or ends a stretch with this call.
     pub(in crate::compact) fn toggle_for_test(&self, call: &str) {
         let mut inner = self.inner();
         match inner.open.take() {

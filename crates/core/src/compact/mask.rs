@@ -1,5 +1,5 @@
-//! Takes old outputs of tools out of a conversation and leaves a note where they were. Nothing else is touched: what was
-//! asked, said and thought stays, so a provider's own items stay whole.
+//! Replaces old tool outputs with notes. Nothing else is touched: requests, replies and reasoning stay, so a
+//! provider's own items stay whole.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::message::{Message, Part, ToolResult};
 use crate::middleware::Depth;
 use crate::tool::RECALL;
 
-/// An output below this is not worth a note.
+/// Minimum size of an output that is replaced by a note.
 const SMALLEST: usize = 400;
 
-/// Where an output is: the message, and the part in it.
+/// Position of an output: the message, and the part in it.
 pub(super) type Place = (usize, usize);
 
-/// Replaces old observations by notes, the oldest first and all at once; the newest stay. After "The Complexity Trap"
-/// (arXiv 2508.21433), which finds this as good as summaries at half the cost.
+/// Replaces old observations with notes, oldest first and all at once; the newest stay. After "The Complexity
+/// Trap" (arXiv 2508.21433), which finds this as good as summaries at half the cost.
 ///
-/// Invariants: no message is added or removed, calls keep their results, no text but that of results changes, and the
-/// original of every note can be read back with the call's id.
+/// Invariants: no message is added or removed, calls keep their results, only the text of results changes,
+/// and the original of every note can be read back with the call's id.
 #[derive(Debug, Clone, Copy)]
 pub struct Mask {
-    /// How many of the newest messages keep their outputs.
+    /// Number of the newest messages that keep their outputs.
     pub keep_recent: usize,
 }
 
@@ -51,7 +51,7 @@ impl Compactor for Mask {
     }
 }
 
-/// The outputs that are worth taking out, in order.
+/// Returns the outputs that are worth replacing, in order.
 pub(super) fn outputs(
     history: &[Arc<Message>],
     range: std::ops::Range<usize>,
@@ -70,21 +70,21 @@ fn is_worth_it(result: &ToolResult) -> bool {
     (result.content.len() >= SMALLEST || !result.images.is_empty()) && !result.content.starts_with(NOTE)
 }
 
-/// Whether this stands for an output that is longer.
+/// Returns true if this result already stands for a longer output.
 pub(super) fn is_short(result: &ToolResult) -> bool {
     [NOTE, SUMMARY, CUT]
         .iter()
         .any(|mark| result.content.starts_with(mark))
 }
 
-/// What a note begins with.
+/// Start of a note.
 const NOTE: &str = "[left out: ";
-/// What the summary of an output begins with.
+/// Start of the summary of an output.
 const SUMMARY: &str = "[summarized: ";
-/// What the ends of an output begin with.
+/// Start of an output that was cut to its start and end.
 const CUT: &str = "[shortened: ";
 
-/// The history with other results in these places. Messages without any are passed on as they are.
+/// Returns the history with the results at these positions replaced. Other messages are passed on unchanged.
 pub(super) fn with_results(
     history: &[Arc<Message>],
     places: &HashSet<Place>,
@@ -108,7 +108,7 @@ pub(super) fn with_results(
     messages.collect()
 }
 
-/// A message with notes in place of its outputs; `None` when it has none that are worth one.
+/// Returns the message with notes in place of its outputs, or `None` if it has no output worth replacing.
 pub fn without_outputs(message: &Message) -> Option<Message> {
     let history = [Arc::new(message.clone())];
     let places: HashSet<Place> = outputs(&history, 0..1).map(|(place, _)| place).collect();
@@ -119,19 +119,19 @@ pub fn without_outputs(message: &Message) -> Option<Message> {
     made.first().map(|made| (**made).clone())
 }
 
-/// What stands for an output. The details for people stay.
+/// Returns the note for an output. The details for people are kept.
 pub(super) fn note(result: &ToolResult) -> ToolResult {
     let size = size(result);
     shorter(result, format!("{NOTE}{size}{}", back(result)))
 }
 
-/// A summary that stands for an output.
+/// Returns a result with a summary in place of the output.
 pub(super) fn summarized(result: &ToolResult, summary: &str) -> ToolResult {
     let size = size(result);
     shorter(result, format!("{SUMMARY}{size}{}\n{summary}", back(result)))
 }
 
-/// The first and last characters that stand for an output.
+/// Returns a result with the first and last characters of the output.
 pub(super) fn cut(result: &ToolResult, characters: usize) -> ToolResult {
     let (size, ends) = (size(result), super::summarize::clip(&result.content, characters));
     shorter(result, format!("{CUT}{size}{}\n{ends}", back(result)))
@@ -148,7 +148,7 @@ fn size(result: &ToolResult) -> String {
     format!("{bytes} bytes, {lines} lines{pictures} of `{}`", result.name)
 }
 
-/// How the whole of it is read back.
+/// Returns the hint on how to read the whole output back.
 fn back(result: &ToolResult) -> String {
     format!("; {RECALL} {{\"ref\": \"{}\"}} shows it]", result.call_id)
 }

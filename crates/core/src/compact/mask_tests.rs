@@ -1,10 +1,11 @@
-//! Masking takes outputs, and nothing else.
+//! Masking replaces outputs and nothing else.
 
 use super::super::bed::*;
 use super::*;
 use crate::message::Binary;
 
-/// CTX-4: old outputs become notes with a reference; calls, thoughts, texts and the newest outputs stay as they are.
+/// CTX-4: old outputs become notes with a reference; calls, reasoning, texts and the newest outputs are
+/// unchanged.
 #[tokio::test]
 async fn old_outputs_become_notes() {
     let mut history = exchange("one", 3, 2_000);
@@ -44,7 +45,7 @@ async fn old_outputs_become_notes() {
     );
 }
 
-/// CTX-4: short outputs are not worth a note, pictures are.
+/// CTX-4: short outputs are not replaced by notes, images are.
 #[tokio::test]
 async fn what_is_worth_a_note() {
     let mut picture = result("p", "see");

@@ -1,4 +1,4 @@
-//! The side task: what is shown, what goes, and when.
+//! The side task: the outputs it lists, the outputs it removes, and its schedule.
 
 use super::super::bed::*;
 use super::super::mask::is_short;
@@ -24,7 +24,8 @@ fn masked(made: &Compacted) -> Vec<&str> {
         .collect()
 }
 
-/// CTX-4: a model names outputs; at most half of them go, rounded up, and the rest of the history stays.
+/// CTX-4: a model names outputs; at most half of them are removed, rounded up, and the rest of the history
+/// stays.
 #[tokio::test]
 async fn named_outputs_go() {
     let provider = Rule::saying("Sure: {\"del_cursors\": [3, 0, 0, 99, 1, 2]}");
@@ -42,7 +43,7 @@ async fn named_outputs_go() {
     );
 }
 
-/// CTX-4: only the thirty largest outputs of some size are shown.
+/// CTX-4: only the thirty largest outputs above the minimum size are shown.
 #[tokio::test]
 async fn few_outputs_are_shown() {
     let provider = Rule::saying("{\"del_cursors\": []}");
@@ -57,7 +58,7 @@ async fn few_outputs_are_shown() {
     assert!(!seen.contains(&format!("({} tokens)", 100 * 5 / 4)));
 }
 
-/// CTX-4: an answer that is late or cannot be read changes nothing; what is too much is then summarized.
+/// CTX-4: a late or unreadable answer changes nothing; the excess is then summarized.
 #[tokio::test(start_paused = true)]
 async fn bad_answers_are_skipped() {
     for scene in [
@@ -85,7 +86,7 @@ async fn bad_answers_are_skipped() {
     }
 }
 
-/// CTX-4: every tenth turn of the user it is due, once, whether or not the context is full.
+/// CTX-4: the side task is due once every ten user turns, whether or not the context is full.
 #[tokio::test]
 async fn due_every_tenth_turn() {
     let provider = Rule::saying("{\"del_cursors\": [0]}");

@@ -1,4 +1,4 @@
-//! CTX-2: asks for a smaller context when it fills up.
+//! CTX-2: requests compaction when the context fills up.
 
 use std::sync::Arc;
 
@@ -8,19 +8,21 @@ use super::Deferred;
 use crate::middleware::{Depth, IterationView, Middleware, Shrink, Verdict};
 use crate::tokens::Gauge;
 
-/// Looks at how full the context is before every question. Over the soft share it asks for what is ready and costs nothing,
-/// and only when something is; over the hard share for whatever it takes, down to the soft share.
+/// Checks how full the context is before every request. Above the soft share, it applies summaries that are
+/// ready and cost nothing, if there are any. Above the hard share, it requests a full compaction, down to the
+/// soft share.
 ///
-/// Its cost grows with what is new: what was reported is not counted again, and far below the shares nothing is counted.
+/// Its cost grows with the new messages only: tokens that the provider reported are not counted again, and
+/// far below the shares nothing is counted.
 #[derive(Clone)]
 pub struct Pressure {
-    /// The share of the model's window above which ready summaries are applied.
+    /// Share of the model's window above which ready summaries are applied.
     pub soft: f64,
-    /// The share above which the context is compacted.
+    /// Share of the window above which the context is compacted.
     pub hard: f64,
-    /// What it counts with: the same as the compactor's.
+    /// Gauge for counting, shared with the compactor.
     pub gauge: Arc<Gauge>,
-    /// Where ready summaries are; `None` without any.
+    /// Ready summaries, or `None` if there are none to apply.
     pub deferred: Option<Arc<Deferred>>,
 }
 
@@ -51,7 +53,7 @@ impl Middleware for Pressure {
         let fixed = gauge.prefix(view.prefix);
         if fixed > window && view.model.known {
             return Verdict::stop(format!(
-                "Stopped: the system prompt and the tools are {fixed} tokens, more than the {window} that {} reads at all.",
+                "Stopped: the system prompt and the tools take {fixed} tokens, but the context window of {} is {window}.",
                 view.model.id
             ));
         }
@@ -66,7 +68,7 @@ impl Middleware for Pressure {
             used if used > soft && has_ready() => Depth::Soft,
             _ => return Verdict::proceed(),
         };
-        // What is not the conversation cannot be made smaller.
+        // Only the conversation can be compacted.
         let fixed = used.saturating_sub(gauge.tokens(view.history)).max(fixed);
         let shrink = Shrink {
             depth,

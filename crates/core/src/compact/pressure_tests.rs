@@ -1,4 +1,4 @@
-//! When the context is full, and how full.
+//! Thresholds for compaction, and the measured load.
 
 use super::super::bed::*;
 use super::*;
@@ -36,7 +36,8 @@ fn flow(depth: Depth, target: u64) -> Flow {
     })
 }
 
-/// CTX-2: above the hard share everything is done to get below the soft one; above the soft share only what is ready.
+/// CTX-2: above the hard share the context is compacted below the soft share; above the soft share only ready
+/// summaries are applied.
 #[tokio::test]
 async fn two_shares_of_the_window() {
     let history = vec![user("go"), assistant("yes")];
@@ -62,11 +63,11 @@ async fn two_shares_of_the_window() {
     }
 }
 
-/// CTX-2: what is not the conversation is not counted into its target; a window of 0 is not known.
+/// CTX-2: tokens outside the conversation are not part of its target; a window of 0 means unknown.
 #[tokio::test]
 async fn the_target_leaves_room_for_the_rest() {
     let history = vec![user(&"x".repeat(3_600)), assistant("yes")];
-    // 905 and 5 tokens of conversation; 90 are something else.
+    // 905 and 5 tokens of conversation; the other 90 are outside it.
     let verdict = look(&Pressure::default(), &history, Some(1_000), 1_000).await;
     assert_eq!(verdict.flow, flow(Depth::Hard, 600 - 91));
     assert_eq!(verdict.metadata["old_tokens"], 1_000);
@@ -76,7 +77,8 @@ async fn the_target_leaves_room_for_the_rest() {
     );
 }
 
-/// CTX-1: without a report the whole is counted, with one only what came since; after another model's report as well.
+/// CTX-1: without a report everything is counted, with a report only later messages; a report of another
+/// model counts as well.
 #[tokio::test]
 async fn new_things_add_to_what_was_reported() {
     let pressure = Pressure::default();
@@ -98,7 +100,7 @@ async fn new_things_add_to_what_was_reported() {
     );
 }
 
-/// CTX-2: instructions that do not fit the window at all end the turn with a word about it, and no request is made.
+/// CTX-2: instructions that do not fit the window end the turn with an explanation, and no request is made.
 #[tokio::test]
 async fn instructions_larger_than_the_window() {
     let mut model = model(1_000);
@@ -123,13 +125,13 @@ async fn instructions_larger_than_the_window() {
         if known {
             assert_eq!(
                 verdict.reason,
-                "Stopped: the system prompt and the tools are 2500 tokens, more than the 1000 that scripted reads at all."
+                "Stopped: the system prompt and the tools take 2500 tokens, but the context window of scripted is 1000."
             );
         }
     }
 }
 
-/// CTX-1: far below the shares no tokenizer is needed, however it is asked.
+/// CTX-1: far below the shares no tokenizer is needed.
 #[tokio::test]
 async fn nothing_is_counted_when_there_is_room() {
     struct Never(Arc<str>);

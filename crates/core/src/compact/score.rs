@@ -1,14 +1,14 @@
-//! How much a piece of a conversation is still worth: pure functions over words, ages and uses.
+//! Remaining value of a piece of a conversation: pure functions over words, ages and uses.
 
 use std::collections::HashMap;
 
-/// Words that say nothing about what a text is about.
+/// Stop words, which carry no meaning on their own.
 const COMMON: [&str; 24] = [
     "the", "and", "for", "with", "that", "this", "from", "not", "are", "was", "has", "have", "but", "you",
     "all", "can", "its", "let", "use", "new", "will", "into", "then", "than",
 ];
 
-/// A text as the words it is made of and how often each is there.
+/// A text as a bag of words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words {
     counts: HashMap<u64, u32>,
@@ -16,7 +16,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// The words of a text: three letters or more, whatever case, without the most common ones.
+    /// Collects the words of a text: three letters or more, case-insensitive, without the most common ones.
     pub fn of(text: &str) -> Self {
         let mut words = Self::default();
         let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
@@ -34,7 +34,7 @@ impl Words {
         words
     }
 
-    /// How much of the two texts is the same, from 0 to 1.
+    /// Returns the share of words the two texts have in common, from 0 to 1.
     #[allow(clippy::cast_precision_loss)]
     pub fn similarity(&self, other: &Self) -> f64 {
         let (few, many) = if self.counts.len() <= other.counts.len() {
@@ -53,12 +53,12 @@ impl Words {
     }
 }
 
-/// FNV-1a: the same in every process, which a test can rely on.
+/// FNV-1a: the same in every process, so that tests can rely on it.
 fn hash(word: &str) -> u64 {
     digest([word])
 }
 
-/// The same over several texts.
+/// Hashes several texts.
 pub(super) fn digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
     let bytes = texts.into_iter().flat_map(str::bytes);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -66,8 +66,8 @@ pub(super) fn digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
     })
 }
 
-/// CTX-8: marginal information gain. The score of each block is its relevance less the most it repeats of any block that is
-/// more relevant. Of two that are equally relevant the earlier one counts as the higher.
+/// CTX-8: marginal information gain. The score of a block is its relevance minus its highest similarity to
+/// any more relevant block. Of two equally relevant blocks, the earlier one ranks higher.
 ///
 /// A block with `is_protected` loses nothing.
 pub fn marginal_gain(blocks: &[Block<'_>]) -> Vec<f64> {
@@ -95,18 +95,18 @@ pub fn marginal_gain(blocks: &[Block<'_>]) -> Vec<f64> {
     scores
 }
 
-/// A piece that is scored beside others.
+/// A block that is scored beside others.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a> {
-    /// What it says.
+    /// Words of the block.
     pub words: &'a Words,
-    /// How much it matters by itself.
+    /// Relevance of the block on its own.
     pub relevance: f64,
-    /// Whether it must not lose anything by repeating others.
+    /// True if the block must not lose score by repeating others.
     pub is_protected: bool,
 }
 
-/// CTX-5: what is left of a memory after `age` milliseconds when it was used `uses` times: e^(−t/(S·ln(2+n))), S one day.
+/// CTX-5: retention after `age` milliseconds and `uses` uses: e^(−t/(S·ln(2+n))), with S = one day.
 #[allow(clippy::cast_precision_loss)]
 pub fn retention(age: u64, uses: u64) -> f64 {
     const DAY: f64 = 86_400_000.0;
@@ -121,7 +121,7 @@ mod tests {
         (a - b).abs() < 1e-9
     }
 
-    /// CTX-8: texts are as similar as the words they share.
+    /// CTX-8: the similarity of texts is the share of words they have in common.
     #[test]
     fn similarity_is_shared_words() {
         for (a, b, expected) in [
@@ -142,7 +142,8 @@ mod tests {
         }
     }
 
-    /// CTX-8: what repeats a more relevant block is worth less by as much as it repeats; protected blocks lose nothing.
+    /// CTX-8: a block that repeats a more relevant one scores lower by its similarity; protected blocks lose
+    /// nothing.
     #[test]
     fn gain_is_relevance_less_redundancy() {
         let words: Vec<Words> = ["alpha beta", "alpha beta", "gamma delta", "alpha gamma"]
@@ -170,7 +171,7 @@ mod tests {
         assert!(marginal_gain(&[]).is_empty());
     }
 
-    /// CTX-5: memories fade with age, slower when they are used.
+    /// CTX-5: retention drops with age, more slowly for used memories.
     #[test]
     fn memories_fade() {
         const DAY: u64 = 86_400_000;

@@ -12,28 +12,28 @@ use super::{
 };
 use crate::tokens::Gauge;
 
-/// How a conversation is made smaller.
+/// Strategy for making a conversation smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Strategy {
-    /// Not at all.
+    /// No compaction.
     None,
-    /// A summary stands for the middle.
+    /// Replaces the middle with a summary.
     #[default]
     Summarize,
-    /// Notes stand for old outputs.
+    /// Replaces old outputs with notes.
     Mask,
-    /// What serves no present subgoal goes first.
+    /// Evicts outputs that do not serve the current subgoal first.
     Subgoal,
-    /// The same, and what repeats something better goes before what does not.
+    /// Like [`Self::Subgoal`], and evicts outputs that repeat a better one before others.
     SubgoalByGain,
-    /// What the agent said itself about a stretch of work stands for it.
+    /// Replaces a stretch of work with the agent's own summary.
     Focus,
-    /// A model names the outputs that can go.
+    /// Evicts the outputs that a model names.
     ModelEviction,
 }
 
 impl Strategy {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [Self; 7] = [
         Self::None,
         Self::Summarize,
@@ -44,7 +44,7 @@ impl Strategy {
         Self::ModelEviction,
     ];
 
-    /// Its name in settings.
+    /// Name in settings.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -57,7 +57,7 @@ impl Strategy {
         }
     }
 
-    /// What does it; `None` for [`Strategy::None`].
+    /// Returns the compactor of this strategy, or `None` for [`Strategy::None`].
     pub fn compactor(self, parts: Parts) -> Option<Arc<dyn Compactor>> {
         let summarize = Summarize {
             keep_recent: parts.keep_recent,
@@ -81,7 +81,7 @@ impl Strategy {
             Self::SubgoalByGain => Arc::new(evict(true, summarize)),
             Self::Focus => {
                 let focus = Focus::new(parts.focus, summarize);
-                // What was learned is pinned, whoever makes the summary.
+                // Knowledge is pinned, whichever step writes the summary.
                 last_resort.standing = Arc::clone(&focus.summarize.standing);
                 Arc::new(focus)
             }
@@ -119,24 +119,25 @@ impl FromStr for Strategy {
     }
 }
 
-/// What strategies are made of. One per session, shared with the middleware and the tools of the session.
+/// Parts of which strategies are built. One per session, shared with the session's middleware and tools.
 #[derive(Clone)]
 pub struct Parts {
-    /// How many of the newest messages stay as they are.
+    /// Number of the newest messages that are kept unchanged.
     pub keep_recent: usize,
-    /// How long a summarizer may take.
+    /// Timeout of the summarizer.
     pub limit: Duration,
-    /// What stands open.
+    /// Source of open facts.
     pub standing: Arc<dyn OpenFacts>,
-    /// What is counted with.
+    /// Gauge for counting tokens.
     pub gauge: Arc<Gauge>,
-    /// Summaries that are ready; `None` without any.
+    /// Ready summaries, or `None` if there are none to apply.
     pub deferred: Option<Arc<Deferred>>,
-    /// What is worked on.
+    /// Subgoals of the session.
     pub subgoals: Arc<Subgoals>,
-    /// What is looked into.
+    /// Focus state of the session.
     pub focus: Arc<FocusState>,
-    /// When the side task is due. Beside another strategy it is on when this is in the pipeline as well.
+    /// Schedule of the side task. With another strategy, the side task runs only if this is in the pipeline
+    /// as well.
     pub sidequest: Arc<SidequestTurns>,
 }
 
@@ -156,30 +157,28 @@ impl Default for Parts {
     }
 }
 
-/// Why a strategy cannot be used as it is set up.
+/// Reason a strategy cannot be used as configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidStrategy {
-    /// There is no such strategy.
-    #[error(
-        "unknown strategy `{0}`; known are none, summarize, mask, subgoal, subgoal_mig, focus and sidequest"
-    )]
+    /// The strategy does not exist.
+    #[error("unknown strategy `{0}`; use none, summarize, mask, subgoal, subgoal_mig, focus or sidequest")]
     Unknown(String),
-    /// Two of them decide about the same outputs.
+    /// Two strategies would decide about the same outputs.
     #[error(
         "`{0}` and `sidequest` cannot be used together: both decide which tool outputs go; turn one of them off"
     )]
     Together(Strategy),
-    /// A window of no turns.
+    /// The window is 0 turns.
     #[error(
         "auto_consolidate_min_window must be at least 1: with 0, knowledge would be compared after every step"
     )]
     NoWindow,
 }
 
-/// Whether a strategy can be used beside the side task.
+/// Checks that a strategy can be used together with the side task.
 ///
 /// # Errors
-/// When both decide about the same outputs.
+/// Fails if both decide about the same outputs.
 pub fn validate(strategy: Strategy, sidequest_enabled: bool) -> Result<(), InvalidStrategy> {
     match strategy {
         Strategy::Subgoal | Strategy::SubgoalByGain if sidequest_enabled => {

@@ -1,4 +1,4 @@
-//! The strategies by name, and what holds for all of them.
+//! Strategy names, and properties that hold for all strategies.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ use crate::message::{Message, Origin, Part, Reasoning, Role};
 use crate::script::{Scene, call_part};
 use proptest::strategy::Strategy as Generator;
 
-/// CTX-4: names are read as they are written, and nothing else is.
+/// CTX-4: names are parsed exactly as printed, and nothing else is accepted.
 #[test]
 fn names() {
     for strategy in Strategy::ALL {
@@ -28,7 +28,7 @@ fn names() {
     let error = "sumarize".parse::<Strategy>().expect_err("unknown").to_string();
     assert_eq!(
         error,
-        "unknown strategy `sumarize`; known are none, summarize, mask, subgoal, subgoal_mig, focus and sidequest"
+        "unknown strategy `sumarize`; use none, summarize, mask, subgoal, subgoal_mig, focus or sidequest"
     );
 }
 
@@ -48,7 +48,8 @@ fn subgoals_exclude_the_side_task() {
     );
 }
 
-/// CTX-15: what the user said survives twenty compactions of any strategy, beside a model that drops everything.
+/// CTX-15: the user's messages survive twenty compactions of any strategy, with a model that drops
+/// everything.
 #[tokio::test]
 async fn planted_facts_survive_every_strategy() {
     for strategy in Strategy::ALL.into_iter().skip(1) {
@@ -79,17 +80,17 @@ async fn planted_facts_survive_every_strategy() {
     }
 }
 
-/// One thing that happens in a session.
+/// One step of a session.
 #[derive(Debug, Clone)]
 enum Step {
     Say(String),
     Answer(String),
     Calls(Vec<usize>),
-    /// Calls whose results are lost in a crash.
+    /// Calls whose results were lost in a crash.
     Lost,
     Orphan,
     Subgoal,
-    /// A stretch of work begins or ends.
+    /// A stretch of work starts or ends.
     Focus,
 }
 
@@ -124,7 +125,7 @@ fn thoughtful(number: usize, mut parts: Vec<Part>) -> Arc<Message> {
     Arc::new(message)
 }
 
-/// The session, with ids that repeat now and then, as those of some providers do.
+/// Builds the session, with call ids that repeat occasionally, as with some providers.
 fn session(steps: &[Step], parts: &Parts) -> Vec<Arc<Message>> {
     let mut history: Vec<Arc<Message>> = Vec::new();
     for (number, step) in steps.iter().enumerate() {
@@ -172,7 +173,7 @@ fn session(steps: &[Step], parts: &Parts) -> Vec<Arc<Message>> {
     history
 }
 
-/// What a request must be like, whatever happened before.
+/// Asserts that a request is valid, whatever happened before.
 fn assert_valid(request: &[Arc<Message>]) {
     assert!(request.first().is_none_or(|first| first.role == Role::User));
     let mut ids = HashSet::new();
@@ -190,7 +191,7 @@ fn assert_valid(request: &[Arc<Message>]) {
     }
 }
 
-/// What must hold between a history and what a strategy made of it.
+/// Asserts the invariants between a history and its compacted version.
 fn assert_faithful(old: &[Arc<Message>], new: &[Arc<Message>]) {
     let report = fidelity(old, new);
     assert_eq!(report.said, report.said_kept, "no word of the user is lost");
@@ -246,7 +247,7 @@ fn runtime() -> &'static tokio::runtime::Runtime {
     })
 }
 
-/// Thousands in every run; `PROPTEST_CASES` for more.
+/// Thousands of cases in every run; set `PROPTEST_CASES` for more.
 fn cases() -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES")
         .ok()
@@ -254,7 +255,7 @@ fn cases() -> ProptestConfig {
     ProptestConfig::with_cases(asked.unwrap_or(2_000))
 }
 
-/// A summarizer that is good, drops everything, fails, or says what it should not.
+/// A summarizer that is good, drops everything, fails, or returns forbidden text.
 fn summarizer(kind: usize) -> Rule {
     Rule::new(move |_| match kind {
         0 => Scene::text("This and that was done, and the rest is open."),
@@ -268,8 +269,9 @@ fn summarizer(kind: usize) -> Rule {
 proptest! {
     #![proptest_config(cases())]
 
-    /// LOOP-16, MSG-4: after any strategy, at any cut and for any target, the request is valid, every word of the user is there,
-    /// thoughts and the provider's own items are as they were, and what went can be read back. Also the second time.
+    /// LOOP-16, MSG-4: after any strategy, at any cut and for any target, the request is valid, every word of
+    /// the user is present, reasoning and the provider's own items are unchanged, and removed content can be
+    /// read back. The same holds for a second compaction.
     #[test]
     fn every_strategy_is_faithful(
         steps in any_steps(),
@@ -281,7 +283,7 @@ proptest! {
     ) {
         let parts = Parts { keep_recent, deferred: Some(Arc::default()), ..Parts::default() };
         let provider = summarizer(kind);
-        // The user's words have room, so all of them must stay whole.
+        // The user's words have enough room, so all of them must stay whole.
         let first = session(&steps, &parts);
         let made = runtime().block_on(compacted(strategy, parts.clone(), &first, &provider, target));
         let history = match made {

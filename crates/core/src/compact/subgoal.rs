@@ -1,43 +1,44 @@
-//! CTX-7: what the agent works on now, and which messages belong to it.
+//! CTX-7: subgoals of the agent, and the messages that belong to each.
 //!
-//! After HiAgent (hierarchical working memory, arXiv 2408.09559): what serves the current subgoal stays as it is, what
-//! served one that is done can go. A [`Registry`] knows the spans; it never looks at messages.
+//! After HiAgent (hierarchical working memory, arXiv 2408.09559): messages of the current subgoal stay
+//! unchanged, and those of a completed subgoal can be removed. A [`Registry`] tracks the spans; it never
+//! looks at messages.
 
 use std::ops::Range;
 
-/// How a subgoal stands.
+/// State of a subgoal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubgoalState {
-    /// It is worked on. At most one is.
+    /// In progress. At most one subgoal is active.
     Active,
-    /// It is done, or was given up for another.
+    /// Done, or abandoned for another.
     Completed,
 }
 
-/// Something the agent wants to reach on its way, and the messages that belong to it.
+/// An intermediate goal of the agent, and the messages that belong to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subgoal {
-    /// What it is, in a sentence.
+    /// Description in one sentence.
     pub text: String,
-    /// How it stands.
+    /// State of the subgoal.
     pub standing: SubgoalState,
-    /// Its messages, by place in the history.
+    /// Range of its messages in the history.
     pub span: Range<usize>,
 }
 
-/// How dear a message is.
+/// Importance of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// It serves the subgoal that is worked on, and is never evicted.
+    /// Belongs to the active subgoal, and is never evicted.
     Active,
-    /// It served one that is done.
+    /// Belongs to a completed subgoal.
     Completed,
-    /// It served none.
+    /// Belongs to no subgoal.
     Outdated,
 }
 
 impl Tier {
-    /// Its weight.
+    /// Weight of the tier.
     pub fn relevance(self) -> f64 {
         match self {
             Self::Active => 1.0,
@@ -47,27 +48,28 @@ impl Tier {
     }
 }
 
-/// The subgoals of a conversation, the oldest first. Spans never overlap.
+/// Subgoals of a conversation, oldest first. Spans never overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Registry {
     subgoals: Vec<Subgoal>,
-    /// How many messages there are.
+    /// Number of messages.
     length: usize,
-    /// Whether there ever was one.
+    /// True once there has been a subgoal.
     has_begun: bool,
 }
 
-/// What a model said about the subgoal.
+/// Answer of a model about the subgoal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Extracted {
-    /// What is worked on now.
+    /// The current subgoal.
     pub current: Option<String>,
-    /// Whether what was worked on before is done.
+    /// True if the previous subgoal is done.
     pub is_completed: bool,
 }
 
 impl Extracted {
-    /// Reads `CURRENT: …` and `COMPLETED: …` lines; anything else is the current subgoal as a whole. `NONE` is nothing.
+    /// Parses `CURRENT: …` and `COMPLETED: …` lines; any other text is taken whole as the current subgoal.
+    /// `NONE` means no subgoal.
     pub fn read(reply: &str) -> Self {
         const LONGEST: usize = 500;
         let said = |text: &str| {
@@ -101,19 +103,19 @@ impl Extracted {
 }
 
 impl Registry {
-    /// All of them.
+    /// Returns all subgoals.
     pub fn subgoals(&self) -> &[Subgoal] {
         &self.subgoals
     }
 
-    /// The one that is worked on.
+    /// Returns the active subgoal.
     pub fn active(&self) -> Option<&Subgoal> {
         self.subgoals
             .iter()
             .find(|goal| goal.standing == SubgoalState::Active)
     }
 
-    /// The history has `new` messages more: they belong to what is worked on. Costs the same however long the history is.
+    /// Adds `new` messages to the history; they belong to the active subgoal. Takes constant time.
     pub fn extend(&mut self, new: usize) {
         self.length += new;
         let length = self.length;
@@ -124,7 +126,7 @@ impl Registry {
         }
     }
 
-    /// The history has `length` messages now: more than before, or fewer when it was taken back.
+    /// Sets the length of the history: longer than before, or shorter after a rewind.
     pub fn resize(&mut self, length: usize) {
         match length.checked_sub(self.length) {
             Some(new) => self.extend(new),
@@ -132,8 +134,9 @@ impl Registry {
         }
     }
 
-    /// Takes what a model said. A new subgoal completes the one before it, whatever the model said of that. The first one
-    /// has all messages before it as well, from the second on: the first is what the user asked for.
+    /// Applies the answer of a model. A new subgoal completes the previous one, whatever the model said about
+    /// it. The first subgoal also gets all earlier messages except the first one, which is the user's
+    /// request.
     pub fn update(&mut self, said: Extracted) {
         let is_same = |goal: &Subgoal| said.current.as_deref() == Some(goal.text.as_str());
         if self.active().is_some_and(is_same) && !said.is_completed {
@@ -157,7 +160,7 @@ impl Registry {
         });
     }
 
-    /// How dear the message at a place is.
+    /// Returns the importance of the message at an index.
     pub fn tier(&self, place: usize) -> Tier {
         let after = self.subgoals.partition_point(|goal| goal.span.start <= place);
         let goal = after.checked_sub(1).and_then(|index| self.subgoals.get(index));
@@ -168,8 +171,9 @@ impl Registry {
         }
     }
 
-    /// The messages from `removed.start` to `removed.end` were replaced by `inserted` new ones. Places behind move by the
-    /// difference; spans shrink by what they lost. Arithmetic alone: no message is looked at.
+    /// Updates the spans after the messages in `removed` were replaced by `inserted` new ones. Later indices
+    /// move by the difference, and spans shrink by the messages they lost. Pure arithmetic: no message is
+    /// examined.
     pub fn rebuild(&mut self, removed: Range<usize>, inserted: usize) {
         let Range { start: from, end: to } = removed;
         let behind = |place: usize| place - (to - from) + inserted;

@@ -1,4 +1,4 @@
-//! The registry beside a model of it that tags every message.
+//! The registry compared with a model that tags every message.
 
 use proptest::prelude::*;
 
@@ -20,7 +20,8 @@ fn tiers(registry: &Registry) -> String {
     (0..registry.length).map(sign).collect()
 }
 
-/// CTX-7: the first subgoal has what came before it; a new one completes the old; a done one is done.
+/// CTX-7: the first subgoal gets the earlier messages; a new subgoal completes the old one; a completed one
+/// stays completed.
 #[test]
 fn subgoals_come_and_go() {
     let mut registry = Registry::default();
@@ -47,7 +48,7 @@ fn subgoals_come_and_go() {
     assert_eq!(Tier::Active.relevance(), 1.0);
 }
 
-/// CTX-7: what a model answers is read as it is meant.
+/// CTX-7: answers of a model are parsed as intended.
 #[test]
 fn answers_are_read() {
     for (reply, current, is_completed) in [
@@ -95,12 +96,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// CTX-7: after any extensions, subgoals and compactions, every message that is still there has the tier it would have
-    /// if it had been tagged itself.
+    /// CTX-7: after any extensions, subgoals and compactions, every remaining message has the tier it would
+    /// have if it had been tagged individually.
     #[test]
     fn places_are_right_after_compaction(steps in steps()) {
         let mut registry = Registry::default();
-        // Each message with the number of its subgoal; `None` for one that was inserted and may belong to anything.
+        // Each message with the number of its subgoal; `None` for an inserted message, which may belong to
+        // any.
         let mut tags: Vec<Option<Option<usize>>> = Vec::new();
         let (mut count, mut active) = (0, None);
         for step in steps {

@@ -1,7 +1,7 @@
-//! Replaces the middle of a conversation by a summary, with guarantees.
+//! Replaces the middle of a conversation with a summary, with guarantees.
 //!
-//! CTX-15: whatever the summarizer does — also when it drops everything, says nothing or fails — what the user said stays
-//! word for word, what stands open is said as it is now, and every span that went can be read back by its reference.
+//! CTX-15: even if the summarizer drops everything, returns nothing or fails, the user's messages stay
+//! verbatim, open facts are stated as they are now, and every removed span can be read back by its reference.
 
 mod ask;
 mod keep;
@@ -20,13 +20,13 @@ use crate::middleware::Depth;
 use crate::model::Usage;
 use crate::tokens::Gauge;
 
-/// What stands open outside of the conversation: todos, processes, children. Must not wait.
+/// Source of open facts outside the conversation: todos, processes, children. Must not block.
 pub trait OpenFacts: Send + Sync {
-    /// Each with a heading.
+    /// Returns the facts, each with a heading.
     fn facts(&self) -> Vec<(String, String)>;
 }
 
-/// Nothing stands open.
+/// No open facts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NothingOpen;
 
@@ -36,20 +36,21 @@ impl OpenFacts for NothingOpen {
     }
 }
 
-/// Replaces the middle of the conversation by a summary; the first message and a recent tail stay.
+/// Replaces the middle of the conversation with a summary; the first message and a recent tail stay.
 ///
-/// Invariants: the first message stays, calls and results stay together, an earlier summary goes into the next one, the
-/// user's words and the references of an earlier summary go over verbatim. Only where the user's words alone would fill
-/// half of the room are the longest of them shown by their ends, and that is said.
+/// Invariants: the first message stays, calls and results stay together, an earlier summary is merged into
+/// the next one, and the user's messages and the references of an earlier summary are carried over verbatim.
+/// Only if the user's messages alone would fill half of the room are the longest of them cut to their start
+/// and end, with a notice.
 #[derive(Clone)]
 pub struct Summarize {
-    /// How many of the newest messages stay as they are, at least.
+    /// Minimum number of the newest messages that are kept unchanged.
     pub keep_recent: usize,
-    /// How long the summarizer may take before an outline is made without it.
+    /// Timeout of the summarizer, after which an outline is made without it.
     pub limit: Duration,
-    /// What stands open.
+    /// Source of open facts.
     pub standing: Arc<dyn OpenFacts>,
-    /// What it counts with.
+    /// Gauge for counting tokens.
     pub gauge: Arc<Gauge>,
 }
 
@@ -69,7 +70,7 @@ Keep: what the user asked for and how success is judged, decisions and their rea
 numbers and error texts that are still needed, what is done, what is open, and the next step. \
 Leave out raw tool output, and what the user said word for word: that is kept beside it. \
 Use 500 words at most. Answer with the summary alone.";
-/// Tokens of a summary, at most.
+/// Maximum number of tokens of a summary.
 const LONGEST_SUMMARY: u64 = 4_096;
 
 #[async_trait]
@@ -88,7 +89,7 @@ impl Compactor for Summarize {
 }
 
 impl Summarize {
-    /// The history with one message in place of these.
+    /// Replaces the messages in `range` with one summary message.
     pub(super) async fn fold(&self, job: &Job<'_>, range: Range<usize>) -> Result<Compacted, CompactError> {
         let middle = job.history.get(range.clone()).unwrap_or_default();
         if middle.len() < 2 {
@@ -105,7 +106,7 @@ impl Summarize {
                 summary: outlined(middle),
                 usage,
                 notice: Some(format!(
-                    "the summary is an outline that no model made, because {why}"
+                    "the summary is an outline made without a model, because {why}"
                 )),
             });
         let facts = self.standing.facts();
@@ -118,14 +119,14 @@ impl Summarize {
             }
             .then(made));
         }
-        // A summary that is longer than what it stands for is none.
+        // A summary longer than the text it replaces is not used.
         let shorter = self.folded(
             job,
             range,
             "(See what was said, and the reference.)".to_owned(),
             &facts,
         )?;
-        let notice = Some("the summary was longer than what it stands for and is left out".to_owned());
+        let notice = Some("the summary was longer than the text it replaces and was dropped".to_owned());
         Ok(Compacted {
             usage,
             notice,
@@ -134,7 +135,7 @@ impl Summarize {
         .then(shorter))
     }
 
-    /// The same with a summary that is there already.
+    /// Replaces the messages with an existing summary.
     pub(super) fn folded(
         &self,
         job: &Job<'_>,
@@ -173,10 +174,10 @@ impl Summarize {
         })
     }
 
-    /// A model's summary, or why there is none and what that used all the same.
+    /// Returns a model's summary, or the reason there is none and the tokens used in spite of that.
     async fn summary(&self, job: &Job<'_>, middle: &[Arc<Message>]) -> Result<Told, (String, Option<Usage>)> {
         let text: Vec<String> = middle.iter().flat_map(|message| outline(message)).collect();
-        // Room is kept for the instructions, the answer, and what a tokenizer makes of odd text.
+        // Leaves room for the instructions, the answer, and tokenizer variance on unusual text.
         let room = match job.provider.model().context_window {
             0 => 100_000,
             window => usize::try_from(window.saturating_sub(LONGEST_SUMMARY + 500))
@@ -221,7 +222,7 @@ impl Summarize {
     }
 }
 
-/// What came of asking for a summary.
+/// Answer to a summary request.
 struct Told {
     summary: String,
     usage: Option<Usage>,

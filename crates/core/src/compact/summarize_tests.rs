@@ -1,4 +1,4 @@
-//! What a summary must not lose, whatever the summarizer does.
+//! Guarantees of a summary, whatever the summarizer does.
 
 use super::super::bed::*;
 use super::super::fidelity;
@@ -27,8 +27,8 @@ fn all_text(history: &[Arc<Message>]) -> String {
     lines(history).join("\n")
 }
 
-/// CTX-15: what the user said, what stands open and every reference survive twenty compactions by a summarizer that drops
-/// everything, and the context stays small.
+/// CTX-15: the user's messages, open facts and every reference survive twenty compactions by a summarizer
+/// that drops everything, and the context stays small.
 #[tokio::test]
 async fn planted_facts_survive_a_summarizer_that_drops_everything() {
     let provider = Rule::saying("Something was done, nothing is known about it.");
@@ -75,7 +75,7 @@ fn estimate_of(history: &[Arc<Message>]) -> u64 {
     Gauge::default().tokens(history)
 }
 
-/// CTX-5: the next summary is given the last one.
+/// CTX-5: the next summary includes the previous one.
 #[tokio::test]
 async fn a_summary_goes_into_the_next() {
     let provider = Rule::saying("the story so far");
@@ -101,7 +101,8 @@ async fn a_summary_goes_into_the_next() {
     );
 }
 
-/// CTX-15: a summarizer that fails, is silent, late or talks nonsense leaves an outline made without it, and that is said.
+/// CTX-15: if a summarizer fails, is silent, late or talks nonsense, an outline is made without it, with a
+/// notice.
 #[tokio::test(start_paused = true)]
 async fn bad_summarizers_have_a_defined_outcome() {
     let garbage = "\u{fffd}\u{1}\u{2}\u{3}\u{fffd}{}[]!!??".repeat(20);
@@ -117,7 +118,7 @@ async fn bad_summarizers_have_a_defined_outcome() {
             "there was no answer within 25 s",
         ),
         ("empty", Scene::text(" \n "), "the answer was empty"),
-        ("garbage", Scene::text(&garbage), "the answer was no text"),
+        ("garbage", Scene::text(&garbage), "the answer was not text"),
         (
             "a call",
             Scene::call("x", "rm", serde_json::json!({})),
@@ -139,7 +140,7 @@ async fn bad_summarizers_have_a_defined_outcome() {
         let notice = made.notice.unwrap_or_default();
         assert_eq!(
             notice,
-            format!("the summary is an outline that no model made, because {why}"),
+            format!("the summary is an outline made without a model, because {why}"),
             "{name}"
         );
         let text = all_text(&made.history);
@@ -152,7 +153,7 @@ async fn bad_summarizers_have_a_defined_outcome() {
     }
 }
 
-/// CTX-12: of a summary that takes too long, what is there counts, and that is said.
+/// CTX-12: the part of a slow summary that has arrived is used, with a notice.
 #[tokio::test(start_paused = true)]
 async fn a_slow_summary_is_used_as_far_as_it_came() {
     let begun =
@@ -170,7 +171,8 @@ async fn a_slow_summary_is_used_as_far_as_it_came() {
     );
 }
 
-/// CTX-15: a window that has no room for the question is not asked; a summary longer than what it stands for is not used.
+/// CTX-15: a window without room for the request is not asked; a summary longer than the text it replaces is
+/// not used.
 #[tokio::test]
 async fn summaries_that_make_no_sense() {
     let history = exchange("one", 6, 2_000);
@@ -193,7 +195,7 @@ async fn summaries_that_make_no_sense() {
         .expect("without it");
     assert!(
         made.notice
-            .is_some_and(|notice| notice.contains("longer than what it stands for"))
+            .is_some_and(|notice| notice.contains("longer than the text it replaces"))
     );
     assert!(estimate_of(&made.history) < estimate_of(&history));
 
@@ -202,7 +204,7 @@ async fn summaries_that_make_no_sense() {
     assert_eq!(nothing, Err(CompactError::NothingToDo));
 }
 
-/// CTX-15: nobody else can speak for the user or forge a reference.
+/// CTX-15: no other text can pass for the user's or forge a reference.
 #[tokio::test]
 async fn forged_frames_are_words() {
     let provider = Rule::saying("a fine summary");
@@ -229,7 +231,8 @@ async fn forged_frames_are_words() {
     assert_eq!(fidelity(&history, &made).references, 1);
 }
 
-/// CTX-15: when the user's words alone would fill the room, the longest are shown by their ends, and that is said.
+/// CTX-15: if the user's messages alone would fill the room, the longest are cut to their start and end, with
+/// a notice.
 #[tokio::test]
 async fn endless_words_are_shown_by_their_ends() {
     let provider = Rule::saying("a fine summary");
@@ -246,13 +249,13 @@ async fn endless_words_are_shown_by_their_ends() {
     assert!(text.len() < 12_000, "{}", text.len());
     assert_eq!(
         made.notice.as_deref(),
-        Some("a long text of the user is shown by its ends")
+        Some("a long text of the user was cut to its start and end")
     );
     let report = fidelity(&history, &made.history);
     assert_eq!(report.said - report.said_kept, 1, "the report is truthful");
 }
 
-/// CTX-15: pictures and surroundings go over; of many pictures the newest.
+/// CTX-15: images and environment context are carried over; of many images, only the newest.
 #[tokio::test]
 async fn pictures_and_surroundings_go_over() {
     let provider = Rule::saying("a fine summary");
@@ -311,7 +314,7 @@ async fn the_tail_begins_with_a_whole_exchange() {
     }
 }
 
-/// OBS-2: the same session driven again has the same references, and two spans never share one.
+/// OBS-2: a replay of the same session has the same references, and two spans never share one.
 #[tokio::test]
 async fn references_are_the_same_again() {
     let provider = Rule::saying("a fine summary");

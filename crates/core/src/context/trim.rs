@@ -1,15 +1,15 @@
-//! SES-13: a hard limit on the length of a conversation, for those who want one.
+//! SES-13: an optional hard limit on the length of a conversation.
 
 use std::sync::Arc;
 
 use crate::message::{Message, Part, Role};
 
-/// Where a history that is longer than `most` messages begins after its oldest ones went: at something the user said, so
-/// that no exchange is cut in two. `None` when it is short enough, or nothing can go.
+/// Returns the new start of a history that is longer than `most` messages. It is a message of the user, so
+/// that no exchange is cut in two. `None` if the history is short enough or nothing can be removed.
 pub fn trim(history: &[Arc<Message>], most: usize) -> Option<usize> {
     let over = history.len().checked_sub(most).filter(|over| *over > 0)?;
     let begins = |place: &usize| history.get(*place).is_some_and(|message| is_said(message));
-    // The last exchange stays, however long it is.
+    // The last exchange stays, whatever its length.
     let place = (over..history.len())
         .find(begins)
         .or_else(|| (1..over).rev().find(begins));
@@ -46,7 +46,7 @@ mod tests {
         roles.chars().map(message).collect()
     }
 
-    /// SES-13: the oldest go first, in whole exchanges, and the last one always stays.
+    /// SES-13: the oldest messages go first, in whole exchanges, and the last exchange always stays.
     #[test]
     fn whole_exchanges_go() {
         for (roles, most, begin) in [

@@ -1,4 +1,4 @@
-//! What went over the wire between us and a model, kept so that a session can be driven again without one.
+//! HTTP exchanges with a model, recorded so that a session can be replayed without one.
 
 use std::sync::Arc;
 
@@ -12,56 +12,56 @@ use crate::id::{MessageId, SessionId};
 use crate::provider::Prefix;
 use crate::tool::ToolSpec;
 
-/// One request and what came back. No headers: keys are in there.
+/// One request and its response. Contains no headers, because they hold API keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
-    /// When it ended.
+    /// Time at which the exchange ended.
     pub time: Timestamp,
-    /// The provider's configured name.
+    /// Configured name of the provider.
     pub provider: String,
-    /// The model that was asked.
+    /// Requested model.
     pub model: String,
-    /// The body of the request, without keys that got into it.
+    /// Request body, with API keys removed.
     pub request: Bytes,
-    /// The digest of the body as it was sent.
+    /// Digest of the body as it was sent.
     pub digest: String,
-    /// A body that was sent before, by its digest, and how many bytes this one begins with as that one did. For whoever
-    /// stores both; a stored exchange has none.
+    /// Digest of an earlier body, and the number of leading bytes this body shares with it. Used by a store
+    /// that has both; a stored exchange has none.
     pub before: Option<(String, u64)>,
-    /// The last message of the conversation in it.
+    /// Last message of the conversation in the request.
     pub last: Option<MessageId>,
-    /// What came back.
+    /// The response.
     pub answer: RecordedAnswer,
-    /// The system prompt and the tools of the turn: the digest of a [`Frame`].
+    /// Digest of the [`Frame`]: the system prompt and the tools of the turn.
     pub frame: Option<String>,
 }
 
-/// What came back.
+/// Recorded response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordedAnswer {
-    /// The HTTP status; `None` when nothing came back.
+    /// HTTP status; `None` if there was no response.
     pub status: Option<u16>,
-    /// The content type.
+    /// Content type.
     pub form: String,
-    /// The body as far as it was read.
+    /// Body, as far as it was read.
     pub body: Bytes,
-    /// Why there is no more of it; `None` when it is whole.
+    /// Reason the body is incomplete; `None` if it is whole.
     pub cut: Option<String>,
 }
 
-/// What stands before the messages of every request of a turn.
+/// Content that precedes the messages in every request of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
     /// The system prompt.
     pub system: String,
     /// The tools.
     pub tools: Vec<ToolSpec>,
-    /// The most tokens of a reply.
+    /// Maximum number of tokens of a reply.
     pub max_output: Option<u64>,
 }
 
 impl Frame {
-    /// The same as the prefix of requests.
+    /// Returns the frame as the prefix of requests.
     pub fn prefix(&self) -> Prefix {
         Prefix {
             system: self.system.clone(),
@@ -71,32 +71,33 @@ impl Frame {
     }
 }
 
-/// Takes exchanges in. Must not block: an answer waits for it.
+/// Receives exchanges. Must not block: an answer waits for it.
 pub trait Recorder: Send + Sync {
-    /// An exchange of a session ended.
+    /// Records an exchange of a session that has ended.
     fn keep(&self, session: &SessionId, exchange: Exchange);
 }
 
-/// A provider's way to its tape.
+/// Recorder shared by providers.
 pub type SharedRecorder = Arc<dyn Recorder>;
 
-/// What a store was told of an exchange: of the request only what is new.
+/// An exchange to store, with only the new part of its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewExchange {
-    /// The exchange; its request is only what comes after `shared`.
+    /// The exchange; its request holds only the bytes after `shared`.
     pub exchange: Exchange,
-    /// How many bytes the request shares with the one before it.
+    /// Number of leading bytes the request shares with the previous one.
     pub shared: u64,
 }
 
-/// Keeps exchanges.
+/// Stores exchanges.
 #[async_trait]
 pub trait Exchanges: Send + Sync {
-    /// Keeps one, after those before it. `limit` is the most bytes a session may have of them: what is beyond is not kept,
-    /// and then nothing more. False when it was not.
+    /// Stores an exchange after the previous ones. `limit` is the maximum number of bytes stored per session:
+    /// an exchange beyond it is not stored, and neither are later ones. Returns false if the exchange was not
+    /// stored.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the exchange cannot be written.
     async fn keep_exchange(
         &self,
         session: &SessionId,
@@ -104,21 +105,21 @@ pub trait Exchanges: Send + Sync {
         limit: u64,
     ) -> Result<bool, LogError>;
 
-    /// All of a session, in order.
+    /// Returns all exchanges of a session, in order.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Fails if the exchanges cannot be read.
     async fn exchanges(&self, session: &SessionId) -> Result<Vec<Exchange>, LogError>;
 
-    /// Keeps a frame and gives its digest.
+    /// Stores a frame and returns its digest.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the frame cannot be written.
     async fn keep_frame(&self, frame: &Frame) -> Result<String, LogError>;
 
-    /// The frame of a digest.
+    /// Returns the frame with a digest.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if the frame cannot be read.
     async fn frame(&self, digest: &str) -> Result<Option<Frame>, LogError>;
 }

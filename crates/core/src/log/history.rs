@@ -7,16 +7,16 @@ use crate::event::{Event, SessionEvent};
 use crate::id::MessageId;
 use crate::message::Message;
 
-/// The messages that a model sees next, in order. A fold over state events.
+/// Messages that a model sees next, in order. A fold over state events.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     messages: Vec<Arc<Message>>,
-    /// What a compaction left out and a later one may bring back.
+    /// Messages that a compaction left out and a later one may bring back.
     left_out: Vec<Arc<Message>>,
 }
 
 impl History {
-    /// The history that entries tell.
+    /// Builds the history from entries.
     pub fn read<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
         let mut history = Self::default();
         for entry in counting(entries) {
@@ -25,7 +25,7 @@ impl History {
         history
     }
 
-    /// Takes one event in. A rewind needs the entries before it: [`Self::read`] them.
+    /// Applies one event. A rewind needs the entries before it: use [`Self::read`].
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Message { message } => self.put(message),
@@ -36,12 +36,12 @@ impl History {
         }
     }
 
-    /// The messages.
+    /// Returns the messages.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }
 
-    /// The same, taken out.
+    /// Returns the messages, consuming the history.
     pub fn into_messages(self) -> Vec<Arc<Message>> {
         self.messages
     }
@@ -69,12 +69,13 @@ impl History {
     }
 }
 
-/// The entries that count: without those that a rewind left behind.
+/// Returns the entries that are part of the conversation, without those that a rewind left behind.
 ///
-/// Entries are a tree whose branches begin at rewinds. What counts is the way from its root to where the last one stands.
+/// Entries form a tree whose branches start at rewinds. The conversation is the path from the root to the
+/// last entry.
 pub fn counting<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<&'a Entry> {
     let mut nodes: Vec<(&Entry, Option<usize>)> = Vec::new();
-    // Where the conversation stood after each entry.
+    // Position of the conversation after each entry.
     let mut stood: Vec<(u64, Option<usize>)> = Vec::new();
     let mut here = None;
     for entry in entries {

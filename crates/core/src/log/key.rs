@@ -1,24 +1,25 @@
-//! Session keys: where the messages of a session come from, written so that a key leads to one session.
+//! Session keys: the origin of a session's messages, written so that a key identifies one session.
 //!
-//! | what | written |
+//! | origin | key |
 //! |---|---|
 //! | the direct conversation with an agent | `agent:<agent>:main` |
 //! | a group of a channel | `agent:<agent>:<channel>:group:<group>` |
-//! | a sub-agent that an agent started | `agent:<agent>:subagent:<uuid>` |
-//! | one that a sub-agent started, `n` levels down | `agent:<agent>:subagent:<uuid>:depth:<n>` |
+//! | a sub-agent started by an agent | `agent:<agent>:subagent:<uuid>` |
+//! | a sub-agent started by a sub-agent, `n` levels down | `agent:<agent>:subagent:<uuid>:depth:<n>` |
 //!
-//! Each key has one spelling. `<agent>` is letters, digits, `_`, `-` and `.`; `<channel>` is small letters, digits, `_` and
-//! `-`, and not `subagent`; `<group>` is the rest of the key, whatever the channel calls its groups, colons included.
+//! Each key has one spelling. `<agent>` consists of letters, digits, `_`, `-` and `.`; `<channel>` consists
+//! of lowercase letters, digits, `_` and `-`, and is not `subagent`; `<group>` is the rest of the key, in the
+//! channel's own naming, colons included.
 
 use std::fmt;
 use std::str::FromStr;
 
 use uuid::Uuid;
 
-/// The longest key, in bytes.
+/// Maximum length of a key in bytes.
 const LONGEST: usize = 512;
 
-/// Where the messages of a session come from.
+/// Origin of a session's messages.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SessionKey {
     agent: String,
@@ -32,7 +33,7 @@ enum Route {
     SubAgent { id: Uuid, depth: u8 },
 }
 
-/// Why a text is not a session key.
+/// Reason a text is not a session key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a session key: {why}")]
 pub struct SessionKeyError {
@@ -41,26 +42,26 @@ pub struct SessionKeyError {
 }
 
 impl SessionKey {
-    /// The direct conversation with an agent.
+    /// Returns the key of the direct conversation with an agent.
     ///
     /// # Errors
-    /// When the agent's name cannot be part of a key.
+    /// Fails if the agent's name cannot be part of a key.
     pub fn main(agent: &str) -> Result<Self, SessionKeyError> {
         format!("agent:{agent}:main").parse()
     }
 
-    /// A group of a channel.
+    /// Returns the key of a group of a channel.
     ///
     /// # Errors
-    /// When one of the names cannot be part of a key.
+    /// Fails if one of the names cannot be part of a key.
     pub fn group(agent: &str, channel: &str, group: &str) -> Result<Self, SessionKeyError> {
         format!("agent:{agent}:{channel}:group:{group}").parse()
     }
 
-    /// A sub-agent; depth 1 is one that the agent itself started.
+    /// Returns the key of a sub-agent; depth 1 is a sub-agent started by the agent itself.
     ///
     /// # Errors
-    /// When the agent's name cannot be part of a key, the id is no UUID, or the depth is 0.
+    /// Fails if the agent's name cannot be part of a key, the id is not a UUID, or the depth is 0.
     pub fn subagent(agent: &str, id: &str, depth: u8) -> Result<Self, SessionKeyError> {
         match depth {
             1 => format!("agent:{agent}:subagent:{id}").parse(),
@@ -68,12 +69,12 @@ impl SessionKey {
         }
     }
 
-    /// The agent.
+    /// Returns the agent's name.
     pub fn agent(&self) -> &str {
         &self.agent
     }
 
-    /// How many agents are above it: 0 unless it is a sub-agent's.
+    /// Returns the number of agents above the session: 0 unless it belongs to a sub-agent.
     pub fn depth(&self) -> u8 {
         match self.route {
             Route::Main | Route::Group { .. } => 0,
@@ -111,19 +112,19 @@ fn parse(text: &str) -> Result<SessionKey, String> {
     }
     let rest = text
         .strip_prefix("agent:")
-        .ok_or("it does not begin with `agent:`")?;
+        .ok_or("it does not start with `agent:`")?;
     let (agent, rest) = rest
         .split_once(':')
-        .ok_or("after the agent comes `:main`, `:<channel>:group:<group>` or `:subagent:<uuid>`")?;
+        .ok_or("the agent must be followed by `:main`, `:<channel>:group:<group>` or `:subagent:<uuid>`")?;
     let in_agent = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
     if agent.is_empty() || !agent.chars().all(in_agent) {
-        return Err("an agent is called by letters, digits, `_`, `-` and `.`".to_owned());
+        return Err("an agent's name consists of letters, digits, `_`, `-` and `.`".to_owned());
     }
     let route = match rest.split_once(':') {
         None if rest == "main" => Route::Main,
         None => {
             return Err(format!(
-                "`{rest}` is neither `main` nor the beginning of a group or sub-agent"
+                "`{rest}` is neither `main` nor the start of a group or sub-agent"
             ));
         }
         Some(("subagent", rest)) => subagent(rest)?,
@@ -139,16 +140,16 @@ fn group(channel: &str, rest: &str) -> Result<Route, String> {
     let in_channel =
         |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '_' | '-');
     if channel.is_empty() || !channel.chars().all(in_channel) {
-        return Err("a channel is called by small letters, digits, `_` and `-`".to_owned());
+        return Err("a channel's name consists of lowercase letters, digits, `_` and `-`".to_owned());
     }
     let group = rest
         .strip_prefix("group:")
-        .ok_or("after the channel comes `:group:<group>`")?;
+        .ok_or("the channel must be followed by `:group:<group>`")?;
     if group.is_empty() {
         return Err("the group has no name".to_owned());
     }
     if group.chars().any(char::is_control) {
-        return Err("the group's name has control characters in it".to_owned());
+        return Err("the group's name contains control characters".to_owned());
     }
     Ok(Route::Group {
         channel: channel.to_owned(),
@@ -163,9 +164,7 @@ fn subagent(rest: &str) -> Result<Route, String> {
     };
     let parsed = Uuid::parse_str(id).map_err(|_| format!("`{id}` is not a UUID"))?;
     if parsed.hyphenated().to_string() != id {
-        return Err(format!(
-            "`{id}` is not written as a UUID in small letters with hyphens"
-        ));
+        return Err(format!("`{id}` is not written as a lowercase UUID with hyphens"));
     }
     Ok(Route::SubAgent { id: parsed, depth })
 }
@@ -173,11 +172,11 @@ fn subagent(rest: &str) -> Result<Route, String> {
 fn deeper(text: &str) -> Result<u8, String> {
     let number = text
         .strip_prefix("depth:")
-        .ok_or("after the sub-agent comes nothing or `:depth:<n>`")?;
+        .ok_or("the sub-agent may only be followed by `:depth:<n>`")?;
     let depth = number.parse::<u8>().ok().filter(|depth| *depth >= 2);
     depth
         .filter(|depth| depth.to_string() == number)
-        .ok_or_else(|| format!("`{number}` is not a depth from 2 to 255; 1 is not written"))
+        .ok_or_else(|| format!("`{number}` is not a depth from 2 to 255; depth 1 is left out"))
 }
 
 #[cfg(test)]

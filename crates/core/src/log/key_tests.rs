@@ -4,7 +4,7 @@ use super::*;
 
 const UUID: &str = "0197a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b";
 
-/// SES-9: each kind of key is read and printed as it is written, and says how deep it is.
+/// SES-9: each kind of key is parsed and printed in its one spelling, and reports its depth.
 #[test]
 fn keys_are_read_and_printed() {
     let cases = [
@@ -22,25 +22,28 @@ fn keys_are_read_and_printed() {
     }
 }
 
-/// SES-9: what is not a key is told why.
+/// SES-9: the error for an invalid key gives the reason.
 #[test]
 fn other_texts_are_told_why() {
     let upper = UUID.to_uppercase();
     let cases = [
-        ("", "does not begin with `agent:`"),
-        ("user:x:main", "does not begin with `agent:`"),
-        ("agent:main", "after the agent comes"),
-        ("agent::main", "an agent is called by"),
-        ("agent:a b:main", "an agent is called by"),
+        ("", "does not start with `agent:`"),
+        ("user:x:main", "does not start with `agent:`"),
+        ("agent:main", "the agent must be followed by"),
+        ("agent::main", "an agent's name consists of"),
+        ("agent:a b:main", "an agent's name consists of"),
         ("agent:a:other", "neither `main`"),
-        ("agent:a:Chat:group:x", "a channel is called by"),
-        ("agent:a:chat:room:x", "after the channel comes"),
+        ("agent:a:Chat:group:x", "a channel's name consists of"),
+        ("agent:a:chat:room:x", "the channel must be followed by"),
         ("agent:a:chat:group:", "the group has no name"),
         ("agent:a:chat:group:x\ny", "control characters"),
-        ("agent:a:subagent:group:x", "after the sub-agent comes"),
+        (
+            "agent:a:subagent:group:x",
+            "the sub-agent may only be followed by",
+        ),
         ("agent:a:subagent:x", "is not a UUID"),
-        (&format!("agent:a:subagent:{upper}"), "small letters"),
-        (&format!("agent:a:subagent:{UUID}:depth:1"), "1 is not written"),
+        (&format!("agent:a:subagent:{upper}"), "lowercase UUID"),
+        (&format!("agent:a:subagent:{UUID}:depth:1"), "depth 1 is left out"),
         (&format!("agent:a:subagent:{UUID}:depth:02"), "not a depth"),
         (&format!("agent:a:subagent:{UUID}:depth:256"), "not a depth"),
         (&format!("agent:a:chat:group:{}", "x".repeat(600)), "longer than"),
@@ -53,7 +56,7 @@ fn other_texts_are_told_why() {
 }
 
 proptest! {
-    /// SES-9: every key survives printing and reading, and two keys are never printed the same.
+    /// SES-9: every key round-trips through its text, and two keys never have the same text.
     #[test]
     fn keys_are_lossless(
         agent in "[A-Za-z0-9_.-]{1,12}",
@@ -78,7 +81,7 @@ proptest! {
         }
     }
 
-    /// SES-9: what is read is printed as it was, whatever it was.
+    /// SES-9: any text that parses is printed unchanged.
     #[test]
     fn what_is_read_is_printed(text in "(agent:)?[a-z:0-9-]{0,60}") {
         if let Ok(key) = text.parse::<SessionKey>() {

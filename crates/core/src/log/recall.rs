@@ -1,4 +1,5 @@
-//! CTX-15: `recall`, the tool that reads back, word for word, what a compaction took out of a conversation.
+//! CTX-15: `recall`, the tool that reads back verbatim the content that a compaction removed from a
+//! conversation.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -12,26 +13,26 @@ use crate::tool::{AnyTool, Category, Tool, ToolContext, ToolError, ToolOutput, e
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// How many lines are shown when the call does not say.
+/// Default number of lines.
 const LINES: usize = 500;
-/// The most characters of an answer, so that it is not cut a second time.
+/// Maximum number of characters of an answer, so that it is not cut a second time.
 const MOST: usize = 30_000;
 
-/// Reads back what was left out of this conversation, word for word: by the ref of a note or a summary. `grep` shows only
-/// lines with a text; without a ref it looks through everything that was ever said or shown.
+/// Reads back what was left out of this conversation, word for word: by the ref of a note or a summary.
+/// `grep` shows only lines with a text; without a ref it looks through everything that was ever said or shown.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallInput {
-    /// What a note names as its ref.
+    /// The ref that a note or a summary names.
     #[serde(rename = "ref", alias = "reference", alias = "id", default)]
     reference: Option<String>,
     /// The first line, from 1.
     #[serde(default)]
     offset: Option<usize>,
-    /// How many lines; 500 by default.
+    /// Number of lines; 500 by default.
     #[serde(default)]
     limit: Option<usize>,
-    /// Only lines with this text, whatever its case, with their numbers.
+    /// Only lines with this text, case-insensitive, with their numbers.
     #[serde(default)]
     grep: Option<String>,
 }
@@ -41,7 +42,7 @@ struct Recall {
     session: SessionId,
 }
 
-/// The tool for one session.
+/// Creates the tool for one session.
 pub fn recall_tool(store: Arc<dyn Store>, session: &SessionId) -> Arc<dyn AnyTool> {
     erase(Recall {
         store,
@@ -78,7 +79,7 @@ impl Tool for Recall {
     }
 }
 
-/// What a reference stands for; everything without one.
+/// Returns the content behind a reference, or everything if the reference is empty.
 fn looked_up(entries: &[Entry], reference: &str) -> Option<String> {
     if reference.is_empty() {
         return Some(everything(entries));
@@ -86,7 +87,7 @@ fn looked_up(entries: &[Entry], reference: &str) -> Option<String> {
     find(entries, reference)
 }
 
-/// All that was said and shown, as it first was, apart from what was read back.
+/// Returns the original text of all messages and outputs, except those of `recall` itself.
 fn everything(entries: &[Entry]) -> String {
     let mut seen: HashSet<&MessageId> = HashSet::new();
     let mut all: Vec<Arc<Message>> = Vec::new();
@@ -101,8 +102,8 @@ fn everything(entries: &[Entry]) -> String {
     written(&all)
 }
 
-/// What the tool answers about the lines with a text; `None` when the reference is unknown or no line has it. Without a
-/// reference it looks through everything.
+/// Returns the tool's answer for the lines with a text; `None` if the reference is unknown or no line
+/// matches. Without a reference it searches everything.
 pub fn read_back(entries: &[Entry], reference: &str, grep: &str) -> Option<String> {
     let input = RecallInput {
         reference: Some(reference.to_owned()),
@@ -114,7 +115,7 @@ pub fn read_back(entries: &[Entry], reference: &str, grep: &str) -> Option<Strin
     Some(page(&text, &input).ok()?.content)
 }
 
-/// What a reference stands for, word for word.
+/// Returns the content behind a reference, verbatim.
 pub fn find(entries: &[Entry], reference: &str) -> Option<String> {
     result(entries, reference).or_else(|| {
         let place = entries.iter().position(|entry| is_message(entry, reference))?;
@@ -129,7 +130,8 @@ fn is_message(entry: &Entry, reference: &str) -> bool {
     matches!(&entry.event, Event::Message { message } if message.id.as_str() == reference)
 }
 
-/// The output of a call as it first was. An id can be used again: then all of them, the last one first.
+/// Returns the original output of a call. An id can be reused: the result then contains all outputs, last one
+/// first.
 fn result(entries: &[Entry], call: &str) -> Option<String> {
     let mut seen: HashSet<&MessageId> = HashSet::new();
     let mut found: Vec<String> = Vec::new();
@@ -137,7 +139,7 @@ fn result(entries: &[Entry], call: &str) -> Option<String> {
         let Event::Message { message } = &entry.event else {
             continue;
         };
-        // A later version of the same message may have a note in its place.
+        // A later version of the same message may contain a note in its place.
         if message.role != Role::Tool || !seen.insert(&message.id) {
             continue;
         }
@@ -154,7 +156,7 @@ fn result(entries: &[Entry], call: &str) -> Option<String> {
     Some(headed.collect::<Vec<_>>().join("\n"))
 }
 
-/// The messages that a summary stands for.
+/// Returns the messages that a summary replaced.
 fn span(entries: &[Entry], summary: usize) -> Option<String> {
     let is_compaction =
         |entry: &&Entry| matches!(entry.event, Event::Session(SessionEvent::Compaction { .. }));
@@ -164,7 +166,7 @@ fn span(entries: &[Entry], summary: usize) -> Option<String> {
     };
     let before = History::read(entries.get(..summary)?).into_messages();
     let kept: HashSet<&MessageId> = history.iter().collect();
-    // As they first were: a note may have taken the place of an output since.
+    // The original versions: a note may have replaced an output since.
     let mut first: HashMap<&MessageId, &Arc<Message>> = HashMap::new();
     for entry in entries {
         if let Event::Message { message } = &entry.event {
@@ -178,7 +180,7 @@ fn span(entries: &[Entry], summary: usize) -> Option<String> {
     (!gone.is_empty()).then(|| written(&gone))
 }
 
-/// Messages as text, each under a heading, nothing cut.
+/// Formats messages as text, each under a heading, without cutting anything.
 fn written(messages: &[Arc<Message>]) -> String {
     let mut text = String::new();
     for message in messages {

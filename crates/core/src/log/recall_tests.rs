@@ -1,4 +1,4 @@
-//! Everything that was left out comes back word for word.
+//! All removed content can be read back verbatim.
 
 use crate::clock::Timestamp;
 use crate::message::{Compaction, ToolCall, ToolResult};
@@ -37,8 +37,8 @@ fn said(message: &Arc<Message>) -> Event {
     }
 }
 
-/// CTX-15: what a summary stands for, what a note stands for, and any message come back exactly; an id that was used again
-/// means all of its calls.
+/// CTX-15: the content behind a summary, a note or a message id is returned exactly; a reused id returns all
+/// of its calls.
 #[test]
 fn everything_comes_back() {
     let call = Part::ToolCall(ToolCall {
@@ -98,7 +98,7 @@ fn everything_comes_back() {
     );
 }
 
-/// CTX-15: a long span is read in pages and by words, and says how to go on.
+/// CTX-15: a long span is read in pages and by search, and the answer says how to continue.
 #[test]
 fn long_spans_are_read_in_pages() {
     let text: String = (1..=2_000).map(|number| format!("line {number}\n")).collect();

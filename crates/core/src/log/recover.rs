@@ -1,4 +1,4 @@
-//! Closes what a stopped process left open.
+//! Closes the work that a stopped process left open.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use crate::clock::Timestamp;
 use crate::event::{Event, FailureKind};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, ToolResult};
 
-/// What the model is told of a call that may have run.
+/// Result that the model sees for a call that may have run.
 pub const INTERRUPTED_TEXT: &str = "Interrupted: the program was stopped while this call was under way. It may have taken \
 effect or not; look before you do it again.";
 
-/// The events that make a record whole again, in order; none when it is. Nothing is run again, and nothing that is
-/// there is changed: a reply that was being received becomes a message marked as interrupted, a finished call keeps its
-/// result, a call that may have run is told as interrupted, and the turn ends as failed.
+/// Returns the events that complete a record, in order; none if it is complete. Nothing is run again, and no
+/// existing entry is changed: a partial reply becomes a message marked as interrupted, a finished call keeps
+/// its result, a call that may have run gets an interrupted result, and the turn ends as failed.
 pub fn recover(entries: &[Entry], draft: Option<Message>, now: Timestamp) -> Vec<Event> {
     let has_ended = |begun: &usize| entries.iter().skip(*begun).any(|entry| entry.event.is_terminal());
     let begun = entries.iter().rposition(|entry| is_input(&entry.event));
@@ -41,7 +41,7 @@ pub fn recover(entries: &[Entry], draft: Option<Message>, now: Timestamp) -> Vec
     events.push(Event::Failed {
         reason: FailureKind::Interrupted,
         message: "the program was stopped before the turn ended".to_owned(),
-        hint: Some("what was done is in the record; go on from there".to_owned()),
+        hint: Some("everything up to then is saved; send a message to continue".to_owned()),
         finish: FinishReason::Interrupted,
     });
     events
@@ -58,14 +58,14 @@ fn says_something(message: &Message) -> bool {
     })
 }
 
-/// Half a call is no call, and half a thought cannot be sent back.
+/// Removes incomplete calls, which cannot run, and incomplete reasoning, which cannot be sent back.
 fn without_calls(mut message: Message) -> Message {
     message.parts.retain(|part| matches!(part, Part::Text(_)));
     message.origin = None;
     message
 }
 
-/// The results of a message's calls: those that were recorded, and the notice for the rest.
+/// Returns the results of a message's calls: the recorded ones, and the interrupted notice for the rest.
 fn results(asked: &Message, since: &[Entry], now: Timestamp) -> Message {
     let from = since
         .iter()
@@ -105,7 +105,7 @@ fn of(call: &ToolCall, event: &Event) -> ToolResult {
     result
 }
 
-/// The result of a call that may have run.
+/// Returns the result of a call that may have run.
 pub fn interrupted(call: &ToolCall) -> ToolResult {
     ToolResult {
         call_id: call.id.clone(),

@@ -1,4 +1,4 @@
-//! Records of stopped processes, and what becomes of them.
+//! Recovery of the records of stopped processes.
 
 use serde_json::json;
 
@@ -52,7 +52,7 @@ fn the_end() -> Event {
     }
 }
 
-/// The record with what was added, which must then be whole.
+/// Returns the recovered record, asserting that it is complete.
 fn whole(mut record: Vec<Entry>, draft: Option<Message>) -> Vec<Entry> {
     let added = recover(&record, draft.clone(), Timestamp(9));
     let first = record.len() as u64 + 1;
@@ -67,7 +67,7 @@ fn whole(mut record: Vec<Entry>, draft: Option<Message>) -> Vec<Entry> {
     record
 }
 
-/// SES-5: a finished turn, a new session and an empty one need nothing.
+/// SES-5: a finished turn, a new session and an empty one need no recovery.
 #[test]
 fn what_is_whole_is_left_alone() {
     let user = told(&message(Role::User, vec![Part::text("go")]));
@@ -76,7 +76,7 @@ fn what_is_whole_is_left_alone() {
     }
 }
 
-/// SES-5: an accepted message without an answer stays, and the turn is told as interrupted.
+/// SES-5: an accepted message without an answer is kept, and the turn is reported as interrupted.
 #[test]
 fn an_accepted_message_is_not_lost() {
     let record = whole(
@@ -93,7 +93,8 @@ fn an_accepted_message_is_not_lost() {
     ));
 }
 
-/// SES-4, SES-5: a reply that was being received becomes a message that says it was interrupted; half a call in it does not.
+/// SES-4, SES-5: a partial reply becomes a message marked as interrupted; an incomplete call in it is
+/// dropped.
 #[test]
 fn a_draft_becomes_a_message() {
     let user = message(Role::User, vec![Part::text("go")]);
@@ -107,12 +108,13 @@ fn a_draft_becomes_a_message() {
     );
     assert_eq!(last.finish(), Some(FinishReason::Interrupted));
     assert_eq!(last.calls().count(), 0);
-    // A draft whose message was stored in the last moment adds nothing.
+    // A draft whose message was stored at the last moment adds nothing.
     let stored = entries([told(&user), told(&draft), the_end()]);
     assert!(recover(&stored, Some(draft), Timestamp(9)).is_empty());
 }
 
-/// SES-5: a finished call keeps its result and is not run again; one that may have run is told as interrupted.
+/// SES-5: a finished call keeps its result and is not run again; a call that may have run is reported as
+/// interrupted.
 #[test]
 fn calls_are_told_as_they_stand() {
     let user = message(Role::User, vec![Part::text("go")]);

@@ -1,4 +1,4 @@
-//! What is known about a session without reading it.
+//! Metadata of a session, available without reading its entries.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,71 +6,71 @@ use crate::clock::Timestamp;
 use crate::id::{MessageId, SessionId};
 use crate::model::Usage;
 
-/// A session to be made.
+/// A session to be created.
 #[derive(Debug, Clone, Default)]
 pub struct NewSession {
-    /// Its id; a new one when `None`.
+    /// Id of the session; generated if `None`.
     pub id: Option<SessionId>,
-    /// The session it was started from.
+    /// Session it was started from.
     pub parent: Option<SessionId>,
-    /// What it is called.
+    /// Title, name and key.
     pub label: Label,
-    /// The folder it works in.
+    /// Folder it works in.
     pub place: String,
-    /// When.
+    /// Creation time.
     pub time: Timestamp,
 }
 
-/// What a session is called.
+/// Names of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Label {
-    /// What it is about, in a line; made for people to recognise it.
+    /// One-line summary of the subject, for people to recognise the session.
     pub title: Option<String>,
-    /// What somebody calls it.
+    /// Name given by the user.
     pub name: Option<String>,
-    /// Where its messages come from: a channel's key. At most one session has a key.
+    /// Origin of its messages: a channel's key. At most one session has a given key.
     pub key: Option<String>,
 }
 
 /// A session without its content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionInfo {
-    /// Its id.
+    /// Id of the session.
     pub id: SessionId,
-    /// The session it was started from.
+    /// Session it was started from.
     pub parent: Option<SessionId>,
-    /// What it is called.
+    /// Title, name and key.
     pub label: Label,
-    /// The folder it works in.
+    /// Folder it works in.
     pub place: String,
-    /// How it stands.
+    /// State of the last turn.
     pub standing: SessionStatus,
-    /// The provider's configured name and the model that was used last.
+    /// Configured provider name and model that were used last.
     pub model: Option<(String, String)>,
-    /// What it came to.
+    /// Counts and costs.
     pub totals: Totals,
-    /// The message that stands for everything before it.
+    /// Message that summarizes everything before it.
     pub summary: Option<MessageId>,
-    /// The number of its last entry.
+    /// Sequence number of its last entry.
     pub last_seq: u64,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// How a session stands.
+/// State of a session's last turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
-    /// Nothing was asked yet.
+    /// There was no input yet.
     #[default]
     New,
-    /// A turn is under way, or was when its process ended.
+    /// A turn is running, or was when its process ended.
     Working,
     /// The last turn ended with an answer.
     Answered,
-    /// The last turn was stopped by the user.
+    /// The user stopped the last turn.
     Canceled,
     /// The last turn failed.
     Failed,
@@ -79,85 +79,85 @@ pub enum SessionStatus {
 /// Counts and costs.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Totals {
-    /// Messages, also those that a summary stands for.
+    /// Number of messages, including those replaced by a summary.
     pub messages: u64,
-    /// Tokens that models read for it, children included.
+    /// Tokens read by models, children included.
     pub prompt_tokens: u64,
-    /// Tokens that models wrote for it, children included.
+    /// Tokens written by models, children included.
     pub completion_tokens: u64,
-    /// What the last request of a turn held.
+    /// Tokens of the last request of a turn.
     pub context_tokens: u64,
-    /// US dollars, children included, as far as prices are known.
+    /// Cost in US dollars, children included, as far as prices are known.
     pub cost_usd: f64,
 }
 
-/// Which sessions.
+/// Filter for listing sessions.
 #[derive(Debug, Clone, Default)]
 pub struct SessionQuery {
-    /// Only those that work in this folder.
+    /// Only sessions in this folder.
     pub place: Option<String>,
-    /// Only those whose id begins with this, or whose name or key is this.
+    /// Only sessions whose id starts with this text, or whose name or key equals it.
     pub called: Option<String>,
-    /// Whether sessions of sub-agents are among them.
+    /// True to include sessions of sub-agents.
     pub children: bool,
-    /// Only those in which something happened, or that were called something.
+    /// Only sessions with events, or with a name.
     pub used: bool,
-    /// At most so many; 0 for all.
+    /// Maximum number of sessions; 0 for all.
     pub limit: usize,
 }
 
-/// One model call in the books.
+/// Accounting entry of one model call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Booking {
-    /// When it ended.
+    /// Time at which the call ended.
     pub time: Timestamp,
-    /// The provider's configured name.
+    /// Configured name of the provider.
     pub provider: String,
-    /// The model.
+    /// Id of the model.
     pub model: String,
-    /// What it was for: `turn`, `summary`, `title-<session>`.
+    /// Purpose of the call: `turn`, `summary`, `title-<session>`.
     pub cause: String,
-    /// Its tokens.
+    /// Tokens of the call.
     pub usage: Usage,
-    /// US dollars; `None` when the model's prices are unknown.
+    /// Cost in US dollars; `None` if the model's prices are unknown.
     pub cost_usd: Option<f64>,
 }
 
-/// How spending is grouped.
+/// Grouping of spending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpentBy {
     /// By session.
     Session,
     /// By provider and model.
     Model,
-    /// By what it was for.
+    /// By purpose.
     Cause,
     /// By day, in UTC.
     Day,
 }
 
-/// What one group of calls came to.
+/// Spending of one group of calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     /// The session, model, cause or day.
     pub of: String,
-    /// How many calls.
+    /// Number of calls.
     pub calls: u64,
-    /// Their tokens.
+    /// Tokens of the calls.
     pub usage: Usage,
-    /// US dollars, as far as prices are known.
+    /// Cost in US dollars, as far as prices are known.
     pub cost_usd: f64,
 }
 
-/// A place where words were said.
+/// A search result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Found {
     /// The session.
     pub session: SessionId,
-    /// Its title or name.
+    /// Title or name of the session.
     pub title: String,
-    /// The entry.
+    /// Sequence number of the entry.
     pub seq: u64,
-    /// The words in their surroundings, found ones between `[` and `]`.
+    /// Matched words in context, each between `[` and `]`.
     pub snippet: String,
 }

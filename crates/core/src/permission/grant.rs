@@ -1,4 +1,4 @@
-//! What a person has said yes to, and for how long.
+//! Approvals given by a person, and their lifetime.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,28 +11,28 @@ use super::{Approver, Denial, Proposal, Question, Subject};
 use crate::id::CallId;
 use crate::tool::Category;
 
-/// A person's answer to a proposal.
+/// A person's answer to a permission request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Yes, this time.
+    /// Yes, this time only.
     Once,
-    /// Yes, and no question about the same again in this session.
+    /// Yes, and do not ask about the same call again in this session.
     Session,
-    /// Yes, and no question about the same again.
+    /// Yes, and never ask about the same call again.
     Always,
     /// No; the turn ends.
     No,
-    /// No, and the model is told why; the turn goes on.
+    /// No, and the model receives the reason; the turn continues.
     NoBecause(String),
 }
 
-/// Shows a proposal to a person.
+/// Shows a permission request to a person.
 #[async_trait]
 pub trait Asker: Send + Sync {
     /// Waits for the answer. Dropped when the turn is canceled.
     async fn ask(&self, proposal: &Proposal) -> Answer;
 
-    /// Waits for the answer to a tool's question. `None` when there will be none.
+    /// Waits for the answer to a tool's question. `None` if there will be none.
     async fn answer(&self, _call: &CallId, _question: &Question) -> Option<String> {
         None
     }
@@ -49,8 +49,8 @@ impl Asker for Arc<dyn Asker> {
     }
 }
 
-/// A yes that lasts. It holds for what was shown and nothing else: the same tool with the same definition, in the same
-/// folder, for parts that were all on the screen, with no more effect than was told.
+/// A lasting approval. It covers only what was shown: the same tool with the same definition, in the same
+/// folder, for parts that were all on the screen, with no more effect than was stated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     tool: String,
@@ -62,7 +62,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// A grant for what a proposal shows.
+    /// Creates a grant for the shown proposal.
     pub fn of(proposal: &Proposal) -> Self {
         Self {
             tool: proposal.tool.clone(),
@@ -73,17 +73,17 @@ impl Grant {
         }
     }
 
-    /// The tool it is about.
+    /// Returns the tool it covers.
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// The folder it holds in.
+    /// Returns the folder it is valid in.
     pub fn cwd(&self) -> &std::path::Path {
         &self.cwd
     }
 
-    /// What it is about, part by part.
+    /// Returns the covered parts.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().map(String::as_str)
     }
@@ -96,7 +96,7 @@ impl Grant {
     }
 }
 
-/// Whether grants cover every part of a proposal, together.
+/// Returns true if the grants together cover every part of a proposal.
 pub fn granted<'a>(grants: impl Iterator<Item = &'a Grant> + Clone, proposal: &Proposal) -> bool {
     let about = grants.filter(|grant| grant.is_about(proposal));
     parts(proposal)
@@ -104,7 +104,7 @@ pub fn granted<'a>(grants: impl Iterator<Item = &'a Grant> + Clone, proposal: &P
         .all(|part| about.clone().any(|grant| grant.parts.contains(part)))
 }
 
-/// Everything that was on the screen, so that more than that is another question.
+/// Returns everything that was on the screen, so that a call with more than that needs a new approval.
 fn parts(proposal: &Proposal) -> BTreeSet<String> {
     let mut parts: BTreeSet<String> = proposal
         .subjects
@@ -122,19 +122,19 @@ fn parts(proposal: &Proposal) -> BTreeSet<String> {
     parts
 }
 
-/// Keeps the grants that outlive a session.
+/// Stores the grants that outlive a session.
 pub trait GrantStore: Send + Sync {
-    /// The grants, as far as they can be read.
+    /// Returns the grants, as far as they can be read.
     fn all(&self) -> Vec<Grant>;
 
-    /// Adds one.
+    /// Adds a grant.
     ///
     /// # Errors
-    /// When it cannot be kept; the text says why.
+    /// Fails if the grant cannot be stored; the text gives the reason.
     fn add(&self, grant: &Grant) -> Result<(), String>;
 }
 
-/// An [`Approver`] that asks a person once about the same.
+/// An [`Approver`] that asks a person only once about the same call.
 pub struct Granting<A> {
     asker: A,
     session: Mutex<Vec<Grant>>,
@@ -142,7 +142,7 @@ pub struct Granting<A> {
 }
 
 impl<A: Asker> Granting<A> {
-    /// Asks with `asker`, and keeps lasting answers in `always`.
+    /// Asks with `asker`, and stores lasting answers in `always`.
     pub fn new(asker: A, always: Box<dyn GrantStore>) -> Self {
         Self {
             asker,
@@ -180,7 +180,7 @@ impl<A: Asker> Approver for Granting<A> {
                 Ok(())
             }
             Answer::Always => {
-                // What cannot be kept still holds for this session.
+                // A grant that cannot be stored is still valid for this session.
                 let _ = self.always.add(&self.grant(proposal));
                 Ok(())
             }

@@ -1,4 +1,4 @@
-//! Answers that last, and what they do not cover.
+//! Lasting answers, and their limits.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn proposal(commands: &[&str]) -> Proposal {
     }
 }
 
-/// SAFE-6: a grant covers what was on the screen, piece by piece, and nothing more.
+/// SAFE-6: a grant covers exactly the parts that were on the screen.
 #[test]
 fn a_grant_binds_to_what_was_shown() {
     let push = Grant::of(&proposal(&["git push"]));
@@ -60,7 +60,7 @@ fn a_grant_binds_to_what_was_shown() {
     );
 }
 
-/// SAFE-6: a call without parts is granted with exactly its arguments.
+/// SAFE-6: a grant for a call without parts covers exactly its arguments.
 #[test]
 fn a_call_without_parts_is_bound_to_its_arguments() {
     let call = |value: i32| Proposal {
@@ -96,7 +96,7 @@ impl Asker for Always {
     }
 }
 
-/// SAFE-6: each answer lasts as long as it says, and a no says whether the model goes on.
+/// SAFE-6: each answer has the lifetime it states, and a no determines whether the turn continues.
 #[tokio::test]
 async fn answers_last_as_long_as_they_say() {
     let asked = proposal(&["git push"]);

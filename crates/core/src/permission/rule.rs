@@ -12,7 +12,7 @@ pub struct Rule {
     pattern: Option<String>,
 }
 
-/// Why a text is not a rule.
+/// Reason a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a permission rule: {reason}; write `tool` or `tool(pattern)`, as in `bash(git *)`")]
 pub struct RuleError {
@@ -40,7 +40,9 @@ impl FromStr for Rule {
         };
         let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '*');
         if tool.is_empty() || !tool.chars().all(fits) {
-            return Err(error("a tool's name has letters, digits, `_`, `-` and `*`"));
+            return Err(error(
+                "a tool's name consists of letters, digits, `_`, `-` and `*`",
+            ));
         }
         if pattern.is_some_and(|pattern| pattern.trim().is_empty()) {
             return Err(error("the pattern is empty"));
@@ -62,25 +64,25 @@ impl fmt::Display for Rule {
 }
 
 impl Rule {
-    /// Whether the rule is about a tool as a whole, whatever it is called with.
+    /// Returns true if the rule covers a tool as a whole, whatever its arguments.
     pub fn is_for_all(&self) -> bool {
         self.pattern
             .as_deref()
             .is_none_or(|pattern| pattern == "*" || pattern == "**")
     }
 
-    /// Whether the rule speaks of this tool at all.
+    /// Returns true if the rule applies to this tool at all.
     pub fn names(&self, tool: &str) -> bool {
         glob(&self.tool, tool, Star::Anything)
     }
 
-    /// Whether the rule fits any part of the call: what denying and asking look for.
+    /// Returns true if the rule matches any part of the call. Used by deny and ask rules.
     pub fn touches(&self, proposal: &Proposal) -> bool {
         self.names(&proposal.tool)
             && (self.pattern.is_none() || proposal.subjects.iter().any(|subject| self.fits(subject)))
     }
 
-    /// Whether the rule fits this part of a call.
+    /// Returns true if the rule matches this part of a call.
     pub fn fits(&self, subject: &Subject) -> bool {
         let Some(pattern) = &self.pattern else { return true };
         match subject {
@@ -91,7 +93,7 @@ impl Rule {
     }
 }
 
-/// `git *` fits `git` and `git status`, and never `gitk`.
+/// `git *` matches `git` and `git status`, but never `gitk`.
 fn fits_command(pattern: &str, text: &str) -> bool {
     let bare = pattern
         .strip_suffix(" *")
@@ -99,7 +101,7 @@ fn fits_command(pattern: &str, text: &str) -> bool {
     bare || glob(pattern, text, Star::Anything)
 }
 
-/// Both are relative to the workspace, or absolute; `./` says nothing.
+/// Both are relative to the workspace, or absolute; a leading `./` is ignored.
 fn fits_path(pattern: &str, path: &str) -> bool {
     let plain = |text: &str| text.strip_prefix("./").unwrap_or(text).to_owned();
     let (pattern, path) = (plain(pattern), plain(path));
@@ -109,7 +111,7 @@ fn fits_path(pattern: &str, path: &str) -> bool {
     folder || glob(&pattern, &path, Star::Segment)
 }
 
-/// `domain:example.com` fits the host and those below it.
+/// `domain:example.com` matches the host and its subdomains.
 fn fits_host(pattern: &str, host: &str) -> bool {
     let Some(domain) = pattern.strip_prefix("domain:") else {
         return false;
@@ -118,19 +120,19 @@ fn fits_host(pattern: &str, host: &str) -> bool {
     host == domain || host.strip_suffix(&domain).is_some_and(|rest| rest.ends_with('.'))
 }
 
-/// What a single `*` stands for.
+/// Meaning of a single `*`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Star {
     Anything,
-    /// Anything but `/`; `**` crosses it.
+    /// Anything except `/`; `**` crosses it.
     Segment,
 }
 
-/// Whole-text matching with `*`, linear in text times pattern.
+/// Whole-text matching with `*`, in time proportional to text times pattern.
 fn glob(pattern: &str, text: &str, star: Star) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
-    // reach[i]: whether the pattern so far fits the first i characters of the text.
+    // reach[i] is true if the pattern so far matches the first i characters of the text.
     let mut reach = vec![false; text.len() + 1];
     if let Some(first) = reach.first_mut() {
         *first = true;

@@ -1,4 +1,4 @@
-//! Provider failures, normalized so that the kind says what to do.
+//! Provider failures, normalized so that the kind determines the remedy.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct ProviderError {
-    /// What went wrong, in our words.
+    /// Normalized kind of the failure.
     pub kind: ProviderErrorKind,
-    /// What went wrong, in the provider's words.
+    /// Error message of the provider.
     pub message: String,
-    /// What the user can do about it.
+    /// Suggested fix for the user.
     pub hint: Option<String>,
-    /// The HTTP status, when there was one.
+    /// HTTP status, if there was one.
     pub status: Option<u16>,
-    /// How long the provider asked to wait.
+    /// Delay the provider asked for.
     pub retry_after: Option<Duration>,
-    /// Whether sending the same request again may help. Set from the kind, cleared when the provider
-    /// says not to.
+    /// True if sending the same request again may help. Set from the kind, cleared if the provider says not
+    /// to retry.
     pub retryable: bool,
 }
 
-/// The classes every wire's failures fall into.
+/// Classes of failures, common to all wire formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderErrorKind {
@@ -34,7 +34,7 @@ pub enum ProviderErrorKind {
     Quota,
     /// The provider is overloaded.
     Overloaded,
-    /// The key is missing, wrong or not allowed to do this.
+    /// The key is missing, invalid or lacks permission.
     Auth,
     /// The request, model or address is wrong.
     InvalidRequest,
@@ -44,23 +44,23 @@ pub enum ProviderErrorKind {
     ContentPolicy,
     /// The connection failed, broke or went silent.
     Network,
-    /// The provider failed inside.
+    /// The provider had an internal error.
     Provider,
 }
 
-/// What a failure asks for.
+/// Remedy for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// Send it again.
+    /// Send the request again.
     Retry,
-    /// Make the context smaller and send it again.
+    /// Compact the context and send the request again.
     Compact,
-    /// Give up and tell the user.
+    /// Give up and report to the user.
     Stop,
 }
 
 impl ProviderError {
-    /// An error of `kind` with the provider's message.
+    /// Creates an error of `kind` with the provider's message.
     pub fn new(kind: ProviderErrorKind, message: impl Into<String>) -> Self {
         use ProviderErrorKind::{Network, Overloaded, Provider, RateLimit};
         Self {
@@ -73,14 +73,14 @@ impl ProviderError {
         }
     }
 
-    /// The same error with what the user can do about it.
+    /// Adds a suggested fix for the user.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// What the failure asks for.
+    /// Returns the remedy for the failure.
     pub fn remedy(&self) -> Remedy {
         match self.kind {
             ProviderErrorKind::ContextOverflow => Remedy::Compact,

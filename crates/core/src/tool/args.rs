@@ -5,10 +5,10 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, json};
 
-/// Parses JSON and refuses what two readers could understand differently: duplicate keys and trailing text.
+/// Parses JSON and refuses ambiguous input: duplicate keys and trailing text.
 ///
 /// # Errors
-/// Says what is wrong and where.
+/// The error describes the problem and its position.
 pub fn parse_strict(text: &str) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Strict.deserialize(&mut deserializer)?;
@@ -16,7 +16,7 @@ pub fn parse_strict(text: &str) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
-/// The arguments for an event: parsed, or `{"_raw": …}` when they are not JSON.
+/// Returns the arguments for an event: parsed, or `{"_raw": …}` if they are not JSON.
 pub fn raw_arguments(text: &str) -> Value {
     parse_strict(if text.trim().is_empty() { "{}" } else { text }).unwrap_or_else(|_| json!({ "_raw": text }))
 }

@@ -1,4 +1,4 @@
-//! Typed tools behind one object-safe face. This is the only place where arguments become types.
+//! Typed tools behind one object-safe trait. This is the only place where arguments become types.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -15,22 +15,23 @@ use super::{
 use crate::id::CallId;
 use crate::permission::{Proposal, Subject};
 
-/// A tool whose argument type has been erased. Made by [`erase`], or implemented directly by tools
-/// whose schema is only known at run time.
+/// A tool whose argument type has been erased. Created by [`erase`], or implemented directly by tools whose
+/// schema is only known at run time.
 pub trait AnyTool: Send + Sync {
-    /// The tool as a model sees it.
+    /// Returns the tool as a model sees it.
     fn spec(&self) -> &ToolSpec;
 
-    /// How it behaves beside other calls.
+    /// Returns the scheduling properties.
     fn traits(&self) -> ToolTraits;
 
     /// Validates the arguments. Must have no effect.
     ///
     /// # Errors
-    /// [`ToolError::Invalid`] naming the field and what would be right.
+    /// [`ToolError::Invalid`] naming the field and the expected value.
     fn prepare(self: Arc<Self>, arguments: &str) -> Result<Prepared, ToolError>;
 
-    /// A digest of what the tool is, when its name alone does not say: somebody's own file defines it.
+    /// Returns a digest of the tool's definition if its name alone does not identify it, because a user's
+    /// file defines it.
     fn definition(&self) -> Option<String> {
         None
     }
@@ -38,21 +39,21 @@ pub trait AnyTool: Send + Sync {
 
 /// A validated call, ready to run once.
 pub struct Prepared {
-    /// The kind of effect this call will have.
+    /// Kind of effect this call will have.
     pub category: Category,
-    /// The arguments as a value, for rules and for showing.
+    /// Arguments as a value, for rules and for display.
     pub arguments: Value,
-    /// What the call is about, part by part, for rules.
+    /// Subjects of the call, part by part, for rules.
     pub subjects: Vec<Subject>,
-    /// Why the tool will not do this, whatever the rules say.
+    /// Reason the tool refuses the call, whatever the rules say.
     pub refusal: Option<String>,
-    /// Why somebody should look at it first.
+    /// Reasons to ask the user first.
     pub reasons: Vec<String>,
     shown: Option<String>,
     work: Box<dyn Work>,
 }
 
-/// What a prepared call does.
+/// The work of a prepared call.
 trait Work: Send {
     fn preview(&self, execution: &ExecutionContext) -> Option<String>;
     fn run(self: Box<Self>, cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
@@ -87,7 +88,7 @@ impl<T: Tool> Work for Typed<T> {
 }
 
 impl Prepared {
-    /// A call that will do `run`.
+    /// Creates a call that will run `run`.
     pub fn new(
         category: Category,
         arguments: Value,
@@ -104,7 +105,7 @@ impl Prepared {
         }
     }
 
-    /// The same call with what it is about.
+    /// Sets the category, subjects, refusal and reasons of the call.
     #[must_use]
     pub fn with_judgement(mut self, judgement: Judgement) -> Self {
         self.category = judgement.category;
@@ -114,7 +115,7 @@ impl Prepared {
         self
     }
 
-    /// The same call with what it would do, for a person to read.
+    /// Sets the preview of the call.
     #[must_use]
     pub fn with_preview(mut self, text: String) -> Self {
         self.shown = Some(text);
@@ -137,12 +138,12 @@ impl Prepared {
         }
     }
 
-    /// What the call would do, for a person to read. May read the disk.
+    /// Returns a preview of the call for people. May read the disk.
     pub fn preview(&self, execution: &ExecutionContext) -> Option<String> {
         self.shown.clone().or_else(|| self.work.preview(execution))
     }
 
-    /// Does the work.
+    /// Runs the call.
     pub fn run(self, cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         self.work.run(cx)
     }
@@ -171,7 +172,7 @@ impl<T: Tool> AnyTool for Erased<T> {
     }
 
     fn prepare(self: Arc<Self>, arguments: &str) -> Result<Prepared, ToolError> {
-        // Several providers send no text at all for a call without arguments.
+        // Several providers send an empty text for a call without arguments.
         let text = if arguments.trim().is_empty() {
             "{}"
         } else {
@@ -230,7 +231,7 @@ impl<T: Tool> Erased<T> {
     }
 }
 
-/// What a type of tool looks like to a model. It never changes, so it is made once: a thousand sessions share it.
+/// Returns the spec of a tool type. It never changes, so it is created once and shared by all sessions.
 fn known_spec<T: Tool>() -> ToolSpec {
     static KNOWN: Mutex<BTreeMap<TypeId, ToolSpec>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -240,7 +241,7 @@ fn known_spec<T: Tool>() -> ToolSpec {
         .clone()
 }
 
-/// The schema without what only costs tokens: the meta-schema's address and the type's Rust name.
+/// Builds the schema without parts that only cost tokens: the meta-schema's address and the type's Rust name.
 fn spec_of<T: Tool>() -> ToolSpec {
     let mut schema = schemars::generate::SchemaSettings::draft2020_12()
         .with(|settings| {
@@ -269,8 +270,8 @@ fn spec_of<T: Tool>() -> ToolSpec {
     }
 }
 
-/// Drops what no model needs: number formats (`uint32`), null defaults, and the `null` of optional fields, which are
-/// left out instead. Several servers do not understand a list of types.
+/// Drops parts that no model needs: number formats (`uint32`), null defaults, and the `null` of optional
+/// fields, which are simply omitted. Several servers do not support a list of types.
 fn tidy_properties(schema: &mut serde_json::Map<String, Value>) {
     schema.shift_remove("format");
     if schema.get("default").is_some_and(Value::is_null) {
@@ -299,7 +300,7 @@ fn tidy_properties(schema: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// A doc comment as one line per paragraph: where its lines were broken says nothing.
+/// Joins the lines of each paragraph of a doc comment: its line breaks carry no meaning.
 fn unwrapped(text: &str) -> String {
     let paragraphs = text.split("\n\n");
     paragraphs

@@ -1,27 +1,27 @@
-//! Outputs that are too long for the context and stay readable all the same.
+//! Storage of outputs that are too long for the context, so that they remain readable.
 
 use crate::id::CallId;
 
-/// The tool that reads what [`Outputs`] keeps. Its own results are never kept.
+/// The tool that reads stored [`Outputs`]. Its own results are never stored.
 pub const TOOL_OUTPUT: &str = "tool_output";
 
-/// The tool that reads back, word for word, what a compaction took out of a conversation.
+/// The tool that reads back verbatim the content that a compaction removed from a conversation.
 pub const RECALL: &str = "recall";
 
-/// Keeps whole outputs, so that what a model is shown may be short.
+/// Stores whole outputs, so that a model can be shown a short version.
 pub trait Outputs: Send + Sync {
-    /// Keeps `content` and gives the short reference that [`TOOL_OUTPUT`] takes. `None` when it cannot be kept: a disk
-    /// that is full must not cost the call its result. May block for as long as a file takes to be written.
+    /// Stores `content` and returns the short reference that [`TOOL_OUTPUT`] takes. `None` if it cannot be
+    /// stored: a full disk must not cost the call its result. May block while a file is written.
     fn keep(&self, call: &CallId, tool: &str, content: &str) -> Option<String>;
 }
 
-/// Where the whole of an output is.
+/// Location of a whole output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// The reference that [`TOOL_OUTPUT`] takes.
+    /// Reference that [`TOOL_OUTPUT`] takes.
     pub id: String,
-    /// How many characters the output had.
+    /// Number of characters of the output.
     pub characters: usize,
-    /// Whether that is all of it: an output may be too long for every store.
+    /// True if the stored output is complete: an output may be too long for any store.
     pub whole: bool,
 }

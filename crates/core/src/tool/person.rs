@@ -1,4 +1,4 @@
-//! The user, as a running call can reach them.
+//! Access to the user for a running call.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::event::{Event, EventSink, Waiting};
 use crate::id::CallId;
 use crate::permission::{Approver, Question};
 
-/// Whoever can answer a question of a running call.
+/// The user who can answer questions of a running call, if there is one.
 #[derive(Clone)]
 pub struct Person(Option<Arc<Line>>);
 
@@ -17,7 +17,7 @@ struct Line {
 }
 
 impl Person {
-    /// Nobody.
+    /// Returns a person who is never available.
     pub fn nobody() -> Self {
         Self(None)
     }
@@ -30,7 +30,7 @@ impl Person {
         })))
     }
 
-    /// Asks, and waits for the answer however long it takes. `None` when nobody is there.
+    /// Asks a question and waits for the answer without a timeout. `None` if no user is available.
     pub async fn ask(&self, question: &Question) -> Option<String> {
         let line = self.0.as_ref()?;
         let event = Event::Waiting(Waiting::Question {

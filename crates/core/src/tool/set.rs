@@ -13,19 +13,19 @@ pub struct ToolSet {
 }
 
 impl ToolSet {
-    /// No tools.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a tool; one of the same name is replaced in place.
+    /// Adds a tool; a tool of the same name is replaced in place.
     #[must_use]
     pub fn with<T: Tool>(mut self, tool: T) -> Self {
         self.insert(erase(tool));
         self
     }
 
-    /// Adds an erased tool; one of the same name is replaced in place.
+    /// Adds an erased tool; a tool of the same name is replaced in place.
     pub fn insert(&mut self, tool: Arc<dyn AnyTool>) {
         let name = tool.spec().name.clone();
         match self.by_name.get(&name) {
@@ -41,7 +41,7 @@ impl ToolSet {
         }
     }
 
-    /// The tool called `name`.
+    /// Returns the tool called `name`.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn AnyTool>> {
         self.by_name.get(name).and_then(|&index| self.tools.get(index))
     }
@@ -51,7 +51,7 @@ impl ToolSet {
         self.tools.iter().map(|tool| tool.spec().clone()).collect()
     }
 
-    /// Whether there are none.
+    /// Returns true if the set has no tools.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }

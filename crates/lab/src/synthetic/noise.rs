@@ -1,4 +1,4 @@
-//! Outputs of tools that look like outputs of tools.
+//! Realistic tool outputs.
 
 use super::random::Random;
 
@@ -10,16 +10,16 @@ pub(super) enum Tool {
     Grep,
 }
 
-/// A value with a name, somewhere in an output.
+/// A named value in an output.
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
     kind: Kind,
     pub(super) name: String,
-    /// What must be known.
+    /// The value.
     pub(super) value: String,
-    /// Whether the agent says it in its own words as well.
+    /// True if the agent also repeats it in its own words.
     pub(super) is_repeated: bool,
-    /// Whether the call names what it is about, so that its note can be told from others.
+    /// True if the call names the subject, so that its note can be told from others.
     pub(super) is_named: bool,
 }
 
@@ -51,7 +51,7 @@ impl Finding {
         }
     }
 
-    /// The line it stands in.
+    /// Returns the output line with the value.
     fn line(&self) -> String {
         let Self { name, value, .. } = self;
         match self.kind {
@@ -62,7 +62,7 @@ impl Finding {
         }
     }
 
-    /// What a user would ask about it.
+    /// Returns the user's question about the value.
     pub(super) fn question(&self) -> String {
         let name = &self.name;
         match self.kind {
@@ -91,7 +91,7 @@ impl Tool {
         }
     }
 
-    /// The arguments: about `named`, or about anything.
+    /// Generates arguments, about `named` or about anything.
     pub(super) fn input(self, random: &mut Random, named: Option<&Finding>) -> String {
         let any = random.name();
         let name = named.map_or(any, |finding| finding.name.clone());
@@ -105,7 +105,7 @@ impl Tool {
         input.to_string()
     }
 
-    /// Between 200 and 8,000 characters, most of them short, with what is to be found somewhere in the middle.
+    /// Generates between 200 and 8,000 characters, more often short than long; the value is on a random line.
     pub(super) fn output(self, random: &mut Random, finding: Option<&Finding>) -> String {
         let (once, twice) = (random.below(7_800), random.below(7_800));
         let length = 200 + once.min(twice);

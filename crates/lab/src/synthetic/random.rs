@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same for the same seed, on every machine.
+//! Pseudo-random numbers, the same for the same seed on every machine.
 
 /// SplitMix64.
 pub(super) struct Random(u64);
@@ -24,7 +24,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 up to what is below `end`, which must not be 0.
+    /// Returns a number from 0 up to but excluding `end`, which must not be 0.
     pub(super) fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end.max(1)).unwrap_or(u64::MAX);
         usize::try_from(self.next() % end).unwrap_or_default()
@@ -34,14 +34,14 @@ impl Random {
         from + self.below(to.saturating_sub(from) + 1)
     }
 
-    /// One of a list, which must not be empty.
+    /// Picks an item of a list, which must not be empty.
     pub(super) fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         let place = self.below(list.len());
-        // The place is within the list.
+        // The index is within the list.
         list.get(place).unwrap_or(&list[0])
     }
 
-    /// The name of a part of the made-up service.
+    /// Generates the name of a part of the fictional service.
     pub(super) fn name(&mut self) -> String {
         let (first, second) = (*self.pick(&FIRST), *self.pick(&SECOND));
         format!("{first}-{second}-{}", self.between(10, 999))

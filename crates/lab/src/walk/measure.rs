@@ -1,4 +1,4 @@
-//! What a request is in bytes, and how much of it was sent before.
+//! Size of a request in bytes, and the part of it that was sent before.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -8,14 +8,14 @@ use windlass_api::{Message, Part};
 use windlass_core::provider::Prefix;
 use windlass_core::tokens::Gauge;
 
-/// Compares each request with the one before.
+/// Compares each request with the previous one.
 pub(super) struct Meter {
     /// Bytes of the system prompt and the tools, which never change.
     fixed: u64,
     last: Option<Vec<Piece>>,
 }
 
-/// A message of a request, encoded.
+/// An encoded message of a request.
 #[derive(Clone)]
 struct Piece {
     message: Arc<Message>,
@@ -23,12 +23,12 @@ struct Piece {
     tokens: u64,
 }
 
-/// The size of a request.
+/// Size of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Measured {
     pub(super) tokens: u64,
     pub(super) bytes: u64,
-    /// How many of them the request before began with.
+    /// Number of bytes that were also at the start of the previous request.
     pub(super) reused: u64,
 }
 
@@ -43,7 +43,7 @@ impl Meter {
         }
     }
 
-    /// What is where it was is not looked at again.
+    /// Measures a request. Messages at their previous position are not encoded again.
     pub(super) fn measure(&mut self, messages: &[Arc<Message>], gauge: &Gauge) -> Measured {
         let last = self.last.take();
         let mut old = last.iter().flatten();
@@ -75,12 +75,12 @@ impl Meter {
         }
     }
 
-    /// Whether the last request has this text in it.
+    /// Returns true if the last request contains this text.
     pub(super) fn has(&self, text: &str) -> bool {
         self.texts().any(|piece| piece.contains(text))
     }
 
-    /// What can be read back by the last request, the newest last.
+    /// Returns the references in the last request, newest last.
     pub(super) fn references(&self) -> Vec<String> {
         self.texts().flat_map(references).collect()
     }
@@ -102,7 +102,7 @@ impl Piece {
 }
 
 impl Measured {
-    /// As many of the tokens as bytes were reused.
+    /// Returns the share of tokens that corresponds to the reused bytes.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -114,7 +114,7 @@ impl Measured {
     }
 }
 
-/// The references that a text names, as notes and summaries write them.
+/// Returns the references that a text names, in the format of notes and summaries.
 pub(super) fn references(text: &str) -> Vec<String> {
     const BEGIN: &str = "{\"ref\": \"";
     let rest = text.split(BEGIN).skip(1);
@@ -128,7 +128,7 @@ fn shared(old: &Bytes, new: &Bytes) -> u64 {
     same.count() as u64
 }
 
-/// What a model reads of a message, in a form of our own: ids and times of messages are not sent.
+/// Encodes the parts of a message that a model reads. Ids and times of messages are not sent.
 fn encoded(message: &Message) -> Bytes {
     static KEY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("lab"));
     message.memo.get_or_encode(&KEY, || {

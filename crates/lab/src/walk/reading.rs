@@ -1,4 +1,4 @@
-//! What happens when a fact is needed: it is in sight, or it is looked for, and found or not.
+//! Search for a needed fact: it is in sight, or the agent searches for it and finds it or not.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use super::measure::references;
 use crate::Need;
 
 impl Walk<'_> {
-    /// Looks for a fact in the request, then under the references in it. The calls of one look are in one reply; what they
-    /// show stays in the conversation, and another request follows.
+    /// Searches for a fact in the request, then behind its references. The calls of one search step are in
+    /// one reply; their results stay in the conversation, and another request follows.
     pub(super) async fn need(&mut self, need: &Need) {
         let (is_in_sight, facts) = (self.meter.has(&need.text), &mut self.outcome.facts);
         if need.is_said {
@@ -32,8 +32,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Where an agent would look that does not know where the fact is: under notes of calls that name what it looks for, then
-    /// under summaries, then everywhere.
+    /// Returns the places where an agent would search without knowing where the fact is: notes of calls that
+    /// name the subject, then summaries, then everywhere.
     fn guesses(&self, need: &Need) -> Vec<Vec<String>> {
         let mut seen = HashSet::new();
         let all: Vec<String> = self.meter.references().into_iter().rev().collect();
@@ -46,20 +46,20 @@ impl Walk<'_> {
         looks.filter(|references| !references.is_empty()).collect()
     }
 
-    /// The calls in the conversation whose arguments have this text.
+    /// Returns the calls in the conversation whose arguments contain this text.
     fn calls_with(&self, text: &str) -> HashSet<String> {
         let calls = self.history.iter().flat_map(|message| message.calls());
         let with = calls.filter(|call| call.input.contains(text));
         with.map(|call| call.id.to_string()).collect()
     }
 
-    /// Whether any reference in sight leads to the fact, also by what it shows.
+    /// Returns true if any reference in sight leads to the fact, directly or through further references.
     fn is_readable(&self, need: &Need) -> bool {
         let mut left = self.meter.references();
         let mut seen = HashSet::new();
         let sources = self.sources(need);
         while let Some(reference) = left.pop() {
-            // To read all notes takes long, and only these can have it.
+            // Reading all notes takes long, and only these can contain the fact.
             let can_have = is_summary(&reference) || sources.contains(reference.as_str());
             if !can_have || !seen.insert(reference.clone()) {
                 continue;
@@ -75,7 +75,7 @@ impl Walk<'_> {
         false
     }
 
-    /// The calls whose output had the fact.
+    /// Returns the calls whose output contained the fact.
     fn sources(&self, need: &Need) -> HashSet<&str> {
         let said = self.session.messages.iter().take(need.at);
         let results = said.flat_map(|message| message.results());

@@ -1,4 +1,4 @@
-//! What a session with one strategy works with.
+//! Environment of a session with one strategy.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::log::{Log, Open, Then};
 use crate::offline::{Offline, lines};
 use crate::{Experiment, Summarizer};
 
-/// What a session works with: what the program puts together, but for the model.
+/// The environment that the program assembles for a session, except for the model.
 pub(super) struct Rig {
     pub(super) provider: Offline,
     pub(super) gauge: Arc<Gauge>,
@@ -73,7 +73,7 @@ impl Rig {
         self.provider.model()
     }
 
-    /// What the agent itself would say about its work.
+    /// Returns the summary the agent itself would write about its work.
     pub(super) fn said(&self, done: &[Arc<Message>]) -> String {
         self.summarizer.summary(&lines(done))
     }

@@ -1,4 +1,4 @@
-//! Why a request did not find everything in the provider's cache that it could have, and what that cost.
+//! Cache misses: the reason a request did not hit the provider's cache as far as possible, and the cost.
 
 use windlass_core::clock::Timestamp;
 use windlass_core::log::{Exchange, Frame};
@@ -9,52 +9,52 @@ use super::CACHED_FOR;
 /// One request in the ledger.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// Its number, from 1.
+    /// Number of the request, starting at 1.
     pub number: usize,
-    /// When it ended.
+    /// Time at which the request ended.
     pub time: Timestamp,
-    /// How many bytes it had.
+    /// Size of the request in bytes.
     pub bytes: usize,
-    /// The first byte that is another one than in the request before.
+    /// Offset of the first byte that differs from the previous request.
     pub changed_at: usize,
-    /// Tokens it read, as the provider says: all of them, and those from its cache.
+    /// Tokens read, as reported by the provider: total, and from its cache.
     pub tokens: Option<(u64, u64)>,
-    /// Why not everything that was sent before came from the cache; `None` when it did.
+    /// Reason repeated content did not come from the cache; `None` if it did.
     pub cause: Option<Cause>,
-    /// US dollars that the miss cost.
+    /// Cost of the miss in US dollars.
     pub lost_usd: Option<f64>,
 }
 
-/// Why a request missed the cache.
+/// Reason a request missed the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// There was nothing before it.
+    /// It is the first request.
     First,
-    /// It was asked of another provider or model.
+    /// It used another provider or model.
     Model,
-    /// The system prompt is another.
+    /// The system prompt changed.
     System,
-    /// The tools are others.
+    /// The tools changed.
     Tools,
-    /// Options of the request are others.
+    /// Options of the request changed.
     Options,
-    /// Something in the middle of the conversation is another: it was compacted, trimmed or rewound.
+    /// The middle of the conversation changed: it was compacted, trimmed or rewound.
     History,
-    /// The provider's cache had forgotten it: too much time had passed.
+    /// The provider's cache had expired.
     Expired,
-    /// Nothing changed, and yet the provider did not use its cache.
+    /// Nothing changed, but the provider did not use its cache.
     Provider,
 }
 
 impl Cause {
-    /// In words.
+    /// Returns a short description.
     pub fn told(self) -> &'static str {
         match self {
             Self::First => "the first request",
             Self::Model => "another provider or model",
             Self::System => "the system prompt changed",
             Self::Tools => "the tool list changed",
-            Self::Options => "options of the request changed",
+            Self::Options => "the request options changed",
             Self::History => "the history was rewritten",
             Self::Expired => "the provider's cache timed out",
             Self::Provider => "the provider did not use its cache",
@@ -62,7 +62,8 @@ impl Cause {
     }
 }
 
-/// The requests of a session. `frame` finds what stood before the messages of an exchange, `price` what its model costs.
+/// Returns the requests of a session. `frame` looks up the frame of an exchange, `price` the price of its
+/// model.
 pub fn ledger(
     exchanges: &[Exchange],
     frame: impl Fn(&str) -> Option<Frame>,
@@ -94,8 +95,8 @@ pub fn ledger(
     lines
 }
 
-/// Where a request is no longer what the one before was, apart from marks: those move on with the conversation, and a
-/// provider does not count them when it compares.
+/// Returns the offset at which a request differs from the previous one, ignoring cache markers: those move
+/// with the conversation, and providers ignore them when comparing.
 pub(super) fn common(before: &[u8], after: &[u8]) -> usize {
     const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
     let skip = |bytes: &[u8], mut at: usize| {
@@ -139,14 +140,14 @@ fn cause(
             return Some(Cause::Tools);
         }
     }
-    // A request ends in a few brackets, and has marks that are not counted.
+    // A request ends in a few brackets, and contains markers that are ignored.
     let tail = 200;
     if changed_at + tail < before.request.len() {
         let is_early = changed_at < 200;
         return Some(if is_early { Cause::Options } else { Cause::History });
     }
     let (all, cached) = tokens?;
-    // Providers cache in blocks; a little is always missing.
+    // Providers cache in blocks, so a small part is always missing.
     let could = (before.request.len() as u64 / 6).saturating_sub(2_000);
     if all < 2_000 || cached >= could.min(all / 2) {
         return None;
@@ -159,7 +160,7 @@ fn cause(
     })
 }
 
-/// What it cost that the request before was not found: its part of the tokens at the full price.
+/// Returns the cost of missing the previous request: its share of the tokens at the full price.
 #[allow(clippy::cast_precision_loss)]
 fn lost(before: &Exchange, (all, cached): (u64, u64), price: Price) -> Option<f64> {
     let earlier = tokens(&before.answer.body).map_or(0, |(all, _)| all).min(all);
@@ -167,7 +168,8 @@ fn lost(before: &Exchange, (all, cached): (u64, u64), price: Price) -> Option<f6
     Some((price.input - price.cache_read) * missed as f64 / 1_000_000.0)
 }
 
-/// The tokens that an answer reports: all it read, and those from the cache. Whatever the wire, these names are its own.
+/// Returns the tokens that an answer reports: total read, and from the cache. Each wire format
+/// has its own field names.
 fn tokens(answer: &[u8]) -> Option<(u64, u64)> {
     let text = String::from_utf8_lossy(answer);
     let last = |name: &str| -> Option<u64> {

@@ -1,4 +1,4 @@
-//! Each way to miss a cache, and its name.
+//! Every cause of a cache miss.
 
 use bytes::Bytes;
 use windlass_core::log::RecordedAnswer;
@@ -42,7 +42,7 @@ fn usage(fresh: u64, read: u64) -> String {
     format!("data: {{\"usage\":{{\"input_tokens\":{fresh},\"cache_read_input_tokens\":{read}}}}}")
 }
 
-/// CTX-16: every miss has its cause and its price; a request that only goes on has none.
+/// CTX-16: every miss has its cause and its price; a request that only appends has none.
 #[test]
 fn misses_have_causes() {
     let long = "x".repeat(40_000);
@@ -105,7 +105,7 @@ fn misses_have_causes() {
     assert_eq!(lines[1].changed_at, long.len());
 }
 
-/// CTX-16: the tokens of an answer are read on every wire.
+/// CTX-16: the tokens of an answer are read in every wire format.
 #[test]
 fn tokens_are_read() {
     for (answer, expected) in [
@@ -127,7 +127,7 @@ fn tokens_are_read() {
     }
 }
 
-/// CTX-16: a mark that moves on is no change.
+/// CTX-16: a moved cache marker is not a change.
 #[test]
 fn marks_are_not_counted() {
     let mark = ",\"cache_control\":{\"type\":\"ephemeral\"}";

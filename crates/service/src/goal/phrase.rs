@@ -1,11 +1,13 @@
-//! GOAL-2: whether an answer says, in its own words, that something is done.
+//! GOAL-2: detects that an answer states, in its own words, that the goal is done.
 //!
-//! What stands in code or in quotes is somebody else's. A question, a condition and a denial say nothing is done.
+//! Text in code or quotes does not count as the answer's own. Questions, conditions and negations do not
+//! state completion.
 
-/// The longest thing in quotes, in characters. A mark without its partner must not have the whole answer searched for one.
+/// Maximum length of a quotation, in characters. An unmatched quotation mark must not cause a search through
+/// the whole answer.
 const LONGEST_QUOTE: usize = 1_000;
 
-/// What opens and closes quotes and code in a line.
+/// Opening and closing marks of quotes and inline code.
 const QUOTES: &[(char, char)] = &[
     ('`', '`'),
     ('"', '"'),
@@ -16,7 +18,7 @@ const QUOTES: &[(char, char)] = &[
     ('‘', '’'),
 ];
 
-/// Words before a phrase in whose company it does not say that anything is done.
+/// Words that, before a phrase, mean that it does not state completion.
 const DOUBTS: &[&str] = &[
     "not",
     "never",
@@ -38,7 +40,7 @@ const DOUBTS: &[&str] = &[
     "half",
 ];
 
-/// Whether an answer says one of the phrases: as whole words, however they are written, outside of code and quotes.
+/// Returns true if an answer states one of the phrases: as whole words, in any case, outside code and quotes.
 pub(crate) fn says(answer: &str, phrases: &[String]) -> bool {
     let words = |phrase: &String| tokens(phrase).into_iter().map(|token| token.word).collect();
     let phrases: Vec<Vec<String>> = phrases.iter().map(words).collect();
@@ -49,9 +51,9 @@ pub(crate) fn says(answer: &str, phrases: &[String]) -> bool {
     })
 }
 
-/// A word and the marks after it.
+/// A word and the punctuation after it.
 struct Token {
-    /// In small letters.
+    /// The word in lowercase.
     word: String,
     tail: String,
 }
@@ -65,7 +67,7 @@ fn tokens(line: &str) -> Vec<Token> {
     line.split_whitespace().map(token).collect()
 }
 
-/// Whether a sentence says a phrase in one of its clauses.
+/// Returns true if a clause of a sentence states a phrase.
 fn states(sentence: &[Token], phrases: &[Vec<String>]) -> bool {
     let is_question = sentence.last().is_some_and(|last| last.tail.contains('?'));
     let mut clauses = sentence.split_inclusive(|token| token.tail.contains([',', ';', ':', '—', '–']));
@@ -76,7 +78,7 @@ fn has(clause: &[Token], phrase: &[String]) -> bool {
     if phrase.is_empty() {
         return false;
     }
-    // Where words are not set apart by spaces, a phrase stands inside of one.
+    // In scripts without spaces, a phrase is part of a longer word.
     let is_same = |(token, word): (&Token, &String)| {
         token.word == *word || (!word.is_ascii() && token.word.contains(word.as_str()))
     };
@@ -86,7 +88,7 @@ fn has(clause: &[Token], phrase: &[String]) -> bool {
     places.any(|window| window.iter().zip(phrase).all(is_same))
 }
 
-/// The lines of an answer without code, and without what is quoted.
+/// Returns the lines of an answer without code and quotations.
 fn prose(answer: &str) -> Vec<String> {
     let mut fence: Option<&str> = None;
     let mut lines = Vec::new();
@@ -106,7 +108,7 @@ fn prose(answer: &str) -> Vec<String> {
     lines
 }
 
-/// The fence that a line opens.
+/// Returns the fence that a line opens.
 fn fence_of(line: &str) -> Option<&str> {
     let rest = line.trim_start_matches(['`', '~']);
     let fence = line.strip_suffix(rest)?;
@@ -128,11 +130,11 @@ fn unquoted(line: &str) -> String {
     kept
 }
 
-/// Where the quote ends that begins here, if one does.
+/// Returns the end of the quotation that starts here, if there is one.
 fn closed_at(signs: &[char], open: usize) -> Option<usize> {
     let sign = signs.get(open)?;
     let (_, closing) = QUOTES.iter().find(|(opening, _)| opening == sign)?;
-    // The same sign stands inside of words.
+    // The same sign occurs inside words.
     let is_apostrophe = matches!(sign, '\'' | '‘');
     let is_letter = |at: usize| signs.get(at).is_some_and(|sign| sign.is_alphanumeric());
     if is_apostrophe && open.checked_sub(1).is_some_and(is_letter) {
@@ -153,7 +155,8 @@ mod tests {
             .into()
     }
 
-    /// GOAL-2: an answer that says one of the phrases in its own words completes a goal, whatever marks are around them.
+    /// GOAL-2: an answer that states one of the phrases in its own words completes a goal, whatever
+    /// punctuation surrounds it.
     #[test]
     fn phrases_are_found() {
         for answer in [
@@ -177,7 +180,7 @@ mod tests {
         assert!(says("好的,任务完成了。", &["任务完成".to_owned()]));
     }
 
-    /// GOAL-2: phrases in code, in quotes, in other words, in questions and under doubt complete nothing.
+    /// GOAL-2: phrases in code, quotes, other words, questions and conditions complete nothing.
     #[test]
     fn what_only_looks_like_a_phrase_is_left() {
         for answer in [
@@ -215,7 +218,7 @@ mod tests {
         assert!(!says("Done.", &[String::new(), "  ".to_owned(), "…".to_owned()]));
     }
 
-    /// GOAL-2: marks without their partner do not make a long answer slow.
+    /// GOAL-2: unmatched quotation marks do not make a long answer slow.
     #[test]
     fn long_answers_are_read_fast() {
         let answer = "'a „ ".repeat(10_000);

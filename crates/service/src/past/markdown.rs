@@ -1,4 +1,4 @@
-//! A session for people.
+//! A session as Markdown.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use windlass_core::message::{ToolCall, ToolResult};
 use super::messages;
 use crate::format::{called, date, dollars, one_line, standing};
 
-/// How many lines of a call or its result are shown, and how many characters.
+/// Maximum number of lines and characters shown of a call or its result.
 const MAX_LINES: usize = 40;
 const MAX_CHARS: usize = 4_000;
 
-/// A session for people. It carries foreign text, so a terminal must clean it.
+/// Formats a session as Markdown. It contains foreign text, which must be sanitized for a terminal.
 pub fn markdown(info: &SessionInfo, entries: &[Entry]) -> String {
     let mut text = head(info);
     let messages = messages(entries.iter().map(|entry| &entry.event));
@@ -71,7 +71,7 @@ fn write_message(text: &mut String, message: &Message, tools: &[Arc<Message>]) {
         Role::User => "User",
         Role::Assistant => "Assistant",
         Role::System => "System",
-        // Without the calls before them.
+        // Results without the calls before them.
         Role::Tool => "Tools",
     };
     let _ = write!(text, "\n## {who}\n");
@@ -154,7 +154,7 @@ fn write_result(text: &mut String, result: &ToolResult) {
     }
 }
 
-/// A block that ends where it should, whatever is in it; long ones are cut.
+/// Adds a fenced block that its content cannot close; long content is cut.
 fn fence(text: &mut String, language: &str, content: &str) {
     let content = content.trim_end();
     let mut shown: String = content.chars().take(MAX_CHARS).collect();
@@ -175,7 +175,7 @@ fn longest_run(text: &str) -> usize {
     runs.max().unwrap_or_default()
 }
 
-/// How the last turn ended, when it was not with an answer.
+/// Adds how the last turn ended, unless it ended with an answer.
 fn end(text: &mut String, entries: &[Entry]) {
     let last = entries
         .iter()

@@ -1,23 +1,23 @@
-//! Where a session stood, for somebody who comes back to it.
+//! Last state of a session, for a user who returns to it.
 
 use windlass_api::{Event, FailureKind, Message, Role, SessionInfo, Waiting};
 use windlass_core::log::{Entry, SessionStatus};
 
 use super::messages;
 
-/// Where a session stood.
+/// Last state of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stood {
-    /// What the user said last.
+    /// Last message of the user.
     pub asked: Option<String>,
-    /// What the model said last.
+    /// Last reply of the model.
     pub answered: Option<String>,
-    /// What is open, or went wrong.
+    /// Open question or last failure.
     pub note: Option<String>,
 }
 
 impl Stood {
-    /// Where it stood; `holder` is who works in it now.
+    /// Reads the state; `holder` is the current owner of the session.
     pub fn of(info: &SessionInfo, entries: &[Entry], holder: Option<&str>) -> Self {
         let messages = messages(entries.iter().map(|entry| &entry.event));
         let last = |role: Role, text: &dyn Fn(&Message) -> String| {
@@ -36,14 +36,14 @@ impl Stood {
     }
 }
 
-/// What somebody who comes back should know.
+/// Returns the notice for a user who returns.
 fn note(info: &SessionInfo, entries: &[Entry], holder: Option<&str>) -> Option<String> {
     if let Some(holder) = holder {
-        let waits = question(entries).map(|question| format!(" It waits for an answer: {question}"));
+        let waits = question(entries).map(|question| format!(" It is waiting for an answer: {question}"));
         return Some(format!("In use by {holder}.{}", waits.unwrap_or_default()));
     }
     if info.standing == SessionStatus::Working {
-        let text = "It was stopped in the middle of a turn. Going on with it tells the model which calls may have run.";
+        let text = "It was stopped in the middle of a turn. When you continue, the model learns which calls may have run.";
         return Some(text.to_owned());
     }
     let end = entries
@@ -62,7 +62,7 @@ fn note(info: &SessionInfo, entries: &[Entry], holder: Option<&str>) -> Option<S
     }
 }
 
-/// The question that nobody has answered yet.
+/// Returns the question that is still unanswered.
 fn question(entries: &[Entry]) -> Option<String> {
     let mut open = None;
     for entry in entries {

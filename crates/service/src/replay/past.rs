@@ -1,4 +1,4 @@
-//! What happened in a turn beside the model: results, and what the user and the program said.
+//! Surroundings of a replayed turn: tool results, and messages of the user and the program.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,12 +14,12 @@ use windlass_core::tool::{
     AnyTool, Category, Prepared, ToolError, ToolOutput, ToolSet, ToolSpec, ToolTraits, raw_arguments,
 };
 
-/// A turn of the log, as the surroundings of a turn that is driven again.
+/// A turn of the log, as the surroundings of its replay.
 pub(super) struct Past {
-    /// What came after the first message.
+    /// Messages after the first one.
     logged: Vec<Arc<Message>>,
     results: Mutex<HashMap<CallId, VecDeque<ToolResult>>>,
-    /// What the turn ended with, when that was an answer.
+    /// Final answer of the turn, if there was one.
     answer: Option<String>,
     again: Mutex<Vec<Arc<Message>>>,
 }
@@ -54,12 +54,12 @@ impl Past {
         }
     }
 
-    /// What the turn came to this time, without its first message.
+    /// Returns the messages of the replayed turn, without the first one.
     pub(super) fn messages(&self) -> Vec<Arc<Message>> {
         lock(&self.again).clone()
     }
 
-    /// The tools of the turn, whose results are those of the log.
+    /// Returns the tools of the turn, whose results come from the log.
     pub(super) fn tools(self: &Arc<Self>, specs: &[ToolSpec]) -> ToolSet {
         let mut tools = ToolSet::new();
         for spec in specs {
@@ -75,7 +75,7 @@ impl Past {
         lock(&self.results).get_mut(call).and_then(VecDeque::pop_front)
     }
 
-    /// The messages of the log from where the turn stands now.
+    /// Returns the messages of the log after the current position.
     fn ahead(&self) -> &[Arc<Message>] {
         let here = lock(&self.again).len();
         self.logged.get(here..).unwrap_or_default()
@@ -98,15 +98,15 @@ impl EventSink for Past {
     }
 }
 
-/// What the user said meanwhile, at the same place again.
+/// Delivers messages that the user sent during the turn at the same position as before.
 #[async_trait]
 impl Inbox for Past {
     async fn take(&self) -> Vec<Message> {
-        // After an answer, it is the program that asks for more.
+        // After an answer, the program asks for more.
         let has_answer = lock(&self.again)
             .last()
             .is_some_and(|last| last.role == Role::Assistant);
-        // A summary speaks as the user, and is made again by itself.
+        // A summary has the user's role, and the replay makes it again.
         let is_summary = |message: &Message| {
             let mut parts = message.parts.iter();
             parts.any(|part| matches!(part, Part::Compaction(_)))
@@ -148,7 +148,7 @@ impl AnyTool for PastTool {
             Box::pin(async move {
                 let Some(result) = self.past.result(&cx.call_id) else {
                     return Err(ToolError::Permanent(
-                        "the log has no result of this call".to_owned(),
+                        "the log has no result for this call".to_owned(),
                     ));
                 };
                 let ends = self.spec.name == "done" && !result.is_error;
@@ -165,7 +165,7 @@ impl AnyTool for PastTool {
     }
 }
 
-/// Nobody is asked: everything that was decided is in the log.
+/// Returns an approver that never asks: all decisions are in the log.
 pub(super) fn nobody() -> Arc<dyn Approver> {
     Arc::new(NobodyToAsk)
 }

@@ -1,4 +1,4 @@
-//! The recorded exchanges of a session, found by what was asked.
+//! The recorded exchanges of a session, looked up by request.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -9,16 +9,16 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use windlass_core::log::Exchange;
 
-/// Recorded exchanges that are being asked for again.
+/// Recorded exchanges for a replay.
 pub struct ReplayRecording {
     exchanges: Vec<Exchange>,
-    /// The most of them that are played.
+    /// Maximum number of exchanges to play.
     most: usize,
     state: Mutex<State>,
 }
 
 struct State {
-    /// By the digest of the request, those that were not played yet.
+    /// Exchanges not played yet, by the digest of the request.
     left: HashMap<String, VecDeque<usize>>,
     is_played: Vec<bool>,
     /// A request that is not in the recording.
@@ -28,16 +28,16 @@ struct State {
     is_over: bool,
 }
 
-/// Where a request is another one than what was sent.
+/// First difference between a request and the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The number of the request, from 1.
+    /// Number of the request, starting at 1.
     pub request: usize,
-    /// The first byte that differs.
+    /// Offset of the first byte that differs.
     pub byte: usize,
-    /// What was sent around there.
+    /// Recorded text around the offset.
     pub was: String,
-    /// What would be sent.
+    /// New text around the offset.
     pub is: String,
 }
 
@@ -45,14 +45,14 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "request {} differs from byte {} on: it was `{}`, and is `{}`",
+            "request {} differs from byte {} on: recorded `{}`, now `{}`",
             self.request, self.byte, self.was, self.is
         )
     }
 }
 
 impl ReplayRecording {
-    /// The exchanges of a session, of which at most `most` are played.
+    /// Creates a recording of which at most `most` exchanges are played.
     pub fn new(exchanges: Vec<Exchange>, most: Option<usize>) -> Self {
         let mut left: HashMap<String, VecDeque<usize>> = HashMap::new();
         for (number, exchange) in exchanges.iter().enumerate() {
@@ -71,12 +71,12 @@ impl ReplayRecording {
         }
     }
 
-    /// All of them.
+    /// Returns all exchanges.
     pub fn exchanges(&self) -> &[Exchange] {
         &self.exchanges
     }
 
-    /// The exchange for a request. A request that is not in the recording ends the turn.
+    /// Returns the exchange for a request. A request that is not in the recording ends the turn.
     pub fn play(&self, request: &Bytes) -> Option<&Exchange> {
         let digest = blake3::hash(request).to_hex().to_string();
         let mut state = self.lock();
@@ -101,12 +101,12 @@ impl ReplayRecording {
         }
     }
 
-    /// How many were played.
+    /// Returns the number of exchanges played.
     pub fn played(&self) -> usize {
         self.lock().is_played.iter().filter(|played| **played).count()
     }
 
-    /// The first request that was not in the recording, beside the one that should have been sent.
+    /// Compares the first request that was not in the recording with the one that should have been sent.
     pub fn difference(&self) -> Option<Difference> {
         let state = self.lock();
         let is = state.unknown.as_ref()?;
@@ -126,7 +126,7 @@ impl ReplayRecording {
         self.lock().cancel = cancel;
     }
 
-    /// Whether as many were played as were asked for, and more were to come.
+    /// Returns true if the requested number was played and more exchanges remain.
     pub(super) fn is_over(&self) -> bool {
         self.lock().is_over
     }

@@ -55,7 +55,7 @@ async fn a_slow_reader_loses_only_what_is_live() {
         .map(|envelope| envelope.seq)
         .collect();
     assert_eq!(states, stored.iter().map(|entry| entry.seq).collect::<Vec<_>>());
-    let told = |envelope: &windlass_api::Envelope| matches!(&envelope.event, Event::Status { text } if text.contains("left out"));
+    let told = |envelope: &windlass_api::Envelope| matches!(&envelope.event, Event::Status { text } if text.contains("were dropped"));
     assert!(events.iter().any(told), "it is told");
 }
 

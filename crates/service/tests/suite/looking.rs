@@ -265,8 +265,8 @@ async fn a_locked_store_is_told() {
     );
     let said = service.command(&session, "/why").await.unwrap().text;
     assert!(
-        said.starts_with("waits for lock: the store of sessions")
-            && said.contains("ends when that one is done"),
+        said.starts_with("waits for lock: the session store")
+            && said.contains("ends when that process is done"),
         "{said}"
     );
     other.execute_batch("ROLLBACK").unwrap();

@@ -1,4 +1,4 @@
-//! What was learned, as a block that is never summarized.
+//! Findings of the agent, as a block that is never summarized.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use crate::compact::score::{Block, Words, marginal_gain};
 use crate::compact::summarize::clip;
 use crate::message::{FragmentSource, Message};
 
-/// Pieces of knowledge, the oldest first.
+/// Pieces of knowledge, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::compact) struct Knowledge {
     pieces: Vec<String>,
-    /// How many there ever were.
+    /// Number of pieces ever added.
     count: usize,
 }
 
-/// The heading of the block in a summary.
+/// Heading of the block in a summary.
 const HEADING: &str = "knowledge";
 const BEGIN: &str = "[knowledge]\n";
 const PIECE: &str = "## Focus summary ";
-/// Characters of all of it: 4,096 tokens.
+/// Maximum length of the block in characters: 4,096 tokens.
 const LONGEST: usize = 4_096 * 4;
 
 impl Knowledge {
-    /// Takes in what was learned about something. The oldest pieces go when there is too much, but never the last one. What
-    /// stands for it elsewhere.
+    /// Adds a finding and returns the text that represents it elsewhere. If the block is too long, the oldest
+    /// pieces are dropped, but never the last one.
     pub(super) fn learn(&mut self, scope: &str, summary: &str) -> String {
         self.count += 1;
         let text = harmless(&format!("{PIECE}{}: {scope}\n{}", self.count, summary.trim()));
@@ -37,13 +37,13 @@ impl Knowledge {
         self.pieces.len()
     }
 
-    /// The block, with its heading.
+    /// Returns the block with its heading.
     pub(super) fn fact(&self) -> Option<(String, String)> {
         let block = format!("{BEGIN}{}", self.pieces.join("\n"));
         (!self.pieces.is_empty()).then(|| (HEADING.to_owned(), block))
     }
 
-    /// The block of the last summary in a history.
+    /// Reads the block from the last summary in a history.
     pub(super) fn read(history: &[Arc<Message>]) -> Option<Self> {
         let mut newest_first = history.iter().rev();
         let block = newest_first.find_map(|message| {
@@ -69,7 +69,7 @@ impl Knowledge {
         Some(Self { pieces, count })
     }
 
-    /// The same with pieces that say nothing new put into those that say it better: the newer counts for more.
+    /// Merges pieces that add nothing into those that say it better; newer pieces take precedence.
     #[allow(clippy::cast_precision_loss)]
     pub(super) fn consolidated(mut self) -> Self {
         let words: Vec<Words> = self.pieces.iter().map(|piece| Words::of(piece)).collect();
@@ -110,7 +110,7 @@ impl Knowledge {
     }
 }
 
-/// Adds what `to` does not say yet, without the heading.
+/// Adds the lines of `from` that `to` does not contain, without the heading.
 fn add_lines(to: &mut String, from: &str) {
     for line in from.lines().skip(1) {
         if !line.trim().is_empty() && !to.lines().any(|known| known.trim() == line.trim()) {
@@ -120,7 +120,7 @@ fn add_lines(to: &mut String, from: &str) {
     }
 }
 
-/// A text that cannot pass for a piece of the frame around it.
+/// Escapes a text so that it cannot be mistaken for the frame around it.
 fn harmless(text: &str) -> String {
     let mut text: String = text
         .chars()

@@ -8,21 +8,21 @@ use serde::Deserialize;
 use super::{FocusState, Open, Stretch};
 use crate::tool::{Category, Tool, ToolContext, ToolError, ToolOutput};
 
-/// Begin to look into something. What you read and try until `complete_focus` may later be replaced by the summary you
-/// give there.
+/// Start to investigate something. What you read and try until `complete_focus` may later be replaced by the
+/// summary you give there.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartFocusInput {
-    /// What you look into, in a few words.
+    /// The subject of the investigation, in a few words.
     scope: String,
 }
 
-/// End what `start_focus` began. Say what you have learned: it is kept for the rest of the session, and may replace
-/// everything since `start_focus`.
+/// End the investigation that `start_focus` started. Say what you have learned: it is kept for the rest of
+/// the session, and may replace everything since `start_focus`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteFocusInput {
-    /// What you have learned: facts, names, paths, decisions, and what did not work.
+    /// Your findings: facts, names, paths, decisions, and what did not work.
     summary: String,
 }
 

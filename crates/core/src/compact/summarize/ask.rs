@@ -1,4 +1,4 @@
-//! Questions to a model on the side, and what it is shown of a conversation.
+//! Side requests to a model, and the view of a conversation they contain.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,48 +10,48 @@ use crate::message::{FragmentSource, Message, Part, Role};
 use crate::model::Usage;
 use crate::provider::{Prefix, ProviderEvent, Request, ToolChoice};
 
-/// One question without tools.
+/// One request without tools.
 pub(in crate::compact) struct Question {
-    /// The instructions.
+    /// System prompt.
     pub(in crate::compact) system: &'static str,
-    /// What is asked.
+    /// Prompt.
     pub(in crate::compact) prompt: String,
-    /// Tokens of the answer, at most.
+    /// Maximum number of tokens of the answer.
     pub(in crate::compact) max_output: u64,
-    /// How long it may take.
+    /// Timeout.
     pub(in crate::compact) limit: Duration,
 }
 
-/// What came back.
+/// The answer of the model.
 pub(in crate::compact) struct Answer {
     pub(in crate::compact) text: String,
     pub(in crate::compact) usage: Usage,
-    /// Whether it called tools, although there are none.
+    /// True if the model called tools, although it has none.
     pub(in crate::compact) has_calls: bool,
 }
 
-/// Why there is no answer, and what came of it.
+/// Reason there is no answer, and the partial result.
 pub(in crate::compact) struct NoAnswer {
     why: String,
     so_far: String,
 }
 
 impl NoAnswer {
-    /// The beginning of an answer, when it is worth something by itself, and why there is no more.
+    /// Returns the partial answer if it is usable on its own, and the reason it breaks off.
     pub(super) fn beginning(&self) -> Option<(String, &str)> {
         const SHORTEST: usize = 200;
         let text = sound(&self.so_far).ok().filter(|text| text.len() >= SHORTEST)?;
         Some((text, &self.why))
     }
 
-    /// Why.
+    /// Returns the reason.
     pub(super) fn why(self) -> String {
         self.why
     }
 }
 
 impl Question {
-    /// The answer, or why there is none.
+    /// Sends the request and returns the answer, or the reason there is none.
     pub(in crate::compact) async fn ask(self, job: &Job<'_>) -> Result<Answer, NoAnswer> {
         let session = job
             .history
@@ -101,7 +101,7 @@ impl Question {
                 }
                 Some(_) => {}
                 None => {
-                    let why = "the answer ended without an end".to_owned();
+                    let why = "the answer ended early".to_owned();
                     return Err(NoAnswer { why, so_far });
                 }
             }
@@ -110,10 +110,10 @@ impl Question {
 }
 
 const LONGEST_PIECE: usize = 2_000;
-/// Characters of a summary that is made without a model.
+/// Maximum number of characters of a summary made without a model.
 const LONGEST_OUTLINE: usize = 6_000;
 
-/// The summary as it can be used, or what is wrong with it.
+/// Returns the usable summary, or a description of the problem with it.
 pub(super) fn sound(text: &str) -> Result<String, String> {
     const LONGEST: usize = 24_000;
     const FEWEST: usize = 8;
@@ -126,13 +126,14 @@ pub(super) fn sound(text: &str) -> Result<String, String> {
     let letters = text.chars().filter(|sign| sign.is_alphanumeric()).count();
     let odd = text.chars().filter(is_odd).count();
     if letters < FEWEST || letters * 4 < all || odd * 20 > all {
-        return Err("the answer was no text".to_owned());
+        return Err("the answer was not text".to_owned());
     }
     let clean: String = text.chars().filter(|sign| !is_odd(sign)).collect();
     Ok(clip(&clean, LONGEST))
 }
 
-/// What happened, in lines, when no model can say it better. The user's words are kept beside it.
+/// Outlines the messages in lines, for use if no model can summarize them. The user's messages are stored
+/// beside it.
 pub(super) fn outlined(middle: &[Arc<Message>]) -> String {
     let others = middle
         .iter()
@@ -159,7 +160,7 @@ pub(super) fn has_summary(message: &Message) -> bool {
         .any(|part| matches!(part, Part::Compaction(_)))
 }
 
-/// The message as flat lines for the summarizer. An earlier summary goes in whole.
+/// Formats a message as flat lines for the summarizer. An earlier summary is included whole.
 pub(in crate::compact) fn outline(message: &Message) -> Vec<String> {
     let role = match message.role {
         Role::User => "User",
@@ -183,9 +184,9 @@ pub(in crate::compact) fn outline(message: &Message) -> Vec<String> {
     lines.collect()
 }
 
-/// The first and last characters of a text that is too long.
+/// Returns the first and last characters of a text that is too long.
 pub(in crate::compact) fn clip(text: &str, most: usize) -> String {
-    // No text has more characters than bytes.
+    // A text never has more characters than bytes.
     if text.len() <= most {
         return text.to_owned();
     }

@@ -1,4 +1,5 @@
-//! CTX-15: what goes over into a summary as it is: the user's words, references, what stands open.
+//! CTX-15: content that is carried over into a summary unchanged: the user's messages, references, open
+//! facts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,20 +13,21 @@ use crate::tool::RECALL;
 
 /// A longer text of the user is always kept by its ends; the whole can be read back.
 const LONGEST_SAID: usize = 64_000;
-/// Texts of the user are never cut below this.
+/// Minimum length to which texts of the user are cut.
 const SHORTEST_SAID: usize = 1_000;
-/// How many references a summary carries. Older ones are in the span that the oldest of these refers to.
+/// Maximum number of references in a summary. Older ones are in the span that the oldest of these refers to.
 const MOST_REFERENCES: usize = 40;
-/// How many of the user's pictures stay.
+/// Maximum number of the user's images that are kept.
 const MOST_PICTURES: usize = 2;
 
-/// What a summary carries beside its text.
+/// Content of a summary message beside its text.
 pub(super) struct Kept {
     pub(super) parts: Vec<Part>,
     pub(super) notice: Option<String>,
 }
 
-/// What must survive of these messages in the message `id`. The user's words have about `room` tokens.
+/// Collects the content of these messages that must survive in the message `id`. The user's messages get
+/// about `room` tokens.
 pub(super) fn kept(middle: &[Arc<Message>], id: &MessageId, room: u64, gauge: &Gauge) -> Kept {
     let mut references: Vec<Part> = Vec::new();
     let mut said: Vec<Part> = Vec::new();
@@ -52,14 +54,14 @@ pub(super) fn kept(middle: &[Arc<Message>], id: &MessageId, room: u64, gauge: &G
     let cut = shortened(&mut said, room, gauge);
     parts.append(&mut said);
     let notice = (cut > 0).then(|| match cut {
-        1 => "a long text of the user is shown by its ends".to_owned(),
-        many => format!("{many} long texts of the user are shown by their ends"),
+        1 => "a long text of the user was cut to its start and end".to_owned(),
+        many => format!("{many} long texts of the user were cut to their start and end"),
     });
     Kept { parts, notice }
 }
 
-/// The id of the message that stands for these: the same whenever the same session is driven again, because the model reads
-/// it. What is said decides, and where it was.
+/// Derives the id of the message that replaces these. It depends only on their content and position, so that
+/// a replay of the session gets the same id: the model reads it.
 pub(super) fn name(length: usize, range: &Range<usize>, middle: &[Arc<Message>]) -> MessageId {
     let place = format!("{length} {range:?}");
     let said = middle.iter().flat_map(|message| &message.parts);
@@ -92,7 +94,7 @@ fn reference(id: &MessageId, messages: usize) -> String {
     )
 }
 
-/// Puts the names of all but the newest pictures in their place.
+/// Replaces all but the newest images with their names.
 fn few_pictures(said: &mut [Part]) {
     let mut left = MOST_PICTURES;
     for part in said.iter_mut().rev() {
@@ -109,7 +111,7 @@ fn few_pictures(said: &mut [Part]) {
     }
 }
 
-/// Shows the longest texts by their ends until all fit, and says how many that are.
+/// Cuts the longest texts to their start and end until all fit, and returns the number of cut texts.
 fn shortened(said: &mut [Part], room: u64, gauge: &Gauge) -> usize {
     let mut most = LONGEST_SAID;
     let tokens = |part: &Part| match part {
