@@ -60,7 +60,7 @@ pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<U
 }
 
 fn show_request(tool: &str, subjects: &[String], reasons: &[String], preview: Option<&str>) {
-    tell!("\n{} asks for permission:", revealed_line(tool));
+    tell!("\nApproval needed: {}", revealed_line(tool));
     let subject = |subject: &String| revealed_line(subject);
     let subjects: Vec<String> = subjects.iter().map(subject).collect();
     match preview {
@@ -68,7 +68,7 @@ fn show_request(tool: &str, subjects: &[String], reasons: &[String], preview: Op
             show_ends(preview);
             // What the command is made of, when it is more than one thing.
             if subjects.len() > 1 {
-                tell!("  that is: {}", subjects.join(" · "));
+                tell!("  commands: {}", subjects.join(" · "));
             }
         }
         None => tell!("  {}", subjects.join(" · ")),
@@ -96,7 +96,7 @@ fn show_ends(preview: &str) {
 /// Waits for a yes or a no. To what was not shown whole, nobody can say yes before they have asked for it.
 async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Option<UserReply> {
     tell!(
-        "y = yes, once · s = yes, in this session · a = yes, always in this folder · n = no · or say what to do instead"
+        "y = yes, once · s = yes, for this session · a = always in this folder · n = no · or type what to do instead"
     );
     loop {
         let line = answers.line().await?;
@@ -106,11 +106,11 @@ async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Op
                     tell!("  {line}");
                 }
                 unseen = None;
-                tell!("y, s, a, n, or a few words:");
+                tell!("y, s, a, n, or what to do instead:");
                 continue;
             }
             ("y" | "yes" | "s" | "session" | "a" | "always", Some(_)) => {
-                tell!("v shows all of it first; then y, s or a:");
+                tell!("Type v to show everything first, then y, s or a:");
                 continue;
             }
             ("y" | "yes", None) => Answer::Once,
@@ -118,7 +118,7 @@ async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Op
             ("a" | "always", None) => Answer::Always,
             ("n" | "no", _) => Answer::No,
             ("", _) => {
-                tell!("y, s, a, n, or a few words:");
+                tell!("y, s, a, n, or what to do instead:");
                 continue;
             }
             _ => Answer::NoBecause(line),

@@ -54,14 +54,14 @@ pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
 fn read_key() -> Result<String, Problem> {
     let input = std::io::stdin();
     if input.is_terminal() {
-        let text = "pipe the key in, as in `pass show anthropic | windlass connect anthropic`";
+        let text = "pipe the key to standard input, as in `pass show anthropic | windlass connect anthropic`";
         return Err(Problem::usage(text.to_owned()));
     }
     let mut key = String::new();
     let read = input.lock().take(LONGEST_KEY).read_to_string(&mut key);
     read.map_err(|error| Problem::usage(format!("the key could not be read: {error}")))?;
     match key.trim() {
-        "" => Err(Problem::usage("no key was piped in".to_owned())),
+        "" => Err(Problem::usage("standard input contains no key".to_owned())),
         key => Ok(key.to_owned()),
     }
 }

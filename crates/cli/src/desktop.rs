@@ -182,7 +182,7 @@ impl Desktop for Machine {
             }
         }
         Err(
-            "There is no image in the clipboard, or no program to read it with: install wl-clipboard or xclip, \
+            "There is no image in the clipboard, or no program to read it: install wl-clipboard or xclip, \
              or drop an image file on the terminal."
                 .to_owned(),
         )
@@ -194,7 +194,7 @@ impl Desktop for Machine {
         let edited = edited.map_err(|error| format!("{editor}: {error}"))?;
         edited.map_err(|status| {
             format!(
-                "the editor `{editor}` failed ({status}): what was written stays as it was; set VISUAL or EDITOR to another one"
+                "the editor `{editor}` failed ({status}); your text is unchanged. Set VISUAL or EDITOR to a different editor"
             )
         })
     }

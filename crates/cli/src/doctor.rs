@@ -22,7 +22,7 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
     row("user file", &present(&folders.user_file()));
     match folders.project_file(&cwd) {
         Some(path) => row("project file", &present(&path)),
-        None => row("project file", "none above this folder"),
+        None => row("project file", "none in this folder or its parents"),
     }
     if let Some(project) = folders.project(&cwd) {
         let is_trusted = matches!(trust::look(&folders, &project), TrustState::Trusted(_));
@@ -83,7 +83,7 @@ async fn model(settings: &Settings, offline: bool) -> Exit {
         Ok(choice) => choice,
         Err(problem) => {
             row("none", problem.message.lines().next().unwrap_or_default());
-            row("to try", "windlass exec --provider sim \"list the files here\"");
+            row("try", "windlass exec --provider sim \"list the files here\"");
             return problem.kind.into();
         }
     };
@@ -91,7 +91,7 @@ async fn model(settings: &Settings, offline: bool) -> Exit {
     row("model", &choice.model);
     row("wire", choice.wire.name());
     if choice.name == SIM && choice.base_url.is_empty() {
-        row("reachable", "built in: no network");
+        row("reachable", "built in, no network needed");
         return Exit::Ok;
     }
     row("address", &choice.base_url);
@@ -117,7 +117,7 @@ fn machine() {
     let yes_no = |yes: bool| if yes { "yes" } else { "no" };
     let landlock = match support.landlock_abi {
         Some(abi) => format!("yes (version {abi})"),
-        None => "no: commands cannot be confined here".to_owned(),
+        None => "no: commands cannot be sandboxed here".to_owned(),
     };
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     row("kernel", &format!("{} {}", std::env::consts::OS, release.trim()));
@@ -132,7 +132,7 @@ fn present(path: &std::path::Path) -> String {
     format!(
         "{}{}",
         path.display(),
-        if path.exists() { "" } else { " (not there)" }
+        if path.exists() { "" } else { " (does not exist)" }
     )
 }
 

@@ -27,10 +27,10 @@ async fn context(options: &LabContextOptions) -> Result<Exit, Problem> {
         let near = registry::similar(&options.model);
         let hint = match near.as_slice() {
             [] => String::new(),
-            near => format!("; perhaps {}", near.join(", ")),
+            near => format!("; did you mean {}?", near.join(", ")),
         };
         return Err(Problem::usage(format!(
-            "no prices are known of {}{hint}",
+            "no prices are known for {}{hint}",
             options.model
         )));
     }
@@ -74,7 +74,7 @@ async fn sessions(options: &LabContextOptions) -> Result<Vec<Session>, Problem> 
     }
     if sessions.is_empty() {
         return Err(Problem::usage(
-            "name a session (`windlass sessions list` shows them), or have some made up with --synthetic",
+            "name a session (`windlass sessions list` shows them), or generate some with --synthetic",
         ));
     }
     Ok(sessions)
@@ -89,7 +89,7 @@ async fn load(store: &SqliteStore, called: &str) -> Result<Session, Problem> {
     let name = name.unwrap_or_else(|| info.id.to_string());
     let session = recorded(&name, &entries, frame(store, &info.id).await?);
     if session.messages.is_empty() {
-        return Err(Problem::usage(format!("nothing was said in session {}", info.id)));
+        return Err(Problem::usage(format!("session {} has no messages", info.id)));
     }
     Ok(session)
 }

@@ -45,7 +45,10 @@ pub(crate) fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
 /// Takes back every lasting yes.
 pub(crate) fn forget() -> Result<Exit, Problem> {
     let count = GrantFile::new(&environment::folders()?).clear()?;
-    say!("forgot {count} {}", if count == 1 { "answer" } else { "answers" });
+    say!(
+        "forgot {count} {}",
+        if count == 1 { "approval" } else { "approvals" }
+    );
     Ok(Exit::Ok)
 }
 
@@ -62,7 +65,7 @@ pub(crate) async fn test(options: &ReplayOptions) -> Result<Exit, Problem> {
     let of_sessions = options.all_sessions || !options.session.is_empty();
     if options.calls.is_none() && !of_sessions {
         return Err(Problem::usage(
-            "name a file with calls, or past sessions with --session SESSION or --all-sessions",
+            "name a file of calls, or past sessions with --session SESSION or --all-sessions",
         ));
     }
     let cwd = working_directory(None)?;

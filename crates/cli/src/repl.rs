@@ -58,8 +58,8 @@ pub(crate) fn check_input() -> Result<(), Problem> {
 
 fn nothing_said() -> Problem {
     Problem::usage(
-        "nothing was said: standard input is closed or empty. Start `windlass` in a terminal, pipe lines into it, or run \
-         one prompt, as in `windlass exec \"list the files here\"`; `windlass --help` tells more",
+        "no input: standard input is closed or empty. Start `windlass` in a terminal, pipe lines into it, or run one \
+         prompt, as in `windlass exec \"list the files here\"`; see `windlass --help`",
     )
 }
 
@@ -191,7 +191,7 @@ impl Repl {
                 Some(Line::Mended(text)) => {
                     let text = text.trim_end().to_owned();
                     self.style
-                        .warn("this line was not valid UTF-8; bad bytes are replaced");
+                        .warn("this line was not valid UTF-8; invalid bytes are replaced");
                     return Ok(Some(text));
                 }
                 Some(Line::TooLong) => {
@@ -224,7 +224,7 @@ impl Repl {
             return true;
         } else {
             *is_warned = true;
-            tell!("Ctrl+C again, or Ctrl+D, leaves");
+            tell!("Press Ctrl+C again or Ctrl+D to quit");
         }
         false
     }
@@ -233,7 +233,7 @@ impl Repl {
 fn too_long(style: Style) {
     let most = MAX_BYTES >> 20;
     style.error(&format!(
-        "this line is longer than {most} MB and was not taken; put it into a file and name the file"
+        "this line is longer than {most} MB and was rejected; put it into a file and name the file"
     ));
 }
 
@@ -291,7 +291,7 @@ impl Channel for Repl {
     async fn send(&mut self, envelope: &Envelope) -> Result<(), ChannelError> {
         let shown = self.shared.view().event(envelope, self.signals.exit());
         self.shared.woken.notify_one();
-        shown.map_err(|error| ChannelError::Fatal(format!("nobody reads standard output any more: {error}")))
+        shown.map_err(|error| ChannelError::Fatal(format!("standard output was closed: {error}")))
     }
 
     async fn status(&mut self, text: &str) -> Result<(), ChannelError> {

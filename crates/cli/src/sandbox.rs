@@ -34,11 +34,14 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     for gap in wall.gaps() {
         match gap {
             Gap::Open(path) => tell!("warning: {} cannot be protected here", path.display()),
-            Gap::Frozen(path) => tell!("warning: nothing new can be made directly in {}", path.display()),
+            Gap::Frozen(path) => tell!(
+                "warning: nothing new can be created directly in {}",
+                path.display()
+            ),
         }
     }
-    let place = find(program)
-        .ok_or_else(|| Problem::usage(format!("{program}: there is no such command on PATH")))?;
+    let place =
+        find(program).ok_or_else(|| Problem::usage(format!("{program}: command not found on PATH")))?;
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (helper, arguments) = wall.wrap(&place, &words);
     let status = Command::new(helper).args(arguments).status();

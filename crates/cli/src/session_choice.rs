@@ -40,7 +40,7 @@ impl SessionChoice {
         let goes_on = matches!(which, Self::Latest | Self::Called(_));
         if options.fork && !goes_on {
             return Err(Problem::usage(
-                "--fork copies a session: name it with --resume, or take the last one with --continue",
+                "--fork copies a session: name it with --resume, or use the latest one with --continue",
             ));
         }
         Ok((which, options.fork))
@@ -151,7 +151,7 @@ async fn latest(store: &SqliteStore, cwd: &Path) -> Result<SessionInfo, Problem>
     let found = store.list(&query).await.map_err(problem)?;
     found.into_iter().next().ok_or_else(|| {
         Problem::usage(format!(
-            "there is no session in {} to go on with; `windlass sessions list --all` shows all",
+            "there is no session in {} to continue; `windlass sessions list --all` shows all",
             cwd.display()
         ))
     })
@@ -169,7 +169,7 @@ pub(crate) async fn find(store: &SqliteStore, called: &str) -> Result<SessionInf
                 lines.push("… and more".to_owned());
             }
             Err(Problem::usage(format!(
-                "{called} fits several sessions; write more of the id:\n{}",
+                "{called} matches several sessions; give more of the id:\n{}",
                 lines.join("\n")
             )))
         }
@@ -187,7 +187,7 @@ async fn nothing(store: &SqliteStore, called: &str) -> Result<Problem, Problem> 
     if !last.is_empty() {
         let lines: Vec<String> = last.iter().map(line).collect();
         text.push_str(&format!(
-            "; `windlass sessions list --all` shows all, and the last ones are:\n{}",
+            "; `windlass sessions list --all` shows all. The latest ones:\n{}",
             lines.join("\n")
         ));
     }

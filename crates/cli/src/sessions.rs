@@ -47,7 +47,7 @@ async fn rename(store: &SqliteStore, session: &str, name: &str) -> Result<Exit, 
         ..windlass_api::Label::default()
     };
     store.label(&info.id, &label).await.map_err(problem)?;
-    say!("{} is called {} now", short(&info), plain(name));
+    say!("renamed {} to {}", short(&info), plain(name));
     Ok(Exit::Ok)
 }
 

@@ -48,8 +48,7 @@ pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, 
         look,
     };
     let ended = windlass_tui::run(start).await;
-    let ended =
-        ended.map_err(|error| Problem::usage(format!("{error}; --plain needs less of a terminal")))?;
+    let ended = ended.map_err(|error| Problem::usage(format!("{error}; try --plain")))?;
     let last = scene.backend.tail(&ended.session, None, 1).await;
     Ok(Spoken {
         exit: match ended.why {

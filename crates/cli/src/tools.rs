@@ -76,14 +76,14 @@ fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
     if files.iter().all(Option::is_none) {
         let name = paths.user.as_deref().map(Path::display);
         let name = name.map(|name| name.to_string()).unwrap_or_default();
-        return Err(Problem::usage(format!("{name}: there is no such file")));
+        return Err(Problem::usage(format!("{name}: no such file")));
     }
     let declarations =
         Declarations::read(&paths).map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))?;
     for (file, source) in files.into_iter().flatten() {
         let count = declarations.only(source).names().len();
         say!(
-            "{}: {count} tools, nothing wrong",
+            "{}: {count} tools, no problems",
             plain(&file.display().to_string())
         );
     }
@@ -97,7 +97,7 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
     let Some(tool) = tools.get(name) else {
         let known: Vec<_> = tools.specs().into_iter().map(|spec| spec.name).collect();
         return Err(Problem::usage(format!(
-            "there is no tool `{name}`; there are {}",
+            "there is no tool `{name}`; available: {}",
             known.join(", ")
         )));
     };

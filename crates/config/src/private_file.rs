@@ -132,7 +132,7 @@ fn lock(path: &Path, patience: Duration) -> io::Result<File> {
     thread::spawn(move || sender.send(file.lock().map(|()| file)));
     locked.recv_timeout(patience).unwrap_or_else(|_| {
         let text = format!(
-            "another process has been changing it for {} s (it holds {}); try again when that has ended",
+            "another process has been changing it for {} s (it holds {}); try again when it has finished",
             patience.as_secs(),
             path.display()
         );

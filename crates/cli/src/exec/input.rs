@@ -63,7 +63,7 @@ async fn read_stdin(style: Style) -> Result<String, Problem> {
     let result = tokio::select! {
         result = &mut receiver => result,
         () = tokio::time::sleep(Duration::from_secs(2)) => {
-            style.note("reading standard input until it ends (use `< /dev/null` when there is none)…");
+            style.note("reading standard input until it ends (use `< /dev/null` if there is none)…");
             tokio::select! {
                 result = &mut receiver => result,
                 _ = tokio::signal::ctrl_c() => {
@@ -85,7 +85,7 @@ async fn read_stdin(style: Style) -> Result<String, Problem> {
     }
     String::from_utf8(bytes).or_else(|error| {
         style.warn(&format!(
-            "standard input is not valid UTF-8 ({}); bad bytes are replaced",
+            "standard input is not valid UTF-8 ({}); invalid bytes are replaced",
             error.utf8_error()
         ));
         Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())

@@ -5,8 +5,8 @@ use windlass_api::{Event, FailureKind};
 use super::Trouble;
 use crate::exit::Exit;
 
-/// What to do about a denied call.
-const ALLOW_HINT: &str = "allow it with a rule, as in -c 'security.allow=[\"bash(git *)\"]', or let everything run with --mode full";
+/// Hint for a denied call.
+const ALLOW_HINT: &str = "allow it with a rule, as in -c 'security.allow=[\"bash(git *)\"]', or run without approvals with --mode full";
 
 /// What a turn came to, from its terminal event.
 pub(crate) struct Outcome {

@@ -82,7 +82,7 @@ impl Style {
                 #[allow(clippy::cast_precision_loss)]
                 let seconds = *delay_ms as f64 / 1_000.0;
                 self.warn(&format!(
-                    "{message}; trying again in {seconds:.1} s ({attempt} of {max_attempts})"
+                    "{message}; retrying in {seconds:.1} s ({attempt} of {max_attempts})"
                 ));
             }
             Event::Session(SessionEvent::Compaction { before, after, .. }) => {
@@ -146,7 +146,7 @@ impl TextPrinter {
         // The new reply says something else: start it on a line of its own, from its beginning.
         let repeated = self.shown.get(..from).unwrap_or_default().to_owned();
         self.shown.clear();
-        self.stream_raw("\n[the reply starts over]\n")?;
+        self.stream_raw("\n[the reply restarts]\n")?;
         self.stream(&format!("{repeated}{text}"))
     }
 

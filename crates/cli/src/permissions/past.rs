@@ -32,9 +32,9 @@ impl Fate {
     fn word(self) -> &'static str {
         match self {
             Self::Ran => "ran",
-            Self::AskedAndRan => "ran when asked",
+            Self::AskedAndRan => "asked, ran",
             Self::Denied => "denied",
-            Self::AskedAndDenied => "denied when asked",
+            Self::AskedAndDenied => "asked, denied",
         }
     }
 
@@ -125,13 +125,13 @@ fn summary(counts: &Counts, sessions: usize) {
     } = counts;
     let of = |word: &str| verdicts.get(word).copied().unwrap_or_default();
     say!(
-        "{calls} calls of {sessions} sessions: {changed} changed; now {} allowed, {} asked, {} denied",
+        "{calls} calls in {sessions} sessions: {changed} changed; now {} allowed, {} ask, {} denied",
         of("allow"),
         of("ask"),
         of("deny")
     );
     if *unjudged > 0 {
-        tell!("{unjudged} calls are of tools that are not here, or have arguments that no tool takes");
+        tell!("{unjudged} calls skipped: their tool does not exist here, or it rejects the arguments");
     }
 }
 

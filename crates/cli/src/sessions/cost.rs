@@ -38,7 +38,7 @@ pub(super) async fn cost(
         return print_json(&json!({ "rows": rows, "total": total(&rows) }));
     }
     if rows.is_empty() {
-        say!("Nothing was spent yet.");
+        say!("Nothing spent yet.");
         return Ok(Exit::Ok);
     }
     let mut names = Vec::new();

@@ -51,7 +51,7 @@ pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> 
 fn agreed(sessions: &[SessionInfo]) -> Result<bool, Problem> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        let text = "nobody is there to ask, so nothing was deleted; --yes deletes without asking";
+        let text = "nothing was deleted: there is no terminal to ask on; --yes deletes without asking";
         return Err(Problem::new(ProblemKind::Denied, text));
     }
     for info in sessions {
@@ -59,8 +59,8 @@ fn agreed(sessions: &[SessionInfo]) -> Result<bool, Problem> {
     }
     let mut out = std::io::stdout();
     let question = match sessions.len() {
-        1 => "Delete this session for good? [y/N] ".to_owned(),
-        count => format!("Delete these {count} sessions for good? [y/N] "),
+        1 => "Delete this session permanently? [y/N] ".to_owned(),
+        count => format!("Delete these {count} sessions permanently? [y/N] "),
     };
     let _ = out.write_all(question.as_bytes()).and_then(|()| out.flush());
     let mut answer = String::new();

@@ -73,7 +73,7 @@ fn close(entries: &mut Vec<Entry>) {
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Problem> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => Problem::usage(format!(
-            "{}: there is such a file already, and nothing was written; --force replaces it",
+            "{}: already exists, nothing was written; --force overwrites it",
             path.display()
         )),
         _ => Problem::new(ProblemKind::Failed, format!("{}: {error}", path.display())),

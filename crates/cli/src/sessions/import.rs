@@ -59,7 +59,7 @@ pub(super) async fn import(store: &SqliteStore, options: &ImportOptions) -> Resu
         Some(from) => from,
         None => detect(&bytes).ok_or_else(|| {
             Problem::usage(format!(
-                "{name}: this is no session of Windlass, Claude Code, Codex or pi; --from says whose it is"
+                "{name}: not a session of Windlass, Claude Code, Codex or pi; --from sets the format"
             ))
         })?,
     };
@@ -68,7 +68,7 @@ pub(super) async fn import(store: &SqliteStore, options: &ImportOptions) -> Resu
     if imported.messages == 0 {
         return Err(Problem::new(
             ProblemKind::Failed,
-            format!("{name}: there is nothing in it to import"),
+            format!("{name}: nothing to import"),
         ));
     }
     let id = keep(store, &imported, &here).await?;
@@ -130,14 +130,14 @@ fn refuse_damage(imported: &Imported, lenient: bool) -> Result<(), Problem> {
     let named = named.join("\n");
     if lenient {
         tell!(
-            "left out what is damaged ({count}):\n{}",
+            "skipped damaged content ({count}):\n{}",
             crate::terminal::plain(&named)
         );
         return Ok(());
     }
     Err(Problem::new(
         ProblemKind::Failed,
-        format!("{named}\nnothing was imported; --lenient takes what can be read"),
+        format!("{named}\nnothing was imported; --lenient imports whatever can be read"),
     ))
 }
 
@@ -219,7 +219,7 @@ fn report(imported: &Imported, from: ImportFrom, id: &SessionId) {
     let title = imported.label.title.as_deref().unwrap_or("untitled");
     say!("{id}");
     tell!(
-        "imported {} messages of {whose}: {}",
+        "imported {} messages from {whose}: {}",
         imported.messages,
         line(title)
     );
@@ -229,7 +229,7 @@ fn report(imported: &Imported, from: ImportFrom, id: &SessionId) {
             .iter()
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
-        tell!("left out: {}", line(&skipped.join(", ")));
+        tell!("skipped: {}", line(&skipped.join(", ")));
     }
-    tell!("go on with it: windlass exec --resume {id} \"…\"");
+    tell!("Resume with: windlass exec --resume {id} \"…\"");
 }

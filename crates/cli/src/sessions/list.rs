@@ -40,11 +40,11 @@ pub(super) async fn list(store: &SqliteStore, options: &ListOptions) -> Result<E
     if found.is_empty() {
         match &place {
             Some(place) => say!(
-                "No sessions in {} yet; `windlass exec \"…\"` begins one, `windlass sessions list --all` shows those of \
+                "No sessions in {} yet; `windlass exec \"…\"` starts one, `windlass sessions list --all` shows those of \
                  other folders.",
                 line(place)
             ),
-            None => say!("No sessions yet; `windlass exec \"…\"` begins one."),
+            None => say!("No sessions yet; `windlass exec \"…\"` starts one."),
         }
         return Ok(Exit::Ok);
     }
@@ -97,7 +97,7 @@ pub(super) async fn search(
         return print_json(&found);
     }
     if found.is_empty() {
-        say!("Nobody said that: {}", line(&words));
+        say!("No matches for: {}", line(&words));
     }
     for place in &found {
         let title = match place.title.as_str() {

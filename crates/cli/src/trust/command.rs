@@ -35,18 +35,18 @@ fn trust(folders: &Folders, project: &Project, yes: bool) -> Result<Exit, Proble
     let question = Question::about(folders, project)?;
     say!("{}", question.text()?);
     if question.is_trusted() {
-        say!("This folder is trusted already.");
+        say!("This folder is already trusted.");
         return Ok(Exit::Ok);
     }
     if question.has_changed() {
-        say!("It changed since you trusted it.");
+        say!("It has changed since you trusted it.");
     }
     if !yes && !agreed()? {
-        tell!("not trusted: nothing of this takes effect");
+        tell!("not trusted: none of this takes effect");
         return Ok(Exit::Denied);
     }
     question.trust()?;
-    say!("Trusted, until one of these files changes. `windlass trust --revoke` takes it back.");
+    say!("Trusted until one of these files changes. `windlass trust --revoke` revokes it.");
     Ok(Exit::Ok)
 }
 
@@ -55,7 +55,7 @@ fn agreed() -> Result<bool, Problem> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         let text =
-            "nobody is there to ask, so nothing is trusted; `windlass trust --yes` trusts without asking";
+            "not trusted: there is no terminal to ask on; `windlass trust --yes` trusts without asking";
         return Err(Problem::new(ProblemKind::Denied, text));
     }
     let mut out = std::io::stdout();
@@ -101,12 +101,12 @@ fn project(folders: &Folders, folder: &Path) -> Result<Project, Problem> {
         .canonicalize()
         .map_err(|error| Problem::usage(format!("{shown}: {error}")))?;
     if !real.is_dir() {
-        return Err(Problem::usage(format!("{shown}: this is not a folder")));
+        return Err(Problem::usage(format!("{shown}: not a folder")));
     }
     folders.project(&real).ok_or_else(|| {
         let what = "there is no .windlass/config.toml and no .windlass/tools.yaml";
         Problem::usage(format!(
-            "{shown}: {what} here or above, within the repository; there is nothing to trust"
+            "{shown}: nothing to trust: {what} here or in a parent folder within the repository"
         ))
     })
 }

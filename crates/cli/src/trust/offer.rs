@@ -38,13 +38,13 @@ fn ask(folders: &Folders, project: &Project) -> Result<(), Problem> {
     }
     let text = question.text()?;
     tell!(
-        "This folder has settings, tools or commands of its own, written by whoever wrote the folder:\n\n{text}"
+        "This folder has its own settings, tools or commands, written by the authors of the folder:\n\n{text}"
     );
     if question.has_changed() {
-        tell!("They changed since you trusted this folder.");
+        tell!("They have changed since you trusted this folder.");
     }
     tell!(
-        "y = trust them, until one changes · n = no, and do not ask again until they change · Enter = not now"
+        "y = trust them until one changes · n = no, and do not ask again until they change · Enter = not now"
     );
     match answer().as_str() {
         "y" | "yes" => question.trust(),

@@ -41,7 +41,7 @@ impl<'a> Question<'a> {
     pub(super) fn text(&self) -> Result<String, Problem> {
         review(self.project, &self.snapshot).map_err(|error| {
             let text =
-                format!("{error}\ncannot be trusted before this is mended: it would stop every run here");
+                format!("{error}\ncannot be trusted until this is fixed: it would stop every run here");
             Problem::new(ProblemKind::Config, text)
         })
     }

@@ -19,7 +19,7 @@ pub(super) fn review(project: &Project, snapshot: &Snapshot) -> Result<String, S
     settings(project, snapshot, &mut text)?;
     tools(project, snapshot, &mut text);
     commands(project, snapshot, &mut text);
-    text.push_str("\nFiles; a change to one of them ends the trust\n");
+    text.push_str("\nFiles (trust ends when one of them changes)\n");
     for file in snapshot.files() {
         let (path, size) = (file.path.display().to_string(), file.bytes.len());
         let _ = writeln!(text, "  {}  ({size} bytes)", line(&path));
@@ -63,7 +63,7 @@ fn tools(project: &Project, snapshot: &Snapshot, text: &mut String) {
             }
         }
         Err(error) => {
-            text.push_str("  none, because the file is wrong:\n");
+            text.push_str("  none, because the file is invalid:\n");
             for problem in error.problems() {
                 let _ = writeln!(text, "  {}", line(&problem.to_string()));
             }
@@ -77,7 +77,7 @@ fn commands(project: &Project, snapshot: &Snapshot, text: &mut String) {
     if files.is_empty() {
         return;
     }
-    text.push_str("\nCommands: texts for the model, when you type their name\n");
+    text.push_str("\nCommands (each sends a text to the model when you type its name)\n");
     for (path, _) in files {
         let name = path.with_extension("").display().to_string().replace('/', ":");
         let _ = writeln!(text, "  /{}", line(&name));

@@ -36,7 +36,7 @@ fn answer(workspace: &Workspace, line: &str, answers: &[&str]) -> Output {
 }
 
 fn questions(output: &Output) -> usize {
-    output.stdout.matches("asks for permission").count()
+    output.stdout.matches("Approval needed").count()
 }
 
 /// SAFE-6: a person sees what would happen and why it is asked; yes once asks again, yes for the session does not.
@@ -101,7 +101,7 @@ fn a_lasting_yes_is_bound_to_what_was_shown() {
     );
     assert_eq!(run(OUTSIDE, "sub"), Some(5), "another folder");
     let forgot = workspace.run(&["permissions", "forget"]).output();
-    assert!(forgot.stdout.contains("forgot 1 answer"), "{forgot}");
+    assert!(forgot.stdout.contains("forgot 1 approval"), "{forgot}");
     assert_eq!(run(OUTSIDE, "."), Some(5), "taken back");
 }
 
@@ -138,7 +138,7 @@ fn a_person_sees_what_they_agree_to() {
         "$ cat plain.txt\n",
         "more lines: v shows all\n",
         "  curl -sS",
-        "v shows all of it first",
+        "Type v to show everything first",
     ] {
         assert!(shown.contains(line), "{line}\n{output}");
     }

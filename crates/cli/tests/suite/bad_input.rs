@@ -316,7 +316,7 @@ fn wrong_usage_is_code_2() {
         assert_eq!(output.stdout, "", "{args:?}");
     }
     let silent = workspace.run(&[]).output();
-    silent.assert_code(2).assert_says("nothing was said");
+    silent.assert_code(2).assert_says("no input: standard input");
     silent.assert_says("windlass --help");
 }
 

@@ -248,7 +248,7 @@ fn the_doctor_looks() {
         assert!(output.stdout.contains(word), "{word}\n{output}");
     }
     let text = empty.run_in_itself(&["doctor", "--provider", "sim"]);
-    assert!(text.contains("built in: no network"), "{text}");
+    assert!(text.contains("built in, no network needed"), "{text}");
     let (sim, workspace) = with_replies(Protocol::Responses, []);
     let text = workspace.run_in_itself(&["doctor"]);
     assert!(

@@ -87,7 +87,7 @@ fn a_key_that_does_not_work_is_not_kept() {
         ),
         (sim.url(), "two words", 1, "no white space"),
         (sim.url(), "contr\u{1}ol", 1, "no control characters"),
-        (sim.url(), "  \n", 2, "no key was piped in"),
+        (sim.url(), "  \n", 2, "standard input contains no key"),
     ];
     for (address, key, code, text) in cases {
         let refused = connect(&workspace, &address, key);

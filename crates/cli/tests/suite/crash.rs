@@ -202,7 +202,7 @@ impl Crash {
         let health = self.workspace.run(&["db", "check"]).output();
         health.assert_code(0);
         assert!(
-            health.stdout.contains("nothing is wrong"),
+            health.stdout.contains("no problems found"),
             "{}\n{health}",
             self.context
         );

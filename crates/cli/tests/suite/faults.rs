@@ -83,9 +83,7 @@ fn retries_are_seen() {
             [failing(Fault::status(529)), Reply::text("fine")],
         );
         let output = workspace.run(&["exec", "go", "-o", format]).output();
-        output
-            .assert_code(0)
-            .assert_says("trying again in 0.0 s (1 of 8)");
+        output.assert_code(0).assert_says("retrying in 0.0 s (1 of 8)");
     }
 }
 

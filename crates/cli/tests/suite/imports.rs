@@ -128,7 +128,7 @@ fn a_damaged_file_is_not_taken_in_part() {
     let output = import(&workspace, &damaged, &["--lenient"]);
     let id = output
         .assert_code(0)
-        .assert_says("left out what is damaged (1)")
+        .assert_says("skipped damaged content (1)")
         .stdout
         .trim()
         .to_owned();
@@ -141,7 +141,7 @@ fn a_damaged_file_is_not_taken_in_part() {
         assert_eq!(import(&workspace, content, &[]).code, Some(code), "{content}");
     }
     let empty = import(&workspace, "{}\n", &["--from", "codex"]);
-    empty.assert_code(1).assert_says("nothing in it");
+    empty.assert_code(1).assert_says("nothing to import");
     workspace
         .run(&["sessions", "import", "not-there.jsonl"])
         .output()
@@ -210,7 +210,7 @@ fn spoiled_files_become_sound_sessions() {
             let content = spoiled(&fixture(name), &mut dice);
             let output = import(&workspace, &content, &["--lenient", "--from", name]);
             if output.code == Some(1) {
-                output.assert_says("nothing in it");
+                output.assert_says("nothing to import");
                 continue;
             }
             let id = output.assert_code(0).stdout.trim().to_owned();

@@ -139,7 +139,7 @@ fn wrong_wishes_are_told() {
         ),
         (
             &["--synthetic", "1", "--model", "zzz"],
-            "no prices are known of zzz",
+            "no prices are known for zzz",
         ),
     ] {
         lab(&workspace, args).assert_code(2).assert_says(said);
@@ -184,11 +184,11 @@ fn the_documented_figures_are_true() {
     }
     assert_eq!(
         old, text,
-        "docs/context.md is old: run the tests once with UPDATE_DOCS=1"
+        "docs/context.md is out of date: run the tests once with UPDATE_DOCS=1"
     );
     let stored = std::fs::read_to_string(docs("context-lab.svg")).unwrap_or_default();
     assert!(
         stored == svg,
-        "docs/context-lab.svg is old: run the tests once with UPDATE_DOCS=1"
+        "docs/context-lab.svg is out of date: run the tests once with UPDATE_DOCS=1"
     );
 }

@@ -248,7 +248,7 @@ fn nothing_can_be_said() {
         "printf '\\n  \\n' | \"$WINDLASS\"",
     ] {
         let output = shell(&workspace, line);
-        output.assert_code(2).assert_says("nothing was said");
+        output.assert_code(2).assert_says("no input: standard input");
     }
     let folder = shell(&workspace, "\"$WINDLASS\" < /");
     folder.assert_code(2).assert_says("standard input cannot be read");

@@ -44,7 +44,7 @@ fn a_person_is_asked() {
     let mut running = start(&workspace, "");
     wait_for_prompt(&mut running, 1);
     running.say("go\ny\n");
-    running.wait_for_stdout("asks for permission");
+    running.wait_for_stdout("Approval needed");
     assert_eq!(sim.count(), 1, "what was typed before is no answer");
     running.say("y\n");
     running.wait_for_stdout("You are welcome.");
@@ -60,7 +60,7 @@ fn a_person_is_asked() {
     let mut running = start(&workspace, "--plain");
     wait_for_prompt(&mut running, 1);
     running.say("go\n");
-    running.wait_for_stdout("asks for permission");
+    running.wait_for_stdout("Approval needed");
     running.say(CTRL_C);
     wait_for_prompt(&mut running, 2);
     running.say("/exit\n");
@@ -79,7 +79,7 @@ fn what_was_allowed_is_listed() {
         let mut running = start(&workspace, "");
         wait_for_prompt(&mut running, 1);
         running.say("go\n");
-        running.wait_for_stdout("asks for permission");
+        running.wait_for_stdout("Approval needed");
         running.say(&format!("{answer}\n"));
         running.wait_for_stdout("It ran.");
         wait_for_prompt(&mut running, 2);
@@ -117,7 +117,7 @@ fn ctrl_c_and_ctrl_d() {
     wait_for_prompt(&mut running, 3);
     running.say("half a line");
     running.say(CTRL_C);
-    running.wait_for_stdout("Ctrl+C again, or Ctrl+D, leaves");
+    running.wait_for_stdout("Press Ctrl+C again or Ctrl+D to quit");
     running.say(CTRL_C);
     running.output().assert_code(0);
 

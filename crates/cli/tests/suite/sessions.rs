@@ -79,7 +79,7 @@ fn sessions_are_called() {
     let several = run(&workspace, &["sessions", "show", ids[0].get(..3).unwrap()]);
     several
         .assert_code(2)
-        .assert_says("fits several")
+        .assert_says("matches several")
         .assert_says(&ids[0]);
     several.assert_says(&ids[1]);
     run(&workspace, &["sessions", "show", "nothing"])
@@ -140,7 +140,7 @@ fn words_are_found() {
     let json = run(&workspace, &["sessions", "search", "thing", "--json", "-n", "1"]).json();
     assert_eq!(json.as_array().unwrap().len(), 1);
     let none = run(&workspace, &["sessions", "search", "unicorn"]);
-    assert!(none.assert_code(0).stdout.contains("Nobody said that"), "{none}");
+    assert!(none.assert_code(0).stdout.contains("No matches for"), "{none}");
     run(&workspace, &["sessions", "search", "\"'*^("]).assert_code(0);
     run(&workspace, &["sessions", "search"]).assert_code(2);
 }
@@ -230,7 +230,7 @@ fn sessions_are_deleted() {
         .run_on_terminal(&format!("sessions delete {}", all[0]))
         .stdin("n\n")
         .output();
-    assert!(no.stdout.contains("Delete this session for good?"), "{no}");
+    assert!(no.stdout.contains("Delete this session permanently?"), "{no}");
     assert_eq!(ids(&workspace).len(), 3, "{no}");
     let gone = run(
         &workspace,
@@ -240,7 +240,7 @@ fn sessions_are_deleted() {
     assert_eq!(gone.stdout.lines().count(), 2);
     assert_eq!(ids(&workspace), [all[2].clone()]);
     let found = run(&workspace, &["sessions", "search", "third"]);
-    assert!(found.stdout.contains("Nobody"), "{found}");
+    assert!(found.stdout.contains("No matches for"), "{found}");
     let cost = run(&workspace, &["sessions", "cost", "--by", "session"]);
     assert!(cost.assert_code(0).stdout.contains("(deleted)"), "{cost}");
 }
@@ -251,7 +251,7 @@ fn costs_are_told() {
     let workspace_without = workspace();
     let nothing = run(&workspace_without, &["sessions", "cost"]);
     assert!(
-        nothing.assert_code(0).stdout.contains("Nothing was spent"),
+        nothing.assert_code(0).stdout.contains("Nothing spent"),
         "{nothing}"
     );
     let reply = Reply::text("one").tokens(1000, 100).cached_tokens(0, 0);

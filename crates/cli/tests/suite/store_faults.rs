@@ -71,7 +71,7 @@ fn a_full_disk_is_a_clear_error() {
     };
     assert_eq!(codes(&output), ["0", "10", "10", "0", "0"], "{output}");
     assert_eq!(output.stdout.matches("the disk is full").count(), 2, "{output}");
-    assert!(output.stdout.contains("went on") && output.stdout.contains("nothing is wrong"));
+    assert!(output.stdout.contains("went on") && output.stdout.contains("no problems found"));
     assert_eq!(sim.count(), 3, "nothing was asked that could not be stored");
     sim.assert_valid();
 }
@@ -244,7 +244,7 @@ fn a_database_is_looked_after() {
         .output()
         .assert_code(0);
     let again = workspace.run(&["db", "backup", "copy.db"]).output();
-    again.assert_code(1).assert_says("there is such a file already");
+    again.assert_code(1).assert_says("copy.db: already exists");
     workspace.run(&["db", "vacuum"]).output().assert_code(0);
     // The copy is a database like any other.
     std::fs::copy(workspace.path().join("copy.db"), &file).unwrap();
@@ -269,7 +269,7 @@ fn damage_is_found() {
     std::fs::write(&file, &bytes).unwrap();
     let output = workspace.run(&["db", "check"]).output();
     assert!(matches!(output.code, Some(1 | 10)), "{output}");
-    assert!(!output.stdout.contains("nothing is wrong"), "{output}");
+    assert!(!output.stdout.contains("no problems found"), "{output}");
     assert_eq!(std::fs::read(&file).unwrap(), bytes, "nothing was changed");
 }
 

@@ -74,7 +74,7 @@ fn a_restarted_reply_is_shown_once() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [cut(), Reply::text("Goodbye.")]);
     let output = workspace.run_on_terminal("exec hi").output();
     let text = seen(output.assert_code(0).stdout.as_str());
-    assert!(text.contains("[the reply starts over]\nGoodbye.\n"), "{text}");
+    assert!(text.contains("[the reply restarts]\nGoodbye.\n"), "{text}");
 }
 
 /// SAFE-7, EXT-6: what a model says cannot reach the terminal as a control sequence, and NO_COLOR is honoured.

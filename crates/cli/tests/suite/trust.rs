@@ -101,7 +101,7 @@ fn nothing_counts_before_trust() {
     let shown = workspace.run(&["config", "show"]).output();
     assert!(shown.stdout.contains("security.mode = \"default\""), "{shown}");
     let again = workspace.run(&["trust"]).output();
-    assert!(again.assert_code(0).stdout.contains("trusted already"), "{again}");
+    assert!(again.assert_code(0).stdout.contains("already trusted"), "{again}");
     let doctor = workspace
         .run(&["doctor", "--offline", "--provider", "sim"])
         .output();
@@ -378,7 +378,7 @@ fn tools_have_a_source() {
         lines.len() == 2
             && lines
                 .iter()
-                .all(|line| line.contains("tools.yaml: 1 tools, nothing wrong")),
+                .all(|line| line.contains("tools.yaml: 1 tools, no problems")),
         "{checked}"
     );
     trust(&workspace);

@@ -122,7 +122,7 @@ impl Reader {
 
     fn folder(&mut self, folder: &File, path: &Path, depth: usize) -> Result<(), String> {
         if depth > MAX_DEPTH {
-            return Err(format!("{} lies too deep", path.display()));
+            return Err(format!("{} is nested too deeply", path.display()));
         }
         let entries = Dir::read_from(folder).map_err(|error| unreadable(path, &error.into()))?;
         for entry in entries {
@@ -149,7 +149,7 @@ impl Reader {
         read.map_err(|error| unreadable(path, &error))?;
         if bytes.len() > left {
             return Err(format!(
-                "its files are larger than {} MB in all, up to {}",
+                "its files exceed {} MB in total, at {}",
                 MAX_BYTES / 1_000_000,
                 path.display()
             ));

@@ -38,7 +38,7 @@ impl TrustStore {
             return Ok(Self::default());
         };
         serde_json::from_str(&text).map_err(|error| {
-            let mend = "mend it, or remove it and trust your folders again";
+            let mend = "fix it, or remove it and trust your folders again";
             format!(
                 "{} is not a list of trusted folders ({error}); {mend}",
                 path.display()

@@ -221,7 +221,7 @@ fn end(last: Option<&Message>) -> Event {
             finish: FinishReason::EndTurn,
         },
         _ => Event::Canceled {
-            message: "It was imported before there was an answer.".to_owned(),
+            message: "The session was imported before it had an answer.".to_owned(),
         },
     }
 }

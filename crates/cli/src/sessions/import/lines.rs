@@ -21,9 +21,7 @@ impl Lines {
             }
             match serde_json::from_slice::<Value>(line) {
                 Ok(value) if value.is_object() => lines.values.push((number, value)),
-                Ok(_) => lines
-                    .damaged
-                    .push(format!("{name}:{number}: this is no JSON object")),
+                Ok(_) => lines.damaged.push(format!("{name}:{number}: not a JSON object")),
                 Err(error) => lines.damaged.push(format!("{name}:{number}: {error}")),
             }
         }

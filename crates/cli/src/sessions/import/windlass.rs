@@ -29,7 +29,7 @@ pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
     if file.windlass > EXPORT_VERSION {
         let version = file.windlass;
         return Err(failed(format!(
-            "the file has version {version}, which a newer Windlass reads"
+            "the file has version {version}, which needs a newer Windlass"
         )));
     }
     let mut imported = Imported {
