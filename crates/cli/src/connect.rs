@@ -1,4 +1,4 @@
-//! `windlass connect`: a provider set up without a screen.
+//! `windlass connect`: sets up a provider from the command line.
 
 use std::io::{IsTerminal, Read};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use windlass_host::connect::ProviderSetup;
 use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
 
-/// No key is longer.
+/// Size limit of a key in bytes.
 const LONGEST_KEY: u64 = 64 * 1024;
 
-/// Sets up the provider that was named, or lists all.
+/// Sets up the named provider, or lists all.
 pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
     let cwd = working_directory(None)?;
     let mut given = options.settings.clone();
-    // StoredKey with the provider: a setting of this run alone would not count in the next one.
+    // The model is stored with the provider: a setting of this run would not apply to the next one.
     let model = options.name.as_ref().and_then(|_| given.model.take());
     let settings = Arc::new(environment::settings(&given.given(), &cwd)?);
     tell_warnings(&settings.warnings);
@@ -50,7 +50,7 @@ pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-/// The key that is piped in. On a terminal everybody around could read it.
+/// Reads the key from a pipe. On a terminal it would be visible while it is typed.
 fn read_key() -> Result<String, Problem> {
     let input = std::io::stdin();
     if input.is_terminal() {

@@ -1,4 +1,4 @@
-//! `windlass db`: looking after the database of sessions.
+//! `windlass db`: maintains the session database.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::session_choice::database;
 use crate::terminal::{plain, say};
 use windlass_config::{Problem, ProblemKind};
 
-/// Runs a command.
+/// Runs a subcommand.
 pub(crate) fn command(command: &DbCommand) -> Result<Exit, Problem> {
     let path = database()?;
     if let DbCommand::Path = command {
@@ -79,7 +79,7 @@ fn size(path: &Path) -> String {
     format!("{:.1} MB", bytes as f64 / 1_000_000.0)
 }
 
-/// Why the database cannot be used, and what can still be done.
+/// Explains why the database cannot be used, and what the user can do.
 fn unusable(path: &Path, error: &LogError) -> Problem {
     let shown = path.display();
     let advice = match error {

@@ -1,4 +1,5 @@
-//! `windlass doctor`: what is configured, what is reachable, what this machine supports.
+//! `windlass doctor`: reports the configuration, whether the provider is reachable, and the sandbox support
+//! of this machine.
 
 use windlass_providers::preset::presets;
 
@@ -13,7 +14,7 @@ use windlass_config::trust::{self, TrustState};
 use windlass_host::connect::Process;
 use windlass_host::connect::{KeysFile, SIM, choose};
 
-/// Prints the report. The exit code says whether a prompt could be run now.
+/// Prints the report. The exit code is 0 if a prompt could run now.
 pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<Exit, Problem> {
     say!("windlass {}\n", env!("CARGO_PKG_VERSION"));
     let cwd = working_directory(None)?;
@@ -111,7 +112,7 @@ async fn model(settings: &Settings, offline: bool) -> Exit {
     }
 }
 
-/// What this kernel can enforce around commands.
+/// Prints the sandbox features of this kernel.
 fn machine() {
     let support = windlass_sandbox::support();
     let yes_no = |yes: bool| if yes { "yes" } else { "no" };

@@ -1,4 +1,4 @@
-//! CTX-14: `windlass lab context`: what each context strategy would have cost, and what it would have kept.
+//! CTX-14: `windlass lab context`: compares the cost of context strategies and the facts they retain.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ fn write(file: &Path, text: &str) -> Result<(), Problem> {
         .map_err(|error| Problem::new(ProblemKind::Failed, format!("{}: {error}", file.display())))
 }
 
-/// Those that were named, then those that are made up.
+/// Loads the named sessions, then generates the synthetic ones.
 async fn sessions(options: &LabContextOptions) -> Result<Vec<Session>, Problem> {
     let mut sessions = Vec::new();
     if !options.sessions.is_empty() {
@@ -94,7 +94,7 @@ async fn load(store: &SqliteStore, called: &str) -> Result<Session, Problem> {
     Ok(session)
 }
 
-/// System prompt and tools as they were first sent; nothing where that was not recorded.
+/// Returns the system prompt and tools of the first recorded request; empty if none was recorded.
 async fn frame(store: &SqliteStore, session: &windlass_api::SessionId) -> Result<Prefix, Problem> {
     let exchanges = store.exchanges(session).await.map_err(session_choice::problem)?;
     let Some(digest) = exchanges.iter().find_map(|exchange| exchange.frame.clone()) else {

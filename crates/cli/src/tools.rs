@@ -1,4 +1,4 @@
-//! `windlass tools`: what a model can call, and your own tools tried without one.
+//! `windlass tools`: lists the tools of a model, and checks and runs tools without one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn purpose() -> Result<SessionSpec, Problem> {
     Ok(SessionSpec::looking(&working_directory(None)?, "tools"))
 }
 
-/// The tools here. What is wrong with files, or not in effect, is told.
+/// Returns the tools of this folder, and reports invalid files and files that are not in effect.
 fn workbench(options: &SettingsOptions, purpose: &SessionSpec) -> Result<ToolCatalog, Problem> {
     let settings = environment::settings(&options.given(), &purpose.cwd)?;
     let (workbench, _) = tools(&settings, purpose)?;
@@ -54,7 +54,7 @@ fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-/// Checks a file; without one, the user's and the project's together. Nothing is run, so trust does not matter.
+/// Checks a file, or the user's and the project's files together. Nothing runs, so trust does not matter.
 fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
     let paths = match file {
         Some(file) => Paths {

@@ -1,4 +1,4 @@
-//! Removing sessions, never silently.
+//! `windlass sessions delete`: asks before it deletes.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -12,7 +12,7 @@ use crate::terminal::{plain, say, tell};
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
 
-/// Removes sessions: all that were named, or none when one of them cannot be.
+/// Deletes all named sessions, or none if one of them cannot be deleted.
 pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> Result<Exit, Problem> {
     let mut sessions: Vec<SessionInfo> = Vec::new();
     for name in names {
@@ -35,7 +35,7 @@ pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> 
     for info in &sessions {
         store.delete(&info.id).await.map_err(problem)?;
         let outputs = windlass_host::factory::outputs_folder(&folders, &info.id);
-        // They are of no use without the session; the oldest are removed anyway when space is needed.
+        // The outputs are of no use without the session; the oldest are removed anyway when space is needed.
         let _ = std::fs::remove_dir_all(outputs);
         say!(
             "deleted {}  {} messages  {}",
@@ -47,7 +47,7 @@ pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> 
     Ok(Exit::Ok)
 }
 
-/// Asks the person at the terminal. Without one, nobody can say yes.
+/// Asks the user at the terminal. Without a terminal the answer is no.
 fn agreed(sessions: &[SessionInfo]) -> Result<bool, Problem> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

@@ -1,4 +1,5 @@
-//! OBS-2: a session as a test: a script for the simulated model, what the user said, and what came of it.
+//! OBS-2: exports a session as a test: a script for the simulated model, the user's messages, and the
+//! answers.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -82,7 +83,7 @@ pub(super) fn write(folder: &Path, info: &SessionInfo, entries: &[Entry]) -> Res
     Ok(turns.len())
 }
 
-/// What the user said in each turn, and what it was answered.
+/// Returns the user's message and the answer of each turn.
 fn turns(entries: &[Entry]) -> Vec<(String, Option<String>)> {
     let mut turns: Vec<(String, Option<String>)> = Vec::new();
     let mut is_open = false;
@@ -113,7 +114,7 @@ fn said(message: &Message) -> String {
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The replies of the model as a script. JSON is YAML, too.
+/// Returns the model's replies as a script. JSON is valid YAML.
 fn script(info: &SessionInfo, entries: &[Entry]) -> String {
     let mut text = format!(
         "# The replies of session {}, in order. Serve them with\n#   windlass sim serve --script script.yaml\n# or \

@@ -1,4 +1,4 @@
-//! One session: what is known about it, and where it stood.
+//! `windlass sessions show`: details and state of one session.
 
 use serde_json::json;
 use windlass_core::log::{SessionInfo, Sessions};
@@ -14,10 +14,10 @@ use crate::session_choice::{ago, find, problem};
 use crate::terminal::say;
 use windlass_config::Problem;
 
-/// How much is shown of what was said last.
+/// Maximum length of the last messages, in characters.
 const SHOWN: usize = 400;
 
-/// Prints everything known, then the last words.
+/// Prints the details, then the last messages.
 pub(super) async fn show(store: &SqliteStore, session: &str, json: bool) -> Result<Exit, Problem> {
     let info = find(store, session).await?;
     let entries = record(store, &info.id).await.map_err(problem)?;

@@ -1,4 +1,4 @@
-//! `windlass trust`: shows what a project would do, asks, and remembers the answer.
+//! `windlass trust`: shows a project's own files, asks, and stores the answer.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn trust(folders: &Folders, project: &Project, yes: bool) -> Result<Exit, Proble
     Ok(Exit::Ok)
 }
 
-/// Asks the person at the terminal. Without one, nobody can say yes.
+/// Asks the user at the terminal. Without a terminal the answer is no.
 fn agreed() -> Result<bool, Problem> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
@@ -81,7 +81,7 @@ fn list(folders: &Folders) -> Result<Exit, Problem> {
 
 fn revoke(folders: &Folders, folder: &Path) -> Result<Exit, Problem> {
     let trusted = store(folders)?;
-    // A folder whose files have gone is still on the list, under its own name.
+    // A folder whose files no longer exist is still on the list, under its own name.
     let around = folder.canonicalize().ok();
     let around = around.and_then(|folder| folders.project(&folder));
     let roots = [Some(folder.to_owned()), around.map(|project| project.root)];

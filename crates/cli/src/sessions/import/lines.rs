@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-/// What was read, with line numbers from 1.
+/// Parsed values, with line numbers from 1.
 pub(super) struct Lines {
     pub(super) values: Vec<(usize, Value)>,
-    /// Lines that could not be read: where and why.
+    /// Unreadable lines: location and reason.
     pub(super) damaged: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Our own exports.
+//! Windlass's own exports.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use windlass_service::past::{EXPORT_VERSION, Stored, messages};
 use super::Imported;
 use windlass_config::{Problem, ProblemKind};
 
-/// The file, with entries that are looked at one by one.
+/// The file, with entries that are parsed one by one.
 #[derive(Deserialize)]
 struct File {
     windlass: u32,
