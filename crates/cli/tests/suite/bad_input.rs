@@ -39,7 +39,7 @@ fn a_wrong_key_is_told_once() {
             );
             assert!(!format!("{output}").contains(wrong), "the key is shown\n{output}");
             assert!(
-                !format!("{output}").contains("trying again") && !output.stdout.contains("retry"),
+                !format!("{output}").contains("retrying in") && !output.stdout.contains("retry"),
                 "{output}"
             );
             assert_eq!(sim.count(), 0, "the server logs only requests with the right key");

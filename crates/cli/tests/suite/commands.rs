@@ -131,7 +131,7 @@ fn every_key_is_explained() {
         assert!(text.starts_with(key) && text.contains("default"), "{text}");
     }
     let text = workspace.run_in_itself(&["config", "explain", "providers.mine.base_url"]);
-    assert!(text.contains("The address of the server"), "{text}");
+    assert!(text.contains("Address of the server"), "{text}");
 }
 
 /// EXT-6: `WINDLASS_HOME` moves every folder; without it, XDG determines them.

@@ -245,7 +245,7 @@ fn every_framing_gives_the_same_answer() {
                 "{wire} {fault:?}"
             );
             assert!(
-                !output.stderr.contains("trying again"),
+                !output.stderr.contains("retrying in"),
                 "{wire} {fault:?}\n{output}"
             );
             sim.assert_valid();
@@ -349,7 +349,7 @@ fn a_redirect_is_not_followed() {
         );
         output
             .assert_code(8)
-            .assert_says("is not followed")
+            .assert_says("redirects are not followed")
             .assert_says("base_url");
         assert_eq!((sim.count(), elsewhere.count()), (1, 0), "{wire}");
     }

@@ -136,7 +136,7 @@ fn wrong_wishes_are_told() {
         (&["--synthetic", "--window", "3"], "3 is not in"),
         (
             &["--synthetic", "1", "--calls", "5", "--model", "claude-sonnet-9x"],
-            "perhaps claude-sonnet",
+            "did you mean claude-sonnet",
         ),
         (
             &["--synthetic", "1", "--model", "zzz"],

@@ -62,14 +62,14 @@ fn a_restarted_reply_is_shown_once() {
     let output = workspace.run_on_terminal("exec hi").output();
     output.assert_code(0);
     let text = seen(&output.stdout);
-    assert!(text.contains("trying again"), "{text}");
+    assert!(text.contains("retrying in"), "{text}");
     // The notice about the retry is between the two halves.
     let told: String = text
         .lines()
         .filter(|line| !line.contains("warning:") && !line.contains("model calls"))
         .collect();
     assert_eq!(told.matches("Hello").count(), 1, "{text}");
-    assert!(!text.contains("starts over"), "{text}");
+    assert!(!text.contains("the reply restarts"), "{text}");
 
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [cut(), Reply::text("Goodbye.")]);
     let output = workspace.run_on_terminal("exec hi").output();

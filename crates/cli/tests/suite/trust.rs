@@ -82,7 +82,7 @@ fn nothing_counts_before_trust() {
         ".windlass/config.toml  (",
         ".windlass/tools.yaml  (",
         "scripts/greet.sh  (",
-        "Trusted, until one of these files changes",
+        "Trusted until one of these files changes",
     ] {
         assert!(output.stdout.contains(text), "{text}\n{output}");
     }
