@@ -1,7 +1,8 @@
-//! A tool of your own in a dozen lines, and an agent that uses it.
+//! A custom tool in a dozen lines, and an agent that uses it.
 //!
-//! `cargo run --example own_tool` asks the simulated model, so it needs no key. For a real one, take the address, the
-//! wire and the quirks from `windlass_providers::preset::preset("anthropic")` and give it a key.
+//! `cargo run --example own_tool` uses the simulated model, so it needs no key. For a real model, take the
+//! address, the wire format and the quirks from `windlass_providers::preset::preset("anthropic")` and add a
+//! key.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use windlass_sim::{Brain, Reply, Script, Sim, SimConfig};
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CountWords {
-    /// The text to count in.
+    /// The text whose words are counted.
     text: String,
 }
 
@@ -61,7 +62,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let answer = agent.run("How many words has `heave away, my johnnies`?").await?;
     assert_eq!(answer, "It has 4 words.");
 
-    // The conversation and what it used stay with the agent.
+    // The agent keeps the conversation and its usage.
     assert_eq!(agent.history().await.len(), 4);
     assert_eq!(agent.usage().turns, 1);
     assert!(sim.violations().is_empty());

@@ -1,6 +1,6 @@
-//! The events of a run as they happen: pieces of the answer, calls, usage, and exactly one end.
+//! The events of a run as they happen: pieces of the answer, calls, usage, and exactly one terminal event.
 //!
-//! `cargo run --example stream_events` asks the simulated model with the built-in tools, so it needs no key.
+//! `cargo run --example stream_events` uses the simulated model with the built-in tools, so it needs no key.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
                 text,
             } => answer.push_str(&text),
             Event::Text { text } => {
-                // What came before a call is not the answer.
+                // Text before a call is not part of the answer.
                 answer.clear();
                 story.push(format!("said: {text}"));
             }

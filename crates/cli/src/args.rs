@@ -1,4 +1,4 @@
-//! The command line.
+//! Command-line arguments of `windlass`.
 
 mod kept;
 mod lab;
@@ -21,18 +21,19 @@ use windlass_config::environment::Given;
 #[command(
     name = "windlass",
     version,
-    about = "Have work done in a folder by any model you like.",
-    long_about = "Have work done in a folder by any model you like: Anthropic, OpenAI, any compatible server, \
-                  or the built-in simulated model, which needs no key and no network.\n\n\
-                  Without a command it talks with you: say what you want done, answer when it asks, /help lists \
-                  what else can be typed.",
+    about = "An agent for your terminal. It works in a folder, with any model.",
+    long_about = "An agent for your terminal. It works in a folder (code, operations, research) with any model: \
+                  Anthropic, OpenAI, any compatible server, or the built-in simulated model, which needs no key \
+                  and no network.\n\n\
+                  Without a command, it starts an interactive session. Describe the task, and answer when it asks \
+                  for approval; /help lists the commands.",
     after_help = HELP,
     args_conflicts_with_subcommands = true,
     subcommand_required = false,
     disable_help_subcommand = true
 )]
 pub(crate) struct Cli {
-    /// Run this prompt and exit: the same as `windlass exec <PROMPT>`
+    /// Run this prompt and exit, like `windlass exec <PROMPT>`
     #[arg(short = 'p', long = "print", value_name = "PROMPT", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) print: Option<String>,
 
@@ -46,12 +47,12 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
-/// What `windlass --help` adds.
+/// Examples at the end of `windlass --help`.
 const HELP: &str = "\
-Talk with it:
-  windlass                     in this folder; Ctrl+C stops a turn, Ctrl+D leaves
-  windlass --continue          go on where you were
-  windlass --plain             the same in plain lines
+Start an interactive session:
+  windlass                     in this folder; Ctrl+C stops a turn, Ctrl+D quits
+  windlass --continue          resume the last session
+  windlass --plain             plain line-by-line output
   printf 'first\\nsecond\\n' | windlass     each line is a message
 
 Try it without a key:
@@ -59,89 +60,90 @@ Try it without a key:
   windlass exec --provider sim \"list the files here\"
 
 With a key:
-  export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, or any of `windlass doctor`)
+  export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, or any other that `windlass doctor` lists)
   windlass exec \"fix the failing test\"";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run one prompt to its answer, without a person: for scripts, pipes and CI
+    /// Run one prompt non-interactively: for scripts, pipes and CI
     #[command(after_help = EXIT_CODES)]
     Exec {
-        /// What to do; `-` or nothing reads it from standard input, and input piped beside a prompt is
-        /// appended to it as context. `/help` and its like are commands: no model is asked
+        /// The prompt; with `-` or nothing it is read from standard input. Input piped alongside a prompt is
+        /// appended as context. Slash commands such as `/help` run without calling a model
         prompt: Vec<String>,
         #[command(flatten)]
         options: ExecOptions,
     },
     /// Watch the simulated model find, fix and verify a bug with real tools: no key, no network
     Demo(DemoOptions),
-    /// Look at past sessions: find, read, name, export, import and delete them, and see what they cost
+    /// Manage past sessions: find, read, rename, export, import and delete them, and see their cost
     #[command(after_help = SESSIONS_HELP)]
     Sessions {
         #[command(subcommand)]
         command: SessionsCommand,
     },
-    /// See what the turns of a session did to files, and take files back to how they were before one
+    /// List the file changes of each turn in a session, and restore files to an earlier state
     #[command(after_help = CHECKPOINT_HELP)]
     Checkpoint {
         #[command(subcommand)]
         command: CheckpointCommand,
     },
-    /// Take back what the last turn of a session did to files
+    /// Undo the file changes of a session's last turn
     #[command(after_help = CHECKPOINT_HELP)]
     Undo(BackOptions),
-    /// Do again what was undone last
+    /// Redo the last undo
     #[command(after_help = CHECKPOINT_HELP)]
     Redo {
-        /// Replace files that somebody else changed meanwhile, too
+        /// Also overwrite files that were changed outside the session in the meantime
         #[arg(long)]
         force: bool,
         #[command(flatten)]
         of: OfSession,
     },
-    /// See what a model is sent: every byte of the next request, and why requests missed the provider's cache
+    /// Inspect the context: every byte of the next request, and why requests missed the provider's cache
     Context {
         #[command(subcommand)]
         command: ContextCommand,
     },
-    /// Drive a session again without a model, to see that it comes out the same, or go on from the middle of it
+    /// Replay a session offline and verify that it gives the same result, or branch off from any request
     #[command(after_help = REPLAY_SESSION_HELP)]
     Replay(ReplaySessionOptions),
-    /// Find out what settings would have meant for past sessions, without a model
+    /// Compare context strategies on past sessions, without calling a model
     Lab {
         #[command(subcommand)]
         command: LabCommand,
     },
-    /// Look after the database of sessions
+    /// Maintain the session database
     #[command(after_help = DB_HELP)]
     Db {
         #[command(subcommand)]
         command: DbCommand,
     },
-    /// Look at the settings in effect, and where each came from
+    /// Show the settings in effect and where each one comes from
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Look at the tools, check your own, run one without a model
+    /// List the tools, check your own, and run one without a model
     Tools {
         #[command(subcommand)]
         command: ToolsCommand,
     },
-    /// Look at permission rules, and try them on calls
+    /// List the permission rules, and test them on calls
     Permissions {
         #[command(subcommand)]
         command: PermissionsCommand,
     },
-    /// See what a project's own settings and tools would do, and let them take effect
+    /// Review a project's own settings and tools, and trust them
     #[command(after_help = TRUST_HELP)]
     Trust(TrustOptions),
-    /// Run any command behind the wall: it can change only this folder and the temporary one, and has no network
+    /// Run any command in the sandbox: it can write only to this folder and the temporary folder, and has no
+    /// network
     Sandbox(SandboxOptions),
-    /// Set up a provider: its key is read from standard input, tested, and kept for you alone
+    /// Set up a provider: reads the key from standard input, tests it, and stores it readable only by you
     #[command(after_help = CONNECT_HELP)]
     Connect(ConnectOptions),
-    /// Say what is configured, what is reachable, and what this machine supports
+    /// Show the configuration, whether the provider is reachable, and the sandbox features of this machine
     Doctor {
         #[command(flatten)]
         settings: SettingsOptions,
@@ -149,67 +151,67 @@ pub(crate) enum Command {
         #[arg(long)]
         offline: bool,
     },
-    /// The simulated model on its own
+    /// Run the simulated model as a server
     Sim {
         #[command(subcommand)]
         command: SimCommand,
     },
     /// Print a completion script for your shell
     Completions {
-        /// The shell
+        /// Name of the shell
         shell: clap_complete::Shell,
     },
     /// Print a manual page (roff), as in `windlass man exec | man -l -`
     Man {
-        /// The command it is about; Windlass as a whole otherwise
+        /// The command to describe [default: all of Windlass]
         command: Option<String>,
     },
 }
 
-/// What the help of `windlass connect` adds.
+/// Text at the end of `windlass connect --help`.
 const CONNECT_HELP: &str = "\
   pass show anthropic | windlass connect anthropic
   windlass connect sim
 
-The key is sent to its provider once before it is kept; one that does not work is not kept. Keys
-in the environment and from `key_command` go first.";
+The key is tested with one request to its provider, and stored only if it works. Keys in the
+environment and from `key_command` take precedence.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ConnectOptions {
-    /// The provider; without one, all are listed
+    /// Name of the provider; without one, all providers are listed
     #[arg(value_name = "PROVIDER")]
     pub(crate) name: Option<String>,
-    /// Read a key although none is needed, or there is one
+    /// Read a key even if the provider needs none or already has one
     #[arg(long, requires = "name")]
     pub(crate) key: bool,
     #[command(flatten)]
     pub(crate) settings: SettingsOptions,
 }
 
-/// What the help of `windlass trust` adds.
+/// Text at the end of `windlass trust --help`.
 const TRUST_HELP: &str = "\
-What is in a project's `.windlass` folder was written by whoever wrote the project. It does
-nothing until you trust the folder, and nothing again once a file changed: what counts is the
-content you were shown.
+The files in a project's `.windlass` folder were written by the project's authors. They have no
+effect until you trust the folder, and lose their effect when a file changes: trust covers
+exactly the content you were shown.
 
 Exit codes:
-  0    trusted, or trusted already
-  1    cannot be trusted, such as a folder with links in it
-  2    there is no project here
-  3    a file is wrong: the project's settings, or the list of trusted folders
-  5    not trusted: you said no, or nobody was there to ask and --yes was not given";
+  0    trusted, now or before
+  1    cannot be trusted, such as a folder that contains symbolic links
+  2    no project found
+  3    invalid file: the project's settings, or the list of trusted folders
+  5    not trusted: you declined, or there was no terminal to ask on and no --yes";
 
 #[derive(Debug, Args)]
 pub(crate) struct TrustOptions {
-    /// The project, or a folder in it; the current one otherwise
+    /// The project, or a folder in it [default: the current folder]
     pub(crate) folder: Option<PathBuf>,
-    /// Do not ask: for scripts, and for what you have read already
+    /// Trust without asking: for scripts, and for projects you have already reviewed
     #[arg(short, long, conflicts_with_all = ["list", "revoke"])]
     pub(crate) yes: bool,
-    /// List the trusted folders, and whether they changed since
+    /// List the trusted folders, and show which ones have changed since
     #[arg(long, conflicts_with_all = ["folder", "revoke"])]
     pub(crate) list: bool,
-    /// Trust the folder no longer
+    /// Stop trusting the folder
     #[arg(long)]
     pub(crate) revoke: bool,
 }
@@ -223,42 +225,42 @@ pub(crate) struct ExecOptions {
     #[arg(short = 'C', long = "cd", value_name = "FOLDER")]
     pub(crate) cd: Option<PathBuf>,
 
-    /// What goes to standard output: the answer, one JSON object, or one JSON event per line
+    /// Format of standard output: the answer, one JSON object, or one JSON event per line
     #[arg(short = 'o', long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) output_format: OutputFormat,
 
-    /// A JSON Schema file the answer must match; the answer is then JSON
+    /// JSON Schema file that the answer must match; the answer is then JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
 
-    /// The most iterations (model calls) of the turn
+    /// Maximum number of model calls
     #[arg(long, visible_alias = "max-turns", value_name = "N")]
     pub(crate) max_iterations: Option<u32>,
 
-    /// The most US dollars the turn may cost
+    /// Spending limit in US dollars
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<f64>,
 
-    /// The work counts as done only when the model calls the `done` tool
+    /// Finish only when the model calls the `done` tool
     #[arg(long)]
     pub(crate) require_done: bool,
 
     #[command(flatten)]
     pub(crate) session: SessionOptions,
 
-    /// How far the agent may go: plan, default, accept-edits, unattended or full
+    /// Permission mode: plan, default, accept-edits, unattended or full
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,
 
-    /// Say nothing on standard error but errors
+    /// Print only errors on standard error
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
-/// How a conversation looks.
+/// Appearance of an interactive session.
 #[derive(Debug, Clone, Args, Default)]
 pub(crate) struct FrontOptions {
-    /// Talk in plain lines: nothing moves and nothing is drawn over. For screen readers, and wherever less is more
+    /// Plain line-by-line output, for screen readers and simple terminals
     #[arg(long, conflicts_with_all = ["full_screen", "print"])]
     pub(crate) plain: bool,
 
@@ -267,52 +269,52 @@ pub(crate) struct FrontOptions {
     pub(crate) full_screen: bool,
 }
 
-/// SessionChoice session a run belongs to.
+/// The session a run belongs to.
 #[derive(Debug, Clone, Args, Default)]
 pub(crate) struct SessionOptions {
-    /// Go on with the session that was last worked in from this folder
+    /// Continue the most recent session in this folder
     #[arg(long = "continue", conflicts_with_all = ["resume", "ephemeral"])]
     pub(crate) continue_last: bool,
 
-    /// Go on with this session: its name, or the beginning of its id
+    /// Resume this session: its name, or the start of its id
     #[arg(short, long, value_name = "SESSION", conflicts_with = "ephemeral")]
     pub(crate) resume: Option<String>,
 
-    /// Leave that session as it is, and go on in a copy of it
+    /// Continue in a copy, and leave the original session unchanged
     #[arg(long)]
     pub(crate) fork: bool,
 
-    /// Keep nothing of this session
+    /// Do not save this session
     #[arg(long)]
     pub(crate) ephemeral: bool,
 }
 
 #[derive(Debug, Clone, Args, Default)]
 pub(crate) struct SettingsOptions {
-    /// The provider: a preset such as `anthropic`, `openai`, `ollama`, `sim`, or one of your settings
+    /// The provider: a preset such as `anthropic`, `openai`, `ollama`, `sim`, or one defined in your settings
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
 
-    /// The model, in the provider's words
+    /// The model's id, as the provider spells it
     #[arg(short, long, value_name = "NAME")]
     pub(crate) model: Option<String>,
 
-    /// Read this settings file instead of the usual one
+    /// Read this settings file instead of the default one
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Set any setting, as in `-c agent.max_iterations=50`; may be repeated
+    /// Override a setting, as in `-c agent.max_iterations=50`; may be repeated
     #[arg(short = 'c', value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 }
 
 impl SettingsOptions {
-    /// The same as plain data, for the code that loads settings.
+    /// Converts the options to plain data, for the code that loads settings.
     pub(crate) fn given(&self) -> Given {
         self.given_with(Vec::new())
     }
 
-    /// As [`Self::given`], with settings that have a flag of their own.
+    /// Like [`Self::given`], plus settings that have a dedicated flag.
     pub(crate) fn given_with(&self, flags: Vec<(&'static str, &'static str, String)>) -> Given {
         Given {
             provider: self.provider.clone(),
@@ -331,26 +333,26 @@ pub(crate) enum OutputFormat {
     Text,
     /// One object at the end: answer, usage, cost
     Json,
-    /// One event per line as it happens
+    /// One event per line, as it happens
     StreamJson,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoOptions {
-    /// Make the project here and keep it; a temporary folder otherwise
+    /// Create the project in this folder and keep it [default: a temporary folder]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) keep: Option<PathBuf>,
-    /// The wire format spoken between Windlass and the simulated model
+    /// Wire format between Windlass and the simulated model
     #[arg(long, value_enum, default_value_t)]
     pub(crate) wire: DemoWire,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SandboxOptions {
-    /// Let it use the network
+    /// Allow network access
     #[arg(long)]
     pub(crate) network: bool,
-    /// Let it change this folder too; may be repeated
+    /// Also allow writing to this folder; may be repeated
     #[arg(long, value_name = "FOLDER")]
     pub(crate) write: Vec<PathBuf>,
     #[command(flatten)]
@@ -375,7 +377,7 @@ pub(crate) enum DemoWire {
 pub(crate) enum ConfigCommand {
     /// Print every setting in effect
     Show {
-        /// Say where each value came from
+        /// Show where each value comes from
         #[arg(long)]
         origin: bool,
         #[command(flatten)]
@@ -383,34 +385,34 @@ pub(crate) enum ConfigCommand {
     },
     /// Print the JSON Schema of the settings file, for editors
     Schema,
-    /// Say what a setting does, its default and its effect
+    /// Explain a setting: its meaning, default and effect
     Explain {
         /// The key, such as `agent.max_iterations`
         key: String,
     },
     /// Print the reference of all settings (Markdown)
     Reference,
-    /// Print where settings are read from
+    /// Print the paths of the settings files
     Path,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// List what a model can call, and where it comes from: built in, yours or the project's
+    /// List the tools a model can call and where each comes from: built in, yours or the project's
     List {
         #[command(flatten)]
         settings: SettingsOptions,
     },
-    /// Check declared tools: a file, or your own `tools.yaml` and the project's, trusted or not
+    /// Check declared tools: one file, or your `tools.yaml` and the project's, trusted or not
     Check {
-        /// The file
+        /// The file to check
         file: Option<PathBuf>,
     },
     /// Run one tool, as in `windlass tools run grep '{"pattern": "TODO"}'`
     Run {
-        /// The tool
+        /// Name of the tool
         name: String,
-        /// Its arguments, as JSON
+        /// Arguments of the tool, as JSON
         #[arg(default_value = "{}")]
         arguments: String,
         #[command(flatten)]
@@ -420,36 +422,36 @@ pub(crate) enum ToolsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionsCommand {
-    /// Print the mode and the rules in effect and where they come from, and what you have allowed for good
+    /// Print the mode, the rules in effect with their sources, and your permanent approvals
     List {
         #[command(flatten)]
         settings: SettingsOptions,
     },
-    /// Forget everything that you have allowed for good
+    /// Forget all permanent approvals
     Forget,
-    /// Say what would become of calls under the rules in effect, without running them
+    /// Test calls against the rules in effect, without running them
     #[command(after_help = REPLAY_HELP)]
     Test(ReplayOptions),
 }
 
-/// What the help of `windlass permissions test` adds.
+/// Text at the end of `windlass permissions test --help`.
 const REPLAY_HELP: &str = "\
-A file has one call per line, as in {\"tool\": \"bash\", \"arguments\": {\"command\": \"ls\"}}; each is printed with what
-would become of it. Of past sessions, those calls are printed that would now be treated differently, then a count.
+A file has one call per line, as in {\"tool\": \"bash\", \"arguments\": {\"command\": \"ls\"}}; each call is printed with
+its decision. For past sessions, only calls whose decision would be different now are printed, followed by a count.
 
-Try a rule before you write it down:
+Try a rule before you add it to your settings:
   windlass permissions test --all-sessions -c 'security.deny=[\"bash(git push*)\"]'
 
-What you have allowed for good, and in a session, does not count here: such calls are shown as asked.";
+Approvals, permanent or for a session, are ignored here: calls they cover are shown as asking.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayOptions {
-    /// A file with calls
+    /// A file of calls
     pub(crate) calls: Option<PathBuf>,
-    /// The calls of this session; may be repeated
+    /// Test the calls of this session; may be repeated
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Vec<String>,
-    /// The calls of all sessions
+    /// Test the calls of all sessions
     #[arg(long, conflicts_with = "session")]
     pub(crate) all_sessions: bool,
     #[command(flatten)]
@@ -460,10 +462,10 @@ pub(crate) struct ReplayOptions {
 pub(crate) enum SimCommand {
     /// Serve the simulated model on loopback: Anthropic Messages, OpenAI Chat Completions and Responses
     Serve {
-        /// A script of replies (YAML); rules that answer simple requests otherwise
+        /// A script of replies (YAML) [default: rules that answer simple requests]
         #[arg(long, value_name = "FILE")]
         script: Option<PathBuf>,
-        /// The port; 0 for any free one
+        /// The port; 0 picks a free one
         #[arg(long, default_value_t = 0)]
         port: u16,
         /// Require this key, as the real services do

@@ -1,4 +1,4 @@
-//! Questions on the terminal: may this call run, and what a tool wants to know.
+//! Terminal prompts: permission requests, and questions from tools.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -10,23 +10,23 @@ use windlass_tui::text::{revealed, revealed_line};
 
 use crate::terminal::{plain, tell};
 
-/// How many lines of a diff or a command are shown before somebody asks for all.
+/// Maximum number of lines of a diff or a command shown before the user asks for all of it.
 const MAX_LINES: usize = 60;
 
-/// Whether somebody is there to be asked: a person reads what we say and can type.
+/// Returns true if a user can be asked: they see standard error and can type.
 pub(crate) fn somebody_is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Where answers come from.
+/// Source of the user's answers.
 #[async_trait]
 pub(crate) trait Answers: Send {
-    /// The next line somebody types, without the white space around it; `None` when nobody will. It may be dropped
-    /// while it waits.
+    /// Returns the next line typed, trimmed; `None` at the end of input. The future may be dropped while it
+    /// waits.
     async fn line(&mut self) -> Option<String>;
 }
 
-/// Shows a question and waits for the reply. `None` when it asks nothing, and when the terminal is gone.
+/// Shows a request and waits for the reply. `None` if it needs no reply, or if the terminal is gone.
 pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<UserReply> {
     match asking {
         Waiting::PermissionRequest {
@@ -60,15 +60,15 @@ pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<U
 }
 
 fn show_request(tool: &str, subjects: &[String], reasons: &[String], preview: Option<&str>) {
-    tell!("\n{} asks for permission:", revealed_line(tool));
+    tell!("\nApproval needed: {}", revealed_line(tool));
     let subject = |subject: &String| revealed_line(subject);
     let subjects: Vec<String> = subjects.iter().map(subject).collect();
     match preview {
         Some(preview) => {
             show_ends(preview);
-            // What the command is made of, when it is more than one thing.
+            // List the individual commands if there is more than one.
             if subjects.len() > 1 {
-                tell!("  that is: {}", subjects.join(" · "));
+                tell!("  commands: {}", subjects.join(" · "));
             }
         }
         None => tell!("  {}", subjects.join(" · ")),
@@ -78,7 +78,7 @@ fn show_request(tool: &str, subjects: &[String], reasons: &[String], preview: Op
     }
 }
 
-/// How a long text begins and how it ends.
+/// Shows the start and the end of a long text.
 fn show_ends(preview: &str) {
     let lines: Vec<&str> = preview.lines().collect();
     let more = lines.len().saturating_sub(MAX_LINES);
@@ -93,7 +93,8 @@ fn show_ends(preview: &str) {
     }
 }
 
-/// Waits for a yes or a no. To what was not shown whole, nobody can say yes before they have asked for it.
+/// Waits for a decision. A call that was not shown completely cannot be approved before the user has asked to
+/// see all of it.
 async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Option<UserReply> {
     tell!(
         "y = yes, once · s = yes, for this session · a = yes, always in this folder · n = no · or say what to do instead"
@@ -106,11 +107,11 @@ async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Op
                     tell!("  {line}");
                 }
                 unseen = None;
-                tell!("y, s, a, n, or a few words:");
+                tell!("y, s, a, n, or what to do instead:");
                 continue;
             }
             ("y" | "yes" | "s" | "session" | "a" | "always", Some(_)) => {
-                tell!("v shows all of it first; then y, s or a:");
+                tell!("Type v to show everything first, then y, s or a:");
                 continue;
             }
             ("y" | "yes", None) => Answer::Once,
@@ -118,7 +119,7 @@ async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Op
             ("a" | "always", None) => Answer::Always,
             ("n" | "no", _) => Answer::No,
             ("", _) => {
-                tell!("y, s, a, n, or a few words:");
+                tell!("y, s, a, n, or what to do instead:");
                 continue;
             }
             _ => Answer::NoBecause(line),
@@ -127,8 +128,8 @@ async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Op
     }
 }
 
-/// What is typed on the terminal. Each line is read on a thread of its own: nothing can stop such a read, and nothing may
-/// wait for it.
+/// Lines typed on the terminal. Each line is read on a separate thread: such a read cannot be canceled, and
+/// nothing may wait for it.
 pub(crate) struct Typed;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! `windlass connect`: a provider set up without a screen.
+//! `windlass connect`: sets up a provider from the command line.
 
 use std::io::{IsTerminal, Read};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use windlass_host::connect::ProviderSetup;
 use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
 
-/// No key is longer.
+/// Size limit of a key in bytes.
 const LONGEST_KEY: u64 = 64 * 1024;
 
-/// Sets up the provider that was named, or lists all.
+/// Sets up the named provider, or lists all.
 pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
     let cwd = working_directory(None)?;
     let mut given = options.settings.clone();
-    // StoredKey with the provider: a setting of this run alone would not count in the next one.
+    // The model is stored with the provider: a setting of this run would not apply to the next one.
     let model = options.name.as_ref().and_then(|_| given.model.take());
     let settings = Arc::new(environment::settings(&given.given(), &cwd)?);
     tell_warnings(&settings.warnings);
@@ -50,18 +50,18 @@ pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-/// The key that is piped in. On a terminal everybody around could read it.
+/// Reads the key from a pipe. On a terminal it would be visible while it is typed.
 fn read_key() -> Result<String, Problem> {
     let input = std::io::stdin();
     if input.is_terminal() {
-        let text = "pipe the key in, as in `pass show anthropic | windlass connect anthropic`";
+        let text = "pipe the key to standard input, as in `pass show anthropic | windlass connect anthropic`";
         return Err(Problem::usage(text.to_owned()));
     }
     let mut key = String::new();
     let read = input.lock().take(LONGEST_KEY).read_to_string(&mut key);
     read.map_err(|error| Problem::usage(format!("the key could not be read: {error}")))?;
     match key.trim() {
-        "" => Err(Problem::usage("no key was piped in".to_owned())),
+        "" => Err(Problem::usage("standard input contains no key".to_owned())),
         key => Ok(key.to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! `windlass db`: looking after the database of sessions.
+//! `windlass db`: maintains the session database.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::session_choice::database;
 use crate::terminal::{plain, say};
 use windlass_config::{Problem, ProblemKind};
 
-/// Runs a command.
+/// Runs a subcommand.
 pub(crate) fn command(command: &DbCommand) -> Result<Exit, Problem> {
     let path = database()?;
     if let DbCommand::Path = command {
@@ -20,7 +20,7 @@ pub(crate) fn command(command: &DbCommand) -> Result<Exit, Problem> {
     }
     if !path.exists() {
         say!(
-            "There is no database yet: {} is made by the first session.",
+            "There is no database yet: the first session creates {}.",
             path.display()
         );
         return Ok(Exit::Ok);
@@ -46,13 +46,10 @@ fn report(path: &Path, health: &Health) -> Exit {
         size(path)
     );
     if health.problems.is_empty() {
-        say!("nothing is wrong");
+        say!("no problems found");
         return Exit::Ok;
     }
-    say!(
-        "{} problems; everything else can still be read:",
-        health.problems.len()
-    );
+    say!("{} problems; everything else is readable:", health.problems.len());
     for problem in &health.problems {
         say!("  {}", plain(problem));
     }
@@ -61,10 +58,7 @@ fn report(path: &Path, health: &Health) -> Exit {
 
 fn copy(path: &Path, target: &Path) -> Result<Exit, Problem> {
     if target.symlink_metadata().is_ok() {
-        let text = format!(
-            "{}: there is such a file already; nothing was written",
-            target.display()
-        );
+        let text = format!("{}: already exists; nothing was written", target.display());
         return Err(Problem::new(ProblemKind::Failed, text));
     }
     backup(path, target).map_err(|error| unusable(path, &error))?;
@@ -85,22 +79,22 @@ fn size(path: &Path) -> String {
     format!("{:.1} MB", bytes as f64 / 1_000_000.0)
 }
 
-/// Why the database cannot be used, and what can still be done.
+/// Explains why the database cannot be used, and what the user can do.
 fn unusable(path: &Path, error: &LogError) -> Problem {
     let shown = path.display();
     let advice = match error {
         LogError::Damaged { .. } => format!(
-            "Nothing was changed. Keep a copy of {shown} and of the files beside it; most sessions can still be read: \
-             `windlass sessions export SESSION`, or `sqlite3 {shown} .recover` into a new file. A backup can be put in \
-             its place."
+            "Nothing was changed. Copy {shown} and the files beside it first. Most sessions are probably still \
+             readable: use `windlass sessions export SESSION`, or `sqlite3 {shown} .recover` into a new file. You can \
+             also restore a backup."
         ),
         LogError::Foreign(_) => format!(
-            "Nothing was changed. Use the Windlass that wrote {shown}, or move the file away: a new one is made by the \
-             next session."
+            "Nothing was changed. Use the Windlass version that wrote {shown}, or move the file away: the next session \
+             creates a new one."
         ),
-        LogError::Full(_) => "Free some space and try again; what is stored is whole.".to_owned(),
-        LogError::ReadOnly(_) => format!("Look at the owner and the permissions of {shown} and its folder."),
-        LogError::Locked(_) => "Another process uses it; try again when that has ended.".to_owned(),
+        LogError::Full(_) => "Free some space and try again; the stored data is intact.".to_owned(),
+        LogError::ReadOnly(_) => format!("Check the owner and the permissions of {shown} and its folder."),
+        LogError::Locked(_) => "Another process is using it; try again when it has finished.".to_owned(),
         _ => "Nothing was changed.".to_owned(),
     };
     Problem::new(ProblemKind::Store, format!("{shown}: {error}\n{advice}"))

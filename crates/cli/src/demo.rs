@@ -26,13 +26,11 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
     let (folder, _temporary) = folder(options.keep.as_deref())?;
     write_project(&folder)?;
     say!("A small project with a failing test is in {}", folder.display());
-    say!(
-        "The model is simulated: a script that plays the part of a model, over real HTTP. The tools are real.\n"
-    );
+    say!("The tools and the HTTP are real; only the model is not. A script plays its part.\n");
     if test_passes(&folder)? {
         return Err(Problem::new(
             ProblemKind::Failed,
-            "the demo's test should fail before the fix, and does not",
+            "the demo's test should fail before the fix, but it passes",
         ));
     }
     say!("$ sh test.sh      (fails)\n> {PROMPT}\n");
@@ -75,8 +73,8 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
             "the model said it was done, but the test still fails",
         ));
     }
-    say!("\n$ sh test.sh      (passes, checked once more after the model was done)\n");
-    say!("That is Windlass with a script for a model. With a real one:\n");
+    say!("\n$ sh test.sh      (passes, verified again after the model finished)\n");
+    say!("This was Windlass with a simulated model. To use a real one:\n");
     say!("  export ANTHROPIC_API_KEY=…     or OPENAI_API_KEY, or see `windlass doctor`");
     say!("  windlass exec \"fix the failing test\"\n");
     say!("Without a key: `windlass exec --provider sim \"list the files here\"`. More: `windlass --help`.");
@@ -87,7 +85,7 @@ fn folder(keep: Option<&Path>) -> Result<(PathBuf, Option<tempfile::TempDir>), P
     let failed = |error: std::io::Error| {
         Problem::new(
             ProblemKind::Failed,
-            format!("cannot make a folder for the demo: {error}"),
+            format!("cannot create a folder for the demo: {error}"),
         )
     };
     match keep {

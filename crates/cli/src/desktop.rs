@@ -1,4 +1,5 @@
-//! What the person's machine offers the terminal UI: files to mention, images, an editor, and a memory.
+//! Services of the user's machine for the terminal UI: files to mention, images, an editor, and stored
+//! choices.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -15,33 +16,33 @@ use crate::editor;
 use windlass_config::environment;
 use windlass_config::private_file::PrivateFile;
 
-/// How many files are offered at most.
+/// Maximum number of files offered for completion.
 const MAX_FILES: usize = 50_000;
-/// The largest image that goes with a message.
+/// Maximum size of an image in a message, in bytes.
 const MAX_IMAGE: u64 = 10 << 20;
-/// How many inputs are remembered.
+/// Maximum number of inputs in the history.
 const MAX_HISTORY: usize = 1_000;
-/// The largest history that is read; a longer one is begun anew with its end.
+/// Maximum number of bytes of history that are read; a longer file is cut to its end.
 const MAX_HISTORY_BYTES: u64 = 4 << 20;
-/// The longest input that is remembered.
+/// Maximum length of an input that is stored in the history.
 const MAX_REMEMBERED: usize = 10_000;
-/// How long a program that reads the clipboard may take.
+/// Timeout of a program that reads the clipboard.
 const CLIPBOARD_LIMIT: Duration = Duration::from_secs(5);
 
-/// Programs that print the image of the clipboard, where they are there.
+/// Programs that print the image in the clipboard, if they are installed.
 const CLIPBOARDS: &[&[&str]] = &[
     &["wl-paste", "--type", "image/png"],
     &["xclip", "-selection", "clipboard", "-target", "image/png", "-out"],
     &["pngpaste", "-"],
 ];
 
-/// The name that choices of the terminal UI are kept under.
+/// Scope under which choices of the terminal UI are stored.
 const SCOPE: &str = "tui";
 
-/// This machine.
+/// The user's machine.
 pub(crate) struct Machine {
     history: Arc<PrivateFile>,
-    /// Whether what is sent is kept for later starts.
+    /// True if inputs are stored for later runs.
     remembers: bool,
     preferences: Arc<dyn Preferences>,
 }
@@ -55,7 +56,7 @@ impl Machine {
         }
     }
 
-    /// Keeps nothing of what is sent, for a session of which nothing is kept. What was sent before is still there.
+    /// Stops storing inputs, for a session that is not saved. Earlier inputs stay available.
     pub(crate) fn without_memory(self) -> Self {
         Self {
             remembers: false,
@@ -63,17 +64,17 @@ impl Machine {
         }
     }
 
-    /// What was sent before, the oldest first. What cannot be read is no reason not to start.
+    /// Returns earlier inputs, oldest first. A history that cannot be read does not prevent the start.
     pub(crate) fn history(&self) -> Vec<String> {
         let (kept, is_long) = self.history_end().unwrap_or_default();
         if is_long {
-            // One that stays long is read in the same time.
+            // If this fails, the next start reads no more than this one did.
             let _ = self.shorten();
         }
         kept
     }
 
-    /// What was sent last, and whether the file has become longer than it needs to be.
+    /// Returns the latest inputs, and whether the file has grown longer than necessary.
     fn history_end(&self) -> std::io::Result<(Vec<String>, bool)> {
         let (bytes, is_long) = self.end_of_file()?;
         let all: Vec<String> = bytes
@@ -87,14 +88,14 @@ impl Machine {
         ))
     }
 
-    /// The whole lines at the end of the history, and whether others are before them.
+    /// Returns the complete lines at the end of the history, and whether earlier lines exist.
     fn end_of_file(&self) -> std::io::Result<(Vec<u8>, bool)> {
         let mut file = std::fs::File::open(self.history.path())?;
         let size = file.metadata()?.len();
         let is_long = size > MAX_HISTORY_BYTES;
         let mut bytes = Vec::new();
         if is_long {
-            // From the byte before, so that a line which begins there is seen to be whole.
+            // Start one byte earlier, so that a line which starts exactly here is recognized as complete.
             file.seek(SeekFrom::Start(size - MAX_HISTORY_BYTES - 1))?;
         }
         file.take(MAX_HISTORY_BYTES + 1).read_to_end(&mut bytes)?;
@@ -105,7 +106,7 @@ impl Machine {
         Ok((bytes, is_long))
     }
 
-    /// Keeps the end of a history that has become long. Another process may have added to it since it was read.
+    /// Cuts a long history to its end. Reads it again first, because another process may have added to it.
     fn shorten(&self) -> std::io::Result<()> {
         let held = self.history.hold()?;
         let (kept, _) = self.history_end()?;
@@ -113,7 +114,7 @@ impl Machine {
         held.write(&lines.map(|line| line + "\n").collect::<String>())
     }
 
-    /// What was chosen last.
+    /// Returns the last choice stored under a name.
     pub(crate) async fn chosen(&self, name: &str) -> Option<String> {
         self.preferences.preference(SCOPE, name).await.ok().flatten()
     }
@@ -182,7 +183,7 @@ impl Desktop for Machine {
             }
         }
         Err(
-            "There is no image in the clipboard, or no program to read it with: install wl-clipboard or xclip, \
+            "There is no image in the clipboard, or no program to read it: install wl-clipboard or xclip, \
              or drop an image file on the terminal."
                 .to_owned(),
         )
@@ -194,7 +195,7 @@ impl Desktop for Machine {
         let edited = edited.map_err(|error| format!("{editor}: {error}"))?;
         edited.map_err(|status| {
             format!(
-                "the editor `{editor}` failed ({status}): what was written stays as it was; set VISUAL or EDITOR to another one"
+                "the editor `{editor}` failed ({status}); your text is unchanged. Set VISUAL or EDITOR to a different editor"
             )
         })
     }
@@ -207,7 +208,7 @@ impl Desktop for Machine {
             return;
         };
         let history = Arc::clone(&self.history);
-        // Nobody waits for it, and a history that cannot be kept is no reason to stop.
+        // The write runs in the background, and a history that cannot be stored is no reason to stop.
         std::thread::spawn(move || history.hold()?.append(&format!("{line}\n")));
     }
 
@@ -218,7 +219,7 @@ impl Desktop for Machine {
     }
 }
 
-/// What kind of image this is, by its first bytes.
+/// Detects the type of an image by its first bytes.
 fn media_type(data: &[u8]) -> Option<&'static str> {
     match data {
         [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
@@ -241,7 +242,7 @@ mod tests {
         Machine::new(folder, Arc::new(store))
     }
 
-    /// UI-2: what was sent is remembered for later sessions, for this user alone.
+    /// UI-2: inputs are stored for later sessions, readable only by this user.
     #[tokio::test]
     async fn what_was_sent_is_remembered() {
         use std::os::unix::fs::PermissionsExt;
@@ -267,8 +268,7 @@ mod tests {
         assert_eq!(machine.chosen("theme").await.as_deref(), Some("dark"));
     }
 
-    /// UI-2: of a history that has become long, however long, the end is remembered, in whole lines, and the file is short
-    /// again.
+    /// UI-2: a history of any length is cut to its end, in complete lines.
     #[tokio::test]
     async fn a_long_history_keeps_its_end() {
         let folder = tempfile::tempdir().unwrap();
@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// UI-2: what is sent while another start makes the history short again is remembered.
+    /// UI-2: inputs sent while another process cuts the history are stored.
     #[tokio::test]
     async fn nothing_sent_is_lost() {
         let folder = tempfile::tempdir().unwrap();
@@ -310,7 +310,7 @@ mod tests {
         assert!(windlass_testkit::eventually(windlass_testkit::PATIENCE, kept));
     }
 
-    /// UI-2: only what is an image counts as one, whatever it is called.
+    /// UI-2: images are recognized by their content, not by their name.
     #[tokio::test]
     async fn images_are_known_by_their_content() {
         let folder = tempfile::tempdir().unwrap();
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(machine.image(&path("none.png")).await, None);
     }
 
-    /// UI-2: the files of a folder are offered, those that version control ignores are not.
+    /// UI-2: the files of a folder are offered, except those that version control ignores.
     #[tokio::test]
     async fn ignored_files_are_not_offered() {
         let folder = tempfile::tempdir().unwrap();

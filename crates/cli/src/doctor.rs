@@ -1,4 +1,5 @@
-//! `windlass doctor`: what is configured, what is reachable, what this machine supports.
+//! `windlass doctor`: reports the configuration, whether the provider is reachable, and the sandbox support
+//! of this machine.
 
 use windlass_providers::preset::presets;
 
@@ -13,7 +14,7 @@ use windlass_config::trust::{self, TrustState};
 use windlass_host::connect::Process;
 use windlass_host::connect::{KeysFile, SIM, choose};
 
-/// Prints the report. The exit code says whether a prompt could be run now.
+/// Prints the report. The exit code is 0 if a prompt could run now.
 pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<Exit, Problem> {
     say!("windlass {}\n", env!("CARGO_PKG_VERSION"));
     let cwd = working_directory(None)?;
@@ -22,7 +23,7 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
     row("user file", &present(&folders.user_file()));
     match folders.project_file(&cwd) {
         Some(path) => row("project file", &present(&path)),
-        None => row("project file", "none above this folder"),
+        None => row("project file", "none in this folder or its parents"),
     }
     if let Some(project) = folders.project(&cwd) {
         let is_trusted = matches!(trust::look(&folders, &project), TrustState::Trusted(_));
@@ -83,7 +84,7 @@ async fn model(settings: &Settings, offline: bool) -> Exit {
         Ok(choice) => choice,
         Err(problem) => {
             row("none", problem.message.lines().next().unwrap_or_default());
-            row("to try", "windlass exec --provider sim \"list the files here\"");
+            row("try", "windlass exec --provider sim \"list the files here\"");
             return problem.kind.into();
         }
     };
@@ -91,7 +92,7 @@ async fn model(settings: &Settings, offline: bool) -> Exit {
     row("model", &choice.model);
     row("wire", choice.wire.name());
     if choice.name == SIM && choice.base_url.is_empty() {
-        row("reachable", "built in: no network");
+        row("reachable", "built in, no network needed");
         return Exit::Ok;
     }
     row("address", &choice.base_url);
@@ -111,13 +112,13 @@ async fn model(settings: &Settings, offline: bool) -> Exit {
     }
 }
 
-/// What this kernel can enforce around commands.
+/// Prints the sandbox features of this kernel.
 fn machine() {
     let support = windlass_sandbox::support();
     let yes_no = |yes: bool| if yes { "yes" } else { "no" };
     let landlock = match support.landlock_abi {
         Some(abi) => format!("yes (version {abi})"),
-        None => "no: commands cannot be confined here".to_owned(),
+        None => "no: commands cannot be sandboxed here".to_owned(),
     };
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     row("kernel", &format!("{} {}", std::env::consts::OS, release.trim()));
@@ -132,7 +133,7 @@ fn present(path: &std::path::Path) -> String {
     format!(
         "{}{}",
         path.display(),
-        if path.exists() { "" } else { " (not there)" }
+        if path.exists() { "" } else { " (does not exist)" }
     )
 }
 

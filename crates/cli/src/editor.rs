@@ -1,4 +1,4 @@
-//! A text in the person's own editor.
+//! Editing a text in the user's editor.
 
 use std::process::ExitStatus;
 
@@ -6,19 +6,20 @@ use tokio::process::Command;
 
 use windlass_config::environment;
 
-/// The editor that the person has chosen.
+/// Returns the editor that the user has configured.
 pub(crate) fn chosen() -> Option<String> {
     ["VISUAL", "EDITOR"].into_iter().find_map(environment::var)
 }
 
-/// Has somebody change a text in an editor. `Err` within is an editor that ended as failed: nothing is to be done then.
+/// Lets the user edit a text. The inner `Err` is the exit status of an editor that failed; the text must not
+/// be used then.
 pub(crate) async fn edit(editor: &str, text: &str) -> std::io::Result<Result<String, ExitStatus>> {
     let file = tempfile::Builder::new()
         .prefix("windlass-")
         .suffix(".md")
         .tempfile()?;
     std::fs::write(file.path(), text)?;
-    // An editor may come with arguments, as in `code --wait`; a shell knows how to read that.
+    // An editor may come with arguments, as in `code --wait`, which a shell knows how to split.
     let status = Command::new("/bin/sh")
         .args(["-c", &format!("{editor} \"$1\""), "sh"])
         .arg(file.path())

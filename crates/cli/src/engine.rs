@@ -1,4 +1,4 @@
-//! What a run works with: a store, models, a service, and one session that has begun; and how it all ends.
+//! The parts of a run: a store, models, a service and one started session, and their shutdown.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,20 +19,21 @@ use windlass_host::factory::{LocalFactory, SessionSpec};
 use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
 
-/// How long child processes may take to die before we exit all the same.
+/// Maximum time for child processes to end before Windlass exits anyway.
 const LAST_CALL: Duration = Duration::from_secs(3);
 
-/// How many live events may wait for a front end that draws: a second of a fast model.
+/// Maximum number of live events buffered for a front end that is drawing: a second of a fast model.
 const BUFFER: usize = 16_384;
 
-/// The models of a run, and what keeps what goes over the wire.
+/// The models of a run, and the recorder of their requests and replies.
 pub(crate) struct ModelRuntime {
     pub(crate) roster: Models,
     pub(crate) recorder: Option<Arc<ExchangeRecorder>>,
 }
 
 impl ModelRuntime {
-    /// Nothing is connected yet. What the channel was told to use last is restored, unless nothing is kept.
+    /// Prepares the models without connecting. Restores the last choice of the channel, unless the session is
+    /// not saved.
     pub(crate) async fn new(
         settings: &Arc<Settings>,
         keeper: &SessionStore,
@@ -51,7 +52,7 @@ impl ModelRuntime {
     }
 }
 
-/// OBS-2: keeps what goes over the wire, unless that is off.
+/// OBS-2: creates the recorder of requests and replies, unless recording is off.
 fn recorder(settings: &Settings, keeper: &SessionStore) -> Option<Arc<ExchangeRecorder>> {
     let session = &settings.agent.session;
     let limit = session.record_max_mb.saturating_mul(1 << 20);
@@ -60,27 +61,27 @@ fn recorder(settings: &Settings, keeper: &SessionStore) -> Option<Arc<ExchangeRe
         .then(|| ExchangeRecorder::new(Arc::clone(&keeper.store) as _, limit))
 }
 
-/// SessionChoice session a run works in, and how.
+/// The session a run works in, and its options.
 pub(crate) struct Plan {
     pub(crate) cwd: PathBuf,
     pub(crate) which: SessionChoice,
-    /// Whether that session is copied first.
+    /// True if the session is copied first.
     pub(crate) fork: bool,
     pub(crate) require_done: bool,
-    /// Whether somebody answers questions.
+    /// True if a user can answer requests.
     pub(crate) interactive: bool,
-    /// What the command line says of settings.
+    /// Settings from the command line.
     pub(crate) given: Given,
-    /// Keeps what goes over the wire.
+    /// Recorder of requests and replies.
     pub(crate) recorder: Option<Arc<ExchangeRecorder>>,
 }
 
-/// A service with a session that has begun.
+/// A service with a started session.
 pub(crate) struct Engine {
     pub(crate) backend: Arc<Service>,
     /// The session.
     pub(crate) session: SessionInfo,
-    /// The one that is gone on with, as it was before.
+    /// The resumed session, as it was before.
     pub(crate) past: Option<SessionInfo>,
     keeper: SessionStore,
     recorder: Option<Arc<ExchangeRecorder>>,
@@ -133,7 +134,7 @@ impl Engine {
         let session = match begun {
             Ok(session) => session,
             Err(error) => {
-                // A store that could not be opened knows why.
+                // If the store could not be opened, its own error explains why.
                 keeper.ready()?;
                 return Err(not_begun(error));
             }
@@ -147,7 +148,7 @@ impl Engine {
         })
     }
 
-    /// Ends every session and process. Of these sessions, those go in which nothing happened.
+    /// Ends every session and process. Deletes those of the given sessions that were never used.
     pub(crate) async fn stop(self, unused: &[&SessionId]) {
         self.backend.close().await;
         if let Some(recorder) = &self.recorder {
@@ -160,7 +161,7 @@ impl Engine {
     }
 }
 
-/// What a session that could not be used says, with its exit code.
+/// Converts the error of a session that could not be used, with its exit code.
 pub(crate) fn not_begun(error: ClientError) -> Problem {
     let kind = match &error {
         ClientError::Busy(_) | ClientError::QueueFull(_) | ClientError::CommandBusy { .. } => {
@@ -173,7 +174,7 @@ pub(crate) fn not_begun(error: ClientError) -> Problem {
     Problem::new(kind, error.to_string())
 }
 
-/// The folder to work in.
+/// Returns the folder to work in.
 pub(crate) fn working_directory(given: Option<&Path>) -> Result<PathBuf, Problem> {
     let here = std::env::current_dir()
         .map_err(|error| Problem::usage(format!("the current folder cannot be used: {error}")))?;

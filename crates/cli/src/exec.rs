@@ -1,4 +1,4 @@
-//! `windlass exec`: one prompt to its answer.
+//! `windlass exec`: runs one prompt non-interactively.
 
 mod command;
 mod input;
@@ -31,7 +31,7 @@ use windlass_config::settings::Settings;
 use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
 
-/// Runs a prompt and shows its answer.
+/// Runs a prompt and prints its answer.
 pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit, Problem> {
     let style = Style::detect(options.quiet, &environment::var);
     let (which, fork) = SessionChoice::of(&options.session)?;
@@ -50,9 +50,9 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
     let prompt = read_prompt(words, style).await?;
     let remembered = ModelPreference::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
     let ModelRuntime { roster, recorder } = ModelRuntime::new(&settings, &keeper, &which, remembered).await;
-    // What is piped in is data, and not typed by anybody.
+    // Piped input is data, so only a prompt on the command line can be a slash command.
     let is_command = command_line(&words.join(" ")).is_some();
-    // A command may need nobody to ask; one that does connects then.
+    // A command may need no model; if it does, it connects later.
     if !is_command {
         connect(&roster, style).await?;
     }
@@ -72,7 +72,8 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
     Ok(run(&settings, &roster, cwd, job, keeper).await?.exit)
 }
 
-/// Carries out a command on a session that is kept: this one, or the last one of this folder. Its own folder counts.
+/// Runs a slash command on a stored session: the given one, or the latest one in this folder. It runs in the
+/// session's folder.
 pub(crate) async fn kept(
     line: String,
     session: Option<String>,
@@ -88,7 +89,7 @@ pub(crate) async fn kept(
         if place.is_dir() {
             cwd = place;
         }
-        // Whoever was asked last is who would be asked next.
+        // The model used last is the one that would be used next.
         if let (None, None, Some((provider, model))) = (&options.provider, &options.model, info.model) {
             options.provider = Some(provider);
             options.model = Some(model);
@@ -96,7 +97,7 @@ pub(crate) async fn kept(
     }
     let settings = match environment::settings(&options.given(), &cwd) {
         Ok(settings) => Arc::new(settings),
-        // A provider that is no longer there is no reason not to look.
+        // The command still works if the session's provider no longer exists.
         Err(_) => Arc::new(environment::settings(&Given::default(), &cwd)?),
     };
     let job = Job {
@@ -116,7 +117,7 @@ pub(crate) async fn kept(
     Ok(run(&settings, &roster, cwd, job, keeper).await?.exit)
 }
 
-/// Connects before there is a turn, so that what is wrong has its own exit code.
+/// Connects before the turn starts, so that connection problems have their own exit code.
 async fn connect(roster: &Models, style: Style) -> Result<(), Problem> {
     for notice in roster.connect().await?.take_notices() {
         style.note(&notice);
@@ -124,28 +125,28 @@ async fn connect(roster: &Models, style: Style) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What one run is about.
+/// Options of one run.
 pub(crate) struct Job {
     pub(crate) prompt: String,
-    /// Whether that is a command.
+    /// True if the prompt is a slash command.
     pub(crate) is_command: bool,
     pub(crate) schema: Option<AnswerSchema>,
     pub(crate) format: OutputFormat,
     pub(crate) require_done: bool,
     pub(crate) style: Style,
-    /// Whether questions are asked on the terminal.
+    /// True if permission requests are asked on the terminal.
     pub(crate) interactive: bool,
-    /// The session it belongs to.
+    /// The session the run belongs to.
     pub(crate) which: SessionChoice,
-    /// Whether that is copied first.
+    /// True if the session is copied first.
     pub(crate) fork: bool,
-    /// What the command line says of settings.
+    /// Settings from the command line.
     pub(crate) given: Given,
-    /// Keeps what goes over the wire.
+    /// Recorder of requests and replies.
     pub(crate) recorder: Option<Arc<ExchangeRecorder>>,
 }
 
-/// Runs a job to its end, output included, and leaves no process behind.
+/// Runs a job to its end, including its output, and leaves no process behind.
 pub(crate) async fn run(
     settings: &Arc<Settings>,
     roster: &Models,
@@ -195,7 +196,7 @@ pub(crate) async fn run(
     ended
 }
 
-/// How a turn ended.
+/// Result of a turn.
 struct Ending {
     exit: Exit,
     answer: Option<String>,
@@ -228,12 +229,12 @@ struct Runner<'a> {
     signals: Signals,
     totals: Totals,
     interactive: bool,
-    /// The session that a command went to.
+    /// The session that a command switched to.
     went_to: Option<SessionId>,
 }
 
 impl Runner<'_> {
-    /// Shows how it ended.
+    /// Prints the result.
     fn finish(&mut self, ending: Ending, begun: Instant) -> RunResult {
         let mut result = RunResult {
             session: self.went_to.as_ref().unwrap_or(&self.session).to_string(),
@@ -250,7 +251,7 @@ impl Runner<'_> {
         result
     }
 
-    /// Says what is asked first, because it waited already when the session was left.
+    /// Reports messages that were already queued when the session was left; they are sent first.
     async fn tell_queue(&self, style: Style) {
         let overview = self.client.overview(&self.session).await;
         let waits = overview.map_or(0, |overview| overview.queue.len());
@@ -261,7 +262,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Has the model do what was said, to the end that was asked for.
+    /// Runs the prompt, then checks the schema and `--require-done`.
     async fn work(&mut self, job: &Job, mut parts: Vec<Part>) -> Ending {
         if let Some(schema) = &job.schema {
             parts.push(Part::text(schema.instruction()));
@@ -294,7 +295,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Says something in the session. A signal meanwhile cancels the turn that begins with it.
+    /// Submits a message to the session. A signal in the meantime cancels the turn it starts.
     async fn submit(&mut self, parts: Vec<Part>) -> Result<EventStream, ClientError> {
         let (client, session) = (self.client, self.session.clone());
         let mut submitted = client.submit(Submission {
@@ -307,14 +308,14 @@ impl Runner<'_> {
             () = self.signals.interrupted() => {}
             submitted = &mut submitted => return submitted,
         }
-        // It may be being stored, or nobody may have heard of it yet.
+        // The message may be in the middle of being stored, or the service may not have received it yet.
         client.cancel(&session).await;
         let submitted = submitted.await;
         client.cancel(&session).await;
         submitted
     }
 
-    /// Shows events until the terminal one. A signal, or nobody reading, cancels the turn.
+    /// Prints events up to the terminal one. A signal or a closed output cancels the turn.
     async fn watch(&mut self, mut events: EventStream) -> Ending {
         let mut heartbeat = tokio::time::interval(Duration::from_millis(120));
         let mut broken = false;
@@ -328,7 +329,7 @@ impl Runner<'_> {
                     continue;
                 }
                 envelope = events.next() => envelope,
-                // Flushing between events that come in one gulp would cost a system call each.
+                // Flush only when no event is waiting: a flush per event would cost a system call each.
                 () = std::future::ready(()), if dirty => {
                     dirty = false;
                     broken |= self.printer.idle().is_err();
@@ -371,7 +372,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Shows a question of the turn and hands the reply back. A signal while it waits cancels the turn.
+    /// Shows a request of the turn and returns the reply. A signal while it waits cancels the turn.
     async fn ask(&mut self, event: &Event) {
         let Event::Waiting(asking) = event else { return };
         let (Waiting::PermissionRequest { call_id, .. } | Waiting::Question { call_id, .. }) = asking else {
@@ -407,7 +408,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Checks the answer against the schema; a wrong one is sent back once.
+    /// Checks the answer against the schema; an invalid answer is sent back once.
     async fn conform(&mut self, schema: &AnswerSchema, first: Ending) -> Ending {
         let Some(answer) = first.answer.as_deref().filter(|_| first.exit == Exit::Ok) else {
             return first;
@@ -445,7 +446,7 @@ impl Runner<'_> {
     }
 }
 
-/// What the options of a run say of settings.
+/// Returns the settings given by the options of a run.
 pub(crate) fn flags(options: &ExecOptions) -> Vec<(&'static str, &'static str, String)> {
     let mut flags = Vec::new();
     if let Some(iterations) = options.max_iterations {

@@ -1,18 +1,18 @@
-//! What a run's exit code says.
+//! Exit codes.
 
 use windlass_api::{FailureKind, FinishReason};
 use windlass_config::ProblemKind;
 
-/// The exit codes, as documented in `docs/exec.md` and `windlass exec --help`.
+/// Exit codes, as documented in `docs/exec.md` and `windlass exec --help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// There is an answer.
+    /// The run has an answer.
     Ok = 0,
-    /// It failed.
+    /// The run failed.
     Failed = 1,
-    /// The command line is wrong.
+    /// Wrong usage of the command line.
     Usage = 2,
-    /// A settings file or variable is wrong.
+    /// Invalid settings file or variable.
     Config = 3,
     /// The session is busy with another turn.
     Busy = 4,
@@ -26,32 +26,32 @@ pub(crate) enum Exit {
     Provider = 8,
     /// The answer does not match the output schema.
     Schema = 9,
-    /// The store of sessions cannot be used.
+    /// The session store cannot be used.
     Store = 10,
     /// Interrupted by the user.
     Interrupted = 130,
-    /// Whoever read the output has gone.
+    /// The reader of the output is gone.
     BrokenPipe = 141,
 }
 
-/// The table that help texts and documents show.
+/// Table of exit codes for help texts and documents.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0    there is an answer
+  0    success
   1    failed
   2    wrong usage
-  3    a settings file or variable is wrong
+  3    invalid settings file or variable
   4    the session is busy
   5    a tool call was denied
   6    the iteration limit was reached
   7    the cost limit was reached
-  8    the provider failed, refused the key or could not be reached
+  8    the provider failed, rejected the key or could not be reached
   9    the answer does not match --output-schema
-  10   the store of sessions cannot be used
+  10   the session store cannot be used
   130  interrupted";
 
 impl Exit {
-    /// The code of a failed turn.
+    /// Returns the code of a failed turn.
     pub(crate) fn of_failure(kind: FailureKind) -> Self {
         match kind {
             FailureKind::Provider(_) => Self::Provider,
@@ -67,7 +67,7 @@ impl Exit {
         }
     }
 
-    /// The code of an answer.
+    /// Returns the code of an answer.
     pub(crate) fn of_answer(finish: FinishReason) -> Self {
         if finish == FinishReason::MaxIterations {
             Self::TurnLimit

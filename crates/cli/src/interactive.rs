@@ -1,4 +1,4 @@
-//! `windlass` with nothing to do yet: everything up to the front end in which a person says what.
+//! `windlass` without a command: everything up to the front end of an interactive session.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -25,10 +25,10 @@ use windlass_host::connect::{SIM, choose};
 use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
 
-/// What is said when there is nobody to ask but the simulated model.
+/// Notice when no key was found and the simulated model is used.
 const NO_KEY: &str = "no key was found: the simulated model answers. /connect sets up a real one";
 
-/// Starts a conversation and has it.
+/// Runs an interactive session.
 pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> Result<Exit, Problem> {
     check(options, front)?;
     repl::check_input()?;
@@ -60,7 +60,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         which,
         fork,
         require_done: false,
-        // ModelRuntime of a pipe are messages, and none of them is an answer.
+        // Lines from a pipe are messages, never answers to a request.
         interactive: is_somebody_there,
         given,
         recorder: lines.recorder.clone(),
@@ -94,28 +94,28 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     Ok(spoken.exit)
 }
 
-/// What a front end has to work with.
+/// Everything a front end works with.
 pub(crate) struct Scene<'a> {
     pub(crate) backend: &'a Arc<Service>,
     pub(crate) session: &'a SessionInfo,
-    /// The session that is gone on with, as it was before.
+    /// The resumed session, as it was before.
     pub(crate) past: Option<&'a SessionInfo>,
     pub(crate) settings: &'a Arc<Settings>,
     pub(crate) roster: &'a Models,
-    /// Keeps small choices.
+    /// Store of small choices.
     pub(crate) preferences: &'a Arc<dyn Preferences>,
-    /// What the person should know first.
+    /// Notices to show first.
     pub(crate) notices: &'a [String],
     pub(crate) style: Style,
-    /// Whether nothing may move.
+    /// True for plain line-by-line output, without redrawing.
     pub(crate) is_plain: bool,
-    /// Whether questions can be asked.
+    /// True if a user can answer requests.
     pub(crate) is_somebody_there: bool,
-    /// Whether something of the session is kept.
+    /// True if the session is saved.
     pub(crate) keeps: bool,
 }
 
-/// The one place that chooses who talks with the person. Whatever it is, it leaves the terminal as it was.
+/// Chooses the front end; no other code does. Every front end leaves the terminal as it found it.
 async fn front_end(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, Problem> {
     if !scene.is_plain && terminal_ui::is_possible() {
         return terminal_ui::run(scene, full_screen).await;
@@ -124,7 +124,7 @@ async fn front_end(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, Probl
     repl::run(scene).await
 }
 
-/// What the person should know before they say something.
+/// Prints the notices at the start of a session.
 fn greet(scene: &Scene<'_>) {
     let style = scene.style;
     for warning in &scene.settings.warnings {
@@ -145,7 +145,7 @@ fn greet(scene: &Scene<'_>) {
     }
 }
 
-/// Refuses what only makes sense with a prompt, or with a terminal.
+/// Rejects options that need a prompt or a terminal.
 fn check(options: &ExecOptions, front: &FrontOptions) -> Result<(), Problem> {
     let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if front.full_screen && !has_terminal {
@@ -165,7 +165,7 @@ fn check(options: &ExecOptions, front: &FrontOptions) -> Result<(), Problem> {
     }
 }
 
-/// Settings, a store, and models.
+/// The prepared settings, store and models.
 struct Ready {
     settings: Arc<Settings>,
     given: Given,
@@ -185,12 +185,12 @@ impl Ready {
         let remembered = ModelPreference::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
         let lines = ModelRuntime::new(&settings, &keeper, which, remembered).await;
         if lines.roster.active().is_err() && has_no_key(&settings) {
-            // As if the command line had named it, so that settings which are read again do not say otherwise.
+            // As if given on the command line, so that reloading the settings does not change it.
             given.provider = Some(SIM.to_owned());
             let settings = read(&given, cwd)?;
             let remembered = ModelPreference::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
             let lines = ModelRuntime::new(&settings, &keeper, which, remembered).await;
-            // What its line has to say is in the notice.
+            // The notice below replaces those of the connection.
             lines.roster.connect().await?.take_notices();
             let notices = vec![NO_KEY.to_owned()];
             return Ok(Self {
@@ -203,7 +203,7 @@ impl Ready {
         }
         let notices = match lines.roster.connect().await {
             Ok(line) => line.take_notices(),
-            // Turns will say so again, and commands can mend it.
+            // Turns report the problem again, and commands can fix it.
             Err(problem) if problem.kind == ProblemKind::Provider => vec![problem.message],
             Err(problem) => return Err(problem),
         };
@@ -221,7 +221,7 @@ fn read(given: &Given, cwd: &Path) -> Result<Arc<Settings>, Problem> {
     environment::settings(given, cwd).map(Arc::new)
 }
 
-/// Whether nobody said which model to ask, and nothing lets one be found.
+/// Returns true if no model is configured and none can be found.
 fn has_no_key(settings: &Settings) -> bool {
     let is_silent = settings.provider.is_none() && settings.model.is_none();
     is_silent

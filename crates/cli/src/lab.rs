@@ -1,4 +1,4 @@
-//! CTX-14: `windlass lab context`: what each context strategy would have cost, and what it would have kept.
+//! CTX-14: `windlass lab context`: compares the cost of context strategies and the facts they retain.
 
 use std::path::Path;
 
@@ -27,10 +27,10 @@ async fn context(options: &LabContextOptions) -> Result<Exit, Problem> {
         let near = registry::similar(&options.model);
         let hint = match near.as_slice() {
             [] => String::new(),
-            near => format!("; perhaps {}", near.join(", ")),
+            near => format!("; did you mean {}?", near.join(", ")),
         };
         return Err(Problem::usage(format!(
-            "no prices are known of {}{hint}",
+            "no prices are known for {}{hint}",
             options.model
         )));
     }
@@ -59,7 +59,7 @@ fn write(file: &Path, text: &str) -> Result<(), Problem> {
         .map_err(|error| Problem::new(ProblemKind::Failed, format!("{}: {error}", file.display())))
 }
 
-/// Those that were named, then those that are made up.
+/// Loads the named sessions, then generates the synthetic ones.
 async fn sessions(options: &LabContextOptions) -> Result<Vec<Session>, Problem> {
     let mut sessions = Vec::new();
     if !options.sessions.is_empty() {
@@ -74,7 +74,7 @@ async fn sessions(options: &LabContextOptions) -> Result<Vec<Session>, Problem> 
     }
     if sessions.is_empty() {
         return Err(Problem::usage(
-            "name a session (`windlass sessions list` shows them), or have some made up with --synthetic",
+            "name a session (`windlass sessions list` shows them), or generate some with --synthetic",
         ));
     }
     Ok(sessions)
@@ -89,12 +89,12 @@ async fn load(store: &SqliteStore, called: &str) -> Result<Session, Problem> {
     let name = name.unwrap_or_else(|| info.id.to_string());
     let session = recorded(&name, &entries, frame(store, &info.id).await?);
     if session.messages.is_empty() {
-        return Err(Problem::usage(format!("nothing was said in session {}", info.id)));
+        return Err(Problem::usage(format!("session {} has no messages", info.id)));
     }
     Ok(session)
 }
 
-/// System prompt and tools as they were first sent; nothing where that was not recorded.
+/// Returns the system prompt and tools of the first recorded request; empty if none was recorded.
 async fn frame(store: &SqliteStore, session: &windlass_api::SessionId) -> Result<Prefix, Problem> {
     let exchanges = store.exchanges(session).await.map_err(session_choice::problem)?;
     let Some(digest) = exchanges.iter().find_map(|exchange| exchange.frame.clone()) else {

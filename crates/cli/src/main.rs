@@ -1,7 +1,8 @@
 //! Windlass: an agent runtime in one binary.
 //!
-//! This crate is the assembly: the command line ([`args`]), the settings ([`settings`]), and the few lines that put a
-//! provider, tools and the loop together ([`connect`], [`assemble`]). What a run shows is in [`output`].
+//! This crate is the assembly: the command line ([`args`]), the settings ([`settings`]), and the few lines
+//! that put a provider, tools and the loop together ([`connect`], [`engine`]). The output of a run is in
+//! [`output`].
 
 mod args;
 mod asking;
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
         windlass_sandbox::enter(arguments);
     }
     let cli = Cli::parse();
-    // No runtime for this one: whatever is started behind the wall gets this thread's place.
+    // This command needs no runtime: the sandboxed process takes over this thread.
     if let Some(Command::Sandbox(options)) = &cli.command {
         return sandbox::sandbox(options).map_or_else(|problem| fail(&problem), ExitCode::from);
     }
@@ -115,7 +116,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,
         Command::Trust(options) => trust::command(&options),
-        // Dealt with before the runtime was made.
+        // Handled before the runtime was created.
         Command::Sandbox(_) => Ok(Exit::Ok),
         Command::Permissions { command } => match command {
             PermissionsCommand::List { settings } => permissions::list(&settings),
@@ -187,7 +188,7 @@ fn manual(name: Option<&str>) -> Result<Exit, Problem> {
     print_text(&String::from_utf8_lossy(&page))
 }
 
-/// Prints a text; a reader that has gone is not an error worth words.
+/// Prints a text. A reader that is gone is no error worth reporting.
 fn print_text(text: &str) -> Result<Exit, Problem> {
     let mut out = std::io::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };

@@ -1,4 +1,4 @@
-//! What a run shows: the answer on standard output, everything else on standard error.
+//! Output of a run: the answer on standard output, everything else on standard error.
 
 mod json;
 mod outcome;
@@ -18,47 +18,47 @@ use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::terminal::{plain, tell};
 
-/// Shows the events of a run.
+/// Prints the events of a run.
 pub(crate) trait Printer: Send {
-    /// Takes one event. An error means that nobody reads the output any more.
+    /// Handles one event. An error means that the reader of the output is gone.
     fn event(&mut self, envelope: &Envelope) -> io::Result<()>;
 
-    /// Called when no event is waiting: time to flush.
+    /// Called when no event is waiting, to flush the output.
     fn idle(&mut self) -> io::Result<()>;
 
-    /// Called now and then while nothing happens.
+    /// Called regularly while nothing happens.
     fn tick(&mut self) {}
 
-    /// Called before somebody else writes to the terminal.
+    /// Called before other code writes to the terminal.
     fn pause(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Tells a line beside the answer, which may be in the middle of a line itself and stays as it is.
+    /// Prints a line beside the answer. The answer may be in the middle of a line, and is left as it is.
     fn aside(&mut self, line: &str) {
         tell!("{}", plain(line));
     }
 
-    /// The run is over.
+    /// Called at the end of the run.
     fn finish(&mut self, result: &RunResult) -> io::Result<()>;
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct RunResult {
     pub(crate) session: String,
     pub(crate) exit: Exit,
     /// The answer, if there is one.
     pub(crate) answer: Option<String>,
-    /// The answer as a value, when a schema was given and it matches.
+    /// The answer as a value, if a schema was given and the answer matches.
     pub(crate) structured: Option<serde_json::Value>,
-    /// Why there is no answer, or no good one.
+    /// The reason why there is no answer, or no valid one.
     pub(crate) problem: Option<Trouble>,
     pub(crate) totals: Totals,
     pub(crate) duration_ms: u64,
 }
 
-/// What went wrong, for people.
+/// A problem, described for the user.
 #[derive(Debug, Clone)]
 pub(crate) struct Trouble {
     pub(crate) kind: String,
@@ -66,7 +66,7 @@ pub(crate) struct Trouble {
     pub(crate) hint: Option<String>,
 }
 
-/// What a run used.
+/// Usage of a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Totals {
     pub(crate) usage: Usage,
@@ -98,7 +98,7 @@ impl Totals {
     }
 }
 
-/// The printer for `format`.
+/// Returns the printer for `format`.
 pub(crate) fn printer(format: OutputFormat, style: Style) -> Box<dyn Printer> {
     match format {
         OutputFormat::Text => Box::new(TextPrinter::new(style)),
@@ -107,7 +107,7 @@ pub(crate) fn printer(format: OutputFormat, style: Style) -> Box<dyn Printer> {
     }
 }
 
-/// The printer for a conversation: the text streams, wherever it goes.
+/// Returns the printer for an interactive session, which streams the text even without a terminal.
 pub(crate) fn talking(style: Style, is_plain: bool) -> Box<dyn Printer> {
     let style = Style { live: true, ..style };
     if is_plain {

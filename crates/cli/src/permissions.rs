@@ -1,4 +1,4 @@
-//! `windlass permissions`: what may run, and what would become of given calls.
+//! `windlass permissions`: lists the rules, and tests calls against them.
 
 mod past;
 
@@ -42,14 +42,17 @@ pub(crate) fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-/// Takes back every lasting yes.
+/// Revokes all permanent approvals.
 pub(crate) fn forget() -> Result<Exit, Problem> {
     let count = GrantFile::new(&environment::folders()?).clear()?;
-    say!("forgot {count} {}", if count == 1 { "answer" } else { "answers" });
+    say!(
+        "forgot {count} {}",
+        if count == 1 { "approval" } else { "approvals" }
+    );
     Ok(Exit::Ok)
 }
 
-/// One call of a file: a line of JSON.
+/// One call in a file: a line of JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recorded {
@@ -57,12 +60,12 @@ struct Recorded {
     arguments: Value,
 }
 
-/// Holds calls against the rules in effect: those of a file, those of past sessions. Nothing is run.
+/// Tests calls against the rules in effect: those of a file, those of past sessions. Nothing runs.
 pub(crate) async fn test(options: &ReplayOptions) -> Result<Exit, Problem> {
     let of_sessions = options.all_sessions || !options.session.is_empty();
     if options.calls.is_none() && !of_sessions {
         return Err(Problem::usage(
-            "name a file with calls, or past sessions with --session SESSION or --all-sessions",
+            "name a file of calls, or past sessions with --session SESSION or --all-sessions",
         ));
     }
     let cwd = working_directory(None)?;
@@ -96,7 +99,7 @@ fn test_file(file: &Path, bench: &Bench) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Tools and rules, without anything to run them.
+/// Tools and rules, without an environment to run them in.
 struct Bench {
     tools: ToolSet,
     policy: Policy,
@@ -149,21 +152,21 @@ impl Bench {
     }
 }
 
-/// What would become of a call.
+/// Decision about a call.
 struct Judged {
     verdict: Verdict,
     about: String,
 }
 
-/// The same in a word.
+/// Kind of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Allow,
     Ask,
     Deny,
-    /// There is no such tool here.
+    /// The tool does not exist here.
     Unknown,
-    /// The tool would not take the arguments.
+    /// The tool rejects the arguments.
     Invalid,
 }
 

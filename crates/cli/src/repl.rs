@@ -1,4 +1,5 @@
-//! The plain conversation: lines in, text out. It needs no terminal, moves no cursor, and works over a pipe.
+//! The plain interactive session: lines in, text out. It needs no terminal, moves no cursor, and works over a
+//! pipe.
 
 mod lines;
 mod view;
@@ -27,25 +28,25 @@ use crate::signals::Signals;
 use crate::terminal::tell;
 use windlass_config::Problem;
 
-/// How often a sign of life moves.
+/// Interval of the spinner.
 const BEAT: Duration = Duration::from_millis(120);
 
-/// What a conversation came to.
+/// Result of an interactive session.
 pub(crate) struct Spoken {
     pub(crate) exit: Exit,
-    /// The session it was in at the end.
+    /// The session that was active at the end.
     pub(crate) session: SessionId,
-    /// Whether there is something to go on with.
+    /// True if there is something to resume.
     pub(crate) has_talked: bool,
 }
 
-/// Refuses a standard input that carries nothing, such as one that is closed: nobody could say anything.
+/// Rejects a standard input without content, such as a closed one.
 pub(crate) fn check_input() -> Result<(), Problem> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         return Ok(());
     }
-    // The system hands us the null device in the place of a descriptor that is closed.
+    // The system puts the null device in place of a closed descriptor.
     let opened = stdin.as_fd().try_clone_to_owned().map(std::fs::File::from);
     let metadata = opened.and_then(|file| file.metadata());
     let carries = metadata.is_ok_and(|metadata| {
@@ -58,12 +59,12 @@ pub(crate) fn check_input() -> Result<(), Problem> {
 
 fn nothing_said() -> Problem {
     Problem::usage(
-        "nothing was said: standard input is closed or empty. Start `windlass` in a terminal, pipe lines into it, or run \
-         one prompt, as in `windlass exec \"list the files here\"`; `windlass --help` tells more",
+        "no input: standard input is closed or empty. Start `windlass` in a terminal, pipe lines into it, or run one \
+         prompt, as in `windlass exec \"list the files here\"`; see `windlass --help`",
     )
 }
 
-/// Has a conversation over standard input and output.
+/// Runs an interactive session over standard input and output.
 pub(crate) async fn run(scene: &Scene<'_>) -> Result<Spoken, Problem> {
     let signals = Arc::new(Signals::listen());
     let shared = Arc::new(Shared {
@@ -109,10 +110,10 @@ pub(crate) async fn run(scene: &Scene<'_>) -> Result<Spoken, Problem> {
     }
 }
 
-/// What the conversation and the sign of life beside it have in common.
+/// State shared by the conversation and the spinner.
 struct Shared {
     view: Mutex<View>,
-    /// Something was written, or it begins or ends that something is waited for.
+    /// Notified after output, and when a wait starts or ends.
     woken: Notify,
 }
 
@@ -121,7 +122,7 @@ impl Shared {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a conversation, with a sign of life while it works.
+    /// Runs a conversation, with a spinner while it works.
     async fn show<T>(&self, conversation: impl Future<Output = T>) -> T {
         let mut heartbeat = tokio::time::interval(BEAT);
         tokio::pin!(conversation);
@@ -130,7 +131,7 @@ impl Shared {
             tokio::select! {
                 biased;
                 ended = &mut conversation => return ended,
-                // Flushing between events that come in one gulp would cost a system call each.
+                // Flush only when no event is waiting: a flush per event would cost a system call each.
                 () = self.woken.notified() => self.view().flush(),
                 _ = heartbeat.tick(), if is_working => self.view().tick(),
             }
@@ -138,24 +139,24 @@ impl Shared {
     }
 }
 
-/// One person at standard input.
+/// A user at standard input.
 struct Repl {
     style: Style,
-    /// Whether a person types what is said. A terminal that is gone is no terminal any more, so it is asked once.
+    /// True if a user types the input. Checked once, because a terminal that is gone no longer counts as one.
     is_typed: bool,
-    /// Whether questions can be asked.
+    /// True if a user can answer requests.
     can_answer: bool,
     lines: Lines,
     signals: Arc<Signals>,
     shared: Arc<Shared>,
-    /// Whether anything was said at all.
+    /// True once any input was read.
     has_heard: bool,
-    /// Whether a signal ended the waiting for more.
+    /// True if a signal ended the wait for input.
     was_interrupted: bool,
 }
 
 impl Repl {
-    /// The exit code. Whoever types is there to read how things went; a script is not.
+    /// Returns the exit code. A user at a terminal has seen any failure; a script has not.
     fn exit(&self, ended: &Result<Ended, ChannelError>) -> Exit {
         match ended {
             Err(_) => Exit::BrokenPipe,
@@ -168,7 +169,7 @@ impl Repl {
         }
     }
 
-    /// The sign that something can be said, for whoever types.
+    /// Prints the prompt, if a user types the input.
     fn prompt(&self, sign: &str) {
         if !self.is_typed {
             return;
@@ -182,7 +183,7 @@ impl Repl {
         }
     }
 
-    /// The next line that can be used, with what is wrong about others told.
+    /// Returns the next usable line, and reports the others.
     async fn usable(&mut self) -> Result<Option<String>, ChannelError> {
         loop {
             match self.lines.next().await {
@@ -191,7 +192,7 @@ impl Repl {
                 Some(Line::Mended(text)) => {
                     let text = text.trim_end().to_owned();
                     self.style
-                        .warn("this line was not valid UTF-8; bad bytes are replaced");
+                        .warn("this line was not valid UTF-8; invalid bytes are replaced");
                     return Ok(Some(text));
                 }
                 Some(Line::TooLong) => {
@@ -200,7 +201,7 @@ impl Repl {
                     too_long(self.style);
                     self.prompt("> ");
                 }
-                // A terminal that is gone is one that says nothing more.
+                // A terminal that is gone is the end of the input.
                 Some(Line::Unreadable(_)) if self.is_typed => return Ok(None),
                 Some(Line::Unreadable(why)) => {
                     let text = format!("standard input cannot be read: {why}");
@@ -210,7 +211,7 @@ impl Repl {
         }
     }
 
-    /// Ctrl-C while something can be said. Whether that is the end.
+    /// Handles Ctrl-C at the prompt. Returns true if the session ends.
     fn interrupted(&mut self, said: &mut Vec<String>, is_warned: &mut bool) -> bool {
         self.signals.settled();
         if !self.is_typed || self.signals.is_over() {
@@ -224,7 +225,7 @@ impl Repl {
             return true;
         } else {
             *is_warned = true;
-            tell!("Ctrl+C again, or Ctrl+D, leaves");
+            tell!("Press Ctrl+C again or Ctrl+D to quit");
         }
         false
     }
@@ -233,7 +234,7 @@ impl Repl {
 fn too_long(style: Style) {
     let most = MAX_BYTES >> 20;
     style.error(&format!(
-        "this line is longer than {most} MB and was not taken; put it into a file and name the file"
+        "this line is longer than {most} MB and was rejected; put it into a file and name the file"
     ));
 }
 
@@ -291,7 +292,7 @@ impl Channel for Repl {
     async fn send(&mut self, envelope: &Envelope) -> Result<(), ChannelError> {
         let shown = self.shared.view().event(envelope, self.signals.exit());
         self.shared.woken.notify_one();
-        shown.map_err(|error| ChannelError::Fatal(format!("nobody reads standard output any more: {error}")))
+        shown.map_err(|error| ChannelError::Fatal(format!("standard output was closed: {error}")))
     }
 
     async fn status(&mut self, text: &str) -> Result<(), ChannelError> {
@@ -301,11 +302,11 @@ impl Channel for Repl {
 
     async fn confirm(&mut self, asking: &Waiting) -> Result<Option<UserReply>, ChannelError> {
         if !self.can_answer {
-            // The request is told all the same, and is refused without us.
+            // The request is reported anyway, and the service denies it.
             return Ok(Some(UserReply::Permission(Answer::No)));
         }
         self.shared.view().pause();
-        // What was typed before the question was seen is no answer to it.
+        // Input typed before the request was shown is no answer to it.
         self.lines.put_aside();
         let mut answers = Fresh {
             style: self.style,
@@ -315,7 +316,7 @@ impl Channel for Repl {
     }
 }
 
-/// Lines that are typed from now on.
+/// Lines typed from now on.
 struct Fresh<'a> {
     style: Style,
     lines: &'a mut Lines,

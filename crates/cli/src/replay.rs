@@ -1,4 +1,4 @@
-//! `windlass replay`: drives a session again without a model, or goes on from the middle of it.
+//! `windlass replay`: replays a session offline, or starts a new session from one of its requests.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub(crate) async fn replay(options: &ReplaySessionOptions) -> Result<Exit, Probl
     }
 }
 
-/// Drives the session again and tells what came of it.
+/// Replays the session and prints the result.
 async fn again(
     store: &Arc<SqliteStore>,
     info: &SessionInfo,
@@ -95,7 +95,7 @@ async fn again(
     tell(&turns, &reel).map_err(|error| Problem::new(ProblemKind::BrokenPipe, error.to_string()))
 }
 
-/// The simulated model, answering from the recording.
+/// Returns a simulated model that answers from the recording.
 fn brain(reel: Arc<ReplayRecording>) -> Brain {
     Brain::recording(move |request| {
         let exchange = reel.play(&Bytes::copy_from_slice(request))?;
@@ -175,7 +175,7 @@ fn tell(turns: &[TurnAgain], reel: &ReplayRecording) -> std::io::Result<Exit> {
     Ok(exit)
 }
 
-/// A new session that begins with everything before a request; with another input, if one is given.
+/// Starts a new session with everything before a request; with a different input, if one is given.
 async fn fork(
     store: Arc<SqliteStore>,
     info: &SessionInfo,
@@ -220,7 +220,7 @@ async fn fork(
             Ok(Exit::Ok)
         }
         Some(text) => {
-            // Whoever was asked then is asked again.
+            // Use the same model as the original request.
             let asked = exchange.map(|exchange| (exchange.provider.clone(), exchange.model.clone()));
             let (provider, model) = asked.unzip();
             let options = ExecOptions {
@@ -269,7 +269,7 @@ async fn copy(
     Ok(made?.id)
 }
 
-/// The new text: as given, or from an editor that is shown the old one.
+/// Returns the new text: as given, or from an editor that shows the old one.
 async fn edited(text: &str, old: &Message) -> Result<String, Problem> {
     if !text.is_empty() {
         return Ok(text.to_owned());

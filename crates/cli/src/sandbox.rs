@@ -1,4 +1,4 @@
-//! `windlass sandbox`: any command behind the wall.
+//! `windlass sandbox`: runs any command in the sandbox.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::sandbox_access::SandboxAccess;
 
-/// Runs a command that can change only this folder and the temporary one, and returns its exit code.
+/// Runs a command that can write only to this folder and the temporary folder, and returns its exit code.
 pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     let Some((program, arguments)) = options.command.split_first() else {
         return Err(Problem::usage(
@@ -34,11 +34,14 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     for gap in wall.gaps() {
         match gap {
             Gap::Open(path) => tell!("warning: {} cannot be protected here", path.display()),
-            Gap::Frozen(path) => tell!("warning: nothing new can be made directly in {}", path.display()),
+            Gap::Frozen(path) => tell!(
+                "warning: nothing new can be created directly in {}",
+                path.display()
+            ),
         }
     }
-    let place = find(program)
-        .ok_or_else(|| Problem::usage(format!("{program}: there is no such command on PATH")))?;
+    let place =
+        find(program).ok_or_else(|| Problem::usage(format!("{program}: command not found on PATH")))?;
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (helper, arguments) = wall.wrap(&place, &words);
     let status = Command::new(helper).args(arguments).status();
@@ -48,7 +51,7 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     Ok(code.or_else(signal).unwrap_or(Exit::Failed as u8))
 }
 
-/// The program's place: as it is written when it has a slash, else on PATH.
+/// Returns the path of the program: as given if it contains a slash, otherwise found on PATH.
 fn find(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return std::fs::canonicalize(name).ok();

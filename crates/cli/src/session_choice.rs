@@ -1,4 +1,4 @@
-//! SessionChoice session a run belongs to, and where sessions are kept.
+//! The session a run belongs to, and the session store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::args::SessionOptions;
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
 
-/// How many sessions a message lists.
+/// Maximum number of sessions listed in a message.
 const MAX_SHOWN: usize = 10;
 
-/// SessionChoice session.
+/// The session to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionChoice {
-    /// A new one.
+    /// A new session.
     New,
-    /// A new one of which nothing is kept.
+    /// A new session that is not saved.
     Ephemeral,
-    /// The last one of this folder.
+    /// The latest session of this folder.
     Latest,
-    /// The one of this name or id.
+    /// The session with this name or id.
     Called(String),
 }
 
@@ -40,28 +40,28 @@ impl SessionChoice {
         let goes_on = matches!(which, Self::Latest | Self::Called(_));
         if options.fork && !goes_on {
             return Err(Problem::usage(
-                "--fork copies a session: name it with --resume, or take the last one with --continue",
+                "--fork copies a session: name it with --resume, or use the latest one with --continue",
             ));
         }
         Ok((which, options.fork))
     }
 }
 
-/// Where sessions are kept. What keeps nothing goes with this value.
+/// The session store. A temporary one is deleted with this value.
 pub(crate) struct SessionStore {
     pub(crate) store: Arc<SqliteStore>,
     _folder: Option<tempfile::TempDir>,
 }
 
 impl SessionStore {
-    /// Opens the store of this user, or one for this run alone.
+    /// Opens the user's store, or a temporary one for this run.
     pub(crate) fn open(which: &SessionChoice) -> Result<Self, Problem> {
         let keeper = Self::begin(which)?;
         keeper.ready()?;
         Ok(keeper)
     }
 
-    /// Begins to open it, while other things are done.
+    /// Starts opening the store in the background.
     pub(crate) fn begin(which: &SessionChoice) -> Result<Self, Problem> {
         let folder = match which {
             SessionChoice::Ephemeral => {
@@ -80,23 +80,23 @@ impl SessionStore {
         })
     }
 
-    /// Waits until it is open.
+    /// Waits until the store is open.
     pub(crate) fn ready(&self) -> Result<(), Problem> {
         self.store.ready().map_err(problem)
     }
 }
 
-/// The user's database.
+/// Returns the path of the user's database.
 pub(crate) fn database() -> Result<PathBuf, Problem> {
     Ok(environment::folders()?.data.join("windlass.db"))
 }
 
-/// The user's store.
+/// Opens the user's store.
 pub(crate) fn store() -> Result<SqliteStore, Problem> {
     SqliteStore::open(&database()?).map_err(problem)
 }
 
-/// How to begin, and the session that is gone on with.
+/// Returns how to start the session, its id, and the session that is resumed.
 pub(crate) async fn begin(
     store: &SqliteStore,
     which: &SessionChoice,
@@ -127,7 +127,7 @@ pub(crate) async fn begin(
     })
 }
 
-/// The session that is gone on with, if one is.
+/// Returns the session that is resumed, if any.
 pub(crate) async fn found(
     store: &SqliteStore,
     which: &SessionChoice,
@@ -143,7 +143,7 @@ pub(crate) async fn found(
 async fn latest(store: &SqliteStore, cwd: &Path) -> Result<SessionInfo, Problem> {
     let query = SessionQuery {
         place: Some(cwd.display().to_string()),
-        // One that was only begun is nothing to go on with.
+        // There is nothing to continue in a session that was never used.
         used: true,
         limit: 1,
         ..SessionQuery::default()
@@ -151,13 +151,13 @@ async fn latest(store: &SqliteStore, cwd: &Path) -> Result<SessionInfo, Problem>
     let found = store.list(&query).await.map_err(problem)?;
     found.into_iter().next().ok_or_else(|| {
         Problem::usage(format!(
-            "there is no session in {} to go on with; `windlass sessions list --all` shows all",
+            "there is no session in {} to continue; `windlass sessions list --all` shows all",
             cwd.display()
         ))
     })
 }
 
-/// The one session of this id or name, or whose id begins so.
+/// Returns the only session with this id, name, or start of an id.
 pub(crate) async fn find(store: &SqliteStore, called: &str) -> Result<SessionInfo, Problem> {
     let mut found = past::find(store, called).await.map_err(problem)?;
     match found.len() {
@@ -169,14 +169,14 @@ pub(crate) async fn find(store: &SqliteStore, called: &str) -> Result<SessionInf
                 lines.push("… and more".to_owned());
             }
             Err(Problem::usage(format!(
-                "{called} fits several sessions; write more of the id:\n{}",
+                "{called} matches several sessions; give more of the id:\n{}",
                 lines.join("\n")
             )))
         }
     }
 }
 
-/// That there is no such session, and which there are.
+/// Returns the error that there is no such session, with a list of recent ones.
 async fn nothing(store: &SqliteStore, called: &str) -> Result<Problem, Problem> {
     let query = SessionQuery {
         limit: 5,
@@ -187,25 +187,25 @@ async fn nothing(store: &SqliteStore, called: &str) -> Result<Problem, Problem> 
     if !last.is_empty() {
         let lines: Vec<String> = last.iter().map(line).collect();
         text.push_str(&format!(
-            "; `windlass sessions list --all` shows all, and the last ones are:\n{}",
+            "; `windlass sessions list --all` shows all. The latest ones:\n{}",
             lines.join("\n")
         ));
     }
     Ok(Problem::usage(text))
 }
 
-/// Removes a session that was made for this run alone and in which nothing happened: a command that only looked around.
+/// Deletes a session that was created for this run and never used, as by a command that only reads.
 pub(crate) async fn drop_unused(store: &SqliteStore, session: &SessionId) {
     if let Ok(Some(info)) = store.get(session).await
         && info.last_seq == 0
         && info.label == Label::default()
     {
-        // What stays is an empty session, which harms nobody.
+        // If this fails, a harmless empty session remains.
         let _ = store.delete(session).await;
     }
 }
 
-/// A session in a line.
+/// Formats a session on one line.
 pub(crate) fn line(info: &SessionInfo) -> String {
     let name = info.label.name.as_deref().map(|name| format!("{name}: "));
     format!(
@@ -219,12 +219,12 @@ pub(crate) fn line(info: &SessionInfo) -> String {
     )
 }
 
-/// How long ago, roughly.
+/// Formats a time as a rough age.
 pub(crate) fn ago(time: u64) -> String {
     Timestamp(time).ago(SystemClock::default().now())
 }
 
-/// What the store says, with its exit code.
+/// Converts an error of the store, with its exit code.
 pub(crate) fn problem(error: LogError) -> Problem {
     match error {
         LogError::Busy { .. } => Problem::new(ProblemKind::Busy, error.to_string()),

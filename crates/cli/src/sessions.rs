@@ -1,4 +1,4 @@
-//! `windlass sessions`: what was done before, found, read, named, taken in and given away.
+//! `windlass sessions`: finds, shows, renames, exports, imports and deletes past sessions.
 
 mod cost;
 mod delete;
@@ -20,7 +20,7 @@ use crate::session_choice::{self, find, problem};
 use crate::terminal::{plain, say};
 use windlass_config::{Problem, ProblemKind};
 
-/// Runs a command.
+/// Runs a subcommand.
 pub(crate) async fn command(command: SessionsCommand) -> Result<Exit, Problem> {
     let store = session_choice::store()?;
     match command {
@@ -47,21 +47,21 @@ async fn rename(store: &SqliteStore, session: &str, name: &str) -> Result<Exit, 
         ..windlass_api::Label::default()
     };
     store.label(&info.id, &label).await.map_err(problem)?;
-    say!("{} is called {} now", short(&info), plain(name));
+    say!("renamed {} to {}", short(&info), plain(name));
     Ok(Exit::Ok)
 }
 
-/// What a session is called, on one line.
+/// Returns the name or title of a session, on one line.
 fn called(info: &SessionInfo) -> String {
     line(&format::called(info))
 }
 
-/// Foreign text on one line.
+/// Puts foreign text on one line.
 fn line(text: &str) -> String {
     format::one_line(&plain(text))
 }
 
-/// The same, cut after so many characters.
+/// Puts foreign text on one line of at most `most` characters.
 fn cut(text: &str, most: usize) -> String {
     format::cut(&plain(text), most)
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C and termination: the first stops the turn, the second the program.
+//! Ctrl-C and termination: the first signal stops the turn, the second one the program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -11,22 +11,22 @@ use windlass_sandbox::process;
 
 use crate::exit::Exit;
 
-/// How long the second signal waits for children to be gone.
+/// Maximum time for child processes to end after the second signal.
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
-/// Signals that ask us to stop.
+/// Signals that ask the program to stop.
 pub(crate) struct Signals {
     state: Arc<State>,
 }
 
-/// Signals that will be listened to in a moment, while other things are done.
+/// A listener that is starting in the background.
 pub(crate) struct Beginning {
     state: Arc<State>,
     is_ready: mpsc::Receiver<()>,
 }
 
 impl Beginning {
-    /// From here on none is missed.
+    /// Waits until the listener is active; no signal is missed after that.
     pub(crate) fn ready(self) -> Signals {
         let _ = self.is_ready.recv();
         Signals { state: self.state }
@@ -36,19 +36,19 @@ impl Beginning {
 #[derive(Default)]
 struct State {
     count: AtomicU8,
-    /// Somebody wants the program to end, and not only what it does.
+    /// True once a signal asked the program to end, and not only the turn.
     is_over: AtomicBool,
     asked: Notify,
 }
 
 impl Signals {
-    /// Starts listening, and waits until none is missed.
+    /// Starts listening, and waits until the listener is active.
     pub(crate) fn listen() -> Self {
         Self::begin().ready()
     }
 
-    /// Starts listening, on a thread of its own: when the main one waits for somebody to read our output, the user must
-    /// still get out. Where signals cannot be had, the system's own way of ending a program stays.
+    /// Starts listening on a separate thread: when the main thread is blocked on output that is not read, the
+    /// user must still be able to quit. If signals cannot be handled, the system's default action stays.
     pub(crate) fn begin() -> Beginning {
         let state = Arc::new(State::default());
         let listener = Arc::clone(&state);
@@ -58,7 +58,7 @@ impl Signals {
                 runtime.block_on(listener.listen(&ready));
             }
         };
-        // Without the thread the system's own way stays, and there is nothing to wait for.
+        // Without the thread, the system's default action stays, and there is nothing to wait for.
         let _ = std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(listen);
@@ -70,17 +70,17 @@ impl Signals {
         self.state.asked.notified().await;
     }
 
-    /// What the signals so far asked for was done: the next one is a first one again.
+    /// Marks the signals so far as handled: the next one counts as the first again.
     pub(crate) fn settled(&self) {
         self.state.count.store(0, Ordering::SeqCst);
     }
 
-    /// Whether a signal asked for more than what Ctrl-C does: that the program ends.
+    /// Returns true if a signal asked for the program to end, unlike Ctrl-C.
     pub(crate) fn is_over(&self) -> bool {
         self.state.is_over.load(Ordering::SeqCst)
     }
 
-    /// The exit code of a canceled run.
+    /// Returns the exit code of a canceled run.
     pub(crate) fn exit(&self) -> Exit {
         if self.state.count.load(Ordering::SeqCst) > 0 {
             Exit::Interrupted
@@ -109,7 +109,8 @@ impl State {
             };
             self.is_over.fetch_or(is_over, Ordering::SeqCst);
             if self.count.fetch_add(1, Ordering::SeqCst) > 0 {
-                // Asked twice: whatever hangs, the user wants out, and children are killed at once.
+                // Second signal: the user wants to quit, whatever is blocked, and children are killed
+                // immediately.
                 process::end_all(LAST_LOOK).await;
                 std::process::exit(Exit::Interrupted as i32);
             }

@@ -1,4 +1,4 @@
-//! `windlass sim`: the simulated model on its own, for trying clients and for tests.
+//! `windlass sim`: the simulated model as a server, for trying clients and for tests.
 
 use std::path::Path;
 

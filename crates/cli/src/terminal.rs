@@ -1,6 +1,7 @@
-//! Foreign text on a terminal: nothing in it may move the cursor, change the title or hide anything.
+//! Foreign text on a terminal: it must not move the cursor, change the title or hide anything.
 
-/// Prints a line to standard output. Unlike `println!` it does not mind a reader that has gone, as in `… | head -1`.
+/// Prints a line to standard output. Unlike `println!`, it ignores a reader that is gone, as in `… | head
+/// -1`.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -8,7 +9,7 @@ macro_rules! say {
     }};
 }
 
-/// Prints a line to standard error. Unlike `eprintln!` it does not mind a reader that has gone.
+/// Prints a line to standard error. Unlike `eprintln!`, it ignores a reader that is gone.
 macro_rules! tell {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -19,14 +20,14 @@ macro_rules! tell {
 pub(crate) use windlass_tui::text::plain;
 pub(crate) use {say, tell};
 
-/// Prints warnings, a line each.
+/// Prints warnings, one per line.
 pub(crate) fn tell_warnings(warnings: &[String]) {
     for warning in warnings {
         tell!("warning: {}", plain(warning));
     }
 }
 
-/// How long a last word waits for a terminal that is stuck.
+/// Maximum wait for a blocked terminal at the end.
 const PATIENCE: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// Prints a last line to standard error. A terminal that does not read must not keep the program from ending.

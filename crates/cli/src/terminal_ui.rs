@@ -1,4 +1,4 @@
-//! The terminal UI, put together: what it looks like here, and what this machine offers it.
+//! Assembles the terminal UI: its appearance, and the services of this machine.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::connect::ProviderSetup;
 
-/// Terminals that leave lines as they are when their width changes.
+/// Terminals that do not reflow lines when their width changes.
 const RIGID: &[&str] = &["linux", "vt100", "vt102", "vt220", "ansi", "xterm-mono"];
 
-/// Whether there is a terminal that a picture can be drawn on.
+/// Returns true if there is a terminal to draw on.
 pub(crate) fn is_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Talks with the person until they leave.
+/// Runs the terminal UI until the user quits.
 pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, Problem> {
     let folders = environment::folders()?;
     let machine = Machine::new(&folders.data, Arc::clone(scene.preferences));
@@ -48,8 +48,7 @@ pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, 
         look,
     };
     let ended = windlass_tui::run(start).await;
-    let ended =
-        ended.map_err(|error| Problem::usage(format!("{error}; --plain needs less of a terminal")))?;
+    let ended = ended.map_err(|error| Problem::usage(format!("{error}; try --plain")))?;
     let last = scene.backend.tail(&ended.session, None, 1).await;
     Ok(Spoken {
         exit: match ended.why {
@@ -62,7 +61,7 @@ pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, 
     })
 }
 
-/// What it looks like: what the settings say, then what was chosen last.
+/// Returns the appearance: from the settings, otherwise the last choices.
 async fn look(settings: &Settings, machine: &Machine, full_screen: bool) -> Result<Looks, Problem> {
     let screen = &settings.agent.screen;
     let changes = screen
@@ -94,15 +93,15 @@ async fn look(settings: &Settings, machine: &Machine, full_screen: bool) -> Resu
     })
 }
 
-/// Whether the terminal breaks lines anew when its width changes, as nearly all do.
+/// Returns true if the terminal reflows lines when its width changes, as nearly all do.
 fn reflows(term: &str) -> bool {
     let is_screen = term.starts_with("screen") && environment::var("TMUX").is_none();
-    // It calls itself what others call themselves, too.
+    // Other terminals use xterm's `TERM` value as well, so it does not identify xterm.
     let is_xterm = environment::var("XTERM_VERSION").is_some();
     !(RIGID.contains(&term) || is_screen || is_xterm)
 }
 
-/// Whether the terminal's letters are those of UTF-8. Where nobody says, they are.
+/// Returns true if the terminal uses UTF-8, which is assumed if no locale is set.
 fn is_utf8() -> bool {
     let named = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

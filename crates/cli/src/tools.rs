@@ -1,4 +1,4 @@
-//! `windlass tools`: what a model can call, and your own tools tried without one.
+//! `windlass tools`: lists the tools of a model, and checks and runs tools without one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn purpose() -> Result<SessionSpec, Problem> {
     Ok(SessionSpec::looking(&working_directory(None)?, "tools"))
 }
 
-/// The tools here. What is wrong with files, or not in effect, is told.
+/// Returns the tools of this folder, and reports invalid files and files that are not in effect.
 fn workbench(options: &SettingsOptions, purpose: &SessionSpec) -> Result<ToolCatalog, Problem> {
     let settings = environment::settings(&options.given(), &purpose.cwd)?;
     let (workbench, _) = tools(&settings, purpose)?;
@@ -54,7 +54,7 @@ fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-/// Checks a file; without one, the user's and the project's together. Nothing is run, so trust does not matter.
+/// Checks a file, or the user's and the project's files together. Nothing runs, so trust does not matter.
 fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
     let paths = match file {
         Some(file) => Paths {
@@ -76,14 +76,14 @@ fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
     if files.iter().all(Option::is_none) {
         let name = paths.user.as_deref().map(Path::display);
         let name = name.map(|name| name.to_string()).unwrap_or_default();
-        return Err(Problem::usage(format!("{name}: there is no such file")));
+        return Err(Problem::usage(format!("{name}: no such file")));
     }
     let declarations =
         Declarations::read(&paths).map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))?;
     for (file, source) in files.into_iter().flatten() {
         let count = declarations.only(source).names().len();
         say!(
-            "{}: {count} tools, nothing wrong",
+            "{}: {count} tools, no problems",
             plain(&file.display().to_string())
         );
     }
@@ -97,7 +97,7 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
     let Some(tool) = tools.get(name) else {
         let known: Vec<_> = tools.specs().into_iter().map(|spec| spec.name).collect();
         return Err(Problem::usage(format!(
-            "there is no tool `{name}`; there are {}",
+            "there is no tool `{name}`; available: {}",
             known.join(", ")
         )));
     };

@@ -1,4 +1,5 @@
-//! The binary from outside: arguments, input and faults in; output, files, requests and exit codes out.
+//! Tests of the binary from outside: arguments, input and faults in; output, files, requests and exit codes
+//! out.
 
 #[cfg(test)]
 mod suite {

@@ -19,16 +19,16 @@ pub struct Given {
     pub config: Option<PathBuf>,
     /// `key=value` pairs: `-c`.
     pub set: Vec<String>,
-    /// Settings that have a flag of their own, as (key, flag, value).
+    /// Settings that have a dedicated flag, as (key, flag, value).
     pub flags: Vec<(&'static str, &'static str, String)>,
 }
 
-/// A variable that is set and not empty.
+/// Returns an environment variable that is set and not empty.
 pub fn var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Where our files are.
+/// Returns the folders with Windlass's files.
 pub fn folders() -> Result<Folders, Problem> {
     Folders::resolve(&var).map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))
 }
@@ -36,7 +36,7 @@ pub fn folders() -> Result<Folders, Problem> {
 /// Loads the settings in effect in a folder.
 ///
 /// # Errors
-/// When a `-c` flag is malformed, or a settings file or variable is wrong.
+/// If a `-c` flag is malformed, or a settings file or variable is invalid.
 pub fn settings(given: &Given, cwd: &Path) -> Result<Settings, Problem> {
     let folders = folders()?;
     let mut overrides = Vec::new();

@@ -1,52 +1,52 @@
-//! Where Windlass keeps its files, and where a project keeps its own settings.
+//! Locations of Windlass's own files and of a project's settings.
 //!
-//! Nothing here reads the environment: the caller passes a lookup, so that tests need none.
+//! Nothing here reads the environment: the caller passes a lookup function, so tests do not need one.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The file with settings, in the user's folder and in a project's.
+/// Name of the settings file, in the user's folder and in a project's.
 const CONFIG_FILE: &str = "config.toml";
 
-/// The file with declared tools, in the user's folder and in a project's.
+/// Name of the file with declared tools, in the user's folder and in a project's.
 const TOOLS_FILE: &str = "tools.yaml";
 
-/// The file with keys, in the user's folder alone.
+/// Name of the file with API keys, only in the user's folder.
 const KEYS_FILE: &str = "keys.toml";
 
-/// The folder with commands, in the user's folder and in a project's.
+/// Name of the folder with commands, in the user's folder and in a project's.
 const COMMANDS_FOLDER: &str = "commands";
 
-/// The folder of a project that belongs to Windlass.
+/// Name of the folder in a project that belongs to Windlass.
 const PROJECT_FOLDER: &str = ".windlass";
 
-/// What is read from a project's folder. One of them makes a folder a project.
+/// Names read from a project's folder. The presence of any of them makes a folder a project.
 const PROJECT_FILES: [&str; 3] = [CONFIG_FILE, TOOLS_FILE, COMMANDS_FOLDER];
 
-/// EXT-6: the four folders of a user, as the XDG standard divides them.
+/// EXT-6: the four folders of a user, following the XDG standard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
-    /// What the user writes.
+    /// Configuration written by the user.
     pub config: PathBuf,
-    /// What must not be lost: sessions.
+    /// Data that must not be lost: sessions.
     pub data: PathBuf,
-    /// What is kept between runs and may be lost: logs, history of the prompt.
+    /// State that persists between runs and may be lost: logs, prompt history.
     pub state: PathBuf,
-    /// What can be made again.
+    /// Data that can be regenerated.
     pub cache: PathBuf,
 }
 
-/// Why the folders are unknown.
+/// Reason why the folders are unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoldersError {
     /// Neither `WINDLASS_HOME` nor `HOME` names a folder.
     NoHome,
-    /// `WINDLASS_HOME` would mean another folder in every directory.
+    /// `WINDLASS_HOME` is relative, and would mean a different folder in every directory.
     RelativeHome,
 }
 
 impl Folders {
-    /// Finds the folders: below `WINDLASS_HOME` when it is set, else where XDG says.
+    /// Locates the folders: below `WINDLASS_HOME` if it is set, otherwise as XDG specifies.
     pub fn resolve(env: &dyn Fn(&str) -> Option<String>) -> Result<Self, FoldersError> {
         let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(home) = set("WINDLASS_HOME") {
@@ -57,7 +57,7 @@ impl Folders {
             };
         }
         let home = set("HOME").filter(|home| home.is_absolute());
-        // The standard says that a relative value is invalid and counts as unset.
+        // By the XDG standard, a relative value is invalid and counts as unset.
         let folder = |variable: &str, fallback: &str| {
             let base = set(variable).filter(|path| path.is_absolute());
             let base = base.or_else(|| home.as_ref().map(|home| home.join(fallback)));
@@ -80,47 +80,47 @@ impl Folders {
         }
     }
 
-    /// The user's settings; the file need not exist.
+    /// Path of the user's settings file, which need not exist.
     pub fn user_file(&self) -> PathBuf {
         self.config.join(CONFIG_FILE)
     }
 
-    /// The user's keys; the file need not exist.
+    /// Path of the user's key file, which need not exist.
     pub fn keys_file(&self) -> PathBuf {
         self.config.join(KEYS_FILE)
     }
 
-    /// The user's own tools; the file need not exist.
+    /// Path of the user's tools file, which need not exist.
     pub fn user_tools(&self) -> PathBuf {
         self.config.join(TOOLS_FILE)
     }
 
-    /// The user's own commands; the folder need not exist.
+    /// Path of the user's commands folder, which need not exist.
     pub fn user_commands(&self) -> PathBuf {
         self.config.join(COMMANDS_FOLDER)
     }
 
-    /// The folders that the user trusts; the file need not exist.
+    /// Path of the list of trusted folders, which need not exist.
     pub fn trust_file(&self) -> PathBuf {
         self.data.join("trust.json")
     }
 
-    /// What the user allowed for good; the file need not exist.
+    /// Path of the file with permanent approvals, which need not exist.
     pub fn grants_file(&self) -> PathBuf {
         self.data.join("grants.json")
     }
 
-    /// What is kept of workspaces so that files can be taken back.
+    /// Folder with the workspace checkpoints.
     pub fn checkpoints(&self) -> PathBuf {
         self.data.join("checkpoints")
     }
 
-    /// The long outputs of all sessions, each in a folder of its own.
+    /// Folder with the long outputs of all sessions, in one subfolder per session.
     pub fn outputs(&self) -> PathBuf {
         self.state.join("outputs")
     }
 
-    /// The project around `cwd`: the nearest one, never from outside the repository.
+    /// Finds the project around `cwd`: the nearest one, never from outside the repository.
     pub fn project(&self, cwd: &Path) -> Option<Project> {
         for folder in cwd.ancestors() {
             let project = Project {
@@ -129,7 +129,7 @@ impl Folders {
             if project.has_files() && !self.is_ours(&project.folder()) {
                 return Some(project);
             }
-            // A file named `.git` marks a worktree or a submodule and is a border too.
+            // A file named `.git` marks a worktree or a submodule, and is a boundary as well.
             if folder.join(".git").exists() {
                 return None;
             }
@@ -137,13 +137,13 @@ impl Folders {
         None
     }
 
-    /// The settings of the project around `cwd`, if it has any.
+    /// Path of the settings file of the project around `cwd`, if it has one.
     pub fn project_file(&self, cwd: &Path) -> Option<PathBuf> {
         let file = self.project(cwd)?.config_file();
         file.symlink_metadata().is_ok().then_some(file)
     }
 
-    /// Whether our own files lie there, as with `WINDLASS_HOME=~/.windlass`.
+    /// Returns true if Windlass's own files are there, as with `WINDLASS_HOME=~/.windlass`.
     fn is_ours(&self, folder: &Path) -> bool {
         let folder = real(folder);
         let own = [&self.config, &self.data, &self.state, &self.cache];
@@ -151,44 +151,44 @@ impl Folders {
     }
 }
 
-/// A folder with settings, tools or commands of its own, written by whoever wrote what is in it.
+/// A folder with its own settings, tools or commands, written by the authors of the folder's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
-    /// The folder that holds `.windlass`.
+    /// Folder that contains `.windlass`.
     pub root: PathBuf,
 }
 
 impl Project {
-    /// The folder in it that belongs to Windlass.
+    /// Path of the `.windlass` folder.
     pub fn folder(&self) -> PathBuf {
         self.root.join(PROJECT_FOLDER)
     }
 
-    /// Its settings; the file need not exist.
+    /// Path of the project's settings file, which need not exist.
     pub fn config_file(&self) -> PathBuf {
         self.folder().join(CONFIG_FILE)
     }
 
-    /// Its tools; the file need not exist.
+    /// Path of the project's tools file, which need not exist.
     pub fn tools_file(&self) -> PathBuf {
         self.folder().join(TOOLS_FILE)
     }
 
-    /// Its commands; the folder need not exist.
+    /// Path of the project's commands folder, which need not exist.
     pub fn commands_folder(&self) -> PathBuf {
         self.folder().join(COMMANDS_FOLDER)
     }
 
     fn has_files(&self) -> bool {
         let folder = self.folder();
-        // A link that leads nowhere counts: it could lead somewhere tomorrow.
+        // A dangling link counts: it may have a target tomorrow.
         PROJECT_FILES
             .iter()
             .any(|name| folder.join(name).symlink_metadata().is_ok())
     }
 }
 
-/// The path with links followed, as far as it exists.
+/// Resolves links in the part of the path that exists.
 fn real(path: &Path) -> PathBuf {
     let mut missing = Vec::new();
     for folder in path.ancestors() {
@@ -200,7 +200,7 @@ fn real(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// Whether two paths lead to the same place, links followed.
+/// Returns true if two paths are the same place once links are resolved.
 pub fn same_place(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,

@@ -1,4 +1,4 @@
-//! Where the folders are, and what is a project.
+//! Locations of the folders, and detection of projects.
 
 use super::*;
 
@@ -83,7 +83,8 @@ fn the_project_file_is_the_nearest_inside_the_repository() {
     assert_eq!(find("repo/worktree/src"), None);
 }
 
-/// TOOL-5, SAFE-6: tools alone make a project; an empty folder does not, nor does the one with our own files.
+/// TOOL-5, SAFE-6: tools alone make a project; an empty folder does not, nor does the one with Windlass's own
+/// files.
 #[test]
 fn tools_alone_make_a_project() {
     let root = tempfile::tempdir().unwrap();

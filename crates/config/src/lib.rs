@@ -1,13 +1,14 @@
-//! Configuration: settings, folders, private files, and the trust in a project's own files.
+//! Configuration: settings, folders, private files, and trust in a project's own files.
 //!
-//! - [`settings`] defines every key once and derives parsing, errors, the reference and the schema from that table.
-//! - [`folders`] locates the user's and the project's files; [`private_file`] reads and writes files that are only
-//!   the user's.
+//! - [`settings`] defines every key once and derives parsing, errors, the reference and the schema from
+//!   that table.
+//! - [`folders`] locates the user's and the project's files; [`private_file`] reads and writes files that
+//!   only the user can access.
 //! - [`trust`] decides whether a project's own files take effect.
 //! - [`environment`] is the only module of the product that reads environment variables for settings.
 //!
-//! API keys are deliberately absent: a provider entry names a variable or a command, and stored keys have a file of
-//! their own.
+//! API keys are deliberately absent: a provider entry names a variable or a command, and stored keys have a
+//! separate file.
 
 pub mod environment;
 pub mod folders;

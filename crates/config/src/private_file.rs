@@ -1,4 +1,4 @@
-//! A file for this user's eyes alone that several processes change: one after the other, each time whole or not at all.
+//! A file readable only by its user that several processes change: one after the other, and atomically.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
@@ -9,13 +9,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How long others may take with their changes, which take milliseconds.
+/// Maximum wait for other processes to finish their changes, which take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Nobody else reads it or writes to it.
+/// File mode without access for other users.
 const OWN: u32 = 0o600;
 
-/// Such a file. Reading needs no lock: there is always a whole one.
+/// A private file. Reading needs no lock, because the file is always complete.
 #[derive(Debug)]
 pub struct PrivateFile {
     path: PathBuf,
@@ -32,7 +32,7 @@ impl PrivateFile {
         &self.path
     }
 
-    /// What is in it; `None` when there is no such file.
+    /// Returns the content, or `None` if the file does not exist.
     pub fn read(&self) -> io::Result<Option<String>> {
         match fs::read_to_string(&self.path) {
             Ok(text) => Ok(Some(text)),
@@ -41,10 +41,11 @@ impl PrivateFile {
         }
     }
 
-    /// Keeps others from changing it. What is to be changed must be read after this, and nobody may be asked meanwhile.
+    /// Locks the file against changes by other processes. The caller must read the content to change after
+    /// this call, and must not wait for user input while holding the lock.
     ///
     /// # Errors
-    /// When somebody else holds it for too long, or its folder cannot be written to.
+    /// If another process holds the lock for too long, or the folder cannot be written to.
     pub fn hold(&self) -> io::Result<Held> {
         self.hold_within(PATIENCE)
     }
@@ -55,7 +56,8 @@ impl PrivateFile {
             .mode(0o700)
             .create(folder(&self.path))?;
         let real = real(&self.path)?;
-        // The file itself is replaced by every change, so a lock on it would be one on what is gone.
+        // The lock is on a separate file: every change replaces the file itself, so a lock on it would be on
+        // a deleted file.
         let mut name = OsString::from(".");
         name.push(real.file_name().unwrap_or_default());
         name.push(".lock");
@@ -64,19 +66,19 @@ impl PrivateFile {
     }
 }
 
-/// A file that nobody else changes until this is dropped.
+/// A locked file. Other processes cannot change it until this value is dropped.
 #[derive(Debug)]
 pub struct Held {
-    /// Links are followed, so that they stay.
+    /// Path with links resolved, so that replacing the file keeps the links.
     real: PathBuf,
     _lock: File,
 }
 
 impl Held {
-    /// Replaces what is in it. After an error it is as it was; after success it is on the disk.
+    /// Replaces the content. After an error the file is unchanged; after success the content is on disk.
     pub fn write(&self, text: &str) -> io::Result<()> {
         let folder = folder(&self.real);
-        // Made for its owner alone, from the first moment on, and that stays so under the new name.
+        // The temporary file is private from the start, and stays so under its new name.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
@@ -84,7 +86,7 @@ impl Held {
         File::open(folder)?.sync_all()
     }
 
-    /// Adds to its end. For what is written often and may be lost: it costs no more than the text.
+    /// Appends to the file, at the cost of writing only the text. For frequent writes that may be lost.
     pub fn append(&self, text: &str) -> io::Result<()> {
         let mut file = File::options()
             .append(true)
@@ -96,11 +98,11 @@ impl Held {
     }
 }
 
-/// The file that is meant, which may not be there yet.
+/// Resolves the path to the actual file, which may not exist yet.
 fn real(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if error.kind() == ErrorKind::NotFound => match fs::read_link(path) {
-            // A link to a file that is not there. It ends: too many links in a row are another error.
+            // A dangling link. The recursion ends: a chain of too many links is a different error.
             Ok(target) => real(&folder(path).join(target)),
             Err(_) => Ok(path.to_owned()),
         },
@@ -112,7 +114,7 @@ fn folder(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }
 
-/// Takes the lock, which ends with the file that is given back, and with the process at the latest.
+/// Takes the lock. It is released when the returned file is dropped, at the latest when the process ends.
 fn lock(path: &Path, patience: Duration) -> io::Result<File> {
     let file = File::options()
         .write(true)
@@ -123,16 +125,17 @@ fn lock(path: &Path, patience: Duration) -> io::Result<File> {
     match file.try_lock() {
         Ok(()) => return Ok(file),
         Err(TryLockError::WouldBlock) => {}
-        // A file system without locks is no reason to keep nothing.
+        // On a file system without locks, writing unlocked is better than storing nothing.
         Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => return Ok(file),
         Err(TryLockError::Error(error)) => return Err(error),
     }
     let (sender, locked) = mpsc::channel();
-    // Nothing can stop a thread that waits for a lock. One that gets it too late gives it back at once.
+    // A thread that waits for a lock cannot be stopped. If it gets the lock too late, it releases it
+    // immediately.
     thread::spawn(move || sender.send(file.lock().map(|()| file)));
     locked.recv_timeout(patience).unwrap_or_else(|_| {
         let text = format!(
-            "another process has been changing it for {} s (it holds {}); try again when that has ended",
+            "another process has been changing it for {} s (it holds {}); try again when it has finished",
             patience.as_secs(),
             path.display()
         );

@@ -1,4 +1,4 @@
-//! Many hands on one file, links to it, and who may read it.
+//! Concurrent changes of one file, links to it, and its permissions.
 
 use std::os::unix::fs::symlink;
 use windlass_testkit::at_once;
@@ -9,7 +9,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// SAFE-6, PROV-11: of many changes at once none is lost, whether they replace or add.
+/// SAFE-6, PROV-11: no concurrent change is lost, whether it replaces or appends.
 #[test]
 fn no_change_is_lost() {
     let root = tempfile::tempdir().unwrap();
@@ -35,7 +35,7 @@ fn no_change_is_lost() {
     assert_eq!(left, [".numbers.lock", "numbers"], "no temporary file stays");
 }
 
-/// PROV-11, SAFE-6: whatever the file was like before, nobody else can read it afterwards.
+/// PROV-11, SAFE-6: a write makes the file private, whatever its permissions were before.
 #[test]
 fn it_is_for_one_user() {
     let root = tempfile::tempdir().unwrap();
@@ -63,8 +63,8 @@ fn it_is_for_one_user() {
     }
 }
 
-/// PROV-11: a link stays a link, and what it leads to is changed: through another link, and before it is there. Both
-/// names are held as one.
+/// PROV-11: a link stays a link and its target is changed, through another link and before the target exists.
+/// Both names share one lock.
 #[test]
 fn links_stay() {
     let root = tempfile::tempdir().unwrap();
@@ -88,7 +88,8 @@ fn links_stay() {
     assert_eq!(mode(&real), 0o600);
 }
 
-/// SAFE-6, PROV-11: whoever cannot have the file is told why and where to look, and gets it when it is free.
+/// SAFE-6, PROV-11: a caller that cannot lock the file learns why and where to look, and gets the lock once
+/// it is free.
 #[test]
 fn a_file_that_is_held_is_told() {
     let root = tempfile::tempdir().unwrap();

@@ -1,17 +1,17 @@
-//! The error type shared by the code that sets a run up.
+//! The error type shared by the code that prepares a run.
 
 use std::fmt;
 
 /// Class of a [`Problem`]. The binary turns it into an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProblemKind {
-    /// Anything without a class of its own.
+    /// Any error without a class of its own.
     Failed,
-    /// The command line is wrong.
+    /// Invalid command line.
     Usage,
-    /// A settings file or an environment variable is wrong.
+    /// Invalid settings file or environment variable.
     Config,
-    /// Another process works in the session.
+    /// Another process is using the session.
     Busy,
     /// A tool call was denied.
     Denied,

@@ -1,12 +1,13 @@
 //! Settings: defaults, then the user's file, the project's file, the environment and flags.
 //!
-//! Every key is one entry in [`keys`]: its type and range, default, help and effect. All else is derived from
-//! that table: reading and checking each layer, the messages, [`show()`], [`explain`], [`schema()`] and the
-//! reference in `docs/config.md`. The types to know are [`Sources`] (what to read), [`Settings`] (what came
-//! out, one small struct per consumer) and [`SettingsError`] (all that is wrong, with places).
+//! Every key is one entry in [`keys`]: its type and range, default, help and effect. Everything else is
+//! derived from that table: reading and checking each layer, the messages, [`show()`], [`explain`],
+//! [`schema()`] and the reference in `docs/config.md`. The types to know are [`Sources`] (the input),
+//! [`Settings`] (the result, one small struct per consumer) and [`SettingsError`] (all problems, with their
+//! locations).
 //!
-//! Deliberately absent: API keys. They never live in these files: a provider names a variable or a command, and what `/connect` keeps is
-//! in a file of its own.
+//! Deliberately absent: API keys. They never belong in these files: a provider names a variable or a command,
+//! and keys stored by `/connect` have a separate file.
 
 mod environment;
 mod file;
@@ -49,64 +50,64 @@ pub use self::value::quote;
 use crate::folders::{Folders, Project, same_place};
 use crate::trust::{self, TrustState};
 
-/// Where settings are looked for.
+/// Inputs from which settings are read.
 pub struct Sources<'a> {
-    /// The user's folders.
+    /// Folders of the user.
     pub folders: &'a Folders,
-    /// The directory whose project counts.
+    /// Directory whose project is used.
     pub cwd: &'a Path,
     /// Looks up one environment variable.
     pub env: &'a dyn Fn(&str) -> Option<String>,
-    /// The names of all environment variables, to find misspelled ones.
+    /// Names of all environment variables, to detect misspelled ones.
     pub env_names: Vec<String>,
-    /// What flags say; of several for one key the last wins.
+    /// Settings from flags; if a key is given more than once, the last one wins.
     pub overrides: Vec<Override>,
-    /// Read instead of the user's file, and must exist: `--config`.
+    /// Settings file to read instead of the user's; it must exist: `--config`.
     pub user_file: Option<PathBuf>,
 }
 
 /// A setting from the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
-    /// The dotted key, such as `agent.max_iterations`.
+    /// Dotted key, such as `agent.max_iterations`.
     pub key: String,
-    /// The value as typed; strings need no quotes.
+    /// Value as typed; strings need no quotes.
     pub value: String,
-    /// The flag as typed, such as `--model` or `-c`.
+    /// Flag as typed, such as `--model` or `-c`.
     pub flag: String,
 }
 
-/// CFG-1: what is in effect.
+/// CFG-1: the settings in effect.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The provider to use; chosen from the keys in the environment when `None`.
+    /// Provider to use; chosen by the keys in the environment if `None`.
     pub provider: Option<String>,
-    /// The model to ask; the provider's default when `None`.
+    /// Id of the model; the provider's default if `None`.
     pub model: Option<String>,
-    /// For the loop.
+    /// Settings of the agent loop.
     pub agent: AgentSettings,
-    /// For running tools.
+    /// Settings of tool execution.
     pub tools: ToolSettings,
-    /// For failed requests.
+    /// Settings for retrying failed requests.
     pub retry: RetrySettings,
-    /// For connections.
+    /// Settings of connections.
     pub timeouts: TimeoutSettings,
-    /// For compaction.
+    /// Settings of compaction.
     pub context: ContextSettings,
-    /// For approvals.
+    /// Settings of approvals.
     pub security: SecuritySettings,
-    /// Providers by the user's name for them.
+    /// Providers, by the user's name for them.
     pub providers: BTreeMap<String, ProviderEntry>,
     /// Facts about models, by model id.
     pub models: BTreeMap<String, ModelEntry>,
-    /// Every key, its value and where that came from, in the order of the reference.
+    /// Every key with its value and origin, in the order of the reference.
     pub origins: Vec<Effective>,
-    /// What was ignored and why, one line each.
+    /// Ignored settings and the reasons, one line each.
     pub warnings: Vec<String>,
 }
 
 impl Settings {
-    /// Whether a flag or a variable of this run sets a key.
+    /// Returns true if a flag or an environment variable of this run sets a key.
     pub fn is_told(&self, key: &str) -> bool {
         let mut told = self.origins.iter().filter(|entry| entry.key == key);
         told.any(|entry| {
@@ -118,7 +119,7 @@ impl Settings {
     }
 }
 
-/// CFG-1: reads all layers. Fails with everything that is wrong in any of them.
+/// CFG-1: reads all layers. The error contains every problem in any of them.
 pub fn load(sources: &Sources<'_>) -> Result<Settings, SettingsError> {
     let mut layers = Layers::with_defaults();
     let user_file = match &sources.user_file {
@@ -140,10 +141,11 @@ pub fn load(sources: &Sources<'_>) -> Result<Settings, SettingsError> {
     layers.into_settings()
 }
 
-/// SAFE-6: a project's file counts only in a folder that the user trusts, and only as it was when it was trusted.
+/// SAFE-6: a project's file takes effect only in a folder that the user trusts, and only with the content
+/// that was trusted.
 fn read_project(folders: &Folders, project: &Project, user_file: &Path, layers: &mut Layers) {
     let path = project.config_file();
-    // A file that the user named is the user's, wherever it lies.
+    // A file that the user named is the user's, wherever it is.
     let is_users = same_place(&path, user_file);
     if is_users && !project.tools_file().exists() && !project.commands_folder().exists() {
         return;
@@ -157,7 +159,7 @@ fn read_project(folders: &Folders, project: &Project, user_file: &Path, layers: 
     }
 }
 
-/// The keys whose value is another one, each with its new assignment.
+/// Returns the keys whose values differ, each with its new assignment.
 pub fn changes(before: &Settings, after: &Settings) -> Vec<(String, String)> {
     let old = |key: &str| before.origins.iter().find(|entry| entry.key == key);
     let mut changes: Vec<(String, String)> = after
@@ -177,15 +179,15 @@ pub fn changes(before: &Settings, after: &Settings) -> Vec<(String, String)> {
     changes
 }
 
-/// What a project's file would set.
+/// Effect of a project's file.
 pub struct Preview {
-    /// Lines of TOML.
+    /// Assignments, as lines of TOML.
     pub assignments: Vec<String>,
-    /// What would be ignored and why.
+    /// Settings that would be ignored, and the reasons.
     pub warnings: Vec<String>,
 }
 
-/// SAFE-6: reads a project's file alone, for the person who is asked to trust it.
+/// SAFE-6: reads only a project's file, to show it to the user before they trust it.
 pub fn preview(path: &Path, bytes: &[u8]) -> Result<Preview, SettingsError> {
     let mut layers = Layers::with_defaults();
     file::read_project(path, Some(bytes), &mut layers);

@@ -1,8 +1,9 @@
-//! Trust in a folder: what a project brings along does nothing until its user has seen it and said yes.
+//! Trust in a folder: a project's own files have no effect until the user has seen and approved them.
 //!
-//! Whoever writes a repository writes its `.windlass` too, and cloning must not be agreeing. The answer is bound to the
-//! content ([`content::Snapshot`]) and kept in the user's own folder ([`store::TrustStore`]). [`look`] is the one way to a
-//! project's files: it hands out what was checked, as bytes, so that nothing can change between the check and the use.
+//! The authors of a repository also write its `.windlass`, and cloning must not imply consent. The decision
+//! is bound to the content ([`content::Snapshot`]) and stored in the user's own folder
+//! ([`store::TrustStore`]). [`look`] is the only way to a project's files: it returns the bytes that were
+//! checked, so that nothing can change between the check and the use.
 
 mod content;
 mod store;
@@ -11,22 +12,22 @@ pub use self::content::{Covered, Snapshot};
 pub use self::store::{TrustStore, Trusted};
 use crate::folders::{Folders, Project};
 
-/// How a project stands with the user.
+/// Trust state of a project.
 #[derive(Debug)]
 pub enum TrustState {
-    /// The user said yes to exactly this.
+    /// The user trusts exactly this content.
     Trusted(Snapshot),
-    /// Nobody said yes.
+    /// The user has not trusted the project.
     Untrusted,
-    /// The user said yes to something else.
+    /// The user trusted different content.
     Changed,
-    /// It was trusted, and is now something that cannot be.
+    /// The project was trusted, and its current content cannot be.
     Unfit(String),
-    /// It is not known what is trusted.
+    /// The list of trusted folders cannot be read.
     Unknown(String),
 }
 
-/// Compares a project with what is trusted. Of a folder that nobody trusts, nothing is read.
+/// Compares a project with the trusted content. In a folder that is not trusted, no files are read.
 pub fn look(folders: &Folders, project: &Project) -> TrustState {
     let store = match TrustStore::read(&folders.trust_file()) {
         Ok(store) => store,
@@ -43,7 +44,7 @@ pub fn look(folders: &Folders, project: &Project) -> TrustState {
 }
 
 impl TrustState {
-    /// Why the project's files are not in effect, on one line; `None` when they are.
+    /// Explains on one line why the project's files are not in effect; `None` if they are.
     pub fn notice(&self, project: &Project) -> Option<String> {
         let shows = "`windlass trust` shows what it would do";
         let why = match self {
@@ -57,10 +58,10 @@ impl TrustState {
     }
 }
 
-/// Trusts a project as it is now, as `windlass trust --yes` does.
+/// Trusts the project's current content, as `windlass trust --yes` does.
 ///
 /// # Errors
-/// When the project cannot be trusted, or the trust file cannot be written.
+/// If the project cannot be trusted, or the trust file cannot be written.
 pub fn trust(folders: &Folders, project: &Project) -> Result<(), String> {
     let hash = Snapshot::read(project)?.hash;
     TrustStore::change(&folders.trust_file(), |store| store.insert(&project.root, hash))?

@@ -1,88 +1,89 @@
-//! The command line of what is kept: `windlass sessions`, `windlass db`, `windlass checkpoint`, `undo` and `redo`.
+//! Command-line arguments for stored sessions: `windlass sessions`, `db`, `checkpoint`, `undo`, `redo`,
+//! `replay` and `context`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-/// What the help of `windlass sessions` adds.
+/// Text at the end of `windlass sessions --help`.
 pub(crate) const SESSIONS_HELP: &str = "\
-A SESSION is its id, the beginning of its id as far as it is unique, or its name.
+SESSION is an id, a unique start of an id, or a name.
 
-Try:
-  windlass sessions list                      what was done in this folder
-  windlass sessions search rate limit         where something was said
-  windlass exec --resume 0197a1b2-c3d4 \"…\"    go on with a session
-  windlass sessions export 0197a1b2-c3d4      read all of it
+Examples:
+  windlass sessions list                      list the sessions of this folder
+  windlass sessions search rate limit         find sessions by their text
+  windlass exec --resume 0197a1b2-c3d4 \"…\"    resume a session
+  windlass sessions export 0197a1b2-c3d4      read a whole session
 
 Exit codes:
-  0    done
+  0    success
   1    failed, or a file is damaged and nothing was imported
-  2    no such session, several that fit, or wrong usage
-  4    somebody works in the session
-  5    not deleted: you said no, or nobody was there to ask and --yes was not given
-  10   the store of sessions cannot be used: see `windlass db check`";
+  2    no such session, several matching sessions, or wrong usage
+  4    the session is in use
+  5    not deleted: you declined, or there was no terminal to ask on and no --yes
+  10   the session store cannot be used: see `windlass db check`";
 
-/// What the help of `windlass db` adds.
+/// Text at the end of `windlass db --help`.
 pub(crate) const DB_HELP: &str = "\
 Exit codes:
-  0    done, nothing is wrong
-  1    `check` found something wrong, or a file is there already
-  10   the database cannot be used: it is damaged, newer, or another program's
+  0    success, no damage found
+  1    `check` found damage, or the target file already exists
+  10   the database cannot be used: it is damaged, written by a newer version, or not a Windlass database
 
-Nothing here overwrites a file.";
+These commands never overwrite a file.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// List sessions, the one that changed last first
+    /// List sessions, most recently changed first
     List(ListOptions),
-    /// Say what is known about a session, and where it stood
+    /// Show a session's details, state and last messages
     Show {
         /// The session
         session: String,
-        /// As one JSON object
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Find where words were said, in all sessions
+    /// Search the text of all sessions
     Search {
-        /// The words, all of which must be there; the last may be the beginning of one
+        /// Words that must all occur; the last one may be the start of a word
         #[arg(required = true)]
         words: Vec<String>,
-        /// At most so many places
+        /// Maximum number of matches
         #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 20)]
         limit: usize,
-        /// As a JSON array
+        /// Print a JSON array
         #[arg(long)]
         json: bool,
     },
-    /// Print a session to read it (Markdown) or to keep it (JSON, with everything)
+    /// Export a session to read (Markdown) or to back up (JSON, complete)
     Export(ExportOptions),
-    /// Take in a session of another agent or machine; it can be gone on with
+    /// Import a session from another agent or machine; it can be resumed
     Import(ImportOptions),
-    /// Give a session a name, by which it can be called from then on
+    /// Name a session, so that you can refer to it by that name
     Rename {
         /// The session
         session: String,
-        /// The name
+        /// The new name
         name: String,
     },
-    /// Remove sessions for good
+    /// Delete sessions permanently
     Delete {
         /// The sessions
         #[arg(required = true)]
         sessions: Vec<String>,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(short, long)]
         yes: bool,
     },
-    /// Say what was spent
+    /// Show spending
     Cost {
-        /// Of this session and those it started; of all otherwise
+        /// Count only this session and the sessions it started [default: all sessions]
         session: Option<String>,
-        /// What the rows are
+        /// Group the rows by
         #[arg(long, value_enum, default_value_t)]
         by: CostBy,
-        /// As one JSON object
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
@@ -90,16 +91,16 @@ pub(crate) enum SessionsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListOptions {
-    /// Those of every folder
+    /// List the sessions of every folder
     #[arg(long, conflicts_with = "place")]
     pub(crate) all: bool,
-    /// Those of this folder instead of the current one
+    /// List the sessions of this folder instead of the current one
     #[arg(long, value_name = "FOLDER")]
     pub(crate) place: Option<PathBuf>,
-    /// At most so many; 0 for all
+    /// Maximum number of sessions; 0 for all
     #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
-    /// As a JSON array
+    /// Print a JSON array
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -108,16 +109,17 @@ pub(crate) struct ListOptions {
 pub(crate) struct ExportOptions {
     /// The session
     pub(crate) session: String,
-    /// What it is for
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: ExportFormat,
-    /// Write it to this file, which must not exist; standard output otherwise
+    /// Write to this file, which must not exist [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Replace the file
+    /// Overwrite the file
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
-    /// Make a test of it in this new folder: a script for the simulated model, and `run.sh` that runs the session again
+    /// Export a test into this new folder: a script for the simulated model, and a `run.sh` that runs the
+    /// session again
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["format", "output"])]
     pub(crate) fixture: Option<PathBuf>,
 }
@@ -126,20 +128,20 @@ pub(crate) struct ExportOptions {
 pub(crate) struct ImportOptions {
     /// The file, such as ~/.claude/projects/…/….jsonl
     pub(crate) file: PathBuf,
-    /// Who wrote it; found out by itself otherwise
+    /// Format of the file [default: detected]
     #[arg(long, value_enum)]
     pub(crate) from: Option<ImportFrom>,
-    /// Take what can be read of a damaged file
+    /// Import whatever can be read from a damaged file
     #[arg(long)]
     pub(crate) lenient: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// For people
+    /// For reading
     #[default]
     Markdown,
-    /// Every entry as it is stored; `windlass sessions import` reads it
+    /// Every entry as stored; `windlass sessions import` reads it
     Json,
 }
 
@@ -157,58 +159,58 @@ pub(crate) enum ImportFrom {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum CostBy {
-    /// A row per session
+    /// One row per session
     Session,
-    /// A row per provider and model
+    /// One row per provider and model
     #[default]
     Model,
-    /// A row for what the calls were for
+    /// One row per purpose of the calls
     Cause,
-    /// A row per day, in UTC
+    /// One row per day, in UTC
     Day,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DbCommand {
-    /// Read everything and say what is wrong; changes nothing
+    /// Read the whole database and report damage; changes nothing
     Check,
-    /// Copy the database, also while it is in use, to a new file
+    /// Copy the database to a new file, even while it is in use
     Backup {
         /// The file, which must not exist
         file: PathBuf,
     },
-    /// Give unused space back to the file system
+    /// Return unused space to the file system
     Vacuum,
-    /// Print where the database is
+    /// Print the path of the database
     Path,
 }
 
-/// What the help of `windlass checkpoint`, `undo` and `redo` adds.
+/// Text at the end of `windlass checkpoint --help`, `undo --help` and `redo --help`.
 pub(crate) const CHECKPOINT_HELP: &str = "\
-The same as /checkpoint, /undo and /redo. No model is asked.
+Same as /checkpoint, /undo and /redo. No model is called.
 
 Exit codes:
-  0    done
-  1    nothing was done: there is nothing to do, or files were changed since by somebody else
-  2    no such session, several that fit, or wrong usage
-  4    somebody works in the session
-  10   the store of sessions cannot be used: see `windlass db check`";
+  0    success
+  1    nothing changed: there was nothing to do, or files were changed outside the session since
+  2    no such session, several matching sessions, or wrong usage
+  4    the session is in use
+  10   the session store cannot be used: see `windlass db check`";
 
-/// SessionChoice session's files.
+/// The session whose files are meant.
 #[derive(Debug, Args)]
 pub(crate) struct OfSession {
-    /// The session: its name, or the beginning of its id; the last one of this folder otherwise
+    /// The session: its name, or the start of its id [default: the latest one in this folder]
     #[arg(short, long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
 }
 
-/// How far back.
+/// Extent of an undo or rewind.
 #[derive(Debug, Args)]
 pub(crate) struct BackOptions {
-    /// Take back what was said since, too
+    /// Also remove the messages since then from the conversation
     #[arg(long)]
     pub(crate) conversation: bool,
-    /// Take back files that somebody else changed meanwhile, too
+    /// Also overwrite files that were changed outside the session in the meantime
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -217,18 +219,18 @@ pub(crate) struct BackOptions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointCommand {
-    /// List what turns did to files, the last one first
+    /// List the file changes of each turn, latest first
     List(OfSession),
-    /// Show what one turn did to files
+    /// Show the file changes of one turn
     Show {
-        /// The number of the checkpoint
+        /// Number of the checkpoint
         number: u64,
         #[command(flatten)]
         of: OfSession,
     },
-    /// Take files back to how they were before a turn
+    /// Restore files to their state before a turn
     Rewind {
-        /// The number of the checkpoint
+        /// Number of the checkpoint
         number: u64,
         #[command(flatten)]
         options: BackOptions,
@@ -236,7 +238,7 @@ pub(crate) enum CheckpointCommand {
 }
 
 impl CheckpointCommand {
-    /// The same as a line for the session, and which session.
+    /// Returns the slash command to run in the session, and the session.
     pub(crate) fn into_line(self) -> (String, Option<String>) {
         match self {
             Self::List(of) => ("/checkpoint list".to_owned(), of.session),
@@ -247,7 +249,7 @@ impl CheckpointCommand {
 }
 
 impl BackOptions {
-    /// A command line with these flags, and which session.
+    /// Returns `command` with these flags, and the session.
     pub(crate) fn into_line(self, command: &str) -> (String, Option<String>) {
         let conversation = if self.conversation { " --conversation" } else { "" };
         let force = if self.force { " --force" } else { "" };
@@ -255,30 +257,30 @@ impl BackOptions {
     }
 }
 
-/// What the help of `windlass replay` adds.
+/// Text at the end of `windlass replay --help`.
 pub(crate) const REPLAY_SESSION_HELP: &str = "\
-The loop runs again as it did: a recording answers in place of the model, and tools are not run, their results come from
-the log. Every request must be what was sent, byte for byte, and the conversation must come out the same. Nothing leaves
+Runs the loop again with recorded replies in place of the model. Tools do not run; their results come from the log.
+Every request must match the recorded one byte for byte, and the conversation must come out the same. Nothing leaves
 this machine, and nothing is changed.
 
-Requests are numbered from 1, as `windlass sessions show` counts model calls.
+Requests are numbered from 1, in the order in which `windlass sessions show` counts model calls.
 
 Exit codes:
-  0    everything is the same
-  1    something is different: the first difference is named
-  2    no such session or request, or nothing was recorded of it";
+  0    no difference
+  1    a difference; the first one is reported
+  2    no such session or request, or no recording of it";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplaySessionOptions {
-    /// The session: its id, the beginning of it, or its name
+    /// The session: its id, the start of its id, or its name
     pub(crate) session: String,
     /// Stop after this request
     #[arg(long, value_name = "N", conflicts_with = "fork_at")]
     pub(crate) to: Option<usize>,
-    /// Do not replay, but begin a new session from where this request was sent
+    /// Start a new session from this request instead of replaying
     #[arg(long, value_name = "N")]
     pub(crate) fork_at: Option<usize>,
-    /// Go on there with another input: this text, or what you write in your editor
+    /// Continue from there with a different input: this text, or one written in your editor
     #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "", requires = "fork_at")]
     pub(crate) edit: Option<String>,
     #[command(flatten)]
@@ -287,25 +289,26 @@ pub(crate) struct ReplaySessionOptions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContextCommand {
-    /// What the next request of a session would be, span by span: bytes, tokens, age, cached or not, price
+    /// Show a session's next request, span by span: bytes, tokens, age, cached or not, price
     Show {
-        /// The session: its id, the beginning of it, or its name; the last one of this folder otherwise
+        /// The session: its id, the start of its id, or its name [default: the latest one in this folder]
         session: Option<String>,
-        /// Every span of a long conversation
+        /// Show every span of a long conversation
         #[arg(long)]
         all: bool,
         #[command(flatten)]
         settings: super::SettingsOptions,
     },
-    /// Every request of a session: where it changed, what came from the provider's cache, and why the rest did not
+    /// List every request of a session: where it changed, what the provider's cache served, and why the rest
+    /// missed
     Ledger {
-        /// The session; the last one of this folder otherwise
+        /// The session [default: the latest one in this folder]
         session: Option<String>,
     },
 }
 
 impl ContextCommand {
-    /// The command as it is typed in a session, whose it is, and the settings for it.
+    /// Returns the slash command to run, the session, and the settings for it.
     pub(crate) fn into_line(self) -> (String, Option<String>, super::SettingsOptions) {
         match self {
             Self::Show {

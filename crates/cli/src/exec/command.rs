@@ -1,5 +1,5 @@
-//! A prompt that is a command: it is carried out and its text printed. No model is asked, unless the command is a text
-//! for one.
+//! Slash commands as a prompt: runs the command and prints its text. No model is called, unless the command
+//! expands to a prompt.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use windlass_config::Problem;
 use windlass_host::models::Models;
 
 impl Runner<'_> {
-    /// Carries out the command of a job. `last` is the number of the session's last entry.
+    /// Runs the command of a job. `last` is the number of the session's last entry.
     pub(super) async fn command(&mut self, job: &Job, roster: &Models, last: u64) -> Result<Ending, Problem> {
         let reply = match self.client.command(&self.session, &job.prompt).await {
             Ok(reply) => reply,
@@ -44,7 +44,7 @@ impl Runner<'_> {
         })
     }
 
-    /// Shows what runs to its end. What has no answer of its own has the output of what was called.
+    /// Prints a running turn to its end. If it has no answer, the output of the last tool call is the answer.
     async fn outcome(&mut self, events: EventStream) -> Ending {
         let called = Arc::new(Mutex::new(None));
         let seen = Arc::clone(&called);
@@ -69,7 +69,7 @@ impl Runner<'_> {
     }
 }
 
-/// The text as the one event of the run. It is not part of the record.
+/// Wraps the text in the only event of the run. It is not part of the log.
 fn told(session: &SessionId, last: u64, text: &str) -> Envelope {
     Envelope {
         v: EVENT_VERSION,

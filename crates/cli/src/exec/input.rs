@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::output::Style;
 use windlass_config::Problem;
 
-/// More than this is not a prompt.
+/// Maximum size of standard input, in bytes.
 const MOST_BYTES: u64 = 10 * 1024 * 1024;
 
-/// Puts the prompt together. Text piped beside a prompt is context, and marked as such.
+/// Assembles the prompt. Text piped alongside a prompt is context, and marked as such.
 pub(super) async fn read_prompt(words: &[String], style: Style) -> Result<String, Problem> {
     let given = words.join(" ");
     let given = if given.trim() == "-" { String::new() } else { given };
@@ -29,7 +29,7 @@ pub(super) async fn read_prompt(words: &[String], style: Style) -> Result<String
     }
 }
 
-/// A terminal, a closed descriptor or `/dev/null` carries nothing; a file or a pipe may.
+/// Returns true for a file or a pipe. A terminal, a closed descriptor and `/dev/null` have no input.
 fn has_piped_input() -> bool {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
@@ -50,7 +50,7 @@ fn has_piped_input() -> bool {
 
 async fn read_stdin(style: Style) -> Result<String, Problem> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    // A thread of its own: a read from a pipe that nobody closes must not keep the program from ending.
+    // On a separate thread: a read from a pipe that is never closed must not keep the program from ending.
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = std::io::stdin()
@@ -63,7 +63,7 @@ async fn read_stdin(style: Style) -> Result<String, Problem> {
     let result = tokio::select! {
         result = &mut receiver => result,
         () = tokio::time::sleep(Duration::from_secs(2)) => {
-            style.note("reading standard input until it ends (use `< /dev/null` when there is none)…");
+            style.note("reading standard input until it ends (use `< /dev/null` if there is none)…");
             tokio::select! {
                 result = &mut receiver => result,
                 _ = tokio::signal::ctrl_c() => {
@@ -85,7 +85,7 @@ async fn read_stdin(style: Style) -> Result<String, Problem> {
     }
     String::from_utf8(bytes).or_else(|error| {
         style.warn(&format!(
-            "standard input is not valid UTF-8 ({}); bad bytes are replaced",
+            "standard input is not valid UTF-8 ({}); invalid bytes are replaced",
             error.utf8_error()
         ));
         Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())

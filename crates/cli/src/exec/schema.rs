@@ -1,4 +1,4 @@
-//! `--output-schema`: the answer is JSON that matches, or the run fails.
+//! `--output-schema`: the answer must be JSON that matches, or the run fails.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use windlass_config::Problem;
 
-/// The schema an answer must match.
+/// The schema that an answer must match.
 pub(crate) struct AnswerSchema {
     path: PathBuf,
     text: String,
@@ -35,7 +35,7 @@ impl AnswerSchema {
         self.path.display().to_string()
     }
 
-    /// What the model is told with the prompt.
+    /// Returns the instruction that is added to the prompt.
     pub(super) fn instruction(&self) -> String {
         format!(
             "Your final answer must be one JSON value that matches this JSON Schema, and nothing else — no prose, no code fence:\n{}",
@@ -43,7 +43,7 @@ impl AnswerSchema {
         )
     }
 
-    /// What the model is told when its answer does not match.
+    /// Returns the message for the model when its answer does not match.
     pub(super) fn repair_prompt(&self, complaint: &str) -> String {
         format!(
             "Your answer does not match the JSON Schema: {complaint}\n\
@@ -52,7 +52,7 @@ impl AnswerSchema {
         )
     }
 
-    /// The answer as a value, or what is wrong with it.
+    /// Returns the answer as a value, or the reasons why it does not match.
     pub(super) fn check(&self, answer: &str) -> Result<Value, String> {
         let value: Value =
             serde_json::from_str(unfenced(answer)).map_err(|error| format!("it is not JSON ({error})"))?;
@@ -73,7 +73,7 @@ impl AnswerSchema {
     }
 }
 
-/// The answer without the code fence many models put around JSON.
+/// Removes the code fence that many models put around JSON.
 fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
     let Some(inner) = answer
@@ -92,7 +92,7 @@ fn unfenced(answer: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// UI-3: fenced answers are understood, anything else is taken as it is.
+    /// UI-3: code fences are removed, anything else stays as it is.
     #[test]
     fn fences() {
         for (answer, expected) in [

@@ -1,4 +1,4 @@
-//! One JSON object at the end.
+//! Prints one JSON object at the end.
 
 use std::io::{self, Write};
 

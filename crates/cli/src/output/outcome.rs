@@ -1,24 +1,24 @@
-//! How a turn ended.
+//! Result of a turn.
 
 use windlass_api::{Event, FailureKind};
 
 use super::Trouble;
 use crate::exit::Exit;
 
-/// What to do about a denied call.
-const ALLOW_HINT: &str = "allow it with a rule, as in -c 'security.allow=[\"bash(git *)\"]', or let everything run with --mode full";
+/// Hint for a denied call.
+const ALLOW_HINT: &str = "allow it with a rule, as in -c 'security.allow=[\"bash(git *)\"]', or run without approvals with --mode full";
 
-/// What a turn came to, from its terminal event.
+/// Result of a turn, derived from its terminal event.
 pub(crate) struct Outcome {
     pub(crate) exit: Exit,
     /// The answer, if there is one.
     pub(crate) answer: Option<String>,
-    /// Why there is none.
+    /// The reason why there is no answer.
     pub(crate) problem: Option<Trouble>,
 }
 
 impl Outcome {
-    /// What `event` says. `canceled` is the exit code of a turn that was stopped.
+    /// Derives the result from `event`. `canceled` is the exit code of a canceled turn.
     pub(crate) fn of(event: &Event, canceled: Exit) -> Self {
         match event {
             Event::Final { content, finish } => Self {

@@ -1,5 +1,5 @@
-//! The answer as text, and what is going on as whole lines: nothing moves, nothing is rewritten. For screen readers, for
-//! terminals that can do no more, and for logs.
+//! The answer as text, and the progress as complete lines that are never redrawn. For screen readers, simple
+//! terminals and logs.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,24 +12,24 @@ use super::text::{Style, TextPrinter, millis};
 use super::{Printer, RunResult};
 use crate::terminal::{plain, tell};
 
-/// A call that takes longer than this is told of before it has ended.
+/// A call that takes longer than this is announced before it ends.
 const LONG: Duration = Duration::from_secs(5);
-/// How much is said of why a call failed, in characters.
+/// Maximum length of the reason why a call failed, in characters.
 const REASON: usize = 120;
 
 pub(super) struct PlainPrinter {
     style: Style,
     text: TextPrinter,
-    /// Calls that run.
+    /// Running calls.
     steps: HashMap<CallId, Step>,
 }
 
 struct Step {
-    /// The tool in brackets, then what it is about.
+    /// The tool in brackets, then its subject.
     title: String,
     since: Instant,
     is_told: bool,
-    /// Why it failed.
+    /// The reason why the call failed.
     reason: Option<String>,
 }
 
@@ -129,7 +129,7 @@ impl Printer for PlainPrinter {
     }
 }
 
-/// `bash make test` as `[bash] make test`.
+/// Formats `bash make test` as `[bash] make test`.
 fn bracketed(title: &str) -> String {
     match title.split_once(' ') {
         Some((tool, about)) => format!("[{tool}] {about}"),
@@ -137,7 +137,7 @@ fn bracketed(title: &str) -> String {
     }
 }
 
-/// The first line that says something, cut.
+/// Returns the first non-blank line, shortened.
 fn first_line(text: &str) -> Option<String> {
     let line = text.lines().find(|line| !line.trim().is_empty())?;
     Some(cut(line, REASON))

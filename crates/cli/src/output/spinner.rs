@@ -1,11 +1,11 @@
-//! A sign of life on a terminal while nothing else is to be seen.
+//! A spinner on a terminal while nothing else is printed.
 
 use std::io::Write;
 use std::time::Instant;
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// One line on standard error that is rewritten and then wiped.
+/// One line on standard error that is redrawn and finally cleared.
 pub(super) struct Spinner {
     on: bool,
     color: bool,
@@ -27,7 +27,7 @@ impl Spinner {
         }
     }
 
-    /// What is being waited for from now on.
+    /// Sets the text to show while waiting.
     pub(super) fn wait_for(&mut self, label: &str) {
         self.label = label.to_owned();
         self.since = Instant::now();
@@ -57,7 +57,7 @@ impl Spinner {
         self.shown = true;
     }
 
-    /// Wipes the line, so that something else can be written.
+    /// Clears the line, so that something else can be written.
     pub(super) fn clear(&mut self) {
         if self.shown {
             let _ = write!(std::io::stderr(), "\r\x1b[K");

@@ -1,4 +1,4 @@
-//! One JSON event per line, as it happens. The form is `docs/events.schema.json`.
+//! Prints one JSON event per line, as it happens. The format is `docs/events.schema.json`.
 
 use std::io::{self, BufWriter, Stdout, Write};
 

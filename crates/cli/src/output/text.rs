@@ -1,4 +1,4 @@
-//! The answer as text, streamed to a terminal; what is going on goes to standard error.
+//! The answer as text, streamed to a terminal; progress goes to standard error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -9,24 +9,24 @@ use super::spinner::Spinner;
 use super::{Printer, RunResult};
 use crate::terminal::{plain, tell};
 
-/// How much of a goal is shown when it was reached, in characters.
+/// Maximum length of a goal in the notice that it was reached, in characters.
 const GOAL: usize = 100;
 
-/// How much is said, and whether it is coloured.
+/// Verbosity and colors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
-    /// Say nothing but errors.
+    /// Print only errors.
     pub(crate) quiet: bool,
-    /// Use colours on standard error.
+    /// Use colors on standard error.
     pub(crate) color: bool,
-    /// Stream the model's text to standard output as it comes.
+    /// Stream the model's text to standard output as it arrives.
     pub(crate) live: bool,
-    /// Show a sign of life on standard error.
+    /// Show a spinner on standard error.
     pub(crate) spinner: bool,
 }
 
 impl Style {
-    /// What fits the terminal, or the lack of one.
+    /// Chooses the style for the terminal, or for the lack of one.
     pub(crate) fn detect(quiet: bool, env: &dyn Fn(&str) -> Option<String>) -> Self {
         let terminal = io::stderr().is_terminal();
         let dumb = env("TERM").is_some_and(|term| term == "dumb");
@@ -48,26 +48,26 @@ impl Style {
         }
     }
 
-    /// A line about what is going on.
+    /// Prints a line about progress.
     pub(crate) fn note(self, text: &str) {
         if !self.quiet {
             tell!("{}", self.paint("2", &plain(text)));
         }
     }
 
-    /// A line the user should read.
+    /// Prints a warning.
     pub(crate) fn warn(self, text: &str) {
         if !self.quiet {
             tell!("{} {}", self.paint("33", "warning:"), plain(text));
         }
     }
 
-    /// An error.
+    /// Prints an error.
     pub(crate) fn error(self, text: &str) {
         tell!("{} {}", self.paint("31", "error:"), plain(text));
     }
 
-    /// The events every format tells on standard error.
+    /// Prints the events that every format reports on standard error.
     pub(super) fn notice_event(self, event: &Event) {
         match event {
             Event::Warning { message } => self.warn(message),
@@ -82,7 +82,7 @@ impl Style {
                 #[allow(clippy::cast_precision_loss)]
                 let seconds = *delay_ms as f64 / 1_000.0;
                 self.warn(&format!(
-                    "{message}; trying again in {seconds:.1} s ({attempt} of {max_attempts})"
+                    "{message}; retrying in {seconds:.1} s ({attempt} of {max_attempts})"
                 ));
             }
             Event::Session(SessionEvent::Compaction { before, after, .. }) => {
@@ -95,7 +95,7 @@ impl Style {
         }
     }
 
-    /// Why a run failed, and what to do.
+    /// Prints why a run failed, and the hint.
     pub(super) fn trouble(self, result: &RunResult) {
         if let Some(trouble) = &result.problem {
             self.error(&trouble.message);
@@ -111,9 +111,9 @@ pub(super) struct TextPrinter {
     spinner: Spinner,
     /// Text of this iteration that was streamed to standard output.
     shown: String,
-    /// After a discarded reply: how much of `shown` the new reply has repeated so far.
+    /// After a discarded reply: length of the part of `shown` that the new reply has repeated so far.
     replayed: Option<usize>,
-    /// That a goal was reached, to be told after the answer.
+    /// The event that a goal was reached, to be printed after the answer.
     reached: Option<Event>,
 }
 
@@ -128,7 +128,8 @@ impl TextPrinter {
         }
     }
 
-    /// Streams a piece of the reply. A reply that starts over is not shown twice as long as it says the same.
+    /// Streams a piece of the reply. When a reply starts over, the part that repeats the discarded one is not
+    /// shown again.
     fn delta(&mut self, text: &str) -> io::Result<()> {
         let Some(from) = self.replayed else {
             return self.stream(text);
@@ -143,10 +144,10 @@ impl TextPrinter {
             let rest = rest.to_owned();
             return self.stream(&rest);
         }
-        // The new reply says something else: start it on a line of its own, from its beginning.
+        // The new reply differs: print it from its start, on a new line.
         let repeated = self.shown.get(..from).unwrap_or_default().to_owned();
         self.shown.clear();
-        self.stream_raw("\n[the reply starts over]\n")?;
+        self.stream_raw("\n[the reply restarts]\n")?;
         self.stream(&format!("{repeated}{text}"))
     }
 
@@ -172,7 +173,7 @@ impl TextPrinter {
         Ok(())
     }
 
-    /// A few lines of what came back: the diff where there is one, else the beginning of the text.
+    /// Prints a few lines of the result: the diff if there is one, otherwise the start of the text.
     fn step_result(&mut self, content: &str, is_error: bool, diff: Option<&str>) {
         let (lines, most): (Vec<&str>, usize) = match diff {
             Some(diff) => (
@@ -214,7 +215,7 @@ impl Printer for TextPrinter {
                 self.spinner.clear();
                 if *discard && !self.shown.is_empty() {
                     self.replayed = Some(0);
-                    // The notice stands on a line of its own, in the middle of the reply.
+                    // The notice goes on a separate line, in the middle of the reply.
                     self.stream_raw("\n")?;
                     io::stdout().flush()?;
                 }
@@ -260,7 +261,7 @@ impl Printer for TextPrinter {
                 }
                 self.spinner.wait_for("thinking");
             }
-            // The answer that says so may still stand on an open line.
+            // The answer that reached the goal may still be on an unfinished line.
             Event::Session(SessionEvent::GoalCompleted { .. }) => self.reached = Some(envelope.event.clone()),
             Event::Warning { .. } | Event::Error { .. } | Event::Session(_) => {
                 self.spinner.clear();
@@ -288,7 +289,8 @@ impl Printer for TextPrinter {
 
     fn aside(&mut self, line: &str) {
         self.spinner.clear();
-        // On a terminal the reply may stand on an open line; what reads standard output must not see that ended.
+        // On a terminal the reply may be on an unfinished line; a program that reads standard output must not
+        // see it ended.
         let is_open = !self.shown.is_empty() && !self.shown.ends_with('\n');
         if is_open && !self.style.quiet && io::stdout().is_terminal() && io::stderr().is_terminal() {
             tell!("");
@@ -301,7 +303,7 @@ impl Printer for TextPrinter {
         let streamed = std::mem::take(&mut self.shown);
         self.replayed = None;
         if let Some(answer) = &result.answer {
-            // What was streamed is the answer already, unless the answer came another way (`done`, a limit).
+            // The streamed text is already the answer, unless the answer came another way (`done`, a limit).
             if streamed.trim() == answer.trim() {
                 io::stdout().write_all(if streamed.ends_with('\n') { b"" } else { b"\n" })?;
             } else {
@@ -332,7 +334,7 @@ impl Printer for TextPrinter {
     }
 }
 
-/// One line: model, calls, tokens, cost, time.
+/// Formats the model, calls, tokens, cost and time on one line.
 fn summary(result: &RunResult) -> String {
     let totals = &result.totals;
     let cost = match totals.cost_usd {
@@ -355,13 +357,13 @@ fn summary(result: &RunResult) -> String {
     )
 }
 
-/// Seconds, for people.
+/// Converts milliseconds to seconds.
 #[allow(clippy::cast_precision_loss)]
 pub(super) fn millis(milliseconds: u64) -> f64 {
     milliseconds as f64 / 1_000.0
 }
 
-/// What a call changed, in one file or in several.
+/// Returns the diffs of a call, for one file or several.
 fn diffs(details: &serde_json::Value) -> String {
     let files = details.get("files").and_then(serde_json::Value::as_array);
     let each = files.into_iter().flatten().chain([details]);

@@ -1,4 +1,4 @@
-//! SAFE-8: the calls of past sessions, held against the rules in effect now.
+//! SAFE-8: tests the calls of past sessions against the rules in effect now.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use crate::terminal::{plain, say, tell};
 use windlass_config::Problem;
 use windlass_config::settings::Settings;
 
-/// What became of a call.
+/// Past outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Ran,
-    /// Somebody was asked, and said yes.
+    /// The user was asked and approved the call.
     AskedAndRan,
     Denied,
-    /// Somebody was asked, and said no or was not there.
+    /// The user was asked and denied the call, or did not answer.
     AskedAndDenied,
 }
 
@@ -32,13 +32,13 @@ impl Fate {
     fn word(self) -> &'static str {
         match self {
             Self::Ran => "ran",
-            Self::AskedAndRan => "ran when asked",
+            Self::AskedAndRan => "asked, ran",
             Self::Denied => "denied",
-            Self::AskedAndDenied => "denied when asked",
+            Self::AskedAndDenied => "asked, denied",
         }
     }
 
-    /// What the rules of that time must have said.
+    /// The decision of the rules at that time.
     fn verdict(self) -> Verdict {
         match self {
             Self::Ran => Verdict::Allow,
@@ -48,7 +48,7 @@ impl Fate {
     }
 }
 
-/// How many calls there were of each kind.
+/// Number of calls of each kind.
 #[derive(Default)]
 struct Counts {
     calls: usize,
@@ -57,7 +57,7 @@ struct Counts {
     verdicts: HashMap<&'static str, usize>,
 }
 
-/// Prints the calls that would be treated differently now, then a count.
+/// Prints the calls that would be decided differently now, then a count.
 pub(super) async fn test(options: &ReplayOptions, settings: &Settings, cwd: &Path) -> Result<(), Problem> {
     let store = session_choice::store()?;
     let mut sessions: Vec<SessionInfo> = Vec::new();
@@ -83,7 +83,7 @@ pub(super) async fn test(options: &ReplayOptions, settings: &Settings, cwd: &Pat
     Ok(())
 }
 
-/// The tools and rules of a folder. One that has gone is judged as if it were here.
+/// Returns the tools and rules of a folder. A folder that no longer exists is replaced by the current one.
 fn bench<'a>(
     benches: &'a mut HashMap<PathBuf, Bench>,
     settings: &Settings,
@@ -125,17 +125,17 @@ fn summary(counts: &Counts, sessions: usize) {
     } = counts;
     let of = |word: &str| verdicts.get(word).copied().unwrap_or_default();
     say!(
-        "{calls} calls of {sessions} sessions: {changed} changed; now {} allowed, {} asked, {} denied",
+        "{calls} calls in {sessions} sessions: {changed} changed; now {} allowed, {} ask, {} denied",
         of("allow"),
         of("ask"),
         of("deny")
     );
     if *unjudged > 0 {
-        tell!("{unjudged} calls are of tools that are not here, or have arguments that no tool takes");
+        tell!("{unjudged} calls skipped: their tool does not exist here, or it rejects the arguments");
     }
 }
 
-/// The calls of a session, and what became of each. Ids repeat, so they are matched in order.
+/// Returns the calls of a session with their outcomes. Ids repeat, so they are matched in order.
 fn calls(entries: &[Entry]) -> Vec<(Recorded, Fate)> {
     let mut calls: Vec<(CallId, Recorded, Fate)> = Vec::new();
     let mut asked: HashMap<&CallId, bool> = HashMap::new();
@@ -166,7 +166,7 @@ fn calls(entries: &[Entry]) -> Vec<(Recorded, Fate)> {
                 let Some(place) = calls.iter().rposition(|(id, _, _)| id == call_id) else {
                     continue;
                 };
-                // Kept from running by something else: nothing was decided about it.
+                // Canceled before the rules decided about it.
                 if content == CANCELED_TEXT {
                     calls.remove(place);
                 } else if content.starts_with("Permission denied")

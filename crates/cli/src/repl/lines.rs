@@ -5,34 +5,34 @@ use std::io::{self, BufRead, Read};
 
 use tokio::sync::mpsc;
 
-/// More than this is not a line that somebody says.
+/// Maximum length of a line in bytes.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
-/// How many lines are read ahead. Whoever writes more waits, as with any pipe.
+/// Number of lines that are read ahead. A faster writer blocks, as with any pipe.
 const AHEAD: usize = 64;
 
-/// A line, without its end.
+/// A line, without its line end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Text(String),
-    /// It was not UTF-8, and bad bytes are replaced.
+    /// The line was not UTF-8; invalid bytes are replaced.
     Mended(String),
-    /// It is longer than can be taken, and all of it was skipped.
+    /// The line was too long, and was skipped completely.
     TooLong,
-    /// It cannot be read, and nothing after it.
+    /// The line cannot be read, nor can anything after it.
     Unreadable(String),
 }
 
-/// Lines that are read on a thread of their own: nothing can stop such a read, so nothing may wait for it. A wait for the
-/// next line can be given up, and nothing is lost.
+/// Lines read on a separate thread, because such a read cannot be canceled and nothing may wait for it. A
+/// wait for the next line can be canceled without losing input.
 pub(super) struct Lines {
     receiver: mpsc::Receiver<Line>,
-    /// Read, and not yet taken.
+    /// Lines that were read and not taken yet.
     aside: VecDeque<Line>,
 }
 
 impl Lines {
-    /// The lines of standard input. Nobody else may read it from now on.
+    /// Returns the lines of standard input. No other code may read it after this.
     pub(super) fn of_stdin() -> Self {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let read = move || {
@@ -44,7 +44,7 @@ impl Lines {
                 }
             }
         };
-        // Without the thread nothing is said.
+        // Without the thread there is no input.
         let _ = std::thread::Builder::new().name("input".to_owned()).spawn(read);
         Self {
             receiver,
@@ -52,7 +52,7 @@ impl Lines {
         }
     }
 
-    /// The next line; `None` at the end.
+    /// Returns the next line; `None` at the end.
     pub(super) async fn next(&mut self) -> Option<Line> {
         match self.aside.pop_front() {
             Some(line) => Some(line),
@@ -60,20 +60,20 @@ impl Lines {
         }
     }
 
-    /// Has what is there already wait, so that [`Self::fresh`] gives what comes from now on.
+    /// Sets aside the lines read so far, so that [`Self::fresh`] returns only later ones.
     pub(super) fn put_aside(&mut self) {
         while let Ok(line) = self.receiver.try_recv() {
             self.aside.push_back(line);
         }
     }
 
-    /// The next line that was not put aside; `None` at the end.
+    /// Returns the next line that was not set aside; `None` at the end.
     pub(super) async fn fresh(&mut self) -> Option<Line> {
         self.receiver.recv().await
     }
 }
 
-/// Reads a line; `None` at the end. However long it is, only so much of it is held.
+/// Reads a line; `None` at the end. Memory use is limited, however long the line is.
 fn next(input: &mut impl BufRead) -> Option<Line> {
     let mut bytes = Vec::new();
     let most = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX) + 1;
@@ -109,7 +109,8 @@ mod tests {
         Line::Text(text.to_owned())
     }
 
-    /// UI-1: lines end with a line break of either kind or with the input, and bytes that are not UTF-8 are replaced.
+    /// UI-1: a line ends with a line break of either kind or at the end of input, and invalid UTF-8 is
+    /// replaced.
     #[test]
     fn lines_are_read() {
         assert_eq!(all(b""), []);
@@ -120,7 +121,7 @@ mod tests {
         );
     }
 
-    /// UI-1: a line that is too long is skipped as a whole, and what follows it is read.
+    /// UI-1: a line that is too long is skipped completely, and the next one is read.
     #[test]
     fn long_lines_are_skipped() {
         let longest = "x".repeat(MAX_BYTES);
@@ -131,7 +132,7 @@ mod tests {
         );
     }
 
-    /// UI-1: what is put aside waits in its order, and a question gets only what comes after.
+    /// UI-1: lines set aside stay in order, and a request gets only later lines.
     #[tokio::test]
     async fn what_came_before_a_question_waits() {
         let (sender, receiver) = mpsc::channel(AHEAD);

@@ -1,4 +1,4 @@
-//! What a conversation shows, turn by turn.
+//! Output of an interactive session, turn by turn.
 
 use std::io;
 use std::time::Instant;
@@ -9,26 +9,26 @@ use crate::exit::Exit;
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, talking};
 use crate::terminal::{plain, tell};
 
-/// Shows the events of turns, and knows how the last one ended.
+/// Prints the events of turns, and remembers how the last one ended.
 pub(super) struct View {
     style: Style,
     is_plain: bool,
     turn: Option<Turn>,
-    /// A question is on the screen, and nothing may be written over it.
+    /// True while a request is on the screen, which nothing may overwrite.
     is_asking: bool,
     is_broken: bool,
-    /// The session of the last event.
+    /// Session of the last event.
     session: SessionId,
     has_talked: bool,
     exit: Exit,
 }
 
-/// A turn that is being shown.
+/// A turn that is being printed.
 struct Turn {
     printer: Box<dyn Printer>,
     totals: Totals,
     begun: Instant,
-    /// What a command of the user's own came to: that is its answer.
+    /// Output of a command that the user ran, which is its answer.
     own: Option<String>,
 }
 
@@ -46,11 +46,12 @@ impl View {
         }
     }
 
-    /// Shows an event. `canceled` is the exit code of a turn that was stopped. An error means that nobody reads any more.
+    /// Prints an event. `canceled` is the exit code of a canceled turn. An error means that the reader of the
+    /// output is gone.
     pub(super) fn event(&mut self, envelope: &Envelope, canceled: Exit) -> io::Result<()> {
         self.is_asking = false;
         self.session.clone_from(&envelope.session);
-        // The text of a command has no number, and is not part of the record.
+        // The text of a command has no number, and is not part of the log.
         self.has_talked |= envelope.seq > 0;
         let shown = self.show(envelope, canceled);
         self.is_broken |= shown.is_err();
@@ -97,7 +98,7 @@ impl View {
         })
     }
 
-    /// Tells a line beside the conversation.
+    /// Prints a line beside the conversation.
     pub(super) fn status(&mut self, text: &str) {
         match &mut self.turn {
             Some(turn) => turn.printer.aside(text),
@@ -105,19 +106,19 @@ impl View {
         }
     }
 
-    /// Makes room for a question.
+    /// Makes room for a request.
     pub(super) fn pause(&mut self) {
         self.is_asking = true;
         let paused = self.turn.as_mut().map(|turn| turn.printer.pause());
         self.is_broken |= paused.is_some_and(|paused| paused.is_err());
     }
 
-    /// What was said last was not taken.
+    /// Records that the last input was rejected.
     pub(super) fn fail(&mut self, exit: Exit) {
         self.exit = exit;
     }
 
-    /// Whether a sign of life is of use.
+    /// Returns true if a spinner is useful.
     pub(super) fn is_working(&self) -> bool {
         self.turn.is_some() && !self.is_asking
     }
@@ -145,7 +146,7 @@ impl View {
         self.has_talked
     }
 
-    /// How the last turn ended.
+    /// Returns the exit code of the last turn.
     pub(super) fn exit(&self) -> Exit {
         self.exit
     }

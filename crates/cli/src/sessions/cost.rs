@@ -1,4 +1,4 @@
-//! What was spent.
+//! `windlass sessions cost`: spending.
 
 use serde_json::json;
 use windlass_core::id::SessionId;
@@ -13,10 +13,10 @@ use crate::session_choice::{find, problem};
 use crate::terminal::say;
 use windlass_config::Problem;
 
-/// How wide the first column may be.
+/// Maximum width of the first column.
 const NAME: usize = 60;
 
-/// Prints a table with a sum.
+/// Prints a table with a total.
 pub(super) async fn cost(
     store: &SqliteStore,
     session: Option<&str>,
@@ -38,7 +38,7 @@ pub(super) async fn cost(
         return print_json(&json!({ "rows": rows, "total": total(&rows) }));
     }
     if rows.is_empty() {
-        say!("Nothing was spent yet.");
+        say!("Nothing spent yet.");
         return Ok(Exit::Ok);
     }
     let mut names = Vec::new();
@@ -49,7 +49,7 @@ pub(super) async fn cost(
     Ok(Exit::Ok)
 }
 
-/// What a row is called. A session that was deleted has cost what it cost.
+/// Returns the name of a row. Spending includes deleted sessions.
 async fn name(store: &SqliteStore, row: &Spent, by: CostBy) -> Result<String, Problem> {
     if by != CostBy::Session {
         return Ok(cut(&row.of, NAME));

@@ -1,4 +1,4 @@
-//! Removing sessions, never silently.
+//! `windlass sessions delete`: asks before it deletes.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -12,7 +12,7 @@ use crate::terminal::{plain, say, tell};
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
 
-/// Removes sessions: all that were named, or none when one of them cannot be.
+/// Deletes all named sessions, or none if one of them cannot be deleted.
 pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> Result<Exit, Problem> {
     let mut sessions: Vec<SessionInfo> = Vec::new();
     for name in names {
@@ -35,7 +35,7 @@ pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> 
     for info in &sessions {
         store.delete(&info.id).await.map_err(problem)?;
         let outputs = windlass_host::factory::outputs_folder(&folders, &info.id);
-        // They are of no use without the session; the oldest are removed anyway when space is needed.
+        // The outputs are of no use without the session; the oldest are removed anyway when space is needed.
         let _ = std::fs::remove_dir_all(outputs);
         say!(
             "deleted {}  {} messages  {}",
@@ -47,11 +47,11 @@ pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> 
     Ok(Exit::Ok)
 }
 
-/// Asks the person at the terminal. Without one, nobody can say yes.
+/// Asks the user at the terminal. Without a terminal the answer is no.
 fn agreed(sessions: &[SessionInfo]) -> Result<bool, Problem> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        let text = "nobody is there to ask, so nothing was deleted; --yes deletes without asking";
+        let text = "nothing was deleted: there is no terminal to ask on; --yes deletes without asking";
         return Err(Problem::new(ProblemKind::Denied, text));
     }
     for info in sessions {
@@ -59,8 +59,8 @@ fn agreed(sessions: &[SessionInfo]) -> Result<bool, Problem> {
     }
     let mut out = std::io::stdout();
     let question = match sessions.len() {
-        1 => "Delete this session for good? [y/N] ".to_owned(),
-        count => format!("Delete these {count} sessions for good? [y/N] "),
+        1 => "Delete this session permanently? [y/N] ".to_owned(),
+        count => format!("Delete these {count} sessions permanently? [y/N] "),
     };
     let _ = out.write_all(question.as_bytes()).and_then(|()| out.flush());
     let mut answer = String::new();

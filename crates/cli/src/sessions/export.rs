@@ -1,4 +1,4 @@
-//! A session as a file: for people, or for another machine.
+//! `windlass sessions export`: a session as a file, for reading or for another machine.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -36,11 +36,11 @@ pub(super) async fn export(store: &SqliteStore, options: &ExportOptions) -> Resu
     let text = match options.format {
         ExportFormat::Json => json(info, entries)?,
         ExportFormat::Markdown => {
-            // What a stopped process left open is told as the next turn would tell it.
+            // Close an interrupted turn the way the next turn would.
             if store.holder(&info.id).await.map_err(problem)?.is_none() {
                 close(&mut entries);
             }
-            // Nothing in it may do something to a terminal that shows it.
+            // No control sequence in the text may reach a terminal.
             plain(&markdown(&info, &entries))
         }
     };
@@ -69,11 +69,12 @@ fn close(entries: &mut Vec<Entry>) {
     }));
 }
 
-/// Writes a file that only its user can read. Nothing is overwritten unless that is wished, and never by half a file.
+/// Writes a file that only its user can read. Overwrites a file only with `force`, and never with half a
+/// file.
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Problem> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => Problem::usage(format!(
-            "{}: there is such a file already, and nothing was written; --force replaces it",
+            "{}: already exists, nothing was written; --force overwrites it",
             path.display()
         )),
         _ => Problem::new(ProblemKind::Failed, format!("{}: {error}", path.display())),
@@ -92,7 +93,7 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Problem> {
         .map_err(failed)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     if written.is_err() {
-        // It is ours, and half of it is worth nothing.
+        // The file is ours, and half of it is worthless.
         let _ = std::fs::remove_file(path);
     }
     written.map_err(failed)

@@ -1,4 +1,5 @@
-//! OBS-2: a session as a test: a script for the simulated model, what the user said, and what came of it.
+//! OBS-2: exports a session as a test: a script for the simulated model, the user's messages, and the
+//! answers.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,7 +15,7 @@ use windlass_config::{Problem, ProblemKind};
 
 const RUN: &str = r#"#!/bin/sh
 # Runs the session again in an empty folder, with the simulated model in place of the real one, and compares the answers.
-# WINDLASS names the program; `windlass` otherwise. Exit code 0 when every answer is the same.
+# WINDLASS names the program (default: `windlass`). Exit code 0 if every answer is the same.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 windlass=${WINDLASS:-windlass}
@@ -43,7 +44,7 @@ for prompt in "$here"/turns/*.prompt; do
     go_on=--continue
     if [ -f "$answer" ]; then
         [ "$status" = 0 ] || { echo "$prompt: exit code $status" >&2; exit 1; }
-        cmp "$work/answer" "$answer" || { echo "$prompt: another answer" >&2; exit 1; }
+        cmp "$work/answer" "$answer" || { echo "$prompt: different answer" >&2; exit 1; }
     fi
 done
 echo "every answer is the same"
@@ -53,7 +54,7 @@ echo "every answer is the same"
 pub(super) fn write(folder: &Path, info: &SessionInfo, entries: &[Entry]) -> Result<usize, Problem> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => Problem::usage(format!(
-            "{}: this is there already, and nothing was written",
+            "{}: already exists; nothing was written",
             folder.display()
         )),
         _ => Problem::new(ProblemKind::Failed, format!("{}: {error}", folder.display())),
@@ -61,7 +62,7 @@ pub(super) fn write(folder: &Path, info: &SessionInfo, entries: &[Entry]) -> Res
     let turns = turns(entries);
     if turns.is_empty() {
         return Err(Problem::usage(format!(
-            "session {} has no turn to make a test of",
+            "session {} has no turns to export as a test",
             info.id
         )));
     }
@@ -82,7 +83,7 @@ pub(super) fn write(folder: &Path, info: &SessionInfo, entries: &[Entry]) -> Res
     Ok(turns.len())
 }
 
-/// What the user said in each turn, and what it was answered.
+/// Returns the user's message and the answer of each turn.
 fn turns(entries: &[Entry]) -> Vec<(String, Option<String>)> {
     let mut turns: Vec<(String, Option<String>)> = Vec::new();
     let mut is_open = false;
@@ -113,7 +114,7 @@ fn said(message: &Message) -> String {
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The replies of the model as a script. JSON is YAML, too.
+/// Returns the model's replies as a script. JSON is valid YAML.
 fn script(info: &SessionInfo, entries: &[Entry]) -> String {
     let mut text = format!(
         "# The replies of session {}, in order. Serve them with\n#   windlass sim serve --script script.yaml\n# or \

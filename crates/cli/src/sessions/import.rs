@@ -1,8 +1,8 @@
-//! Taking in sessions: our own exports, and the files of other agents.
+//! `windlass sessions import`: reads Windlass exports, and the files of other agents.
 //!
-//! Each format has a reader that turns a file into a `Conversation`, which knows how calls and results belong together;
-//! what is stored then is a session like any other. Nothing is stored unless all of the file could be read, or the user
-//! takes what is left.
+//! Each format has a reader that turns a file into a `Conversation`, which matches calls with results; the
+//! result is stored as an ordinary session. Nothing is stored unless the whole file could be read, or the
+//! user accepts the readable part.
 
 mod claude_code;
 mod codex;
@@ -29,27 +29,27 @@ use crate::session_choice::problem;
 use crate::terminal::{say, tell};
 use windlass_config::{Problem, ProblemKind};
 
-/// How many damaged places are named.
+/// Maximum number of damaged places listed.
 const MAX_NAMED: usize = 10;
 
-/// What a file came to.
+/// Content of an imported file.
 struct Imported {
-    /// The id it had, when it may keep it.
+    /// Original id, if the session may keep it.
     id: Option<SessionId>,
     label: Label,
-    /// The folder it worked in.
+    /// Folder of the session.
     place: Option<String>,
     created_at: Option<Timestamp>,
-    /// What is stored, with its times.
+    /// Events to store, with their times.
     events: Vec<(Timestamp, Event)>,
     messages: usize,
-    /// What was left out on purpose, and how often.
+    /// Content that was skipped on purpose, with counts.
     skipped: BTreeMap<String, usize>,
-    /// What could not be read: the place and why.
+    /// Content that could not be read: location and reason.
     damaged: Vec<String>,
 }
 
-/// Reads a file and stores it as a session that can be gone on with.
+/// Reads a file and stores it as a session that can be resumed.
 pub(super) async fn import(store: &SqliteStore, options: &ImportOptions) -> Result<Exit, Problem> {
     let bytes = std::fs::read(&options.file)
         .map_err(|error| Problem::usage(format!("{}: {error}", options.file.display())))?;
@@ -59,7 +59,7 @@ pub(super) async fn import(store: &SqliteStore, options: &ImportOptions) -> Resu
         Some(from) => from,
         None => detect(&bytes).ok_or_else(|| {
             Problem::usage(format!(
-                "{name}: this is no session of Windlass, Claude Code, Codex or pi; --from says whose it is"
+                "{name}: not a session of Windlass, Claude Code, Codex or pi; --from sets the format"
             ))
         })?,
     };
@@ -68,7 +68,7 @@ pub(super) async fn import(store: &SqliteStore, options: &ImportOptions) -> Resu
     if imported.messages == 0 {
         return Err(Problem::new(
             ProblemKind::Failed,
-            format!("{name}: there is nothing in it to import"),
+            format!("{name}: nothing to import"),
         ));
     }
     let id = keep(store, &imported, &here).await?;
@@ -88,7 +88,7 @@ fn read(from: ImportFrom, bytes: &[u8], name: &str, here: &Path) -> Result<Impor
     Ok(conversation.imported(&cwd, SystemClock::default().now()))
 }
 
-/// Whose file it is. The first lines tell.
+/// Detects the format of a file by its first lines.
 fn detect(bytes: &[u8]) -> Option<ImportFrom> {
     let head = bytes.get(..4096.min(bytes.len())).unwrap_or_default();
     if String::from_utf8_lossy(head).contains("\"windlass\"") && head.trim_ascii_start().starts_with(b"{\n") {
@@ -112,7 +112,7 @@ fn whose(line: &Value) -> Option<ImportFrom> {
     }
 }
 
-/// A damaged file is not taken in part unless that is wished.
+/// Rejects a damaged file, unless the user accepts the readable part.
 fn refuse_damage(imported: &Imported, lenient: bool) -> Result<(), Problem> {
     let count = imported.damaged.len();
     if count == 0 {
@@ -130,18 +130,18 @@ fn refuse_damage(imported: &Imported, lenient: bool) -> Result<(), Problem> {
     let named = named.join("\n");
     if lenient {
         tell!(
-            "left out what is damaged ({count}):\n{}",
+            "skipped damaged content ({count}):\n{}",
             crate::terminal::plain(&named)
         );
         return Ok(());
     }
     Err(Problem::new(
         ProblemKind::Failed,
-        format!("{named}\nnothing was imported; --lenient takes what can be read"),
+        format!("{named}\nnothing was imported; --lenient imports whatever can be read"),
     ))
 }
 
-/// Stores all of it. When that fails, nothing of it stays.
+/// Stores all events. If that fails, nothing is stored.
 async fn keep(store: &SqliteStore, imported: &Imported, here: &Path) -> Result<SessionId, Problem> {
     let known = match &imported.id {
         Some(id) => store.get(id).await.map_err(problem)?.is_some(),
@@ -180,7 +180,7 @@ async fn append(
     id: &SessionId,
 ) -> Result<(), Problem> {
     let mut first_seq = 1;
-    // What happened at the same time is written together.
+    // Events with the same time are written together.
     for group in imported.events.chunk_by(|one, next| one.0 == next.0) {
         let batch = Batch {
             first_seq,
@@ -195,7 +195,7 @@ async fn append(
     store.sync().await.map_err(problem)
 }
 
-/// The event as one of this session.
+/// Converts the event to one of this session.
 fn moved(event: &Event, session: &SessionId) -> Event {
     match event {
         Event::Message { message } => {
@@ -219,7 +219,7 @@ fn report(imported: &Imported, from: ImportFrom, id: &SessionId) {
     let title = imported.label.title.as_deref().unwrap_or("untitled");
     say!("{id}");
     tell!(
-        "imported {} messages of {whose}: {}",
+        "imported {} messages from {whose}: {}",
         imported.messages,
         line(title)
     );
@@ -229,7 +229,7 @@ fn report(imported: &Imported, from: ImportFrom, id: &SessionId) {
             .iter()
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
-        tell!("left out: {}", line(&skipped.join(", ")));
+        tell!("skipped: {}", line(&skipped.join(", ")));
     }
-    tell!("go on with it: windlass exec --resume {id} \"…\"");
+    tell!("Resume with: windlass exec --resume {id} \"…\"");
 }

@@ -1,4 +1,4 @@
-//! Finding sessions: by folder, by words.
+//! `windlass sessions list` and `search`.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use crate::session_choice::{ago, problem};
 use crate::terminal::say;
 use windlass_config::Problem;
 
-/// How much of a title is shown.
+/// Maximum length of a title.
 const TITLE: usize = 60;
 
-/// Prints a line per session.
+/// Prints one line per session.
 pub(super) async fn list(store: &SqliteStore, options: &ListOptions) -> Result<Exit, Problem> {
     let place = match options.all {
         true => None,
@@ -25,7 +25,7 @@ pub(super) async fn list(store: &SqliteStore, options: &ListOptions) -> Result<E
     };
     let query = SessionQuery {
         place: place.clone(),
-        // One more than is shown tells whether there are more.
+        // One more than is shown, to detect whether there are more.
         limit: if options.limit == 0 { 0 } else { options.limit + 1 },
         ..SessionQuery::default()
     };
@@ -40,11 +40,11 @@ pub(super) async fn list(store: &SqliteStore, options: &ListOptions) -> Result<E
     if found.is_empty() {
         match &place {
             Some(place) => say!(
-                "No sessions in {} yet; `windlass exec \"…\"` begins one, `windlass sessions list --all` shows those of \
+                "No sessions in {} yet; `windlass exec \"…\"` starts one, `windlass sessions list --all` shows those of \
                  other folders.",
                 line(place)
             ),
-            None => say!("No sessions yet; `windlass exec \"…\"` begins one."),
+            None => say!("No sessions yet; `windlass exec \"…\"` starts one."),
         }
         return Ok(Exit::Ok);
     }
@@ -74,7 +74,7 @@ fn row(info: &SessionInfo, with_place: bool) -> String {
     )
 }
 
-/// The folder as sessions name it. One that has gone can still be asked for.
+/// Returns the folder as sessions spell it. It may no longer exist.
 fn place(given: Option<&Path>) -> Result<String, Problem> {
     let here = working_directory(None)?;
     let Some(given) = given else {
@@ -84,7 +84,7 @@ fn place(given: Option<&Path>) -> Result<String, Problem> {
     Ok(path.canonicalize().unwrap_or(path).display().to_string())
 }
 
-/// Prints where words were said.
+/// Prints the matches of a search.
 pub(super) async fn search(
     store: &SqliteStore,
     words: &[String],
@@ -97,7 +97,7 @@ pub(super) async fn search(
         return print_json(&found);
     }
     if found.is_empty() {
-        say!("Nobody said that: {}", line(&words));
+        say!("No matches for: {}", line(&words));
     }
     for place in &found {
         let title = match place.title.as_str() {

@@ -1,4 +1,4 @@
-//! One session: what is known about it, and where it stood.
+//! `windlass sessions show`: details and state of one session.
 
 use serde_json::json;
 use windlass_core::log::{SessionInfo, Sessions};
@@ -14,10 +14,10 @@ use crate::session_choice::{ago, find, problem};
 use crate::terminal::say;
 use windlass_config::Problem;
 
-/// How much is shown of what was said last.
+/// Maximum length of the last messages, in characters.
 const SHOWN: usize = 400;
 
-/// Prints everything known, then the last words.
+/// Prints the details, then the last messages.
 pub(super) async fn show(store: &SqliteStore, session: &str, json: bool) -> Result<Exit, Problem> {
     let info = find(store, session).await?;
     let entries = record(store, &info.id).await.map_err(problem)?;
@@ -48,7 +48,7 @@ fn facts(info: &SessionInfo) {
     let row = |what: &str, text: &str| say!("{what:<10} {}", line(text));
     let totals = &info.totals;
     row("session", info.id.as_str());
-    row("called", &called(info));
+    row("title", &called(info));
     if let Some(key) = &info.label.key {
         row("key", key);
     }
@@ -56,7 +56,7 @@ fn facts(info: &SessionInfo) {
     if let Some((provider, model)) = &info.model {
         row("model", &format!("{model} ({provider})"));
     }
-    row("standing", standing(info.standing));
+    row("state", standing(info.standing));
     row("messages", &totals.messages.to_string());
     let (read, wrote, held) = (
         totals.prompt_tokens,
@@ -65,7 +65,7 @@ fn facts(info: &SessionInfo) {
     );
     row(
         "tokens",
-        &format!("{read} in, {wrote} out; the last request held {held}"),
+        &format!("{read} in, {wrote} out; {held} in the last request"),
     );
     row("cost", &dollars(totals.cost_usd));
     row(
@@ -80,9 +80,6 @@ fn facts(info: &SessionInfo) {
         row("started by", parent.as_str());
     }
     if let Some(summary) = &info.summary {
-        row(
-            "summary",
-            &format!("message {summary} stands for what came before it"),
-        );
+        row("summary", &format!("message {summary} replaces all earlier ones"));
     }
 }

@@ -1,4 +1,4 @@
-//! `windlass trust`: shows what a project would do, asks, and remembers the answer.
+//! `windlass trust`: shows a project's own files, asks, and stores the answer.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -35,27 +35,27 @@ fn trust(folders: &Folders, project: &Project, yes: bool) -> Result<Exit, Proble
     let question = Question::about(folders, project)?;
     say!("{}", question.text()?);
     if question.is_trusted() {
-        say!("This folder is trusted already.");
+        say!("This folder is already trusted.");
         return Ok(Exit::Ok);
     }
     if question.has_changed() {
-        say!("It changed since you trusted it.");
+        say!("It has changed since you trusted it.");
     }
     if !yes && !agreed()? {
-        tell!("not trusted: nothing of this takes effect");
+        tell!("not trusted: none of this takes effect");
         return Ok(Exit::Denied);
     }
     question.trust()?;
-    say!("Trusted, until one of these files changes. `windlass trust --revoke` takes it back.");
+    say!("Trusted until one of these files changes. `windlass trust --revoke` revokes it.");
     Ok(Exit::Ok)
 }
 
-/// Asks the person at the terminal. Without one, nobody can say yes.
+/// Asks the user at the terminal. Without a terminal the answer is no.
 fn agreed() -> Result<bool, Problem> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         let text =
-            "nobody is there to ask, so nothing is trusted; `windlass trust --yes` trusts without asking";
+            "not trusted: there is no terminal to ask on; `windlass trust --yes` trusts without asking";
         return Err(Problem::new(ProblemKind::Denied, text));
     }
     let mut out = std::io::stdout();
@@ -81,7 +81,7 @@ fn list(folders: &Folders) -> Result<Exit, Problem> {
 
 fn revoke(folders: &Folders, folder: &Path) -> Result<Exit, Problem> {
     let trusted = store(folders)?;
-    // A folder whose files have gone is still on the list, under its own name.
+    // A folder whose files no longer exist is still on the list, under its own name.
     let around = folder.canonicalize().ok();
     let around = around.and_then(|folder| folders.project(&folder));
     let roots = [Some(folder.to_owned()), around.map(|project| project.root)];
@@ -101,12 +101,12 @@ fn project(folders: &Folders, folder: &Path) -> Result<Project, Problem> {
         .canonicalize()
         .map_err(|error| Problem::usage(format!("{shown}: {error}")))?;
     if !real.is_dir() {
-        return Err(Problem::usage(format!("{shown}: this is not a folder")));
+        return Err(Problem::usage(format!("{shown}: not a folder")));
     }
     folders.project(&real).ok_or_else(|| {
         let what = "there is no .windlass/config.toml and no .windlass/tools.yaml";
         Problem::usage(format!(
-            "{shown}: {what} here or above, within the repository; there is nothing to trust"
+            "{shown}: nothing to trust: {what} here or in a parent folder within the repository"
         ))
     })
 }

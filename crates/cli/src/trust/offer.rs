@@ -1,4 +1,4 @@
-//! Asks, before a conversation begins, whether to trust the folder it is in.
+//! Asks whether to trust the current folder before a session starts.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -11,10 +11,11 @@ use windlass_config::environment;
 use windlass_config::folders::{Folders, Project};
 use windlass_config::trust::{TrustState, look};
 
-/// Shows what the project around `cwd` would bring along and asks about it, unless that was answered before. Must only be
-/// called where somebody is there. Nothing that goes wrong here stops anybody: what is not trusted has no effect.
+/// Shows the files of the project around `cwd` and asks about them, unless that was answered before. Must
+/// only be called if a user can answer. Errors do not stop the start: files that are not trusted have no
+/// effect.
 pub(crate) fn offer(folders: &Folders, cwd: &Path) {
-    // An agent's command cannot answer for the user.
+    // A command run by an agent cannot answer for the user.
     if environment::var("WINDLASS_SESSION").is_some() {
         return;
     }
@@ -23,7 +24,7 @@ pub(crate) fn offer(folders: &Folders, cwd: &Path) {
     };
     match look(folders, &project) {
         TrustState::Untrusted | TrustState::Changed => {}
-        // Settings that are read next say why nothing of it takes effect.
+        // The settings report why the files have no effect.
         TrustState::Trusted(_) | TrustState::Unfit(_) | TrustState::Unknown(_) => return,
     }
     if let Err(problem) = ask(folders, &project) {
@@ -38,13 +39,13 @@ fn ask(folders: &Folders, project: &Project) -> Result<(), Problem> {
     }
     let text = question.text()?;
     tell!(
-        "This folder has settings, tools or commands of its own, written by whoever wrote the folder:\n\n{text}"
+        "This folder has its own settings, tools or commands, written by the authors of the folder:\n\n{text}"
     );
     if question.has_changed() {
-        tell!("They changed since you trusted this folder.");
+        tell!("They have changed since you trusted this folder.");
     }
     tell!(
-        "y = trust them, until one changes · n = no, and do not ask again until they change · Enter = not now"
+        "y = trust them until one changes · n = no, and do not ask again until they change · Enter = not now"
     );
     match answer().as_str() {
         "y" | "yes" => question.trust(),
@@ -53,7 +54,7 @@ fn ask(folders: &Folders, project: &Project) -> Result<(), Problem> {
     }
 }
 
-/// What is typed; nothing when nothing can be read.
+/// Reads the answer; empty if nothing can be read.
 fn answer() -> String {
     let mut err = std::io::stderr();
     let _ = write!(err, "Trust this folder? ").and_then(|()| err.flush());

@@ -1,17 +1,20 @@
-//! The question whether to trust a project: what it is about, and what becomes of the answer. Who asks, and how, is theirs.
+//! The decision whether to trust a project: its subject, and the effect of each answer. The callers do the
+//! asking.
 
 use super::review::review;
 use windlass_config::folders::{Folders, Project};
 use windlass_config::trust::{Snapshot, TrustStore as Store};
 use windlass_config::{Problem, ProblemKind};
 
-/// A project as it was when the question came up.
+/// A snapshot of a project that the user decides about.
 pub(super) struct Question<'a> {
     folders: &'a Folders,
     project: &'a Project,
-    /// What is shown and what is remembered are the same bytes, whatever happens to the files meanwhile.
+    /// Both shown and stored, so the user decides about exactly these bytes, even if the files change
+    /// meanwhile.
     snapshot: Snapshot,
-    /// The answers so far. Others may answer while somebody thinks, so this is never written back.
+    /// The answers so far. Never written back, because other processes may store answers while the user
+    /// decides.
     store: Store,
 }
 
@@ -19,7 +22,7 @@ impl<'a> Question<'a> {
     /// Reads the project.
     ///
     /// # Errors
-    /// When it is not known what is trusted, or this cannot be.
+    /// If the list of trusted folders cannot be read, or the project cannot be trusted.
     pub(super) fn about(folders: &'a Folders, project: &'a Project) -> Result<Self, Problem> {
         let store = store(folders)?;
         let snapshot = Snapshot::read(project).map_err(|why| {
@@ -34,35 +37,35 @@ impl<'a> Question<'a> {
         })
     }
 
-    /// What the project would do, for people.
+    /// Describes the effects of the project for the user.
     ///
     /// # Errors
-    /// When it would do nothing but fail.
+    /// If the project's settings are invalid.
     pub(super) fn text(&self) -> Result<String, Problem> {
         review(self.project, &self.snapshot).map_err(|error| {
             let text =
-                format!("{error}\ncannot be trusted before this is mended: it would stop every run here");
+                format!("{error}\ncannot be trusted until this is fixed: it would stop every run here");
             Problem::new(ProblemKind::Config, text)
         })
     }
 
-    /// Whether the answer was yes.
+    /// Returns true if this content is trusted.
     pub(super) fn is_trusted(&self) -> bool {
         let known = self.store.find(&self.project.root);
         known.is_some_and(|known| known.hash == self.snapshot.hash)
     }
 
-    /// Whether the answer was yes to something else.
+    /// Returns true if different content was trusted.
     pub(super) fn has_changed(&self) -> bool {
         self.store.find(&self.project.root).is_some() && !self.is_trusted()
     }
 
-    /// Whether the answer was no, for good.
+    /// Returns true if the user declined this content permanently.
     pub(super) fn is_declined(&self) -> bool {
         self.store.is_declined(&self.project.root, &self.snapshot.hash)
     }
 
-    /// The answer is yes.
+    /// Trusts this content.
     pub(super) fn trust(self) -> Result<(), Problem> {
         let Self {
             project, snapshot, ..
@@ -71,7 +74,7 @@ impl<'a> Question<'a> {
             .map_err(|why| Problem::new(ProblemKind::Failed, why))
     }
 
-    /// The answer is no, for good.
+    /// Declines this content permanently.
     pub(super) fn decline(self) -> Result<(), Problem> {
         let Self {
             project, snapshot, ..
@@ -80,12 +83,12 @@ impl<'a> Question<'a> {
     }
 }
 
-/// What is trusted.
+/// Reads the list of trusted folders.
 pub(super) fn store(folders: &Folders) -> Result<Store, Problem> {
     Store::read(&folders.trust_file()).map_err(|why| Problem::new(ProblemKind::Config, why))
 }
 
-/// Changes what is trusted, as it is now.
+/// Changes the current list of trusted folders.
 pub(super) fn change<T>(folders: &Folders, change: impl FnOnce(&mut Store) -> T) -> Result<T, Problem> {
     Store::change(&folders.trust_file(), change).map_err(|why| Problem::new(ProblemKind::Failed, why))
 }

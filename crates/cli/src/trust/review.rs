@@ -1,7 +1,7 @@
-//! What a project would do, for the person who is asked about it.
+//! Description of a project's effects, for the user who decides whether to trust it.
 //!
-//! All of it was written by somebody else. Each value is put on one line, and nothing in it can move the cursor, so that
-//! no file can write a line of this text itself.
+//! All of its content was written by others. Each value is put on one line, and nothing in it can move the
+//! cursor, so that no file can forge a line of this text.
 
 use std::fmt::Write;
 
@@ -13,13 +13,13 @@ use windlass_config::folders::Project;
 use windlass_config::settings::{self, SettingsError, quote};
 use windlass_config::trust::Snapshot;
 
-/// The text. Fails when the settings are wrong: they would stop every run in this folder.
+/// Returns the description. Fails if the settings are invalid: they would stop every run in this folder.
 pub(super) fn review(project: &Project, snapshot: &Snapshot) -> Result<String, SettingsError> {
     let mut text = format!("{}\n", line(&project.root.display().to_string()));
     settings(project, snapshot, &mut text)?;
     tools(project, snapshot, &mut text);
     commands(project, snapshot, &mut text);
-    text.push_str("\nFiles; a change to one of them ends the trust\n");
+    text.push_str("\nFiles (trust ends when one of them changes)\n");
     for file in snapshot.files() {
         let (path, size) = (file.path.display().to_string(), file.bytes.len());
         let _ = writeln!(text, "  {}  ({size} bytes)", line(&path));
@@ -63,7 +63,7 @@ fn tools(project: &Project, snapshot: &Snapshot, text: &mut String) {
             }
         }
         Err(error) => {
-            text.push_str("  none, because the file is wrong:\n");
+            text.push_str("  none, because the file is invalid:\n");
             for problem in error.problems() {
                 let _ = writeln!(text, "  {}", line(&problem.to_string()));
             }
@@ -71,13 +71,13 @@ fn tools(project: &Project, snapshot: &Snapshot, text: &mut String) {
     }
 }
 
-/// Commands do nothing until somebody types them; then their text goes to the model.
+/// Lists the commands. They have no effect until the user types them; then their text goes to the model.
 fn commands(project: &Project, snapshot: &Snapshot, text: &mut String) {
     let files = snapshot.below(project, &project.commands_folder());
     if files.is_empty() {
         return;
     }
-    text.push_str("\nCommands: texts for the model, when you type their name\n");
+    text.push_str("\nCommands (each sends a text to the model when you type its name)\n");
     for (path, _) in files {
         let name = path.with_extension("").display().to_string().replace('/', ":");
         let _ = writeln!(text, "  /{}", line(&name));
@@ -104,7 +104,7 @@ fn tool(outline: &Outline, text: &mut String) {
     let _ = writeln!(text, "      {}", words.join(" "));
 }
 
-/// The word for a category.
+/// Returns the word for a category.
 fn category(category: Category) -> &'static str {
     match category {
         Category::Read => "read",
@@ -113,7 +113,7 @@ fn category(category: Category) -> &'static str {
     }
 }
 
-/// An argument, in quotes unless it is plainly one word.
+/// Formats an argument, in quotes unless it is clearly one word.
 fn word(text: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./=:,@%+{}$".contains(letter);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -123,7 +123,7 @@ fn word(text: &str) -> String {
     }
 }
 
-/// Foreign text on one line.
+/// Puts foreign text on one line.
 pub(super) fn line(text: &str) -> String {
     plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

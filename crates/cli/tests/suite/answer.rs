@@ -1,4 +1,4 @@
-//! `--output-schema`: the answer is JSON that matches, or the run fails.
+//! `--output-schema`: the answer must be JSON that matches, or the run fails.
 
 use serde_json::json;
 use windlass_sim::{Protocol, Reply};
@@ -18,7 +18,7 @@ fn run(wire: Protocol, replies: Vec<Reply>, format: &str) -> (SimServer, Output)
     (sim, output)
 }
 
-/// UI-3: an answer that matches is printed as plain JSON, whatever the model put around it.
+/// UI-3: a matching answer is printed as plain JSON, without any text the model put around it.
 #[test]
 fn an_answer_that_matches() {
     for wire in WIRES {
@@ -39,7 +39,7 @@ fn an_answer_that_matches() {
     }
 }
 
-/// UI-3: a wrong answer is sent back once with what is wrong, and the repaired one counts.
+/// UI-3: an invalid answer is sent back once with the reasons, and the corrected one counts.
 #[test]
 fn a_wrong_answer_is_repaired_once() {
     for wire in WIRES {
@@ -61,7 +61,7 @@ fn a_wrong_answer_is_repaired_once() {
     }
 }
 
-/// UI-3, EXT-6: an answer that stays wrong fails with code 9 and what is wrong.
+/// UI-3, EXT-6: an answer that stays invalid fails with code 9 and the reasons.
 #[test]
 fn an_answer_that_stays_wrong() {
     let wrong = || vec![Reply::text("three"), Reply::text("{\"count\": 1, \"extra\": 2}")];
@@ -79,7 +79,7 @@ fn an_answer_that_stays_wrong() {
     );
 }
 
-/// UI-3: the answer may take tools and come through `done`.
+/// UI-3: the answer may follow tool calls and come through `done`.
 #[test]
 fn the_answer_may_come_through_done() {
     let replies = [Reply::call("done", json!({"message": "{\"count\": 3}"}))];

@@ -1,4 +1,4 @@
-//! Questions on a terminal: what is shown, and what each answer does.
+//! Approvals on a terminal: the text of a request, and the effect of each answer.
 
 use serde_json::json;
 use windlass_sim::{Protocol, Reply};
@@ -8,7 +8,7 @@ use super::support::with_replies;
 
 const OUTSIDE: &str = "cat plain.txt; curl -sS http://127.0.0.1:1/";
 
-/// A model that makes the same call in two iterations.
+/// Returns a model that makes the same call in two iterations.
 fn scene() -> (SimServer, Workspace) {
     let call = |note: &str| {
         Reply::call(
@@ -29,17 +29,18 @@ fn scene() -> (SimServer, Workspace) {
     (sim, workspace)
 }
 
-/// Runs on a terminal and types each line when the next question has been asked.
+/// Runs on a terminal and types each line once the next request is shown.
 fn answer(workspace: &Workspace, line: &str, answers: &[&str]) -> Output {
     let input: String = answers.iter().map(|answer| format!("{answer}\n")).collect();
     workspace.run_on_terminal(line).stdin(input).output()
 }
 
 fn questions(output: &Output) -> usize {
-    output.stdout.matches("asks for permission").count()
+    output.stdout.matches("Approval needed").count()
 }
 
-/// SAFE-6: a person sees what would happen and why it is asked; yes once asks again, yes for the session does not.
+/// SAFE-6: the user sees the effect of a call and the reason for the request; "yes, once" asks again, "yes,
+/// for this session" does not.
 #[test]
 fn a_person_is_asked_what_would_happen() {
     let (sim, workspace) = scene();
@@ -62,8 +63,8 @@ fn a_person_is_asked_what_would_happen() {
     assert!(!workspace.home().join("data/grants.json").exists());
 }
 
-/// SAFE-6: yes for good holds in later runs and headless ones, for what was shown and in this folder only; it can be
-/// listed and taken back.
+/// SAFE-6: "always" also holds in later and non-interactive runs, only for what was shown and in this folder;
+/// it can be listed and revoked.
 #[test]
 fn a_lasting_yes_is_bound_to_what_was_shown() {
     let (sim, workspace) = scene();
@@ -101,12 +102,12 @@ fn a_lasting_yes_is_bound_to_what_was_shown() {
     );
     assert_eq!(run(OUTSIDE, "sub"), Some(5), "another folder");
     let forgot = workspace.run(&["permissions", "forget"]).output();
-    assert!(forgot.stdout.contains("forgot 1 answer"), "{forgot}");
+    assert!(forgot.stdout.contains("forgot 1 approval"), "{forgot}");
     assert_eq!(run(OUTSIDE, "."), Some(5), "taken back");
 }
 
-/// SAFE-6, SAFE-7: what a model says about a command cannot be taken for it, what nobody would see is shown, and a yes to
-/// what was not shown whole counts after all of it was asked for.
+/// SAFE-6, SAFE-7: a model's description cannot pass for the command, invisible characters are shown, and a
+/// yes counts only after the whole text was shown.
 #[test]
 fn a_person_sees_what_they_agree_to() {
     let ask = |command: &str, description: &str, answers: &[&str]| {
@@ -138,7 +139,7 @@ fn a_person_sees_what_they_agree_to() {
         "$ cat plain.txt\n",
         "more lines: v shows all\n",
         "  curl -sS",
-        "v shows all of it first",
+        "Type v to show everything first",
     ] {
         assert!(shown.contains(line), "{line}\n{output}");
     }
@@ -147,7 +148,8 @@ fn a_person_sees_what_they_agree_to() {
     assert!(output.stdout.matches(": line").count() >= 90 + 58, "{output}");
 }
 
-/// SAFE-6, LOOP-11: no ends the turn with its exit code; a no with words goes to the model, which goes on.
+/// SAFE-6, LOOP-11: "no" ends the turn with its exit code; "no" with words goes to the model, which
+/// continues.
 #[test]
 fn a_no_ends_the_turn_and_a_note_goes_on() {
     let (sim, workspace) = scene();
@@ -165,7 +167,7 @@ fn a_no_ends_the_turn_and_a_note_goes_on() {
     assert!(!sim.outlines()[1].contains("plain\n"));
 }
 
-/// SAFE-6, SAFE-7: the diff of an edit is what is shown, without the terminal commands somebody hid in it.
+/// SAFE-6, SAFE-7: the request shows the diff of an edit, without the terminal sequences hidden in it.
 #[test]
 fn an_edit_is_shown_as_a_diff() {
     let call = Reply::call(
@@ -185,7 +187,7 @@ fn an_edit_is_shown_as_a_diff() {
     assert!(workspace.read("plain.txt").contains("line"));
 }
 
-/// TOOL-2: `ask_user` is offered where somebody is there, and its answer goes to the model.
+/// TOOL-2: `ask_user` is available if a user can answer, and the answer goes to the model.
 #[test]
 fn the_model_asks_the_user() {
     let call = || {

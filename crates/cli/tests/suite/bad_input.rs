@@ -1,4 +1,4 @@
-//! Bad input: what is wrong, what would be right, and the exit code.
+//! Bad input: the problem, the fix, and the exit code.
 
 use std::net::TcpListener;
 
@@ -16,7 +16,8 @@ fn guarded(wire: Protocol, more: &str) -> (SimServer, Workspace) {
     (sim, workspace)
 }
 
-/// PROV-6, PROV-11, EXT-6: a wrong key gets the provider's message and what to set; one request, code 8.
+/// PROV-6, PROV-11, EXT-6: for a wrong key, the provider's message and the variable to set are shown; one
+/// request, code 8.
 #[test]
 fn a_wrong_key_is_told_once() {
     for wire in WIRES {
@@ -38,7 +39,7 @@ fn a_wrong_key_is_told_once() {
             );
             assert!(!format!("{output}").contains(wrong), "the key is shown\n{output}");
             assert!(
-                !format!("{output}").contains("trying again") && !output.stdout.contains("retry"),
+                !format!("{output}").contains("retrying in") && !output.stdout.contains("retry"),
                 "{output}"
             );
             assert_eq!(sim.count(), 0, "the server logs only requests with the right key");
@@ -46,7 +47,7 @@ fn a_wrong_key_is_told_once() {
     }
 }
 
-/// PROV-6: a model the provider does not know gets its own message and a hint; no retry.
+/// PROV-6: for a model unknown to the provider, its message and a hint are shown; no retry.
 #[test]
 fn a_wrong_model_is_told_once() {
     for wire in WIRES {
@@ -61,7 +62,7 @@ fn a_wrong_model_is_told_once() {
     }
 }
 
-/// PROV-6: an address where nobody listens, or that is none, is named.
+/// PROV-6: the error names an unreachable or invalid address.
 #[test]
 fn a_wrong_address_is_named() {
     let port = TcpListener::bind("127.0.0.1:0")
@@ -101,7 +102,7 @@ fn a_wrong_address_is_named() {
     }
 }
 
-/// PROV-5, UI-3: without any key `exec` says what to set and offers the simulated model.
+/// PROV-5, UI-3: without any key, `exec` lists what to set and suggests the simulated model.
 #[test]
 fn no_key_anywhere() {
     let workspace = workspace();
@@ -123,7 +124,7 @@ fn no_key_anywhere() {
         .assert_code(8);
 }
 
-/// PROV-5: the simulated model works with no key and no settings, and is called what it is.
+/// PROV-5: the simulated model works without a key and settings, and is labeled as simulated.
 #[test]
 fn the_simulated_model_needs_nothing() {
     let workspace = workspace();
@@ -198,7 +199,7 @@ fn a_model_may_name_its_provider() {
     assert_eq!(sim.requests()[0].seen.model, "some-model");
 }
 
-/// CFG-1: an unknown provider gets the nearest one; an unknown preset the list.
+/// CFG-1: for an unknown provider the nearest one is suggested; for an unknown preset, the list.
 #[test]
 fn an_unknown_provider_gets_a_suggestion() {
     let workspace = workspace();
@@ -222,7 +223,8 @@ fn an_unknown_provider_gets_a_suggestion() {
         .assert_says("providers.mine.base_url");
 }
 
-/// CFG-1: a broken settings file stops the start with file, line and the nearest key; code 3.
+/// CFG-1: a broken settings file prevents the start and is reported with file, line and the nearest key; code
+/// 3.
 #[test]
 fn broken_settings_name_file_line_and_key() {
     let cases = [
@@ -255,7 +257,7 @@ fn broken_settings_name_file_line_and_key() {
     }
 }
 
-/// CFG-1: the same goes for variables and flags, which are named.
+/// CFG-1: invalid variables and flags are reported by name likewise.
 #[test]
 fn broken_variables_and_flags_are_named() {
     let workspace = workspace();
@@ -280,7 +282,7 @@ fn broken_variables_and_flags_are_named() {
         .assert_says("missing.toml");
 }
 
-/// EXT-6: wrong usage is code 2, with what would be right.
+/// EXT-6: wrong usage is code 2, with the correct usage.
 #[test]
 fn wrong_usage_is_code_2() {
     let workspace = workspace();
@@ -316,11 +318,11 @@ fn wrong_usage_is_code_2() {
         assert_eq!(output.stdout, "", "{args:?}");
     }
     let silent = workspace.run(&[]).output();
-    silent.assert_code(2).assert_says("nothing was said");
+    silent.assert_code(2).assert_says("no input: standard input");
     silent.assert_says("windlass --help");
 }
 
-/// PROV-11: a key is never shown, not even when the provider repeats it, in any format.
+/// PROV-11: a key is never shown in any format, not even when the provider repeats it.
 #[test]
 fn a_key_is_never_shown() {
     for wire in WIRES {
@@ -346,7 +348,7 @@ fn a_key_is_never_shown() {
     }
 }
 
-/// PROV-11: commands the model runs do not see keys.
+/// PROV-11: commands that the model runs do not see keys.
 #[test]
 fn commands_do_not_see_keys() {
     let sim = SimServer::script_with_key(
@@ -369,7 +371,7 @@ fn commands_do_not_see_keys() {
     );
 }
 
-/// PROV-11: a key comes from a command, given as a line for the shell or as a program with arguments.
+/// PROV-11: a key comes from a command, given as a shell command line or as a program with arguments.
 #[test]
 fn a_key_comes_from_a_command() {
     for command in [

@@ -1,4 +1,4 @@
-//! Stopping: signals while the model speaks, while tools run, while a retry waits, and readers that leave.
+//! Cancellation: signals during a reply, a tool call or a retry delay, and readers that close the output.
 
 use std::time::Instant;
 
@@ -44,7 +44,7 @@ fn check_canceled(run: Running, since: Instant) -> Output {
     output
 }
 
-/// LOOP-8 (S5.5): a signal ends a stream in the middle; what was said is kept, marked as canceled.
+/// LOOP-8 (S5.5): a signal ends a stream in the middle; the partial reply is stored, marked as canceled.
 #[test]
 fn a_signal_ends_the_stream() {
     for wire in WIRES {
@@ -62,7 +62,7 @@ fn a_signal_ends_the_stream() {
     }
 }
 
-/// LOOP-8: waiting for the first byte and waiting for a retry end at once too, by any of the three signals.
+/// LOOP-8: each of the three signals also ends a wait for the first byte or for a retry immediately.
 #[test]
 fn every_wait_ends_at_a_signal() {
     let silent = || Reply::text("late").fault(Fault::new().delay_ms(600_000));
@@ -83,7 +83,7 @@ fn every_wait_ends_at_a_signal() {
     }
 }
 
-/// Something to find the processes of one test by.
+/// Returns a marker that identifies the processes of one test.
 fn marker(workspace: &Workspace) -> String {
     let root = workspace.path();
     let name = root
@@ -100,13 +100,13 @@ fn stubborn(marker: &str) -> [String; 4] {
         format!("echo up > up; sleep 1000 # {marker}"),
         deaf.clone(),
         format!("setsid sh -c \"{deaf}\" {marker} & wait"),
-        // A grandchild in a session of its own, whose parents are gone.
+        // A grandchild in a separate session, whose parents are gone.
         format!("(setsid sh -c \"{deaf}\" {marker} &) & sleep 1000 # {marker}"),
     ]
 }
 
-/// LOOP-8 (S5.5, S5.8): a signal ends a running command with its whole tree, however stubborn; the calls after it are
-/// answered without being run.
+/// LOOP-8 (S5.5, S5.8): a signal ends a running command with its whole process tree, however stubborn; later
+/// calls get a result without running.
 #[test]
 fn a_signal_ends_the_whole_tree() {
     for number in 0..4 {
@@ -142,7 +142,7 @@ fn a_signal_ends_the_whole_tree() {
     }
 }
 
-/// LOOP-8: whoever asks twice is let out at once, and the tree dies all the same.
+/// LOOP-8: a second signal ends the program immediately, and the process tree is still killed.
 #[test]
 fn the_second_signal_leaves_at_once() {
     let workspace = workspace();
@@ -162,7 +162,8 @@ fn the_second_signal_leaves_at_once() {
     assert!(left, "left {:?}", processes_with(&marker));
 }
 
-/// LOOP-8, UI-3: a reader that leaves ends the run without a panic and without leaving commands behind.
+/// LOOP-8, UI-3: a reader that closes the output ends the run without a panic and without leaving commands
+/// behind.
 #[test]
 fn a_reader_that_leaves_ends_the_run() {
     let long = "all work and no play ".repeat(20_000);
@@ -188,7 +189,7 @@ fn a_reader_that_leaves_ends_the_run() {
     }
 }
 
-/// EXT-6: commands that print a page do not mind a reader that leaves.
+/// EXT-6: commands that print a page accept a reader that closes the output.
 #[test]
 fn pages_do_not_mind_a_reader_that_leaves() {
     let workspace = workspace();
@@ -209,7 +210,7 @@ fn pages_do_not_mind_a_reader_that_leaves() {
     }
 }
 
-/// UI-1: status lines nobody reads do not stop the work, as in `windlass exec … 2>&1 >answer | head -1`.
+/// UI-1: unread status lines do not stop the work, as in `windlass exec … 2>&1 >answer | head -1`.
 #[test]
 fn status_lines_may_go_unread() {
     let call = |word: &str| Reply::call("bash", json!({"command": format!("echo {word}")}));

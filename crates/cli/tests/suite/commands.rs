@@ -9,7 +9,7 @@ use windlass_testkit::{Run, Workspace};
 
 use super::support::{repository_file, with_replies, workspace};
 
-/// CFG-1: every layer wins over the one before, and `config show --origin` says which it was.
+/// CFG-1: every layer overrides the one before, and `config show --origin` names it.
 #[test]
 fn settings_say_where_they_come_from() {
     let workspace = workspace();
@@ -54,7 +54,8 @@ fn settings_say_where_they_come_from() {
     assert!(!plain.assert_code(0).stdout.contains("# default"), "{plain}");
 }
 
-/// CFG-1, SAFE-6: a project cannot choose where keys go, trusted or not; what it may not set is ignored with a warning.
+/// CFG-1, SAFE-6: a project cannot choose where keys are sent, trusted or not; settings it may not set are
+/// ignored with a warning.
 #[test]
 fn a_project_cannot_redirect() {
     let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine"), Reply::text("fine")]);
@@ -73,7 +74,8 @@ fn a_project_cannot_redirect() {
     assert_eq!(sim.count(), 2);
 }
 
-/// CFG-1: the published schema is a schema, is the one the program prints, and accepts the documented example.
+/// CFG-1: the published schema is valid, equals the one the program prints, and accepts the documented
+/// example.
 #[test]
 fn the_schema_accepts_the_documented_example() {
     let output = workspace().run_in_itself(&["config", "schema"]);
@@ -108,13 +110,13 @@ trait RunInItself {
 }
 
 impl RunInItself for Workspace {
-    /// What a command that must work prints.
+    /// Returns the output of a command that must succeed.
     fn run_in_itself(&self, args: &[&str]) -> String {
         self.run(args).output().assert_code(0).stdout.clone()
     }
 }
 
-/// CFG-3: `config explain` says what a key does, its default and its effect, for every key that is shown.
+/// CFG-3: `config explain` shows the meaning, default and effect of every key.
 #[test]
 fn every_key_is_explained() {
     let workspace = workspace();
@@ -129,10 +131,10 @@ fn every_key_is_explained() {
         assert!(text.starts_with(key) && text.contains("default"), "{text}");
     }
     let text = workspace.run_in_itself(&["config", "explain", "providers.mine.base_url"]);
-    assert!(text.contains("The address of the server"), "{text}");
+    assert!(text.contains("Address of the server"), "{text}");
 }
 
-/// EXT-6: `WINDLASS_HOME` moves every folder; without it XDG says where they are.
+/// EXT-6: `WINDLASS_HOME` moves every folder; without it, XDG determines them.
 #[test]
 fn folders_follow_the_environment() {
     let workspace = workspace();
@@ -191,7 +193,7 @@ fn completions_and_manual() {
     workspace.run(&["man", "frobnicate"]).output().assert_code(2);
 }
 
-/// UI-3, EXT-6: help names every option and exit code.
+/// UI-3, EXT-6: the help lists every option and exit code.
 #[test]
 fn help_tells_what_there_is() {
     let workspace = workspace();
@@ -229,7 +231,7 @@ fn help_tells_what_there_is() {
     assert!(workspace.run_in_itself(&["--version"]).starts_with("windlass "));
 }
 
-/// EXT-6, PROV-5: the doctor says whether a prompt could run now, and its exit code says it too.
+/// EXT-6, PROV-5: the doctor reports whether a prompt could run now, also by its exit code.
 #[test]
 fn the_doctor_looks() {
     let empty = workspace();
@@ -248,7 +250,7 @@ fn the_doctor_looks() {
         assert!(output.stdout.contains(word), "{word}\n{output}");
     }
     let text = empty.run_in_itself(&["doctor", "--provider", "sim"]);
-    assert!(text.contains("built in: no network"), "{text}");
+    assert!(text.contains("built in, no network needed"), "{text}");
     let (sim, workspace) = with_replies(Protocol::Responses, []);
     let text = workspace.run_in_itself(&["doctor"]);
     assert!(
@@ -268,7 +270,7 @@ fn the_doctor_looks() {
     assert!(output.assert_code(0).stdout.contains("not tried"), "{output}");
 }
 
-/// PROV-5: `sim serve` prints where it listens, answers there, checks keys, and ends at a signal.
+/// PROV-5: `sim serve` prints its address, answers there, checks keys, and ends on a signal.
 #[test]
 fn the_simulated_model_is_served() {
     let workspace = workspace();
@@ -329,7 +331,8 @@ fn get(address: &str, path: &str) -> String {
     answer
 }
 
-/// PROV-5, UI-1: the demo mends a project over each wire, without a terminal and without a key, and says what comes next.
+/// PROV-5, UI-1: the demo fixes a project over each wire, without a terminal or a key, and suggests next
+/// steps.
 #[test]
 fn the_demo_mends_a_project() {
     for wire in ["anthropic", "chat", "responses"] {
@@ -352,7 +355,7 @@ fn the_demo_mends_a_project() {
     workspace().run_in_itself(&["demo"]);
 }
 
-/// PROV-5: the demo needs no settings, keys or network, and ignores those that are there.
+/// PROV-5: the demo needs no settings, keys or network, and ignores existing ones.
 #[test]
 fn the_demo_ignores_settings_for_models() {
     let workspace = workspace();
@@ -365,7 +368,7 @@ fn the_demo_ignores_settings_for_models() {
         .assert_code(0);
 }
 
-/// EXT-6: empty help is help, and an unknown command gets the nearest.
+/// EXT-6: for an unknown command the nearest one is suggested.
 #[test]
 fn a_wrong_command_gets_the_nearest() {
     let workspace = workspace();

@@ -1,4 +1,4 @@
-//! Keys that are typed once: tested, kept for one user, used from then on; through the binary.
+//! Keys set up with `connect`: tested, stored for one user, and used from then on.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use super::support::{script, with_replies, workspace};
 const KEY: &str = "sk-ant-0123456789";
 const ADDRESS: &str = "ANTHROPIC_BASE_URL";
 
-/// A provider of Anthropic's kind that only takes [`KEY`], and a workspace that knows nothing of it.
+/// A provider with Anthropic's wire that only accepts [`KEY`], and a workspace without configuration for it.
 fn locked() -> (SimServer, Workspace) {
     let sim = SimServer::script_with_key(script([Reply::text("fine").forever()]), KEY);
     let workspace = workspace();
@@ -35,7 +35,7 @@ fn connect(workspace: &Workspace, address: &str, key: &str) -> Output {
     run.stdin(key).output()
 }
 
-/// PROV-11: a key that works is kept where only this user can read it and used by later runs; it is never shown.
+/// PROV-11: a working key is stored readable only by this user and used by later runs; it is never shown.
 #[test]
 fn a_key_that_works_is_kept() {
     let (sim, workspace) = locked();
@@ -51,7 +51,7 @@ fn a_key_that_works_is_kept() {
     assert!(fs::read_to_string(&file).unwrap().contains(KEY));
     let answered = run(&workspace, &address, &["exec", "hello"]);
     assert_eq!(answered.assert_code(0).stdout, "fine\n");
-    // Also in a folder where nothing was chosen.
+    // Also in a folder without a stored choice.
     let elsewhere = workspace.run(&["exec", "hello"]).env(ADDRESS, &address);
     let elsewhere = elsewhere.cwd(workspace.user_home()).output();
     assert_eq!(elsewhere.assert_code(0).stdout, "fine\n");
@@ -68,12 +68,12 @@ fn a_key_that_works_is_kept() {
     for output in [&connected, &answered, &doctor, &listed] {
         assert!(!output.to_string().contains(KEY), "{output}");
     }
-    // What the environment says goes first.
+    // The environment takes precedence.
     let other = workspace.run(&["exec", "hello"]).env(ADDRESS, &address);
     other.env("ANTHROPIC_API_KEY", "another").output().assert_code(8);
 }
 
-/// PROV-11: a key that is refused or cannot be tested is not kept, and which of both it was is told.
+/// PROV-11: a key that is rejected or cannot be tested is not stored, and the error tells these cases apart.
 #[test]
 fn a_key_that_does_not_work_is_not_kept() {
     let (sim, workspace) = locked();
@@ -87,7 +87,7 @@ fn a_key_that_does_not_work_is_not_kept() {
         ),
         (sim.url(), "two words", 1, "no white space"),
         (sim.url(), "contr\u{1}ol", 1, "no control characters"),
-        (sim.url(), "  \n", 2, "no key was piped in"),
+        (sim.url(), "  \n", 2, "standard input contains no key"),
     ];
     for (address, key, code, text) in cases {
         let refused = connect(&workspace, &address, key);
@@ -101,7 +101,7 @@ fn a_key_that_does_not_work_is_not_kept() {
     run(&workspace, &sim.url(), &["exec", "hello"]).assert_code(8);
 }
 
-/// PROV-11: a file of keys that others can read, or that is broken, is told of and not used.
+/// PROV-11: a key file that others can read, or that is broken, is reported and not used.
 #[test]
 fn a_wrong_file_of_keys_is_told() {
     let (sim, workspace) = locked();
@@ -118,8 +118,8 @@ fn a_wrong_file_of_keys_is_told() {
     assert!(!broken.to_string().contains(KEY), "{broken}");
 }
 
-/// PROV-7, PROV-11: a server that needs no key is only looked for; the simulated model is always there; commands tell how each
-/// is set up.
+/// PROV-7, PROV-11: a server that needs no key is only probed; the simulated model is always available;
+/// commands show how to set up each provider.
 #[test]
 fn what_needs_no_key_is_connected_without() {
     let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine").forever()]);
@@ -151,13 +151,13 @@ fn what_needs_no_key_is_connected_without() {
     unknown.assert_code(1).assert_says("Unknown provider 'nobody'");
 }
 
-/// A server that answers every request with this body.
+/// Returns a server that answers every request with this body.
 fn serving(status: &'static str, body: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            // Who only looks whether somebody listens says nothing.
+            // A probe connects without sending anything.
             if stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {
                 let length = body.len();
                 let head =
@@ -174,8 +174,8 @@ fn list(names: &[&str]) -> String {
     format!(r#"{{"object":"list","data":[{}]}}"#, models.join(","))
 }
 
-/// PROV-7: a local server that nobody named a model for is asked which it has; the first one, or the one that is named, is
-/// asked from then on.
+/// PROV-7: a local server without a configured model is asked for its list; the first model, or the named
+/// one, is used from then on.
 #[test]
 fn a_local_server_says_its_models() {
     let sim = SimServer::script(script([Reply::text("fine").forever()]));
@@ -212,7 +212,7 @@ fn a_local_server_says_its_models() {
     );
 }
 
-/// PROV-7: a server without models, or without a list of them, is told of with what to do; nothing is kept.
+/// PROV-7: a server without models, or without a list of them, is reported with a fix; nothing is stored.
 #[test]
 fn a_server_without_models_is_told() {
     let workspace = workspace();

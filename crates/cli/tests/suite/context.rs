@@ -1,4 +1,4 @@
-//! What a model is sent can be looked at, byte by byte, and every missed cache has its cause.
+//! Inspection of requests, byte by byte, and the cause of every cache miss.
 
 use serde_json::json;
 use windlass_sim::{Protocol, Reply, When};
@@ -10,7 +10,7 @@ fn run(workspace: &Workspace, args: &[&str]) -> Output {
     workspace.run(args).output()
 }
 
-/// The rows of a table: number, bytes.
+/// Returns the rows of a table: number, bytes.
 fn bytes(output: &Output) -> Vec<usize> {
     let row = |line: &str| {
         let mut words = line.split_whitespace();
@@ -20,8 +20,8 @@ fn bytes(output: &Output) -> Vec<usize> {
     output.stdout.lines().skip(1).filter_map(row).collect()
 }
 
-/// CTX-16: the spans of the next request cover every byte of it, on every wire, and say what they are; what was sent before
-/// counts as cached.
+/// CTX-16: the labeled spans of the next request cover every byte of it, on every wire; spans that were sent
+/// before count as cached.
 #[test]
 fn every_byte_of_the_next_request_is_shown() {
     for wire in WIRES {
@@ -59,7 +59,7 @@ fn every_byte_of_the_next_request_is_shown() {
     }
 }
 
-/// CTX-16: the ledger names the first changed byte of every request, the cause of every miss, and what it cost.
+/// CTX-16: the ledger lists the first changed byte of every request, the cause of every miss, and its cost.
 #[test]
 fn every_miss_has_a_cause() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("an answer").forever()]);
@@ -87,7 +87,8 @@ fn every_miss_has_a_cause() {
     );
 }
 
-/// CTX-16, CTX-15: a row can be dropped, after it is shown what that means, and read back; a pinned one goes into every summary.
+/// CTX-16, CTX-15: a row can be dropped after its effect is shown, and read back; a pinned one is part of
+/// every summary.
 #[test]
 fn rows_are_dropped_and_pinned() {
     let replies = [

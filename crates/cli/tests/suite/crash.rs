@@ -1,6 +1,6 @@
-//! The program is killed at any moment, and what it acknowledged is there when it comes back.
+//! The program is killed at any moment, and everything it acknowledged is there after a restart.
 //!
-//! `WINDLASS_CRASH_RUNS` says how many times, `WINDLASS_CRASH_SEED` where the random numbers begin.
+//! `WINDLASS_CRASH_RUNS` sets the number of runs, `WINDLASS_CRASH_SEED` the seed of the random numbers.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -18,17 +18,17 @@ const RUNS: u64 = 200;
 const SEED: u64 = 20_261_115;
 const THREADS: usize = 4;
 
-/// How long a whole turn takes here, roughly; kills come before and after that.
+/// Rough duration of a whole turn here; kills come before and after that.
 const TURN: u64 = 500;
 
-/// When the process is killed.
+/// Moment at which the process is killed.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
-    /// So long after its start.
+    /// This long after its start.
     After(u64),
-    /// So long after the model has seen so many requests.
+    /// This long after the model has seen this many requests.
     Request(u64, u64),
-    /// While this reply, which stalls after so many events, is being received.
+    /// During this reply, which stalls after this many events.
     InReply(u64, u64),
 }
 
@@ -41,7 +41,7 @@ impl Moment {
         }
     }
 
-    /// Waits for it, or for the end of the process.
+    /// Waits for that moment, or for the end of the process.
     fn wait(self, sim: &SimServer) {
         let (requests, then) = match self {
             Self::After(then) => (0, then),
@@ -54,7 +54,7 @@ impl Moment {
     }
 }
 
-/// Four requests with six calls, each of which leaves a mark; then whoever asks again is told that it went on.
+/// Four requests with six calls, each of which leaves a mark; any later request is answered with "went on".
 fn script(moment: Moment) -> Script {
     let mark = |id: &str| json!({ "command": format!("echo {id} >> ran.txt; sleep 0.02") });
     let file = |id: &str| json!({ "path": format!("{id}.txt"), "content": id });
@@ -91,10 +91,10 @@ fn script(moment: Moment) -> Script {
     script
 }
 
-/// What every reply begins with.
+/// Text at the start of every reply.
 const FIRST_WORDS: &str = "I look at";
 
-/// One session that is killed, once or more often.
+/// One session that is killed one or more times.
 struct Crash {
     context: String,
     sim: SimServer,
@@ -114,14 +114,14 @@ impl Crash {
         }
     }
 
-    /// The output so far of a process that is killed.
+    /// Returns the output so far of a killed process.
     fn kill(&self, run: Running, moment: Moment) -> Output {
         moment.wait(&self.sim);
         run.signal(Signal::KILL);
         run.output()
     }
 
-    /// What is stored, which must be there whatever happened.
+    /// Returns the stored entries, which must exist whatever happened.
     fn record(&self) -> Option<Value> {
         let listed = self
             .workspace
@@ -136,13 +136,14 @@ impl Crash {
         Some(record.assert_code(0).json())
     }
 
-    /// What was acknowledged is stored: all that the program said was stored, and all that a request was made from.
+    /// Checks that everything acknowledged is stored: everything the program reported as stored, and
+    /// everything that was part of a request.
     fn check_acknowledged(&self, output: &Output, record: Option<&Value>) {
         let entries = entries(record);
         let said: Vec<Value> = output
             .stdout
             .lines()
-            // The last line may be cut in two.
+            // The last line may be incomplete.
             .filter_map(|line| serde_json::from_str(line).ok())
             .filter(|event: &Value| event["type"] == "message")
             .collect();
@@ -169,7 +170,7 @@ impl Crash {
         }
     }
 
-    /// Goes on, and finds everything as it should be.
+    /// Resumes the session and checks its state.
     fn check_resumed(&self, by_name: bool, record: Option<&Value>, was_accepted: bool) {
         let id = record.and_then(|record| record["session"]["id"].as_str());
         let mut args = vec!["exec", "go on"];
@@ -207,15 +208,15 @@ impl Crash {
         let health = self.workspace.run(&["db", "check"]).output();
         health.assert_code(0);
         assert!(
-            health.stdout.contains("nothing is wrong"),
+            health.stdout.contains("no problems found"),
             "{}\n{health}",
             self.context
         );
     }
 
-    /// Half a reply that was being received is kept as such.
+    /// Checks that a partly received reply is stored as such.
     fn check_draft(&self, moment: Moment, asked: u64) {
-        // Fewer events may hold no text yet.
+        // With fewer events there may be no text yet.
         let Moment::InReply(number, 6..) = moment else {
             return;
         };
@@ -230,7 +231,7 @@ impl Crash {
         assert!(half, "{}: half a reply is lost", self.context);
     }
 
-    /// A call with a result has run exactly once, any other at most once.
+    /// Checks that a call with a result ran exactly once, and any other at most once.
     fn check_marks(&self) {
         let record = self.record();
         let entries = entries(record.as_ref());
@@ -269,7 +270,7 @@ fn entries(record: Option<&Value>) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-/// Whether a call has no result, or was told as interrupted already.
+/// Returns true if a call has no result, or was already reported as interrupted.
 fn is_interrupted(entries: &[Value]) -> bool {
     let told = |entry: &Value| entry.to_string().contains(INTERRUPTED_TEXT);
     let messages: Vec<&Value> = entries
@@ -289,7 +290,7 @@ fn is_interrupted(entries: &[Value]) -> bool {
     entries.iter().any(told) || calls.into_iter().any(|id| !has_result(id))
 }
 
-/// Where the process was when it was killed.
+/// Describes the state of the process when it was killed.
 fn phase(record: Option<&Value>) -> &'static str {
     let entries = entries(record);
     let has = |kind: &str| entries.iter().any(|entry| entry["type"] == kind);
@@ -314,7 +315,7 @@ fn crash(number: u64, seed: u64) -> &'static str {
     crash.check_acknowledged(&output, record.as_ref());
     let phase = phase(record.as_ref());
     let asked = crash.sim.count() as u64;
-    // A second process may be accepted where the first one was not.
+    // A second process may be accepted when the first one was not.
     let was_accepted = !entries(record.as_ref()).is_empty();
     if dice.roll(3) == 0
         && let Some(id) = record
@@ -334,9 +335,9 @@ fn variable(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |value| value.parse().unwrap())
 }
 
-/// SES-4, SES-5: killed at any moment, the program loses nothing it acknowledged: the input is there, a call with a result
-/// ran once and is not run again, a call that may have run is told to the model as interrupted, the next request is valid,
-/// and the database is whole.
+/// SES-4, SES-5: killed at any moment, the program loses nothing it acknowledged: the input is stored, a call
+/// with a result ran once and does not run again, a call that may have run is reported to the model as
+/// interrupted, the next request is valid, and the database is intact.
 #[test]
 fn nothing_is_lost_when_it_is_killed() {
     let (runs, seed) = (
@@ -359,7 +360,7 @@ fn nothing_is_lost_when_it_is_killed() {
     });
     let phases = phases.into_inner().unwrap();
     println!("{runs} runs from seed {seed}: {phases:?}");
-    // A suite that never hits a call shows nothing.
+    // A run of the suite that never hits a call proves nothing.
     let hit = phases.get("in a call").copied().unwrap_or_default();
     assert!(runs < RUNS || hit >= runs / 20, "{phases:?}");
 }

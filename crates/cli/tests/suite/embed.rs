@@ -1,11 +1,11 @@
-//! The examples for embedders, run as tests.
+//! The embedding examples, run as tests.
 
 #[path = "../../examples/own_tool.rs"]
 mod own_tool;
 #[path = "../../examples/stream_events.rs"]
 mod stream_events;
 
-/// LIB-1, TOOL-1: an agent with a tool of one's own, run to its answer.
+/// LIB-1, TOOL-1: an agent with a custom tool, run to its answer.
 #[test]
 fn an_agent_with_a_tool_of_its_own() {
     own_tool::main().unwrap();

@@ -1,4 +1,4 @@
-//! `exec` and its ways in and out.
+//! `windlass exec`: its inputs and outputs.
 
 use serde_json::json;
 use windlass_sim::{Protocol, Reply};
@@ -6,7 +6,7 @@ use windlass_testkit::{Output, WIRES};
 
 use super::support::{check_events, with_replies};
 
-/// What the model was asked, without the fragment about the environment.
+/// Returns the prompt that the model received, without the environment fragment.
 fn asked(args: &[&str], stdin: Option<&str>) -> (Output, String) {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
     let run = workspace.run(args);
@@ -73,7 +73,7 @@ fn options_stand_anywhere() {
     }
 }
 
-/// UI-3: bad bytes on standard input are replaced, and that is said.
+/// UI-3: invalid bytes on standard input are replaced, with a warning.
 #[test]
 fn input_that_is_not_utf8_is_read_all_the_same() {
     let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine")]);
@@ -91,7 +91,7 @@ fn input_that_is_not_utf8_is_read_all_the_same() {
     );
 }
 
-/// UI-1, UI-3: piped text output is the answer alone; what is going on goes to standard error.
+/// UI-1, UI-3: piped text output is only the answer; progress goes to standard error.
 #[test]
 fn text_output_is_the_answer() {
     for wire in WIRES {
@@ -109,7 +109,7 @@ fn text_output_is_the_answer() {
     }
 }
 
-/// UI-3: `--quiet` leaves standard error empty unless something is wrong.
+/// UI-3: `--quiet` leaves standard error empty unless there is an error.
 #[test]
 fn quiet_says_nothing() {
     let (_sim, workspace) = with_replies(
@@ -125,7 +125,7 @@ fn quiet_says_nothing() {
         .assert_says("error: the script has no reply");
 }
 
-/// EXT-6: colours are off without a terminal, on when forced, and `NO_COLOR` has the last word.
+/// EXT-6: colors are off without a terminal, on if forced, and `NO_COLOR` takes precedence.
 #[test]
 fn colours_follow_the_conventions() {
     let cases: [(&[(&str, &str)], bool); 6] = [
@@ -153,7 +153,7 @@ fn colours_follow_the_conventions() {
     }
 }
 
-/// UI-1: control sequences of a model or a file do not reach a person's terminal through standard error.
+/// UI-1: control sequences from a model or a file do not reach the terminal through standard error.
 #[test]
 fn what_tools_print_cannot_steer_the_terminal() {
     let evil = Reply::call(
@@ -235,7 +235,7 @@ fn json_output_tells_failures() {
     );
 }
 
-/// EVT-2, EVT-6, UI-3: every line is an event of the published schema, in order, with one end.
+/// EVT-2, EVT-6, UI-3: every line is an event of the published schema, in order, with one terminal event.
 #[test]
 fn stream_json_is_one_event_per_line() {
     for wire in WIRES {
@@ -273,7 +273,7 @@ fn stream_json_is_one_event_per_line() {
             (&last["content"], &last["finish"]),
             (&json!("The answer."), &json!("end_turn"))
         );
-        // The final answer is streamed too, piece by piece.
+        // The final answer is streamed in pieces as well.
         let deltas = output.events_of("delta");
         let text: String = deltas
             .iter()
@@ -286,7 +286,7 @@ fn stream_json_is_one_event_per_line() {
     }
 }
 
-/// UI-3: `--cd` moves the work, relative to where the run starts.
+/// UI-3: `--cd` changes the working folder, relative to the current one.
 #[test]
 fn cd_moves_the_work() {
     let write = Reply::call("write_file", json!({"path": "made.txt", "content": "x\n"}));
@@ -299,7 +299,8 @@ fn cd_moves_the_work() {
     assert!(workspace.has("deep/er/made.txt") && !workspace.has("made.txt"));
 }
 
-/// UI-3: input piped beside a prompt is waited for; a pipe that nobody closes is named, and Ctrl-C leaves.
+/// UI-3: `exec` waits for input piped alongside a prompt; a pipe that is never closed is reported, and Ctrl-C
+/// ends the wait.
 #[test]
 fn an_open_pipe_is_named() {
     let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine")]);

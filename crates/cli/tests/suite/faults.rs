@@ -1,4 +1,4 @@
-//! Providers that fail: a clean answer or a clean error, never a panic, never a hang, never the same text twice.
+//! Failing providers: a clean answer or a clean error, never a panic, a hang or duplicate text.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn run(wire: Protocol, replies: Vec<Reply>, more: &[&str]) -> (SimServer, Output
     (sim, output)
 }
 
-/// The events of a run that must have worked, with `retries` retries and the text only once.
+/// Returns the events of a run that must succeed, with `retries` retries and the text only once.
 #[track_caller]
 fn check_recovered(wire: Protocol, output: &Output, retries: usize) -> Vec<Value> {
     output.assert_code(0);
@@ -45,7 +45,7 @@ fn check_recovered(wire: Protocol, output: &Output, retries: usize) -> Vec<Value
     told
 }
 
-/// PROV-6: statuses that pass are retried, and every retry is told with its kind.
+/// PROV-6: transient statuses are retried, and every retry is reported with its kind.
 #[test]
 fn passing_failures_are_retried() {
     for (status, kind) in [
@@ -74,7 +74,7 @@ fn passing_failures_are_retried() {
     }
 }
 
-/// PROV-6, UI-1: a person sees every retry on standard error.
+/// PROV-6, UI-1: the user sees every retry on standard error.
 #[test]
 fn retries_are_seen() {
     for format in ["text", "json"] {
@@ -83,13 +83,11 @@ fn retries_are_seen() {
             [failing(Fault::status(529)), Reply::text("fine")],
         );
         let output = workspace.run(&["exec", "go", "-o", format]).output();
-        output
-            .assert_code(0)
-            .assert_says("trying again in 0.0 s (1 of 8)");
+        output.assert_code(0).assert_says("retrying in 0.0 s (1 of 8)");
     }
 }
 
-/// PROV-6: `Retry-After` is obeyed, and a wait beyond two minutes surfaces at once.
+/// PROV-6: `Retry-After` is obeyed, and a wait of more than two minutes is an immediate error.
 #[test]
 fn retry_after_wins() {
     let wait = |text: &str| failing(Fault::status(429).header("retry-after", text));
@@ -102,7 +100,8 @@ fn retry_after_wins() {
     assert_eq!(sim.count(), 1);
 }
 
-/// PROV-6: a spent quota, `x-should-retry: false` and wrong requests are told at once, in the provider's words.
+/// PROV-6: an exhausted quota, `x-should-retry: false` and invalid requests are reported immediately, with
+/// the provider's message.
 #[test]
 fn lasting_failures_are_not_retried() {
     let quota = Fault::status(429).body(r#"{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}"#);
@@ -143,7 +142,7 @@ fn lasting_failures_are_not_retried() {
     }
 }
 
-/// PROV-6, LOOP-17: retries have a cap.
+/// PROV-6, LOOP-17: retries are limited.
 #[test]
 fn retries_have_a_cap() {
     let (sim, output) = run(Protocol::Chat, vec![failing(Fault::status(500)).forever()], &[]);
@@ -158,7 +157,7 @@ fn retries_have_a_cap() {
     assert_eq!(sim.count(), 1);
 }
 
-/// PROV-6: a stream that breaks after output began starts over, without the text being shown or stored twice.
+/// PROV-6: a stream that breaks after its first output restarts, without text being shown or stored twice.
 #[test]
 fn a_broken_stream_starts_over() {
     let faults = |wire| {
@@ -168,7 +167,7 @@ fn a_broken_stream_starts_over() {
             Fault::new().stall_after_events(5),
             Fault::new().no_finish(),
         ];
-        // The words of each wire for "overloaded" are its own.
+        // Each wire has its own words for "overloaded".
         faults.push(Fault::new().mid_stream_error(if wire == Protocol::Anthropic {
             "overloaded_error"
         } else {
@@ -181,7 +180,7 @@ fn a_broken_stream_starts_over() {
             let replies = vec![failing(fault.clone()), Reply::text("fine")];
             let (sim, output) = run(wire, replies, &["-c", "timeouts.stream_idle_secs=0.5"]);
             let told = check_recovered(wire, &output, 1);
-            // Only what was shown can be void.
+            // Only text that was shown can be discarded.
             let shown = output
                 .stdout
                 .split(r#""type":"retry""#)
@@ -200,7 +199,7 @@ fn a_broken_stream_starts_over() {
     }
 }
 
-/// PROV-6, LOOP-15: a call in a stream that breaks is not executed until it came whole, and then once.
+/// PROV-6, LOOP-15: a call in a broken stream does not run until it arrived completely, and then once.
 #[test]
 fn a_broken_call_runs_once() {
     for wire in WIRES {
@@ -246,7 +245,7 @@ fn every_framing_gives_the_same_answer() {
                 "{wire} {fault:?}"
             );
             assert!(
-                !output.stderr.contains("trying again"),
+                !output.stderr.contains("retrying in"),
                 "{wire} {fault:?}\n{output}"
             );
             sim.assert_valid();
@@ -254,7 +253,7 @@ fn every_framing_gives_the_same_answer() {
     }
 }
 
-/// PROV-4: known deviations of compatible servers do not matter.
+/// PROV-4: known deviations of compatible servers are tolerated.
 #[test]
 fn deviations_of_compatible_servers_do_not_matter() {
     use Deviation as D;
@@ -288,7 +287,7 @@ fn deviations_of_compatible_servers_do_not_matter() {
     }
 }
 
-/// PROV-12: bytes that are no stream, no text or far too many end in a clean answer or a clean error.
+/// PROV-12: bytes that are not a stream, not text or far too many end in a clean answer or a clean error.
 #[test]
 fn malformed_answers_end_cleanly() {
     for wire in WIRES {
@@ -325,7 +324,7 @@ fn malformed_answers_end_cleanly() {
     }
 }
 
-/// PROV-12: a body of 200 MB is cut off at the cap and not asked for again.
+/// PROV-12: a body of 200 MB is cut off at the limit and not requested again.
 #[test]
 fn a_huge_body_is_cut_off() {
     for wire in WIRES {
@@ -337,7 +336,7 @@ fn a_huge_body_is_cut_off() {
     }
 }
 
-/// PROV-12, PROV-11: a redirect is not followed: whoever it names would get the key.
+/// PROV-12, PROV-11: a redirect is not followed, because its target would get the key.
 #[test]
 fn a_redirect_is_not_followed() {
     for wire in WIRES {
@@ -356,7 +355,7 @@ fn a_redirect_is_not_followed() {
     }
 }
 
-/// PROV-10: a context overflow is answered with compaction and one more try.
+/// PROV-10: after a context overflow the conversation is compacted and the request retried once.
 #[test]
 fn an_overflow_is_compacted_once() {
     for wire in WIRES {
@@ -376,7 +375,7 @@ fn an_overflow_is_compacted_once() {
     }
 }
 
-/// MSG-3: a paused reply is sent back so that it goes on.
+/// MSG-3: a paused reply is sent back so that the model continues it.
 #[test]
 fn a_paused_reply_goes_on() {
     let paused = Reply::text("So far.").stop(Stop::PauseTurn);

@@ -1,4 +1,4 @@
-//! What a session is to reach, through the binary.
+//! Goals of sessions.
 
 use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, Workspace};
@@ -14,7 +14,8 @@ fn goal(workspace: &Workspace) -> String {
     told.assert_code(0).stdout.trim_end().to_owned()
 }
 
-/// GOAL-1, CMD-1: a new session has no goal, and asking for it leaves nothing behind; one that is set can be asked for.
+/// GOAL-1, CMD-1: a new session has no goal, and showing it leaves nothing behind; a goal that was set can be
+/// shown.
 #[test]
 fn goals_need_nobody() {
     let workspace = workspace();
@@ -36,8 +37,8 @@ fn goals_need_nobody() {
     );
 }
 
-/// GOAL-1, GOAL-2, EVT-4: over two turns the goal stays that of the first; `goal` and `goal_completed` are events of their
-/// own, the latter just before the end.
+/// GOAL-1, GOAL-2, EVT-4: the goal of the first turn stays during the second; `goal` and `goal_completed` are
+/// separate events, the latter just before the terminal event.
 #[test]
 fn a_goal_is_reached_in_the_stream() {
     let replies = [
@@ -78,7 +79,7 @@ fn a_goal_is_reached_in_the_stream() {
     }
 }
 
-/// GOAL-2: people are told after the answer, and not when it is piped on.
+/// GOAL-2: users see the notice after the answer; piped output does not contain it.
 #[test]
 fn people_are_told_that_a_goal_is_reached() {
     let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("Done.").forever()]);
@@ -93,8 +94,8 @@ fn people_are_told_that_a_goal_is_reached() {
         .assert_says("agent.goal.enabled is false");
 }
 
-/// GOAL-1, MSG-5: a system prompt that asks for the goal is told it when that is wished; it stays the same within a turn, and
-/// as long as the goal does.
+/// GOAL-1, MSG-5: a system prompt contains the goal if the setting is on; it stays the same within a turn,
+/// and until the goal changes.
 #[test]
 fn a_system_prompt_may_tell_the_goal() {
     let list = serde_json::json!({ "path": "." });

@@ -1,7 +1,9 @@
-//! The guard suite: what no call may do, tried through every way in. A way in that is added later joins [`WAYS`].
+//! The guard suite: attacks that no call may succeed with, tried through every way in. A new way in must be
+//! added to [`WAYS`].
 //!
-//! Every attack is tried twice: as Windlass comes, where it must fail, and with the guards opened by settings, where it
-//! must work. Without the second, a test that cannot succeed would look like a wall.
+//! Every attack runs twice: with the default settings, where it must fail, and with the guards opened by
+//! settings, where it must work. Without the second run, an attack that can never work would look like a
+//! working guard.
 
 use std::fs;
 use std::net::TcpListener;
@@ -17,10 +19,10 @@ use super::support::with_replies;
 
 const SECRET: &str = "hunter2-do-not-tell";
 
-/// How a call gets in.
+/// Way in which a call reaches the tools.
 type Way = fn(&Workspace) -> Run;
 
-/// All of them.
+/// All ways in.
 const WAYS: &[(&str, Way)] = &[("exec", |workspace| workspace.run(&["exec", "go"]))];
 
 /// Settings that open every guard.
@@ -37,15 +39,15 @@ const OPEN: &[&str] = &[
     "security.blocked_commands=[]",
 ];
 
-/// What shows that an attack worked.
+/// Evidence that an attack worked.
 enum Sign {
-    /// The model was told the secret.
+    /// The model received the secret.
     Told,
-    /// This file of the outside holds something else than before.
+    /// This file outside the project changed.
     Changed(&'static str),
-    /// This file of the project holds something else than before.
+    /// This file of the project changed.
     ChangedInside(&'static str),
-    /// Somebody connected.
+    /// A connection was made.
     Connected,
 }
 
@@ -56,7 +58,7 @@ struct Attack {
     sign: Sign,
 }
 
-/// A project, and outside of it everything that must be left alone.
+/// A project, and the files outside of it that must stay untouched.
 struct Scene {
     sim: SimServer,
     workspace: Workspace,
@@ -117,7 +119,7 @@ impl Scene {
         run.args(more).output();
     }
 
-    /// Whether the attack worked.
+    /// Returns true if the attack worked.
     fn shows(&self, sign: &Sign) -> bool {
         let holds = |path: PathBuf, before: Option<&str>| fs::read_to_string(path).ok().as_deref() != before;
         match sign {
@@ -262,15 +264,15 @@ fn attacks() -> Vec<Attack> {
 }
 
 impl Attack {
-    /// Commands may read what is outside and not denied, so the script must not name it.
+    /// Commands may read files outside the project that are not denied, so the script must not name them.
     fn but_reads_outside(mut self) -> Self {
         self.arguments = json!({ "command": "sed -i s,OUTSIDE/secret.txt,, steal.sh; sh steal.sh" });
         self
     }
 }
 
-/// SAFE-9, SAFE-1 (S6.6), SAFE-2 (S6.5), SAFE-3 (S6.10, S6.11, S6.12), SAFE-4: whatever a model calls, through every
-/// way in, what is guarded stays as it was and is not told. With the guards opened, each attack works.
+/// SAFE-9, SAFE-1 (S6.6), SAFE-2 (S6.5), SAFE-3 (S6.10, S6.11, S6.12), SAFE-4: whatever a model calls,
+/// through every way in, guarded files stay unchanged and secret. With the guards opened, each attack works.
 #[test]
 fn no_call_gets_through() {
     for (way, run) in WAYS {
@@ -288,7 +290,7 @@ fn no_call_gets_through() {
     }
 }
 
-/// SAFE-9: the negative control of the guard suite: each attack works when somebody opens the guards.
+/// SAFE-9: the negative control of the guard suite: each attack works with the guards opened.
 #[test]
 fn each_attack_works_without_its_guard() {
     for attack in attacks() {
@@ -302,7 +304,7 @@ fn each_attack_works_without_its_guard() {
     }
 }
 
-/// SAFE-9, LOOP-8: no call leaves a process behind, however it tried to get away.
+/// SAFE-9, LOOP-8: no call leaves a process behind, however it tries to escape.
 #[test]
 fn no_process_is_left() {
     let marker = format!("61.{}", std::process::id());

@@ -1,4 +1,4 @@
-//! Whatever a history holds, the request made from it is valid on every wire.
+//! Whatever a history contains, the request made from it is valid on every wire.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use windlass_sim::validate;
 
 const NOW: Timestamp = Timestamp(1_750_000_000_000);
 
-/// The three wires, as we and as the validator call them.
+/// The three wires, by our name and by the validator's.
 pub(super) const WIRES: [(Wire, windlass_sim::Protocol); 3] = [
     (Wire::Anthropic, windlass_sim::Protocol::Anthropic),
     (Wire::Chat, windlass_sim::Protocol::Chat),
@@ -55,7 +55,7 @@ fn texts() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-/// Few, so that they repeat within a message and across messages.
+/// Few ids, so that they repeat within a message and across messages.
 fn ids() -> impl Strategy<Value = CallId> {
     select(vec![
         "c1",
@@ -201,7 +201,7 @@ fn message(role: Role, parts: Vec<Part>) -> Message {
     Message::new(&SessionId::from("s"), role, parts, NOW)
 }
 
-/// A message of any role with any parts: what a newer version, a crash or a damaged store may have left.
+/// A message of any role with any parts, as a newer version, a crash or a damaged store may have left it.
 fn any_message() -> impl Strategy<Value = Message> {
     let role = select(vec![Role::User, Role::Assistant, Role::System, Role::Tool]);
     let foreign = prop::option::of(select(vec![
@@ -219,9 +219,9 @@ fn any_message() -> impl Strategy<Value = Message> {
     })
 }
 
-/// What providers really return and tools really answer: calls with their items, then results, some of them lost.
+/// Realistic replies and results: calls with their items, then results, some of them lost.
 fn exchange() -> impl Strategy<Value = Vec<Message>> {
-    // A provider's own ids are right for its own wire, though not always unique.
+    // A provider's own ids are valid on its own wire, but not always unique.
     let own_ids = select(vec!["c1", "c1", "c2", "c3", "call_0", "c1_1_0"]).prop_map(CallId::from);
     let calls = prop::collection::vec((own_ids, select(vec!["{}", r#"{"command":"ls"}"#])), 0..4);
     let lost = prop::collection::vec(any::<bool>(), 4);
@@ -269,7 +269,7 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
     )
 }
 
-/// The items a provider returns for such a reply.
+/// Returns the items of such a reply in the provider's format.
 fn origin(wire: Wire, text: &str, calls: &[(CallId, &str)]) -> Origin {
     let has_text = !text.trim().is_empty();
     let parsed = |input: &str| serde_json::from_str::<Value>(input).unwrap();
@@ -348,8 +348,8 @@ fn request(messages: &[Message]) -> Request {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// LOOP-16, PROV-7: any history, from any provider and in any state, becomes a request that the strict validator of
-    /// each wire accepts, with and without reasoning and images.
+    /// LOOP-16, PROV-7: any history, from any provider and in any state, becomes a request that the strict
+    /// validator of each wire accepts, with and without reasoning and images.
     #[test]
     fn every_request_is_valid(messages in history(), thinks in any::<bool>(), sees in any::<bool>()) {
         let request = request(&messages);

@@ -1,4 +1,4 @@
-//! Sessions of other agents and machines, taken in and gone on with.
+//! Importing and resuming sessions of other agents and machines.
 
 use serde_json::Value;
 use windlass_core::log::INTERRUPTED_TEXT;
@@ -23,7 +23,7 @@ fn exported(workspace: &Workspace, id: &str, format: &str) -> Output {
     workspace.run(&export).output()
 }
 
-/// The roles of a session's messages.
+/// Returns the roles of a session's messages.
 fn roles(record: &Value) -> Vec<&str> {
     let entries = record["entries"].as_array().unwrap().iter();
     entries
@@ -31,8 +31,9 @@ fn roles(record: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// SES-14: a file of each agent becomes a session that can be gone on with: what was undone and sub-agents' talk is left
-/// out, results find their calls, calls without one are told as interrupted, and the next request is valid on every wire.
+/// SES-14: a file of each agent becomes a session that can be resumed: undone messages and sub-agents are
+/// skipped, results are matched with their calls, calls without a result are reported as interrupted, and the
+/// next request is valid on every wire.
 #[test]
 fn sessions_of_other_agents_go_on() {
     let cases = [
@@ -100,7 +101,7 @@ fn sessions_of_other_agents_go_on() {
     }
 }
 
-/// SES-14: what is left out is counted, and a session that was taken in is the last one of its folder.
+/// SES-14: skipped content is counted, and an imported session is the latest one of its folder.
 #[test]
 fn what_is_left_out_is_counted() {
     let (_sim, workspace) = with_replies(Protocol::Chat, [Reply::text("went on")]);
@@ -111,7 +112,8 @@ fn what_is_left_out_is_counted() {
     assert_eq!(again.assert_code(0).stdout, "went on\n");
 }
 
-/// SES-14: a damaged line is named with its file and number, and nothing is taken; with `--lenient` the rest is.
+/// SES-14: a damaged line is reported with its file and number, and nothing is imported; with `--lenient` the
+/// rest is.
 #[test]
 fn a_damaged_file_is_not_taken_in_part() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("went on")]);
@@ -128,7 +130,7 @@ fn a_damaged_file_is_not_taken_in_part() {
     let output = import(&workspace, &damaged, &["--lenient"]);
     let id = output
         .assert_code(0)
-        .assert_says("left out what is damaged (1)")
+        .assert_says("skipped damaged content (1)")
         .stdout
         .trim()
         .to_owned();
@@ -141,14 +143,14 @@ fn a_damaged_file_is_not_taken_in_part() {
         assert_eq!(import(&workspace, content, &[]).code, Some(code), "{content}");
     }
     let empty = import(&workspace, "{}\n", &["--from", "codex"]);
-    empty.assert_code(1).assert_says("nothing in it");
+    empty.assert_code(1).assert_says("nothing to import");
     workspace
         .run(&["sessions", "import", "not-there.jsonl"])
         .output()
         .assert_code(2);
 }
 
-/// SES-10, SES-14: our own export comes back as it was, under the same id where that is free; and it is lossless.
+/// SES-10, SES-14: a Windlass export is restored without loss, under the same id if that is free.
 #[test]
 fn an_export_comes_back() {
     let calls = serde_json::json!({ "command": "echo hi" });
@@ -171,7 +173,7 @@ fn an_export_comes_back() {
     assert_eq!(back.assert_code(0).stdout.trim(), id);
     let second = exported(&workspace, &id, "json").json();
     assert_eq!(first["entries"], second["entries"]);
-    // A second time it gets an id of its own.
+    // The second import gets a new id.
     let copy = import(&workspace, &content, &[]);
     assert_ne!(copy.assert_code(0).stdout.trim(), id);
     let resumed = workspace.run(&["exec", "--resume", &id, "go on"]).output();
@@ -183,7 +185,7 @@ fn an_export_comes_back() {
     import(&workspace, &spoiled, &["--lenient"]).assert_code(0);
 }
 
-/// A file whose lines are lost, doubled, swapped or spoiled.
+/// Damages a file: lines are lost, duplicated, swapped or corrupted.
 fn spoiled(whole: &str, dice: &mut Dice) -> String {
     let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
     for _ in 0..1 + dice.roll(4) {
@@ -200,7 +202,7 @@ fn spoiled(whole: &str, dice: &mut Dice) -> String {
     lines.join("\n")
 }
 
-/// SES-14: whatever a file has lost, what can be taken of it is a session that can be gone on with.
+/// SES-14: whatever a file has lost, its readable part becomes a session that can be resumed.
 #[test]
 fn spoiled_files_become_sound_sessions() {
     for (number, name) in (0..).zip(["claude-code", "codex", "pi"]) {
@@ -210,7 +212,7 @@ fn spoiled_files_become_sound_sessions() {
             let content = spoiled(&fixture(name), &mut dice);
             let output = import(&workspace, &content, &["--lenient", "--from", name]);
             if output.code == Some(1) {
-                output.assert_says("nothing in it");
+                output.assert_says("nothing to import");
                 continue;
             }
             let id = output.assert_code(0).stdout.trim().to_owned();

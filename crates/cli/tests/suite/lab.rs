@@ -23,7 +23,7 @@ fn lab(workspace: &Workspace, args: &[&str]) -> Output {
     workspace.run(&all).output()
 }
 
-/// The names of elements in the order in which they end, if each that begins ends in its place.
+/// Returns the names of elements in the order of their end tags, if all elements are nested correctly.
 fn elements(svg: &str) -> Result<Vec<&str>, String> {
     let (mut open, mut done) = (Vec::new(), Vec::new());
     for piece in svg.split('<').skip(1) {
@@ -46,7 +46,8 @@ fn elements(svg: &str) -> Result<Vec<&str>, String> {
     }
 }
 
-/// CTX-14: a made-up session goes through all strategies, and the table, the JSON and the picture show each of them.
+/// CTX-14: a generated session runs through all strategies, and the table, the JSON and the chart show each
+/// of them.
 #[test]
 fn made_up_sessions_are_compared() {
     let workspace = workspace();
@@ -95,7 +96,7 @@ fn made_up_sessions_are_compared() {
     }
 }
 
-/// CTX-14: recorded sessions are compared with no server running; those that are not there are named.
+/// CTX-14: recorded sessions are compared without a server; missing ones are named.
 #[test]
 fn recorded_sessions_are_compared() {
     let call = |last: u32| Reply::call("bash", json!({ "command": format!("seq 1 {last}") }));
@@ -125,7 +126,7 @@ fn recorded_sessions_are_compared() {
         .assert_says("there is no session nothing");
 }
 
-/// CTX-14: what cannot be done is said, with what could.
+/// CTX-14: errors explain what is possible instead.
 #[test]
 fn wrong_wishes_are_told() {
     let workspace = workspace();
@@ -135,11 +136,11 @@ fn wrong_wishes_are_told() {
         (&["--synthetic", "--window", "3"], "3 is not in"),
         (
             &["--synthetic", "1", "--calls", "5", "--model", "claude-sonnet-9x"],
-            "perhaps claude-sonnet",
+            "did you mean claude-sonnet",
         ),
         (
             &["--synthetic", "1", "--model", "zzz"],
-            "no prices are known of zzz",
+            "no prices are known for zzz",
         ),
     ] {
         lab(&workspace, args).assert_code(2).assert_says(said);
@@ -156,7 +157,7 @@ fn docs(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// CTX-14: the documents show what the lab says. `UPDATE_DOCS=1` rewrites them.
+/// CTX-14: the documents show the lab's results. `UPDATE_DOCS=1` rewrites them.
 #[test]
 fn the_documented_figures_are_true() {
     let workspace = workspace();
@@ -184,11 +185,11 @@ fn the_documented_figures_are_true() {
     }
     assert_eq!(
         old, text,
-        "docs/context.md is old: run the tests once with UPDATE_DOCS=1"
+        "docs/context.md is out of date: run the tests once with UPDATE_DOCS=1"
     );
     let stored = std::fs::read_to_string(docs("context-lab.svg")).unwrap_or_default();
     assert!(
         stored == svg,
-        "docs/context-lab.svg is old: run the tests once with UPDATE_DOCS=1"
+        "docs/context-lab.svg is out of date: run the tests once with UPDATE_DOCS=1"
     );
 }

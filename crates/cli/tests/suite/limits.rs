@@ -1,4 +1,4 @@
-//! How turns go on and end: errors as content, caps, denials, unfinished work.
+//! Continuation and end of turns: errors as content, limits, denials, unfinished work.
 
 use serde_json::{Value, json};
 use windlass_sim::{Protocol, Reply, SeenResult, Stop, When};
@@ -6,7 +6,7 @@ use windlass_testkit::{Output, SimServer, WIRES};
 
 use super::support::{check_events, with_replies};
 
-/// The results of the last request.
+/// Returns the results in the last request.
 fn last_results(sim: &SimServer) -> Vec<SeenResult> {
     let requests = sim.requests();
     let results = requests
@@ -38,7 +38,7 @@ fn no_call_is_one_request() {
     }
 }
 
-/// LOOP-6 (S5.4): an unknown tool, a failing one and one that takes too long are results, and the loop goes on.
+/// LOOP-6 (S5.4): an unknown tool, a failing tool and a timeout become results, and the loop continues.
 #[test]
 fn errors_are_content() {
     for wire in WIRES {
@@ -69,7 +69,8 @@ fn errors_are_content() {
     }
 }
 
-/// LOOP-7: arguments that are not JSON, or have a key twice, are told as they are and refused with a reason.
+/// LOOP-7: arguments that are not JSON, or have a duplicate key, are shown unchanged and rejected with a
+/// reason.
 #[test]
 fn raw_arguments_are_told_and_refused() {
     let cases = [
@@ -100,7 +101,8 @@ fn raw_arguments_are_told_and_refused() {
     }
 }
 
-/// LOOP-9 (S5.7), EXT-6: at the limit the model sums up without tools; an error event says why, and the exit code is 6.
+/// LOOP-9 (S5.7), EXT-6: at the limit the model summarizes without tools; an error event gives the reason,
+/// and the exit code is 6.
 #[test]
 fn the_iteration_limit_asks_for_a_summary() {
     for wire in WIRES {
@@ -141,7 +143,7 @@ fn the_iteration_limit_asks_for_a_summary() {
     }
 }
 
-/// LOOP-9: the fixed text stands in when the summary fails or is not wanted; `--max-turns` is another name.
+/// LOOP-9: the fixed text is used if the summary fails or is disabled; `--max-turns` is an alias.
 #[test]
 fn the_iteration_limit_has_a_fixed_text() {
     let cases: [(&[&str], usize); 2] = [(&["-c", "agent.on_max_iterations=message"], 1), (&[], 2)];
@@ -178,7 +180,7 @@ fn done_ends_the_turn() {
         check_events(&output);
         assert_eq!(last_event(&output)["content"], "All green.", "{wire}");
         assert!(sim.requests()[0].seen.offers("done"));
-        // Its tool message stays in the history.
+        // The tool message stays in the history.
         let tools = output
             .events_of("message")
             .into_iter()
@@ -201,7 +203,7 @@ fn an_answer_without_done_is_not_enough() {
     sim.assert_valid();
 }
 
-/// LOOP-13: open todos are brought up before an answer is accepted, as often as the settings say.
+/// LOOP-13: the model is reminded of open todos before an answer is accepted, as often as the settings allow.
 #[test]
 fn open_todos_are_brought_up() {
     for (limit, requests) in [("0", 2), ("1", 3), ("2", 4)] {
@@ -225,8 +227,8 @@ fn open_todos_are_brought_up() {
     }
 }
 
-/// LOOP-11, EXT-6: where nobody can be asked, a write that needs approval is denied; the rest is not run, and the exit
-/// code is 5.
+/// LOOP-11, EXT-6: in a non-interactive run, a write that needs approval is denied; later calls do not run,
+/// and the exit code is 5.
 #[test]
 fn a_denied_call_ends_the_turn() {
     for wire in WIRES {
@@ -260,12 +262,12 @@ fn a_denied_call_ends_the_turn() {
     }
 }
 
-/// LOOP-15: half a call is never executed; the model is told and goes on.
+/// LOOP-15: an incomplete call never runs; the model is informed and continues.
 #[test]
 fn half_a_call_is_never_executed() {
     for wire in WIRES {
         let half = Reply::raw_call("bash", r#"{"command": "touch made"#).stop(Stop::MaxTokens);
-        // Cut at the limit right after its last brace: still not whole.
+        // Cut off at the limit right after its last brace: still incomplete.
         let whole = Reply::call("bash", json!({"command": "touch made"})).stop(Stop::MaxTokens);
         let (sim, workspace) = with_replies(wire, [half, whole, Reply::text("fine")]);
         let output = workspace.run(&STREAM).arg("go").output();
@@ -282,7 +284,7 @@ fn half_a_call_is_never_executed() {
     }
 }
 
-/// LOOP-15: replies cut again and again end the turn after three more tries.
+/// LOOP-15: replies that are cut off repeatedly end the turn after three more tries.
 #[test]
 fn cut_replies_have_a_cap() {
     for wire in WIRES {
@@ -297,7 +299,7 @@ fn cut_replies_have_a_cap() {
     }
 }
 
-/// LOOP-15, EXT-6: an empty reply is asked again once, then the turn fails with a clear error.
+/// LOOP-15, EXT-6: an empty reply is retried once, then the turn fails with a clear error.
 #[test]
 fn empty_replies_have_a_cap() {
     for wire in WIRES {
@@ -316,7 +318,7 @@ fn empty_replies_have_a_cap() {
     }
 }
 
-/// LOOP-17: the same call with the same result is answered with a note after three times, and five end the turn.
+/// LOOP-17: the same call with the same result gets a note after three times, and ends the turn after five.
 #[test]
 fn repetition_is_noticed() {
     for wire in WIRES {
@@ -346,7 +348,7 @@ fn repetition_is_noticed() {
     }
 }
 
-/// LOOP-17, EXT-6: the cost limit ends the turn with code 7, and a limit that cannot be measured is refused.
+/// LOOP-17, EXT-6: the cost limit ends the turn with code 7, and a limit that cannot be measured is rejected.
 #[test]
 fn cost_has_a_cap() {
     for wire in WIRES {
@@ -375,7 +377,7 @@ fn cost_has_a_cap() {
     assert_eq!(sim.count(), 0);
 }
 
-/// LOOP-15, MSG-3: a refusal ends the turn and says so.
+/// LOOP-15, MSG-3: a refusal ends the turn and is reported.
 #[test]
 fn a_refusal_is_told() {
     for wire in WIRES {

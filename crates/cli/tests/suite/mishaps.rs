@@ -1,4 +1,5 @@
-//! The real loop over real HTTP, with random faults, cancellations and changes of provider: what comes after is valid.
+//! The real loop over real HTTP, with random faults, cancellations and provider switches: the following
+//! requests are valid.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -21,7 +22,7 @@ use super::histories::{WIRES, config};
 
 static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| tokio::runtime::Runtime::new().unwrap());
 
-/// Says what it is told.
+/// A tool that returns its input.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Say {
     text: String,
@@ -112,7 +113,7 @@ fn faults() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// One turn: over which wire, and after how many events the user loses patience.
+/// One turn: its wire, and the number of events after which the user cancels.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     wire: Wire,
@@ -155,7 +156,7 @@ async fn turn(plan: Plan, url: &str, history: Vec<Arc<Message>>) -> Result<Vec<A
         count += 1;
         last = Some(event);
     }
-    // Events wait in a channel, so a turn may end with `final` although it was canceled meanwhile.
+    // Events wait in a channel, so a turn may end with `final` although it was canceled in the meantime.
     if !last.as_ref().is_some_and(Event::is_terminal) {
         return Err(format!("the turn ended with {last:?}"));
     }
@@ -191,8 +192,8 @@ async fn live_through(replies: Vec<Reply>, plans: Vec<Plan>) -> Result<(), Strin
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
-    /// LOOP-16, LOOP-8, PROV-6, MSG-4: after any faults, cancellations and changes of provider, the next request is valid,
-    /// every turn ends exactly once, and none hangs.
+    /// LOOP-16, LOOP-8, PROV-6, MSG-4: after any faults, cancellations and provider switches, the next
+    /// request is valid, every turn ends exactly once, and none hangs.
     #[test]
     fn every_request_after_mishaps_is_valid(replies in prop::collection::vec(replies(), 1..8), plans in plans()) {
         let lived = RUNTIME.block_on(live_through(replies, plans));

@@ -17,7 +17,7 @@ fn contents(output: &Output) -> Vec<String> {
     results.iter().map(content).collect()
 }
 
-/// What is kept for all sessions: files, each with its content.
+/// Returns the stored outputs of all sessions: files with their content.
 fn kept(workspace: &Workspace) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let outputs = workspace.home().join("state/outputs");
@@ -30,8 +30,8 @@ fn kept(workspace: &Workspace) -> Vec<(String, String)> {
     files
 }
 
-/// TOOL-3 (S6.3), CTX-11: a long result is cut with the notice as its last line, the user is warned, and the model reads
-/// the whole in the next iteration, by range and by pattern.
+/// TOOL-3 (S6.3), CTX-11: a long result is truncated with a notice as its last line, the user is warned, and
+/// the model reads the full output in the next iteration, by range and by pattern.
 #[test]
 fn a_cut_output_is_read_in_the_next_iteration() {
     for wire in WIRES {
@@ -86,8 +86,8 @@ fn a_cut_output_is_read_in_the_next_iteration() {
     }
 }
 
-/// TOOL-3: outputs of other tools are kept too, the user sees the warning as text, and a disk that refuses costs nothing
-/// but the rest.
+/// TOOL-3: outputs of other tools are stored as well, the user sees the warning as text, and a disk error
+/// loses only the rest of the output.
 #[test]
 fn every_long_result_is_kept() {
     let script = || [Reply::call("grep", json!({"pattern": "x"})), Reply::text("seen")];
@@ -121,14 +121,15 @@ fn every_long_result_is_kept() {
     sim.assert_valid();
 }
 
-/// The peak memory of a process in KB, as far as it is still there.
+/// Returns the peak memory of a process in KB, if it still exists.
 fn peak_memory(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// TOOL-3: three gigabytes of output cost no memory; the first 64 MB are kept, and the model is told that there was more.
+/// TOOL-3: three gigabytes of output take no memory; the first 64 MB are stored, and the model is informed
+/// that there was more.
 #[test]
 fn a_flood_costs_no_memory() {
     let command = "yes | head -c 3000000000";
@@ -145,7 +146,7 @@ fn a_flood_costs_no_memory() {
     let ended = eventually(limit, || {
         let now = peak_memory(run.pid());
         peak = peak.max(now.unwrap_or_default());
-        // One that waits to be collected has no memory any more.
+        // A zombie process has no memory any more.
         now.is_none()
     });
     assert!(ended, "it still runs");
@@ -172,14 +173,15 @@ fn a_flood_costs_no_memory() {
     assert!(whole.ends_with("\n[the output was longer; only its first 64.0 MB are kept]\n"));
 }
 
-/// Something to find the processes of one test by.
+/// Returns a marker that identifies the processes of one test.
 fn marker(workspace: &Workspace) -> String {
     let root = workspace.path();
     let name = root.parent().and_then(|root| root.file_name());
     name.and_then(|name| name.to_str()).unwrap().to_owned()
 }
 
-/// TOOL-9: a background command is started, read and ended over several iterations; its turn goes on meanwhile.
+/// TOOL-9: a background command is started, read and ended over several iterations; its turn continues in the
+/// meantime.
 #[test]
 fn a_job_lives_over_iterations() {
     let serve = "while [ ! -e go ]; do sleep 0.01; done; echo went; sleep 100";
@@ -220,8 +222,8 @@ fn a_job_lives_over_iterations() {
     assert!(results.iter().all(|event| event["is_error"] == false), "{output}");
 }
 
-/// TOOL-9: whatever still runs in the background ends with the program: at its normal end, however stubborn the command
-/// and whatever it left behind, after one signal, and after two.
+/// TOOL-9: background commands end with the program: at its normal end, however stubborn the command and
+/// whatever it left behind, after one signal, and after two.
 #[test]
 fn nothing_is_left_after_the_end() {
     let deaf = "trap '' TERM INT HUP; while :; do sleep 0.1; done";
@@ -261,7 +263,7 @@ fn nothing_is_left_after_the_end() {
                 .all(|text| text.contains("running for") || text.contains("still runs")),
             "{output}"
         );
-        // One that was killed at the last moment may take its time to be gone.
+        // A process killed at the last moment may take a while to disappear.
         let gone = eventually(PATIENCE, || processes_with(&marker).is_empty());
         assert!(
             gone,

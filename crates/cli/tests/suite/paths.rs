@@ -1,4 +1,4 @@
-//! Whatever is in the store, and by whatever path a session is gone on with, the next request is valid.
+//! Whatever is in the store, and however a session is resumed, the next request is valid.
 
 use std::sync::{Arc, LazyLock};
 
@@ -16,22 +16,22 @@ use super::support::with_replies;
 
 static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| tokio::runtime::Runtime::new().unwrap());
 
-/// How a session is gone on with.
+/// Way in which a session is resumed.
 #[derive(Debug, Clone, Copy)]
 enum Path {
-    /// As it was left, in the middle of a turn or after it.
+    /// Unchanged, in the middle of a turn or after it.
     Load,
-    /// In a copy.
+    /// As a copy.
     Fork,
-    /// From how it stood earlier.
+    /// Rewound to an earlier state.
     Rewind(u64),
     /// With its oldest exchanges dropped.
     Trim(u64),
-    /// After a summary was made.
+    /// After a compaction.
     Compact,
-    /// With another provider than before.
+    /// With a different provider.
     Switch(Protocol),
-    /// After it was written to a file and read back.
+    /// After an export and import.
     Import,
 }
 
@@ -101,7 +101,7 @@ fn live_through(messages: &[Message], wire: Protocol, path: Path) -> Result<(), 
     match path {
         Path::Fork => args.push("--fork"),
         Path::Compact => {
-            // Whether there was anything to summarize does not matter here.
+            // It does not matter here whether there was anything to summarize.
             drop(
                 workspace
                     .run(&["exec", "--resume", "planted", "/compact"])
@@ -150,7 +150,7 @@ fn live_through(messages: &[Message], wire: Protocol, path: Path) -> Result<(), 
             outlines.last().cloned().unwrap_or_default()
         ));
     }
-    // An outline shortens what is long.
+    // An outline shortens long texts.
     let requests = sim.requests();
     let asked = requests
         .last()
@@ -168,9 +168,10 @@ fn live_through(messages: &[Message], wire: Protocol, path: Path) -> Result<(), 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, max_shrink_iters: 60, ..ProptestConfig::default() })]
 
-    /// CTX-6, LOOP-16, SES-13: whatever a store holds — calls without results, results without calls, half turns, foreign
-    /// parts — and by whatever path a session is gone on with — loaded, copied, rewound, trimmed, summarized, imported,
-    /// asked of another provider — what leaves is accepted by the strict validator, and the turn ends with an answer.
+    /// CTX-6, LOOP-16, SES-13: whatever a store contains (calls without results, results without calls, half
+    /// turns, foreign parts) and however a session is resumed (loaded, copied, rewound, trimmed, summarized,
+    /// imported, with a different provider), the strict validator accepts the request, and the turn ends with
+    /// an answer.
     #[test]
     fn every_path_leads_to_a_valid_request(
         messages in history(),
@@ -182,7 +183,7 @@ proptest! {
     }
 }
 
-/// SES-13: over the limit the oldest exchanges go as a whole, that is said, and they stay in the record.
+/// SES-13: above the limit the oldest exchanges are dropped completely, with a notice, and stay in the log.
 #[test]
 fn the_oldest_exchanges_go_first() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("an answer").forever()]);

@@ -16,7 +16,8 @@ tools:
       path: { type: string, pattern: \"[a-z.]+\" }
 ";
 
-/// SAFE-6: a rule that denies is told to the model, which goes on; one that asks ends a headless turn with its exit code.
+/// SAFE-6: a denying rule is reported to the model, which continues; an asking rule ends a non-interactive
+/// turn with its exit code.
 #[test]
 fn rules_decide() {
     let calls = || {
@@ -47,7 +48,8 @@ fn rules_decide() {
     assert_eq!(sim.count(), 1);
 }
 
-/// SAFE-5: `--mode plan` reads only; a write outside the workspace asks, and nobody is there to answer.
+/// SAFE-5: `--mode plan` only reads; a write outside the workspace needs approval, and there is no user to
+/// ask.
 #[test]
 fn modes_decide() {
     let write = |path: &str| Reply::call("write_file", json!({ "path": path, "content": "x" }));
@@ -81,7 +83,7 @@ fn modes_decide() {
     assert!(workspace.has("a.txt"));
 }
 
-/// SAFE-8: what would become of calls under the rules in effect, without running them.
+/// SAFE-8: calls are tested against the rules in effect, without running them.
 #[test]
 fn rules_are_tried_on_calls() {
     let workspace = workspace();
@@ -123,7 +125,8 @@ fn rules_are_tried_on_calls() {
     bad.assert_code(3).assert_says("closing `)`");
 }
 
-/// TOOL-5 (S6.7): a tool declared in YAML is offered and run; a broken file says where, and a project's is not used.
+/// TOOL-5 (S6.7): a tool declared in YAML is available and runs; a broken file is reported with its location,
+/// and a project's is not used.
 #[test]
 fn declared_tools_are_offered() {
     let replies = [
@@ -165,8 +168,8 @@ fn declared_tools_are_offered() {
     assert!(!listed.stdout.contains("count_lines"), "{listed}");
 }
 
-/// SAFE-4: `windlass sandbox` runs a command that can change only this folder, sees no keys, and has no network; its
-/// exit code comes through.
+/// SAFE-4: `windlass sandbox` runs a command that can write only to this folder, sees no keys, and has no
+/// network; its exit code is passed on.
 #[test]
 fn a_command_behind_the_wall() {
     let workspace = workspace();
@@ -205,8 +208,8 @@ fn a_command_behind_the_wall() {
         .assert_code(2);
 }
 
-/// SAFE-2 (S6.5): a blocked command is refused wherever it hides, the model is told which entry forbids it, and the loop
-/// goes on; the list is a setting.
+/// SAFE-2 (S6.5): a blocked command is refused wherever it hides, the model learns which entry blocked it,
+/// and the loop continues; the list is a setting.
 #[test]
 fn blocked_commands_are_refused() {
     for command in [
@@ -249,7 +252,8 @@ fn blocked_commands_are_refused() {
     assert!(!workspace.has("kept.txt"));
 }
 
-/// SAFE-5, SAFE-6: a command that reaches outside asks; a rule that covers every piece of it lets it run.
+/// SAFE-5, SAFE-6: a command that reaches outside needs approval; a rule that covers every part of it lets it
+/// run.
 #[test]
 fn commands_that_reach_outside_ask() {
     let replies = || {
@@ -280,8 +284,8 @@ fn commands_that_reach_outside_ask() {
     assert!(workspace.has("made"));
 }
 
-/// SAFE-5 (S6.14): in a run that nobody watches, a call of category `admin` or `write` is blocked unless it is listed;
-/// reading runs, and the model is told and goes on.
+/// SAFE-5 (S6.14): in an unattended run, a call of category `admin` or `write` is blocked unless it is
+/// listed; reads run, and the model is informed and continues.
 #[test]
 fn an_unattended_run_does_what_is_listed() {
     let call = || Reply::call("bash", json!({ "command": "kill -0 1" }));
@@ -309,8 +313,8 @@ fn an_unattended_run_does_what_is_listed() {
     }
 }
 
-/// SAFE-8: the calls of past sessions are held against changed rules: those that would be treated differently are shown,
-/// then a count; nothing is run.
+/// SAFE-8: the calls of past sessions are tested against changed rules: those with a different decision are
+/// shown, then a count; nothing runs.
 #[test]
 fn rules_are_tried_on_past_sessions() {
     let replies = [
@@ -335,7 +339,7 @@ fn rules_are_tried_on_past_sessions() {
         .assert_code(5);
     // The same rules: nothing changes.
     let same = test("security.deny=[\"read_file(secrets/**)\"]", &["--all-sessions"]);
-    let line = "3 calls of 1 sessions: 0 changed; now 1 allowed, 1 asked, 1 denied\n";
+    let line = "3 calls in 1 sessions: 0 changed; now 1 allowed, 1 ask, 1 denied\n";
     assert_eq!(same.assert_code(0).stdout, line, "{same}");
     let listed = workspace.run(&["sessions", "list", "--json"]).output().json();
     let id = listed[0]["id"].as_str().unwrap().to_owned();

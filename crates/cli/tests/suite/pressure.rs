@@ -1,4 +1,4 @@
-//! A conversation that grows too long is made smaller, and what matters survives, whatever the strategy.
+//! Compaction of a conversation that grows too long: important facts survive with every strategy.
 
 use serde_json::json;
 use windlass_sim::{Protocol, Reply, When};
@@ -12,7 +12,7 @@ fn run(workspace: &Workspace, args: &[&str]) -> Output {
     workspace.run(args).output()
 }
 
-/// Long outputs, one after the other, and an answer to whoever asks for a summary or names what can go.
+/// Long outputs, one after the other, and an answer to requests for a summary or for outputs to drop.
 fn replies() -> Vec<Reply> {
     let summary = Reply::text("CURRENT: none\nnothing worth keeping")
         .when(When::new().no_tools(true))
@@ -34,8 +34,9 @@ fn replies() -> Vec<Reply> {
         .collect()
 }
 
-/// CTX-2, CTX-4, CTX-15: with every strategy a turn that outgrows its window goes on to its answer with valid requests; what
-/// the user said and what is open stays in sight, and what went can be read back word for word.
+/// CTX-2, CTX-4, CTX-15: with every strategy, a turn that outgrows its window reaches its answer with valid
+/// requests; the user's messages and open work stay in the context, and dropped content can be read back
+/// verbatim.
 #[test]
 fn every_strategy_keeps_what_matters() {
     for strategy in [
@@ -79,7 +80,7 @@ fn every_strategy_keeps_what_matters() {
     }
 }
 
-/// CTX-15: a summary says what is open as it is now.
+/// CTX-15: a summary contains the current open work.
 #[test]
 fn what_is_open_is_said_in_the_summary() {
     let (sim, workspace) = with_replies(Protocol::Chat, replies());
@@ -92,7 +93,7 @@ fn what_is_open_is_said_in_the_summary() {
     assert!(open, "{:?}", sim.outlines().last());
 }
 
-/// CTX-4, CTX-9: settings that contradict each other, or make no sense, are errors when the program starts.
+/// CTX-4, CTX-9: contradictory or meaningless settings are errors at the start.
 #[test]
 fn contradictions_are_errors() {
     let workspace = workspace();
@@ -114,7 +115,8 @@ fn contradictions_are_errors() {
         .assert_says("subgoal_mig");
 }
 
-/// CTX-10, CTX-11, SES-8: a long output is stored whole, then compressed and tagged, and the call is booked.
+/// CTX-10, CTX-11, SES-8: a long output is stored completely, then compressed and tagged, and the call is
+/// counted as cost.
 #[test]
 fn long_outputs_are_compressed_when_wished() {
     let replies = [
@@ -144,8 +146,8 @@ fn long_outputs_are_compressed_when_wished() {
     raw.assert_code(0);
 }
 
-/// CTX-12, CTX-15: a summarizer that fails, says nothing or never answers leaves a defined outcome, said to the user, and the
-/// turn goes on.
+/// CTX-12, CTX-15: a summarizer that fails, returns nothing or never answers has a defined outcome, which is
+/// reported to the user, and the turn continues.
 #[test]
 fn a_bad_summarizer_is_survived() {
     let bad = [

@@ -1,14 +1,14 @@
-//! Settings, instructions and tools are read again between turns.
+//! Settings, instructions and tools are reloaded between turns.
 //!
-//! A run with an answer that does not fit its schema has two turns; what changes while the first one waits for its reply
-//! counts in the second.
+//! A run with an answer that does not match its schema has two turns; changes made while the first one waits
+//! for its reply apply to the second.
 
 use windlass_sim::{Fault, Protocol, Reply};
 use windlass_testkit::{Output, PATIENCE, SimServer, Workspace, eventually};
 
 use super::support::with_replies;
 
-/// Runs two turns, and does something while the first one is under way.
+/// Runs two turns, and performs an action while the first one is running.
 fn two_turns(
     setup: impl FnOnce(&Workspace, &SimServer),
     meanwhile: impl FnOnce(&Workspace, &SimServer),
@@ -34,8 +34,8 @@ fn systems(sim: &SimServer) -> Vec<String> {
         .collect()
 }
 
-/// CFG-2, EXT-1: instructions are part of the system prompt; a change counts in the next turn, is said, and never in the
-/// middle of one.
+/// CFG-2, EXT-1: instructions are part of the system prompt; a change applies to the next turn, with a
+/// notice, and never in the middle of one.
 #[test]
 fn instructions_are_read_again() {
     let (sim, output) = two_turns(
@@ -59,7 +59,7 @@ fn instructions_are_read_again() {
     sim.assert_valid();
 }
 
-/// CFG-2: settings that changed count in the next turn and are named; those that need a new start say so.
+/// CFG-2: changed settings apply to the next turn and are named; a notice lists those that need a restart.
 #[test]
 fn settings_are_read_again() {
     let (sim, output) = two_turns(
@@ -83,7 +83,7 @@ fn settings_are_read_again() {
     );
 }
 
-/// CFG-2: a file with a mistake changes nothing, and says where it is wrong.
+/// CFG-2: an invalid file changes nothing, and its mistake is reported with its location.
 #[test]
 fn a_broken_file_changes_nothing() {
     let (sim, output) = two_turns(
@@ -98,7 +98,7 @@ fn a_broken_file_changes_nothing() {
     assert_eq!(systems[0], systems[1]);
 }
 
-/// CFG-2: tools of one's own are read again, too.
+/// CFG-2: the user's tools are reloaded as well.
 #[test]
 fn tools_are_read_again() {
     let (sim, output) = two_turns(

@@ -1,4 +1,4 @@
-//! A conversation over pipes: each line is a message, the answers are on standard output.
+//! An interactive session over pipes: each line is a message, the answers are on standard output.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use windlass_testkit::{Output, PATIENCE, Run, SimServer, WIRES, Workspace, event
 
 use super::support::{script, with_replies, workspace};
 
-/// What is said, in lines, and what comes of it.
+/// Runs a session with these input lines and returns its output.
 fn talk(workspace: &Workspace, args: &[&str], said: impl Into<Vec<u8>>) -> Output {
     workspace.run(args).stdin(said).output()
 }
@@ -18,7 +18,7 @@ fn sessions(workspace: &Workspace) -> Vec<Value> {
     listed.output().assert_code(0).json().as_array().unwrap().clone()
 }
 
-/// A line of shell in which `$WINDLASS` is the binary.
+/// Runs a shell command line in which `$WINDLASS` is the binary.
 fn shell(workspace: &Workspace, line: &str) -> Output {
     let run = Run::new(Path::new("sh"), &["-c", line]).cwd(workspace.path());
     run.env("WINDLASS", env!("CARGO_BIN_EXE_windlass"))
@@ -37,8 +37,8 @@ fn slow() -> Reply {
     Reply::text("slow").fault(Fault::new().delay_ms(60_000))
 }
 
-/// UI-1, UI-6: lines become turns of one session, in order; answers go to standard output, all else to standard error; and
-/// the session can be gone on with.
+/// UI-1, UI-6: lines become turns of one session, in order; answers go to standard output, everything else to
+/// standard error; and the session can be resumed.
 #[test]
 fn lines_are_turns_of_one_session() {
     for wire in WIRES {
@@ -61,7 +61,7 @@ fn lines_are_turns_of_one_session() {
             "{outlines:?}"
         );
         assert!(outlines[2].contains("second \\nhalf"), "{outlines:?}");
-        // Where it works is told with the first message, and only there.
+        // Only the first message contains the working folder.
         let told = |outline: &str| outline.matches("working directory:").count();
         assert_eq!(
             outlines.iter().map(|outline| told(outline)).collect::<Vec<_>>(),
@@ -72,7 +72,7 @@ fn lines_are_turns_of_one_session() {
     }
 }
 
-/// SES-10: `--continue` goes on where something was said, also when an empty session was begun since.
+/// SES-10: `--continue` resumes the latest session with messages, even if an empty session was started since.
 #[test]
 fn an_empty_session_is_not_gone_on_with() {
     let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("ok").forever()]);
@@ -85,7 +85,7 @@ fn an_empty_session_is_not_gone_on_with() {
     assert!(asked.contains("alpha") && asked.contains("beta"), "{asked}");
 }
 
-/// SES-11: after going back to before the first message, the model is told again where it is.
+/// SES-11: after a rewind to before the first message, the model receives the environment again.
 #[test]
 fn going_back_to_the_beginning_tells_the_place() {
     let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("ok").forever()]);
@@ -100,7 +100,8 @@ fn going_back_to_the_beginning_tells_the_place() {
     assert!(last.contains("gamma") && !last.contains("alpha"), "{last}");
 }
 
-/// UI-1, SES-10: `--continue` and `--fork` choose the session, `--ephemeral` keeps nothing, and settings count.
+/// UI-1, SES-10: `--continue` and `--fork` choose the session, `--ephemeral` saves nothing, and settings
+/// apply.
 #[test]
 fn options_choose_the_session() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
@@ -130,7 +131,8 @@ fn options_choose_the_session() {
     assert_eq!(sim.count(), 4);
 }
 
-/// CMD-2, UI-1: commands work as everywhere, none reaches a model, and one that is wrong is told with what was meant.
+/// CMD-2, UI-1: commands work as elsewhere, none reaches a model, and a misspelled one is reported with a
+/// suggestion.
 #[test]
 fn commands_reach_no_model() {
     let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("fine")]);
@@ -171,7 +173,7 @@ fn commands_reach_no_model() {
     );
 }
 
-/// UI-1: the exit code is that of the last turn, as `exec` has it; a turn that fails does not end the conversation.
+/// UI-1: the exit code is that of the last turn, as in `exec`; a failed turn does not end the session.
 #[test]
 fn the_exit_code_is_that_of_the_last_turn() {
     let failing = || Reply::default().fault(Fault::status(400).message("not like this"));
@@ -193,7 +195,8 @@ fn the_exit_code_is_that_of_the_last_turn() {
     talk(&workspace, &[], "go\n").assert_code(5);
 }
 
-/// UI-1: Ctrl-C stops the turn and the conversation goes on; lines that came meanwhile wait and are taken in order.
+/// UI-1: Ctrl-C stops the turn and the session continues; lines that arrived in the meantime are processed in
+/// order.
 #[test]
 fn an_interrupt_stops_the_turn_only() {
     let (sim, workspace) = with_replies(
@@ -213,7 +216,7 @@ fn an_interrupt_stops_the_turn_only() {
     let asked = |index: usize| sim.requests()[index].seen.last_user_text().map(str::to_owned);
     assert!(asked(1).unwrap().ends_with("next") && asked(2).unwrap().ends_with("last"));
 
-    // What ends with a stopped turn says so; so does what is told to end.
+    // The exit code is that of an interruption, both after a stopped turn and after a termination signal.
     let (sim, workspace) = with_replies(Protocol::Anthropic, [slow()]);
     let running = workspace.run(&[]).stdin("wait for it\n").start();
     wait_for_requests(&sim, 1);
@@ -237,7 +240,8 @@ fn an_interrupt_stops_the_turn_only() {
     running.output().assert_code(130);
 }
 
-/// UI-1: a standard input that is closed, empty or no stream of bytes is told, with the exit code of wrong usage.
+/// UI-1: a standard input that is closed, empty or not a byte stream is reported, with the exit code of wrong
+/// usage.
 #[test]
 fn nothing_can_be_said() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
@@ -248,14 +252,15 @@ fn nothing_can_be_said() {
         "printf '\\n  \\n' | \"$WINDLASS\"",
     ] {
         let output = shell(&workspace, line);
-        output.assert_code(2).assert_says("nothing was said");
+        output.assert_code(2).assert_says("no input: standard input");
     }
     let folder = shell(&workspace, "\"$WINDLASS\" < /");
     folder.assert_code(2).assert_says("standard input cannot be read");
     assert_eq!((sim.count(), sessions(&workspace).len()), (0, 0));
 }
 
-/// UI-1: bytes that are not UTF-8 are replaced and that is told; a line that is too long is not taken, and the next one is.
+/// UI-1: invalid UTF-8 is replaced with a warning; a line that is too long is rejected, and the next one is
+/// used.
 #[test]
 fn odd_lines_are_told() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
@@ -278,8 +283,8 @@ fn odd_lines_are_told() {
     assert_eq!(sim.count(), 2);
 }
 
-/// UI-1: without a key the simulated model answers and says so; a key that is missing for a provider that was asked for is
-/// told, and commands still work.
+/// UI-1: without a key the simulated model answers, with a notice; a missing key of a requested provider is
+/// reported, and commands still work.
 #[test]
 fn no_key_is_needed() {
     let workspace = workspace();
@@ -297,7 +302,8 @@ fn no_key_is_needed() {
     talk(&workspace, &["--provider", "nonsense"], "hello\n").assert_code(3);
 }
 
-/// UI-1: when whoever reads the output has gone, the turn is stopped and the conversation ends with the code for that.
+/// UI-1: when the reader of the output is gone, the turn is stopped and the session ends with the matching
+/// exit code.
 #[test]
 fn a_reader_that_leaves_ends_it() {
     let long = "a long answer ".repeat(50_000);
@@ -308,7 +314,7 @@ fn a_reader_that_leaves_ends_it() {
     assert_eq!(sim.count(), 1);
 }
 
-/// SAFE-7: what a model says reaches no reader as a control sequence, terminal or not.
+/// SAFE-7: no control sequence from a model reaches a reader, terminal or not.
 #[test]
 fn answers_are_clean() {
     let (_sim, workspace) = with_replies(Protocol::Chat, [Reply::text("a\u{1b}]0;evil\u{7}b\u{1b}[2J")]);
@@ -316,7 +322,7 @@ fn answers_are_clean() {
     assert_eq!(output.assert_code(0).stdout, "ab\n");
 }
 
-/// UI-1: what is going on is told in whole lines with `--plain`, each call in one, which says why it failed.
+/// UI-1: with `--plain`, progress is reported in complete lines, one per call, with the reason of a failure.
 #[test]
 fn plain_lines_tell_each_call() {
     let replies = [
@@ -358,8 +364,8 @@ fn plain_lines_tell_each_call() {
     );
 }
 
-/// UI-1, CMD-2: a line that begins with an exclamation mark is a command of one's own: its output is the answer, no model
-/// is asked, and the next message tells the model of it.
+/// UI-1, CMD-2: a line that starts with an exclamation mark is a shell command: its output is the answer, no
+/// model is called, and the model sees it with the next message.
 #[test]
 fn an_exclamation_mark_runs_a_command() {
     let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("I see")]);

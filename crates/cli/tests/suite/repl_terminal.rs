@@ -1,4 +1,4 @@
-//! A conversation with a person at a terminal, which is a pseudo-terminal made by `script`.
+//! An interactive session at a terminal, which is a pseudo-terminal made by `script`.
 
 use serde_json::json;
 use windlass_sim::{Fault, Protocol, Reply};
@@ -6,7 +6,7 @@ use windlass_testkit::{PATIENCE, Running, Signal, Workspace, eventually, process
 
 use super::support::with_replies;
 
-/// What a terminal sends for Ctrl-C and Ctrl-D.
+/// Bytes that a terminal sends for Ctrl-C and Ctrl-D.
 const CTRL_C: &str = "\u{3}";
 const CTRL_D: &str = "\u{4}";
 
@@ -16,7 +16,7 @@ fn start(workspace: &Workspace, line: &str) -> Running {
     run.env("NO_COLOR", "1").start()
 }
 
-/// Waits until it can be said what next, for the so many-th time.
+/// Waits for the prompt to appear for the given number of times.
 #[track_caller]
 fn wait_for_prompt(running: &mut Running, count: usize) {
     running.wait_until(&format!("it prompts for the {count}. time"), |running| {
@@ -33,8 +33,8 @@ fn outside() -> Reply {
     )
 }
 
-/// UI-1, SAFE-6: whoever types is asked before something runs; what was typed before the question is no answer to it, and
-/// is said afterwards.
+/// UI-1, SAFE-6: the user is asked before a call runs; input typed before the request is no answer to it, and
+/// is sent afterwards.
 #[test]
 fn a_person_is_asked() {
     let (sim, workspace) = with_replies(
@@ -44,7 +44,7 @@ fn a_person_is_asked() {
     let mut running = start(&workspace, "");
     wait_for_prompt(&mut running, 1);
     running.say("go\ny\n");
-    running.wait_for_stdout("asks for permission");
+    running.wait_for_stdout("Approval needed");
     assert_eq!(sim.count(), 1, "what was typed before is no answer");
     running.say("y\n");
     running.wait_for_stdout("You are welcome.");
@@ -60,7 +60,7 @@ fn a_person_is_asked() {
     let mut running = start(&workspace, "--plain");
     wait_for_prompt(&mut running, 1);
     running.say("go\n");
-    running.wait_for_stdout("asks for permission");
+    running.wait_for_stdout("Approval needed");
     running.say(CTRL_C);
     wait_for_prompt(&mut running, 2);
     running.say("/exit\n");
@@ -69,7 +69,7 @@ fn a_person_is_asked() {
     assert_eq!(sim.count(), 1);
 }
 
-/// SAFE-6: what was allowed for the session and what was allowed for good is listed, each as what it is.
+/// SAFE-6: session approvals and permanent approvals are listed separately.
 #[test]
 fn what_was_allowed_is_listed() {
     for (answer, line_begins, is_for_session) in
@@ -79,7 +79,7 @@ fn what_was_allowed_is_listed() {
         let mut running = start(&workspace, "");
         wait_for_prompt(&mut running, 1);
         running.say("go\n");
-        running.wait_for_stdout("asks for permission");
+        running.wait_for_stdout("Approval needed");
         running.say(&format!("{answer}\n"));
         running.wait_for_stdout("It ran.");
         wait_for_prompt(&mut running, 2);
@@ -100,7 +100,8 @@ fn what_was_allowed_is_listed() {
     }
 }
 
-/// UI-1: Ctrl-C during a turn stops it; at the prompt the second one leaves, as Ctrl-D does; neither is a failure.
+/// UI-1: Ctrl-C during a turn stops it; at the prompt a second one quits, as Ctrl-D does; neither is a
+/// failure.
 #[test]
 fn ctrl_c_and_ctrl_d() {
     let slow = Reply::text("slow").fault(Fault::new().delay_ms(60_000));
@@ -117,7 +118,7 @@ fn ctrl_c_and_ctrl_d() {
     wait_for_prompt(&mut running, 3);
     running.say("half a line");
     running.say(CTRL_C);
-    running.wait_for_stdout("Ctrl+C again, or Ctrl+D, leaves");
+    running.wait_for_stdout("Press Ctrl+C again or Ctrl+D to quit");
     running.say(CTRL_C);
     running.output().assert_code(0);
 
@@ -129,7 +130,8 @@ fn ctrl_c_and_ctrl_d() {
     assert!(!output.stdout.contains("--resume"), "nothing was said: {output}");
 }
 
-/// UI-1: the reply streams with a sign of life before it; `--plain` and a dumb terminal get lines and nothing that moves.
+/// UI-1: the reply streams after a spinner; `--plain` and a dumb terminal get lines and nothing that is
+/// redrawn.
 #[test]
 fn what_moves_depends_on_the_terminal() {
     let reply = || Reply::text("Here it is.").fault(Fault::new().delay_ms(400));
@@ -143,7 +145,7 @@ fn what_moves_depends_on_the_terminal() {
         running.say("/exit\n");
         running.output().assert_code(0).stdout.clone()
     };
-    // Who reads the answer is not who types: the terminal still shows that something goes on.
+    // Standard output is redirected, so the terminal shows the progress.
     let moving = show("| cat", "xterm-256color");
     assert!(
         moving.contains("thinking") && moving.contains("\r\u{1b}[K"),
@@ -158,8 +160,8 @@ fn what_moves_depends_on_the_terminal() {
     }
 }
 
-/// SAFE-6, UI-1: before a conversation begins in a folder that brings its own settings along, the user is shown them and
-/// asked: yes is trust, no is not asked again until they change, nothing is asked again.
+/// SAFE-6, UI-1: before a session starts in a folder with its own settings, the user sees them and is asked:
+/// "yes" trusts them, "no" is not asked again until they change, and Enter is asked again.
 #[test]
 fn trust_is_asked_for() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
@@ -188,7 +190,7 @@ fn trust_is_asked_for() {
     let shown = workspace.run(&["config", "show"]).output();
     assert!(shown.stdout.contains("max_iterations = 17"), "{shown}");
 
-    // Nobody is asked where nobody is.
+    // Without a terminal there is no question.
     workspace.write(".windlass/config.toml", "agent.max_iterations = 18\n");
     let piped = workspace.run(&[]).stdin("hi\n").output();
     piped

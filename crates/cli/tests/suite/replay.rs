@@ -1,4 +1,4 @@
-//! A session is driven again without a model.
+//! Offline replay of sessions.
 
 use std::fs;
 use std::process::Command;
@@ -41,8 +41,8 @@ fn replies() -> Vec<Reply> {
     ]
 }
 
-/// OBS-2: whatever happened in a session, driving it again sends byte for byte the same requests and comes to the same
-/// history, on every wire; no tool runs and nobody is asked.
+/// OBS-2: whatever happened in a session, its replay sends byte for byte the same requests and produces the
+/// same history, on every wire; no tool runs and no model is called.
 #[test]
 fn a_session_comes_out_the_same() {
     for wire in WIRES {
@@ -71,7 +71,7 @@ fn a_session_comes_out_the_same() {
     }
 }
 
-/// OBS-2: a compaction in the middle of a session is driven again as well.
+/// OBS-2: a compaction in the middle of a session is replayed as well.
 #[test]
 fn compaction_is_driven_again() {
     let long = "word ".repeat(3_000);
@@ -102,7 +102,7 @@ fn compaction_is_driven_again() {
     assert!(replayed.stdout.contains("the history is the same"), "{replayed}");
 }
 
-/// OBS-2: a difference is named with its request and byte, and has its own exit code.
+/// OBS-2: a difference is reported with its request and byte, and has its own exit code.
 #[test]
 fn a_difference_is_named() {
     let (_sim, workspace) = with_replies(Protocol::Chat, [Reply::text("yes"), Reply::text("and no")]);
@@ -126,7 +126,7 @@ fn a_difference_is_named() {
     }
 }
 
-/// OBS-2: what is kept has no key in it, only its user can read it, and it ends where the limit is.
+/// OBS-2: the recording contains no key, is readable only by its user, and ends at the size limit.
 #[test]
 fn what_is_kept_is_private() {
     let replies = [Reply::text("yes").forever()];
@@ -156,7 +156,7 @@ fn what_is_kept_is_private() {
     missing.assert_code(2).assert_says("there is no session nothing");
 }
 
-/// OBS-2: a new session begins in the middle of another, with another input if that is wished.
+/// OBS-2: a new session starts in the middle of another, optionally with a different input.
 #[test]
 fn a_session_goes_on_from_its_middle() {
     let replies = [
@@ -194,7 +194,7 @@ fn a_session_goes_on_from_its_middle() {
     run(&workspace, &["replay", &id, "--edit", "x"]).assert_code(2);
 }
 
-/// OBS-2: a session becomes a test that runs by itself and notices when an answer changes.
+/// OBS-2: a session becomes a standalone test that fails when an answer changes.
 #[test]
 fn a_session_becomes_a_test() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, replies());
@@ -221,7 +221,7 @@ fn a_session_becomes_a_test() {
     assert!(!test().status.success());
 }
 
-/// OBS-2, EVT-6: the JSON of a session still has everything beside what is recorded.
+/// OBS-2, EVT-6: the exported JSON of a session is still complete with recording on.
 #[test]
 fn recording_does_not_change_exports() {
     let (_sim, workspace) = with_replies(Protocol::Chat, [Reply::text("yes")]);

@@ -8,7 +8,7 @@ use windlass_testkit::{PATIENCE, SimServer, Workspace, eventually, processes_wit
 
 use super::support::with_replies;
 
-/// A model that makes one call and then answers.
+/// Returns a model that makes one call and then answers.
 fn scene(tool: &str, arguments: Value) -> (SimServer, Workspace) {
     with_replies(
         Protocol::Anthropic,
@@ -16,7 +16,7 @@ fn scene(tool: &str, arguments: Value) -> (SimServer, Workspace) {
     )
 }
 
-/// Runs it, and what the model is told of the call.
+/// Runs it, and returns the result that the model received.
 fn told(sim: &SimServer, workspace: &Workspace, more: &[&str]) -> String {
     let temp = workspace.path().join("temp");
     std::fs::create_dir_all(&temp).unwrap();
@@ -43,7 +43,7 @@ fn s6_1_valid_parameters_run() {
     assert_eq!(told(&sim, &workspace, &[]), "it ran");
 }
 
-/// TOOL-1 (S6.2): invalid parameters come back as an error that names the field.
+/// TOOL-1 (S6.2): invalid parameters become an error that names the field.
 #[test]
 fn s6_2_invalid_parameters_are_named() {
     let (sim, workspace) = scene("read_file", json!({ "path": 7 }));
@@ -51,7 +51,7 @@ fn s6_2_invalid_parameters_are_named() {
     assert!(text.contains("Invalid arguments for read_file: `path`"), "{text}");
 }
 
-/// TOOL-3 (S6.3): a long output is cut with a notice.
+/// TOOL-3 (S6.3): a long output is truncated with a notice.
 #[test]
 fn s6_3_long_output_is_cut() {
     let (sim, workspace) = scene("bash", json!({ "command": "seq 1 20000" }));
@@ -64,7 +64,8 @@ fn s6_3_long_output_is_cut() {
     );
 }
 
-/// TOOL-4 (S6.4): a tool that takes too long is killed with all it started, and says so.
+/// TOOL-4 (S6.4): a tool that exceeds its timeout is killed with all its processes, and the result reports
+/// it.
 #[test]
 fn s6_4_a_timeout_kills() {
     let marker = format!("87.{}", std::process::id());
@@ -90,7 +91,7 @@ fn s6_5_dangerous_commands_are_refused() {
     );
 }
 
-/// SAFE-1 (S6.6): a command sees no variable but the allowed ones.
+/// SAFE-1 (S6.6): a command sees only the allowed variables.
 #[test]
 fn s6_6_no_secret_is_passed_on() {
     let (sim, workspace) = scene("bash", json!({ "command": "env" }));
@@ -102,7 +103,7 @@ fn s6_6_no_secret_is_passed_on() {
     assert!(!text.contains("hunter2") && !text.contains("MY_TOKEN"), "{text}");
 }
 
-/// TOOL-5 (S6.7): a tool declared in YAML is offered and can be called.
+/// TOOL-5 (S6.7): a tool declared in YAML is available and can be called.
 #[test]
 fn s6_7_a_declared_tool_is_called() {
     let (sim, workspace) = scene("greet", json!({ "name": "Ann" }));
@@ -114,7 +115,7 @@ fn s6_7_a_declared_tool_is_called() {
     assert_eq!(told(&sim, &workspace, &[]), "hello Ann");
 }
 
-/// TOOL-6 (S6.8): there is no shell; what means something to one stays as it is.
+/// TOOL-6 (S6.8): there is no shell; shell syntax stays literal.
 #[test]
 fn s6_8_metacharacters_stay_literal() {
     let nasty = "a; touch pwned $(touch pwned) `touch pwned` > pwned | touch pwned";
@@ -128,7 +129,7 @@ fn s6_8_metacharacters_stay_literal() {
     assert!(!workspace.has("pwned"));
 }
 
-/// TOOL-6 (S6.9): a value outside its list or pattern is refused.
+/// TOOL-6 (S6.9): a value outside its list or pattern is rejected.
 #[test]
 fn s6_9_injections_are_refused() {
     for parameter in [
@@ -159,7 +160,7 @@ fn s6_10_reading_outside_is_refused() {
     assert!(text.contains("Path is outside allowed paths"), "{text}");
 }
 
-/// SAFE-3 (S6.11): a denied path wins over an allowed one.
+/// SAFE-3 (S6.11): a denied path takes precedence over an allowed one.
 #[test]
 fn s6_11_denied_wins_over_allowed() {
     let (sim, workspace) = scene("write_file", json!({ "path": "private/a.txt", "content": "x" }));
@@ -169,7 +170,7 @@ fn s6_11_denied_wins_over_allowed() {
     assert!(!workspace.has("private/a.txt"));
 }
 
-/// SAFE-3 (S6.12): a link that leads out is refused.
+/// SAFE-3 (S6.12): a link that leads outside is refused.
 #[test]
 fn s6_12_links_may_not_lead_out() {
     let outside = tempfile::tempdir().unwrap();
@@ -195,7 +196,7 @@ fn s6_13_declared_variables_are_passed() {
     );
 }
 
-/// SAFE-5 (S6.14): where nobody watches, an `admin` tool is blocked unless it is listed.
+/// SAFE-5 (S6.14): in an unattended run, an `admin` tool is blocked unless it is listed.
 #[test]
 fn s6_14_admin_needs_to_be_listed() {
     for (listed, runs) in [("[]", false), ("[\"deploy\"]", true)] {

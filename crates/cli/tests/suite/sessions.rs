@@ -1,4 +1,4 @@
-//! `windlass sessions`: past sessions, found, read, named and deleted.
+//! `windlass sessions`: finding, reading, renaming and deleting past sessions.
 
 use serde_json::{Value, json};
 use windlass_sim::{Protocol, Reply};
@@ -19,7 +19,8 @@ fn run(workspace: &Workspace, args: &[&str]) -> Output {
     workspace.run(args).output()
 }
 
-/// SES-10: sessions are listed newest first, those of this folder unless all are wished; where there are none, that is said.
+/// SES-10: sessions are listed newest first, for this folder or with `--all` for all; an empty list is
+/// reported.
 #[test]
 fn sessions_are_listed() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one").forever()]);
@@ -56,8 +57,8 @@ fn sessions_are_listed() {
     );
 }
 
-/// SES-10: a session is called by its id, the beginning of its id, or its name; one that is not there or not the only one is
-/// told with a list.
+/// SES-10: a session is found by its id, the start of its id, or its name; an unknown or ambiguous one is
+/// reported with a list.
 #[test]
 fn sessions_are_called() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one").forever()]);
@@ -75,11 +76,11 @@ fn sessions_are_called() {
             "{shown}"
         );
     }
-    // Ids begin with the time.
+    // Ids start with the time.
     let several = run(&workspace, &["sessions", "show", ids[0].get(..3).unwrap()]);
     several
         .assert_code(2)
-        .assert_says("fits several")
+        .assert_says("matches several")
         .assert_says(&ids[0]);
     several.assert_says(&ids[1]);
     run(&workspace, &["sessions", "show", "nothing"])
@@ -95,7 +96,7 @@ fn sessions_are_called() {
     resumed.assert_code(0).assert_says("going on with");
 }
 
-/// SES-10: what is known about a session, and where it stood.
+/// SES-10: details and state of a session.
 #[test]
 fn a_session_is_shown() {
     let long = "a long answer ".repeat(100);
@@ -121,7 +122,7 @@ fn a_session_is_shown() {
     assert_eq!(json["in_use_by"], Value::Null);
 }
 
-/// SES-14: words are found in all sessions, and what is shown cannot move the cursor.
+/// SES-14: words are found in all sessions, and the output cannot move the cursor.
 #[test]
 fn words_are_found() {
     let (_sim, workspace) = with_replies(
@@ -140,12 +141,12 @@ fn words_are_found() {
     let json = run(&workspace, &["sessions", "search", "thing", "--json", "-n", "1"]).json();
     assert_eq!(json.as_array().unwrap().len(), 1);
     let none = run(&workspace, &["sessions", "search", "unicorn"]);
-    assert!(none.assert_code(0).stdout.contains("Nobody said that"), "{none}");
+    assert!(none.assert_code(0).stdout.contains("No matches for"), "{none}");
     run(&workspace, &["sessions", "search", "\"'*^("]).assert_code(0);
     run(&workspace, &["sessions", "search"]).assert_code(2);
 }
 
-/// SES-10: a session for people: who said what, what was called and what came back, diffs as diffs, thoughts folded.
+/// SES-10: the export for reading: messages, calls and results, diffs as diffs, reasoning folded.
 #[test]
 fn a_session_is_exported_for_people() {
     let replies = [
@@ -182,7 +183,7 @@ fn a_session_is_exported_for_people() {
     assert_eq!(workspace.read("s.md"), *text);
 }
 
-/// EVT-4, SES-10: the export for programs has every event of the record, in its published form.
+/// EVT-4, SES-10: the export for programs has every event of the log, in its published format.
 #[test]
 fn a_session_is_exported_for_programs() {
     let replies = [
@@ -210,7 +211,8 @@ fn a_session_is_exported_for_programs() {
     }
 }
 
-/// SES-10: deleting asks, or needs `--yes`; all that were named go, or none; what they cost stays in the books.
+/// SES-10: deleting asks, or needs `--yes`; all named sessions are deleted, or none; their cost stays
+/// recorded.
 #[test]
 fn sessions_are_deleted() {
     let (_sim, workspace) = with_replies(
@@ -230,7 +232,7 @@ fn sessions_are_deleted() {
         .run_on_terminal(&format!("sessions delete {}", all[0]))
         .stdin("n\n")
         .output();
-    assert!(no.stdout.contains("Delete this session for good?"), "{no}");
+    assert!(no.stdout.contains("Delete this session permanently?"), "{no}");
     assert_eq!(ids(&workspace).len(), 3, "{no}");
     let gone = run(
         &workspace,
@@ -240,18 +242,18 @@ fn sessions_are_deleted() {
     assert_eq!(gone.stdout.lines().count(), 2);
     assert_eq!(ids(&workspace), [all[2].clone()]);
     let found = run(&workspace, &["sessions", "search", "third"]);
-    assert!(found.stdout.contains("Nobody"), "{found}");
+    assert!(found.stdout.contains("No matches for"), "{found}");
     let cost = run(&workspace, &["sessions", "cost", "--by", "session"]);
     assert!(cost.assert_code(0).stdout.contains("(deleted)"), "{cost}");
 }
 
-/// SES-8: what was spent, by model, session, cause and day, of one session or all, with a sum.
+/// SES-8: spending by model, session, cause and day, for one session or all, with a total.
 #[test]
 fn costs_are_told() {
     let workspace_without = workspace();
     let nothing = run(&workspace_without, &["sessions", "cost"]);
     assert!(
-        nothing.assert_code(0).stdout.contains("Nothing was spent"),
+        nothing.assert_code(0).stdout.contains("Nothing spent"),
         "{nothing}"
     );
     let reply = Reply::text("one").tokens(1000, 100).cached_tokens(0, 0);

@@ -1,4 +1,4 @@
-//! Commands through the binary: a prompt that begins with a slash is carried out, and no model is asked.
+//! Slash commands as a prompt: they run without calling a model.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn sessions(workspace: &Workspace) -> Vec<Value> {
     listed.assert_code(0).json().as_array().unwrap().clone()
 }
 
-/// Writes one of the user's own commands.
+/// Writes a user command.
 fn define(workspace: &Workspace, name: &str, text: &str) {
     let file = workspace.home().join("config/commands").join(name);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -46,8 +46,8 @@ fn commands_need_nobody() {
     assert_eq!(sessions(&workspace), Vec::<Value>::new());
 }
 
-/// CMD-1: an unknown command ends with code 2 and a suggestion, a command that cannot be carried out with code 1, and text
-/// that only looks like one goes to the model.
+/// CMD-1: an unknown command ends with code 2 and a suggestion, a failing command with code 1, and text that
+/// only looks like a command goes to the model.
 #[test]
 fn what_is_wrong_is_told() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("it is").forever()]);
@@ -71,7 +71,7 @@ fn what_is_wrong_is_told() {
     assert_eq!(sim.count(), 3);
 }
 
-/// CMD-2: a command's reply has the shape of any other answer, in every format.
+/// CMD-2: the reply of a command has the shape of any other answer, in every format.
 #[test]
 fn replies_have_a_shape() {
     let workspace = workspace();
@@ -93,7 +93,8 @@ fn replies_have_a_shape() {
     assert_eq!(object["error"]["kind"], "usage");
 }
 
-/// CMD-2, SES-10: with `--continue` and `--resume` a command is about that session, and does not ask its model.
+/// CMD-2, SES-10: with `--continue` and `--resume` a command applies to that session, and does not call its
+/// model.
 #[test]
 fn commands_are_about_a_session() {
     let (sim, workspace) = with_replies(
@@ -141,8 +142,8 @@ fn commands_are_about_a_session() {
     assert_eq!(sessions(&workspace).len(), 1);
 }
 
-/// CMD-1: the user's own commands are texts for the model; a broken or large file is named and costs only itself; changes
-/// count at once.
+/// CMD-1: user commands are prompts for the model; a broken or large file is reported and affects only
+/// itself; changes apply immediately.
 #[test]
 fn own_commands_are_sent() {
     let (sim, workspace) = with_replies(
@@ -181,7 +182,8 @@ fn own_commands_are_sent() {
     sim.assert_valid();
 }
 
-/// CMD-1, SAFE-6: a project's commands are there when the folder is trusted, not before, and not after one changed.
+/// CMD-1, SAFE-6: a project's commands are available while the folder is trusted, not before, and not after a
+/// change.
 #[test]
 fn a_projects_commands_need_trust() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("done")]);
@@ -204,7 +206,8 @@ fn a_projects_commands_need_trust() {
     assert_eq!(sim.count(), 1);
 }
 
-/// SES-11: `undo`, `redo` and `checkpoint` are commands of their own: they need no provider, and say when there is nothing.
+/// SES-11: `undo`, `redo` and `checkpoint` are subcommands: they need no provider, and report when there is
+/// nothing to do.
 #[test]
 fn undo_is_a_command() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("hello")]);
@@ -225,8 +228,8 @@ fn undo_is_a_command() {
     assert_eq!(sim.count(), 1);
 }
 
-/// UI-2, CMD-1: a command of the user's runs in the session's folder without a model and without anybody asked; what it
-/// printed is printed, and the model reads it with the next prompt.
+/// UI-2, CMD-1: a shell command of the user runs in the session's folder without a model and without
+/// approval; its output is printed, and the model sees it with the next prompt.
 #[test]
 fn own_commands_run_without_a_model() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("I see it").forever()]);
@@ -259,7 +262,8 @@ fn own_commands_run_without_a_model() {
     assert!(!workspace.path().join("b.txt").exists());
 }
 
-/// UI-2, SAFE-1: what is denied is denied to commands of the user's, too; the events are those of any call.
+/// UI-2, SAFE-1: denied paths are denied to the user's shell commands as well; the events are those of any
+/// call.
 #[test]
 fn own_commands_keep_to_denials() {
     let workspace = workspace();

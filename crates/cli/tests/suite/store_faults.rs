@@ -1,4 +1,4 @@
-//! Stores that cannot be written, sessions that somebody else works in, and many processes at once.
+//! Stores that cannot be written, sessions in use by another process, and many processes at once.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use super::support::with_replies;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_windlass");
 
-/// The sessions of all folders.
+/// Returns the sessions of all folders.
 fn sessions(workspace: &Workspace) -> Vec<Value> {
     let listed = workspace
         .run(&["sessions", "list", "--all", "-n", "0", "--json"])
@@ -19,7 +19,7 @@ fn sessions(workspace: &Workspace) -> Vec<Value> {
     listed.assert_code(0).json().as_array().unwrap().clone()
 }
 
-/// A shell with mounts of its own, where `$W` is the program. `None` when this system does not allow that.
+/// Runs a shell with private mounts, where `$W` is the program. `None` if this system does not allow that.
 fn in_own_mounts(workspace: &Workspace, script: &str) -> Option<Output> {
     let allowed = Command::new("unshare").args(["-rm", "true"]).output();
     if !allowed.is_ok_and(|tried| tried.status.success()) {
@@ -37,13 +37,14 @@ fn in_shell(workspace: &Workspace, run: Run) -> Output {
         .output()
 }
 
-/// The exit codes that a script has printed.
+/// Returns the exit codes that a script has printed.
 fn codes(output: &Output) -> Vec<&str> {
     let lines = output.stdout.lines();
     lines.filter_map(|line| line.strip_prefix("code ")).collect()
 }
 
-/// SES-5: a full disk is told before anything runs, and in the middle of a turn; with space again the session goes on.
+/// SES-5: a full disk is reported before anything runs, and in the middle of a turn; with free space the
+/// session continues.
 #[test]
 fn a_full_disk_is_a_clear_error() {
     let replies = [
@@ -71,7 +72,7 @@ fn a_full_disk_is_a_clear_error() {
     };
     assert_eq!(codes(&output), ["0", "10", "10", "0", "0"], "{output}");
     assert_eq!(output.stdout.matches("the disk is full").count(), 2, "{output}");
-    assert!(output.stdout.contains("went on") && output.stdout.contains("nothing is wrong"));
+    assert!(output.stdout.contains("went on") && output.stdout.contains("no problems found"));
     assert_eq!(sim.count(), 3, "nothing was asked that could not be stored");
     sim.assert_valid();
 }
@@ -98,7 +99,7 @@ fn a_limit_on_files_is_a_clear_error() {
     sim.assert_valid();
 }
 
-/// SES-5: a store that cannot be written is a clear error, and nothing is asked.
+/// SES-5: a store that cannot be written is a clear error, and no model is called.
 #[test]
 fn a_store_that_cannot_be_written_is_a_clear_error() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one")]);
@@ -119,20 +120,20 @@ fn a_store_that_cannot_be_written_is_a_clear_error() {
     let Some(output) = in_own_mounts(&workspace, script) else {
         return;
     };
-    // The last one has no reply left: it was asked.
+    // The last request has no reply left, which shows that the model was called.
     assert_eq!(codes(&output), ["0", "10", "8"], "{output}");
     assert_eq!(sim.count(), 2);
 }
 
-/// A run that waits for a model that does not answer.
+/// Starts a run that waits for a model that does not answer.
 fn stalled(workspace: &Workspace, arguments: &[&str]) -> Running {
     let mut run = workspace.run(arguments).start();
     run.wait_for_stdout(r#""type":"delta""#);
     run
 }
 
-/// SES-2: a session has one owner: a second process is told with its own code, can look and cannot delete; when the first
-/// has ended, it can go on.
+/// SES-2: a session has one owner: a second process gets a separate exit code, can read and cannot delete;
+/// once the first has ended, it can continue.
 #[test]
 fn a_session_that_is_in_use_is_busy() {
     let stall = Reply::text("one two three")
@@ -156,7 +157,8 @@ fn a_session_that_is_in_use_is_busy() {
     sim.assert_valid();
 }
 
-/// SES-2, SES-5: many processes share one database, made by whoever is first: all succeed, and nothing is lost.
+/// SES-2, SES-5: many processes share one database, created by the first one: all succeed, and nothing is
+/// lost.
 #[test]
 fn many_processes_share_a_database() {
     const PROCESSES: usize = 32;
@@ -181,7 +183,7 @@ fn many_processes_share_a_database() {
     sim.assert_valid();
 }
 
-/// SES-2: two processes that want the same session at the same moment: one gets it.
+/// SES-2: when two processes want the same session at the same moment, one gets it.
 #[test]
 fn one_of_two_gets_the_session() {
     let slow = Reply::text("answer").fault(Fault::new().delay_ms(300)).forever();
@@ -191,7 +193,7 @@ fn one_of_two_gets_the_session() {
     let mut codes = runs.map(|run| run.output().code);
     codes.sort_unstable();
     let answered = codes.iter().filter(|code| **code == Some(0)).count();
-    // One after the other is possible too, on a machine that is busy enough.
+    // On a busy machine they may also run one after the other.
     assert!(answered >= 1, "{codes:?}");
     assert!(
         codes.iter().all(|code| [Some(0), Some(4)].contains(code)),
@@ -202,7 +204,7 @@ fn one_of_two_gets_the_session() {
     sim.assert_valid();
 }
 
-/// SES-1, SES-5: a database that is another program's, newer or damaged is told with what can be done, and left alone.
+/// SES-1, SES-5: a database that is foreign, newer or damaged is reported with advice, and left unchanged.
 #[test]
 fn a_foreign_database_is_left_alone() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one")]);
@@ -225,7 +227,7 @@ fn a_foreign_database_is_left_alone() {
     assert_eq!(sim.count(), 0);
 }
 
-/// SES-1: the database can be checked, copied and made smaller; no file is overwritten.
+/// SES-1: the database can be checked, copied and compacted; no file is overwritten.
 #[test]
 fn a_database_is_looked_after() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one")]);
@@ -245,14 +247,14 @@ fn a_database_is_looked_after() {
         .output()
         .assert_code(0);
     let again = workspace.run(&["db", "backup", "copy.db"]).output();
-    again.assert_code(1).assert_says("there is such a file already");
+    again.assert_code(1).assert_says("copy.db: already exists");
     workspace.run(&["db", "vacuum"]).output().assert_code(0);
-    // The copy is a database like any other.
+    // The copy is a regular database.
     std::fs::copy(workspace.path().join("copy.db"), &file).unwrap();
     assert_eq!(sessions(&workspace).len(), 1);
 }
 
-/// SES-5: a damaged database is told, with what is damaged, and what can be read is.
+/// SES-5: damage to a database is reported with its location, and the rest stays readable.
 #[test]
 fn damage_is_found() {
     let replies = (0..40).map(|number| Reply::text(&format!("answer {number} {}", "x".repeat(3000))));
@@ -270,11 +272,11 @@ fn damage_is_found() {
     std::fs::write(&file, &bytes).unwrap();
     let output = workspace.run(&["db", "check"]).output();
     assert!(matches!(output.code, Some(1 | 10)), "{output}");
-    assert!(!output.stdout.contains("nothing is wrong"), "{output}");
+    assert!(!output.stdout.contains("no problems found"), "{output}");
     assert_eq!(std::fs::read(&file).unwrap(), bytes, "nothing was changed");
 }
 
-/// SES-5: what is kept is its user's alone.
+/// SES-5: stored files are readable only by their user.
 #[test]
 fn what_is_kept_is_private() {
     use std::os::unix::fs::PermissionsExt;

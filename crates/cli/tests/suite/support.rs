@@ -1,4 +1,4 @@
-//! What the tests of this suite share.
+//! Helpers shared by the tests of this suite.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub(super) fn workspace() -> Workspace {
     Workspace::new(env!("CARGO_BIN_EXE_windlass"))
 }
 
-/// A simulated model with these replies, and a workspace that asks it over `wire`.
+/// Starts a simulated model with these replies, and returns a workspace that uses it over `wire`.
 pub(super) fn with_replies(
     wire: Protocol,
     replies: impl IntoIterator<Item = Reply>,
@@ -26,13 +26,13 @@ pub(super) fn script(replies: impl IntoIterator<Item = Reply>) -> Script {
     replies.into_iter().fold(Script::new(), Script::reply)
 }
 
-/// A file of the repository.
+/// Reads a file of the repository.
 pub(super) fn repository_file(name: &str) -> String {
     let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::fs::read_to_string(root.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// EVT-2, EVT-6: events fit the published schema, come in their order, and end once.
+/// EVT-2, EVT-6: events match the published schema, are in order, and end once.
 #[track_caller]
 pub(super) fn check_events(output: &Output) {
     let schema: Value = serde_json::from_str(&repository_file("docs/events.schema.json")).unwrap();
@@ -49,7 +49,7 @@ pub(super) fn check_events(output: &Output) {
     check_order(&events, output);
 }
 
-/// State events are numbered without a gap, live ones repeat the last number.
+/// Checks that state events are numbered without a gap, and that live events repeat the last number.
 fn check_sequence(events: &[Value], output: &Output) {
     let mut last = 0;
     for event in events {
@@ -64,7 +64,8 @@ pub(super) fn is_live(event: &Value) -> bool {
     ["delta", "tool_output", "status"].contains(&event["type"].as_str().unwrap_or_default())
 }
 
-/// Per iteration reasoning, text, then four events per call; one terminal event, at the very end.
+/// Checks the order: per iteration reasoning, text, then four events per call; one terminal event, at the
+/// very end.
 fn check_order(events: &[Value], output: &Output) {
     let rank = |kind: &str| match kind {
         "usage" => Some(0),
@@ -78,7 +79,7 @@ fn check_order(events: &[Value], output: &Output) {
     for event in events {
         let kind = event["type"].as_str().unwrap();
         let Some(now) = rank(kind) else { continue };
-        // The usage of a model call begins an iteration.
+        // The usage of a model call starts an iteration.
         assert!(
             now >= before || kind == "usage",
             "`{kind}` comes too late\n{output}"
@@ -117,7 +118,7 @@ fn check_order(events: &[Value], output: &Output) {
     );
 }
 
-/// A small generator, so that what was random can be repeated by its seed.
+/// A small random number generator, so that a run can be repeated by its seed.
 pub(super) struct Dice(u64);
 
 impl Dice {
@@ -127,7 +128,7 @@ impl Dice {
         dice
     }
 
-    /// A number below `sides`.
+    /// Returns a number below `sides`.
     pub(super) fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,4 @@
-//! Providers that are switched, remembered, or not there, through the binary.
+//! Providers that are switched, remembered or missing.
 
 use serde_json::Value;
 use windlass_sim::{Protocol, Reply};
@@ -6,7 +6,8 @@ use windlass_testkit::{Output, SimServer, Workspace, settings_name};
 
 use super::support::{script, workspace};
 
-/// Two providers: `first` on Anthropic's wire, `Other` on another one. Each has its own model and its own server.
+/// Two providers: `first` on Anthropic's wire, `Other` on another one. Each has its own model and its own
+/// server.
 struct Two {
     first: SimServer,
     other: SimServer,
@@ -48,8 +49,8 @@ impl Two {
     }
 }
 
-/// PROV-7: a session goes from one provider to another and back; every request is valid, the other's reasoning is in none of
-/// them and stays in the record, and a provider's own reasoning goes back to it.
+/// PROV-7: a session switches from one provider to another and back; every request is valid, contains no
+/// reasoning of the other provider (which stays in the log), and returns a provider's own reasoning to it.
 #[test]
 fn a_session_changes_its_provider() {
     for wire in [Protocol::Chat, Protocol::Responses] {
@@ -98,8 +99,8 @@ fn a_session_changes_its_provider() {
     }
 }
 
-/// PROV-7: `/provider` lists what is configured and what has a key; a name that is not there, and one that cannot be used, are
-/// told and change nothing.
+/// PROV-7: `/provider` lists the configured providers and those with a key; an unknown or unusable one is
+/// reported and changes nothing.
 #[test]
 fn providers_are_listed() {
     let two = two(
@@ -132,8 +133,8 @@ fn providers_are_listed() {
     two.answers(&["exec", "/model other/sim-9"], "Switched to model: sim-9 (provider: Other)\nthe model `sim-9` is not in the registry: assuming a window of 128000 tokens and no known price (set `models.\"sim-9\".context_window` and `.price` to change that)");
 }
 
-/// PROV-8: what a folder chose last is taken again in that folder, unless a flag, a variable or a later change of the settings
-/// says otherwise; only `/provider` and `/model` are remembered.
+/// PROV-8: the last choice in a folder is restored there, unless a flag, a variable or a later change of the
+/// settings overrides it; only `/provider` and `/model` are remembered.
 #[test]
 fn a_choice_is_remembered() {
     let two = two(Protocol::Chat, "");
@@ -153,14 +154,14 @@ fn a_choice_is_remembered() {
     two.answers(&["exec", "-C", "sub", "hi"], "one");
     two.run(&["exec", "/model sim-3"]).assert_code(0);
     two.answers(&["exec", "/model"], "sim-3 (provider: Other)");
-    // A settings file that was changed since is a newer word.
+    // A settings file changed later takes precedence.
     let config = std::fs::read_to_string(two.workspace.config_file()).unwrap();
     let changed = config.replace("provider = \"first\"", "provider = \"first\"\nmodel = \"sim-1\"");
     two.workspace.config(&changed);
     two.answers(&["exec", "hi"], "one");
 }
 
-/// PROV-8: a provider that is gone, or whose key is, gives way silently to what the settings say.
+/// PROV-8: if the provider or its key no longer exists, the settings apply silently.
 #[test]
 fn a_choice_that_is_gone_is_forgotten() {
     let two = two(Protocol::Chat, "");
@@ -177,8 +178,8 @@ fn a_choice_that_is_gone_is_forgotten() {
     two.answers(&["exec", "hi"], "one");
 }
 
-/// PROV-9: a turn that could not reach anybody fails, and so does the next one inside the window, with the same reason: the
-/// repair of an answer is not even tried.
+/// PROV-9: a turn that could not reach the provider fails, and so does the next one during the pause, with
+/// the same reason: correcting an answer is not even tried.
 #[test]
 fn nobody_there_is_told() {
     let workspace = workspace();
@@ -192,7 +193,7 @@ fn nobody_there_is_told() {
         .assert_says("cannot connect to http://127.0.0.1:1");
 }
 
-/// SES-6: titles are made by the model that the settings name, and booked as such.
+/// SES-6: titles come from the model in the settings, and are counted as such.
 #[test]
 fn a_title_model_makes_titles() {
     let two = two(Protocol::Chat, "\n[session]\ntitle_model = \"Other/sim-2\"\n");

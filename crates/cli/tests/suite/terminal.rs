@@ -1,10 +1,10 @@
-//! What a person at a terminal sees. The terminal is real: a pseudo-terminal made by `script`.
+//! Output at a terminal. The terminal is real: a pseudo-terminal made by `script`.
 
 use windlass_sim::{Fault, Protocol, Reply};
 
 use super::support::with_replies;
 
-/// The text without the spinner's line and without colours.
+/// Returns the text without the spinner's line and without colors.
 fn seen(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.replace("\r\n", "\n").split('\n') {
@@ -22,7 +22,7 @@ fn seen(text: &str) -> String {
     clean.collect()
 }
 
-/// UI-1: on a terminal the reply streams as it comes, with a sign of life before it and status lines beside it.
+/// UI-1: on a terminal the reply streams as it arrives, with a spinner before it and status lines beside it.
 #[test]
 fn a_terminal_sees_the_reply_stream() {
     let replies = [
@@ -62,22 +62,22 @@ fn a_restarted_reply_is_shown_once() {
     let output = workspace.run_on_terminal("exec hi").output();
     output.assert_code(0);
     let text = seen(&output.stdout);
-    assert!(text.contains("trying again"), "{text}");
-    // The notice about the retry stands between the two halves.
+    assert!(text.contains("retrying in"), "{text}");
+    // The notice about the retry is between the two halves.
     let told: String = text
         .lines()
         .filter(|line| !line.contains("warning:") && !line.contains("model calls"))
         .collect();
     assert_eq!(told.matches("Hello").count(), 1, "{text}");
-    assert!(!text.contains("starts over"), "{text}");
+    assert!(!text.contains("the reply restarts"), "{text}");
 
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [cut(), Reply::text("Goodbye.")]);
     let output = workspace.run_on_terminal("exec hi").output();
     let text = seen(output.assert_code(0).stdout.as_str());
-    assert!(text.contains("[the reply starts over]\nGoodbye.\n"), "{text}");
+    assert!(text.contains("[the reply restarts]\nGoodbye.\n"), "{text}");
 }
 
-/// SAFE-7, EXT-6: what a model says cannot reach the terminal as a control sequence, and NO_COLOR is honoured.
+/// SAFE-7, EXT-6: no control sequence from a model reaches the terminal, and NO_COLOR is honored.
 #[test]
 fn a_terminal_is_not_controlled_by_the_model() {
     let (_sim, workspace) = with_replies(

@@ -1,4 +1,4 @@
-//! Trust in a folder, through the binary: what a project brings along does nothing before its user said yes.
+//! Trust in a folder: a project's own files have no effect before the user approves them.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -40,7 +40,7 @@ fn trust(workspace: &Workspace) {
     workspace.run(&["trust", "--yes"]).output().assert_code(0);
 }
 
-/// Whether the project's settings and its tool are in effect, and what is said about it.
+/// Returns whether the project's settings and its tool are in effect, and the notice about them.
 #[track_caller]
 fn in_effect(workspace: &Workspace) -> (bool, Output) {
     let shown = workspace.run(&["config", "show"]).output();
@@ -63,7 +63,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("it exists").permissions().mode() & 0o777
 }
 
-/// SAFE-6, CFG-1: nothing of a project counts before it is trusted; what is shown is what would take effect.
+/// SAFE-6, CFG-1: nothing in a project applies before it is trusted; the review shows what would take effect.
 #[test]
 fn nothing_counts_before_trust() {
     let workspace = workspace();
@@ -82,7 +82,7 @@ fn nothing_counts_before_trust() {
         ".windlass/config.toml  (",
         ".windlass/tools.yaml  (",
         "scripts/greet.sh  (",
-        "Trusted, until one of these files changes",
+        "Trusted until one of these files changes",
     ] {
         assert!(output.stdout.contains(text), "{text}\n{output}");
     }
@@ -101,14 +101,14 @@ fn nothing_counts_before_trust() {
     let shown = workspace.run(&["config", "show"]).output();
     assert!(shown.stdout.contains("security.mode = \"default\""), "{shown}");
     let again = workspace.run(&["trust"]).output();
-    assert!(again.assert_code(0).stdout.contains("trusted already"), "{again}");
+    assert!(again.assert_code(0).stdout.contains("already trusted"), "{again}");
     let doctor = workspace
         .run(&["doctor", "--offline", "--provider", "sim"])
         .output();
     assert!(doctor.assert_code(0).stdout.contains("is trusted"), "{doctor}");
 }
 
-/// SAFE-6: a change to any covered file ends the trust: settings, tools, scripts, and files that were not there.
+/// SAFE-6: a change to any covered file ends the trust: settings, tools, scripts, and new files.
 #[test]
 fn a_change_ends_the_trust() {
     let changes: [(&str, &str); 4] = [
@@ -128,7 +128,7 @@ fn a_change_ends_the_trust() {
         output.assert_says(CHANGED);
         let listed = workspace.run(&["trust", "--list"]).output();
         assert!(listed.assert_code(0).stdout.starts_with("changed "), "{listed}");
-        // With the old content the old answer holds.
+        // With the old content, the old decision applies again.
         project(&workspace);
         let _ = fs::remove_dir_all(workspace.path().join(".windlass/hooks"));
         assert!(in_effect(&workspace).0, "{name}");
@@ -137,7 +137,7 @@ fn a_change_ends_the_trust() {
     }
 }
 
-/// SAFE-6: trust can be looked at and taken back, from below the project and after it is gone.
+/// SAFE-6: trust can be listed and revoked, from a subfolder of the project and after the project is gone.
 #[test]
 fn trust_is_listed_and_revoked() {
     let workspace = workspace();
@@ -184,7 +184,8 @@ fn trust_is_listed_and_revoked() {
     );
 }
 
-/// SAFE-6: without a terminal nobody says yes, whatever is piped in; an agent's command does not say it either.
+/// SAFE-6: without a terminal the answer is no, whatever is piped in; a command run by an agent cannot
+/// approve either.
 #[test]
 fn nobody_to_ask_means_no() {
     let workspace = workspace();
@@ -201,7 +202,7 @@ fn nobody_to_ask_means_no() {
     assert!(!in_effect(&workspace).0);
 }
 
-/// SAFE-6: at a terminal one is asked, and only yes is yes.
+/// SAFE-6: at a terminal the user is asked, and only "yes" is yes.
 #[test]
 fn a_person_is_asked() {
     for (answer, code) in [("y\n", 0), ("yes\n", 0), ("n\n", 5), ("\n", 5), ("yo\n", 5)] {
@@ -214,7 +215,8 @@ fn a_person_is_asked() {
     }
 }
 
-/// SAFE-6: links below the folder are not followed, so it cannot be trusted; one that appears later ends the trust.
+/// SAFE-6: links below the folder are not followed, so it cannot be trusted; a link that appears later ends
+/// the trust.
 #[test]
 fn links_are_not_followed() {
     let workspace = workspace();
@@ -233,7 +235,7 @@ fn links_are_not_followed() {
         .assert_says("is a link, and links are not followed");
 }
 
-/// SAFE-6: a broken list of trusted folders trusts nothing, is named, and is left as it is.
+/// SAFE-6: a broken list of trusted folders trusts nothing, is reported, and is left unchanged.
 #[test]
 fn a_broken_list_trusts_nothing() {
     let workspace = workspace();
@@ -254,8 +256,8 @@ fn a_broken_list_trusts_nothing() {
     assert_eq!(fs::read_to_string(&file).expect("a file"), "{ broken");
 }
 
-/// SAFE-6: where there is nothing to trust, it says so; the user's own folder and what lies outside the repository are
-/// nothing to trust either.
+/// SAFE-6: the error says that there is nothing to trust; this includes the user's own folder and folders
+/// outside the repository.
 #[test]
 fn there_must_be_a_project() {
     let workspace = workspace();
@@ -287,8 +289,8 @@ fn there_must_be_a_project() {
     own.assert_code(2).assert_says("nothing to trust");
 }
 
-/// SAFE-6, TOOL-5: a headless run in an untrusted folder does not offer the project's tool, says so once, and is quiet when
-/// told to be; in a trusted one the tool is offered and runs.
+/// SAFE-6, TOOL-5: a non-interactive run in an untrusted folder does not offer the project's tool, reports
+/// this once, and not at all with `--quiet`; in a trusted folder the tool is available and runs.
 #[test]
 fn a_headless_run_needs_trust() {
     let calls = || {
@@ -327,8 +329,8 @@ fn a_headless_run_needs_trust() {
     sim.assert_valid();
 }
 
-/// TOOL-5, SAFE-6: a mistake in a trusted project's tools costs those tools and is told as an event, with its place; the
-/// user's own tools keep their names.
+/// TOOL-5, SAFE-6: a mistake in a trusted project's tools disables those tools and is reported as an event,
+/// with its location; the user's own tools keep their names.
 #[test]
 fn a_broken_project_file_does_not_stop_a_run() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("Fine."), Reply::text("Fine.")]);
@@ -378,7 +380,7 @@ fn tools_have_a_source() {
         lines.len() == 2
             && lines
                 .iter()
-                .all(|line| line.contains("tools.yaml: 1 tools, nothing wrong")),
+                .all(|line| line.contains("tools.yaml: 1 tools, no problems")),
         "{checked}"
     );
     trust(&workspace);
@@ -400,7 +402,7 @@ fn tools_have_a_source() {
         .assert_says(".windlass/tools.yaml:4: unknown key `greet.categry`");
 }
 
-/// SAFE-6, SAFE-7: a project cannot write into the text about itself.
+/// SAFE-6, SAFE-7: a project cannot forge text in its own review.
 #[test]
 fn what_is_shown_is_on_lines_of_its_own() {
     let workspace = workspace();
@@ -434,7 +436,7 @@ tools:
         .assert_says("did you mean `agent.max_iterations`?");
 }
 
-/// SAFE-6: what is revoked while another folder is asked about stays revoked, whichever way it is asked.
+/// SAFE-6: a folder revoked while the user is asked about another one stays revoked, in every way of asking.
 #[test]
 fn a_revocation_stays_while_a_question_is_open() {
     for asks in ["trust two", "--plain -C two"] {

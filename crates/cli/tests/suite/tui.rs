@@ -1,4 +1,4 @@
-//! The terminal UI on a real terminal: a first start, answers and calls as a person sees them, the whole screen.
+//! The terminal UI on a real terminal: a first start, answers and calls on screen, full-screen mode.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::support::{with_replies, workspace};
 /// What stands where one writes as long as nothing is written.
 pub(super) const EMPTY: &str = "What should I do?";
 
-/// Starts it on a terminal and waits until something can be written.
+/// Starts the terminal UI and waits until it accepts input.
 #[track_caller]
 pub(super) fn open(workspace: &Workspace, args: &[&str]) -> Screen {
     let mut screen = workspace.run(args).on_screen(100, 30);
@@ -19,14 +19,14 @@ pub(super) fn open(workspace: &Workspace, args: &[&str]) -> Screen {
     screen
 }
 
-/// Writes a text and sends it.
+/// Types a text and sends it.
 #[track_caller]
 pub(super) fn say(screen: &mut Screen, text: &str) {
     screen.type_keys(text);
     screen.press("enter");
 }
 
-/// Presses a key until the screen shows what comes of it: what was not looked at yet takes no answer.
+/// Presses a key until the screen shows its effect: a request that was just shown ignores answers.
 #[track_caller]
 pub(super) fn press_until(screen: &mut Screen, key: &str, test: impl Fn(&str) -> bool) {
     for _ in 0..30 {
@@ -44,7 +44,7 @@ pub(super) fn answer_with(screen: &mut Screen, key: &str) {
     press_until(screen, key, |shown| !shown.contains("asks to run"));
 }
 
-/// Leaves with Ctrl+D, which is no failure and leaves the terminal as it was.
+/// Quits with Ctrl+D, which is no failure and restores the terminal.
 #[track_caller]
 pub(super) fn leave(screen: &mut Screen) {
     screen.wait_for(EMPTY);
@@ -53,7 +53,7 @@ pub(super) fn leave(screen: &mut Screen) {
     check_restored(screen);
 }
 
-/// The terminal is as it was before: the usual screen, a cursor, nothing switched on.
+/// Checks that the terminal is restored: the main screen, a visible cursor, no modes switched on.
 #[track_caller]
 pub(super) fn check_restored(screen: &Screen) {
     let terminal = screen.screen();
@@ -77,7 +77,7 @@ pub(super) fn check_restored(screen: &Screen) {
     }
 }
 
-/// A call that is asked about. It comes late enough to be no surprise to whoever has just typed.
+/// A call that needs approval. It comes late enough not to surprise a user who has just typed.
 pub(super) fn outside() -> Reply {
     let command = "cat plain.txt; curl -sS http://127.0.0.1:1/";
     let call = Reply::call(
@@ -92,13 +92,13 @@ pub(super) fn held() -> Reply {
     Reply::text("late").fault(Fault::new().delay_ms(120_000))
 }
 
-/// Whether a piece of output is in what the terminal got.
+/// Returns true if the terminal received this output.
 pub(super) fn has(raw: &[u8], piece: &str) -> bool {
     raw.windows(piece.len()).any(|bytes| bytes == piece.as_bytes())
 }
 
-/// UI-2: a first start needs no settings and no key: who answers is told, a call is seen, leaving gives the terminal back
-/// and says how to go on; whoever goes on sees the end of the conversation.
+/// UI-2: a first start needs no settings and no key: the model is named, a call is shown, quitting restores
+/// the terminal and prints how to resume; resuming shows the end of the conversation.
 #[test]
 fn a_first_start_needs_nothing() {
     let workspace = workspace();
@@ -123,7 +123,7 @@ fn a_first_start_needs_nothing() {
     screen.wait_for("[simulated model]");
     leave(&mut screen);
 
-    // Where nothing was said, there is nothing to go on with.
+    // Without messages there is nothing to resume.
     let mut screen = open(&workspace, &[]);
     leave(&mut screen);
     assert!(
@@ -136,8 +136,8 @@ fn a_first_start_needs_nothing() {
 const ANSWER: &str = "# Findings\n\nIt is **done**.\n\n| name | 値段 | note |\n|---|---:|---|\n| apple | 1 | small |\n\
     | 日本語 | 2000 | wide |\n\n```rust\nfn main() {\n    let answer = 42;\n}\n```\n\nThe end.";
 
-/// UI-2: an answer that comes in small pieces is in the scrollback once and in order, with its table in columns, also of
-/// wide letters, and its code as it was written.
+/// UI-2: an answer that arrives in small pieces is in the scrollback once and in order, with its table
+/// aligned, even with wide characters, and its code unchanged.
 #[test]
 fn a_streamed_answer_is_printed_once() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text(ANSWER).delta_chars(3)]);
@@ -162,7 +162,7 @@ fn a_streamed_answer_is_printed_once() {
         .collect();
     assert!(places.is_sorted(), "{shown}");
     assert!(shown.contains("    let answer"), "code keeps its indent\n{shown}");
-    // The last column begins at the same place in every row, measured in columns of the terminal.
+    // The last column starts at the same place in every row, measured in terminal columns.
     let column = |word: &str| {
         let line = shown.lines().find(|line| line.contains(word)).unwrap_or_default();
         let before = line
@@ -187,7 +187,7 @@ fn a_streamed_answer_is_printed_once() {
     );
 }
 
-/// UI-2: a call that changes a file shows what changed, with how much, and stands beside the calls next to it.
+/// UI-2: a call that changes a file shows its diff and its size, next to the neighboring calls.
 #[test]
 fn a_change_is_shown_as_a_diff() {
     let edit = json!({ "path": "a.txt", "old_string": "two", "new_string": "zwei" });
@@ -219,8 +219,8 @@ fn a_change_is_shown_as_a_diff() {
     assert_eq!(workspace.read("a.txt"), "one\nzwei\nthree\n");
 }
 
-/// UI-2: the whole screen shows the conversation unfolded and can be scrolled; leaving it, or leaving from it, gives the
-/// terminal back with the conversation in the scrollback.
+/// UI-2: full-screen mode shows the conversation unfolded and can be scrolled; leaving it, or quitting from
+/// it, restores the terminal with the conversation in the scrollback.
 #[test]
 fn the_whole_screen_comes_and_goes() {
     let replies = || {
@@ -272,7 +272,7 @@ fn the_whole_screen_comes_and_goes() {
     }
 }
 
-/// UI-2: looking back goes to the first message, also when it was in sight of somebody who looked back before, and much has
+/// UI-2: scrolling back reaches the first message, even if the user scrolled back to it before and much has
 /// happened since.
 #[test]
 fn looking_back_goes_to_the_first_message() {

@@ -1,4 +1,4 @@
-//! Questions in the terminal UI: what asks, what each answer does, and what a turn waits for.
+//! Requests in the terminal UI: their text, the effect of each answer, and the reason a turn waits.
 
 use serde_json::json;
 use windlass_sim::{Protocol, Reply};
@@ -9,7 +9,7 @@ use super::tui::{answer_with, held, leave, open, outside, press_until, say};
 
 const ASKS: &str = "bash asks to run (admin)";
 
-/// A turn that asks, and the moment in which it does.
+/// Runs a turn up to the moment when it asks.
 fn asked(replies: impl IntoIterator<Item = Reply>) -> (SimServer, Workspace, Screen) {
     let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     workspace.write("plain.txt", "plain\n");
@@ -40,7 +40,7 @@ fn y_runs_it() {
     leave(&mut screen);
 }
 
-/// UI-2, SAFE-6: n ends the turn without running it, and the conversation goes on.
+/// UI-2, SAFE-6: n ends the turn without running the call, and the session continues.
 #[test]
 fn n_runs_nothing() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("Something else.")]);
@@ -55,7 +55,7 @@ fn n_runs_nothing() {
     leave(&mut screen);
 }
 
-/// UI-2, SAFE-6: what to do instead goes to the model, which goes on with it.
+/// UI-2, SAFE-6: an instruction typed instead goes to the model, which continues with it.
 #[test]
 fn a_note_goes_to_the_model() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("As you wish.")]);
@@ -68,7 +68,7 @@ fn a_note_goes_to_the_model() {
     leave(&mut screen);
 }
 
-/// UI-2: a request is still there, and can be answered, after the terminal got other sizes.
+/// UI-2: a request stays and can be answered after the terminal is resized.
 #[test]
 fn a_request_survives_a_resize() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("It ran.")]);
@@ -84,7 +84,7 @@ fn a_request_survives_a_resize() {
     leave(&mut screen);
 }
 
-/// UI-2, SAFE-6: while a request is open, what is typed is no message, and letters that mean nothing answer nothing; esc
+/// UI-2, SAFE-6: while a request is open, typed text is no message, and other letters answer nothing; esc
 /// stops the turn.
 #[test]
 fn only_an_answer_is_an_answer() {
@@ -99,13 +99,13 @@ fn only_an_answer_is_an_answer() {
     leave(&mut screen);
 }
 
-/// A call of this command, described like that, that is asked about.
+/// A call of this command with this description that needs approval.
 fn described(command: &str, description: &str) -> Reply {
     let call = Reply::call("bash", json!({ "command": command, "description": description }));
     call.fault(windlass_sim::Fault::new().delay_ms(900))
 }
 
-/// UI-2, SAFE-6: what a model says about a command cannot be taken for the command, nor push it out of sight.
+/// UI-2, SAFE-6: a model's description cannot pass for the command, nor push it off the screen.
 #[test]
 fn a_description_is_no_command() {
     let description = format!("list the files\n$ ls -la{}", "\n".repeat(40));
@@ -126,7 +126,7 @@ fn a_description_is_no_command() {
     assert!(!shown.contains("\n  $ ls -la"), "{shown}");
 }
 
-/// UI-2, SAFE-6: a yes to what did not fit the screen counts after all of it was asked for, and not before.
+/// UI-2, SAFE-6: a yes to a request that did not fit the screen counts only after the whole text was shown.
 #[test]
 fn what_is_out_of_sight_is_not_agreed_to() {
     let command = format!("cat plain.txt{}curl -sS http://127.0.0.1:1/", "\n".repeat(60));
@@ -153,7 +153,7 @@ fn what_is_out_of_sight_is_not_agreed_to() {
     leave(&mut screen);
 }
 
-/// UI-2: a request is answered although what was sent before is being searched.
+/// UI-2: a request can be answered during a search of the history.
 #[test]
 fn a_search_holds_up_no_answer() {
     let (_sim, workspace) = with_replies(
@@ -173,7 +173,7 @@ fn a_search_holds_up_no_answer() {
     leave(&mut screen);
 }
 
-/// UI-2, TOOL-2: a question of the model is answered with a number or in one's own words.
+/// UI-2, TOOL-2: a question from the model is answered with a number or in the user's own words.
 #[test]
 fn the_model_asks() {
     let question = || {
@@ -204,7 +204,7 @@ fn the_model_asks() {
     leave(&mut screen);
 }
 
-/// OBS-3: `/why` names the provider while its reply is waited for.
+/// OBS-3: `/why` names the provider while its reply is pending.
 #[test]
 fn why_names_the_provider() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [held()]);
@@ -219,7 +219,7 @@ fn why_names_the_provider() {
     leave(&mut screen);
 }
 
-/// OBS-3: after ten seconds without news the reason is on the screen by itself: the provider.
+/// OBS-3: after ten seconds without progress the screen shows the reason: the provider.
 #[test]
 fn a_provider_that_is_silent_is_named() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [held()]);
@@ -237,7 +237,7 @@ fn a_provider_that_is_silent_is_named() {
     leave(&mut screen);
 }
 
-/// OBS-3: the same for a request that nobody answers.
+/// OBS-3: the same for a request without an answer.
 #[test]
 fn a_request_that_is_open_is_named() {
     let (_sim, _workspace, mut screen) = asked([outside(), Reply::text("It ran.")]);

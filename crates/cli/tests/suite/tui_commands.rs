@@ -1,4 +1,4 @@
-//! Commands in the terminal UI: those of everywhere, those of the user, and the screens of its own.
+//! Commands in the terminal UI: built-in commands, user commands, and the UI's own screens.
 
 use std::fs;
 
@@ -13,8 +13,8 @@ fn scene() -> (SimServer, Workspace) {
     with_replies(Protocol::Anthropic, [Reply::text("fine").forever()])
 }
 
-/// CMD-1, CMD-2: commands work as everywhere, are offered while they are written, and none reaches a model; one that is
-/// wrong is told with what was meant.
+/// CMD-1, CMD-2: commands work as elsewhere, are completed while typing, and none reaches a model; a
+/// misspelled one is reported with a suggestion.
 #[test]
 fn commands_reach_no_model() {
     let (sim, workspace) = scene();
@@ -43,7 +43,7 @@ fn commands_reach_no_model() {
     leave(&mut screen);
 }
 
-/// CMD-1: the user's own commands are texts for the model; they are offered with their description.
+/// CMD-1: user commands are prompts for the model; completion shows their description.
 #[test]
 fn own_commands_are_sent() {
     let (sim, workspace) = scene();
@@ -66,7 +66,7 @@ fn own_commands_are_sent() {
     leave(&mut screen);
 }
 
-/// UI-2: the keys are listed, and close again; f1 does the same.
+/// UI-2: the keys are listed, and the list closes again; f1 does the same.
 #[test]
 fn keys_are_listed() {
     let (_sim, workspace) = scene();
@@ -87,13 +87,13 @@ fn keys_are_listed() {
     leave(&mut screen);
 }
 
-/// UI-2: a theme counts at once and in the next start; without one there is no colour.
+/// UI-2: a theme applies immediately and in the next start; with the theme `none` there is no color.
 #[test]
 fn themes_are_chosen() {
     let (_sim, workspace) = scene();
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "/theme none");
-    // Everything is drawn again, so what comes after that is drawn without colour.
+    // Everything is redrawn, so later output is without color.
     screen.wait_until("it was taken", |shown| shown.contains(EMPTY));
     leave(&mut screen);
     let mut screen = open(&workspace, &[]);
@@ -114,7 +114,7 @@ fn themes_are_chosen() {
     assert_ne!(colours(&screen.raw()), Vec::<String>::new());
 }
 
-/// The sequences that choose a colour.
+/// Returns the sequences that select a color.
 pub(super) fn colours(raw: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(raw);
     let mut found = Vec::new();
@@ -136,7 +136,7 @@ pub(super) fn colours(raw: &[u8]) -> Vec<String> {
     found
 }
 
-/// UI-2, SES-10: sessions are searched and looked at; the chosen one is gone on with, with all it knows.
+/// UI-2, SES-10: sessions can be searched and previewed; the chosen one is resumed with its full history.
 #[test]
 fn another_session_is_chosen() {
     let (sim, workspace) = with_replies(
@@ -176,7 +176,8 @@ fn another_session_is_chosen() {
     leave(&mut screen);
 }
 
-/// UI-2, SES-11: checkpoints show what each turn did to files, and files go back to before one.
+/// UI-2, SES-11: checkpoints show the file changes of each turn, and files can be restored to the state
+/// before one.
 #[test]
 fn files_go_back_to_a_checkpoint() {
     let edit = |old: &str, new: &str| {
@@ -221,8 +222,8 @@ fn files_go_back_to_a_checkpoint() {
     leave(&mut screen);
 }
 
-/// PROV-11, UI-2: a model is set up where one talks: a wrong key is told, the right one is kept, never shown, and used by
-/// the next turn.
+/// PROV-11, UI-2: a provider is set up within the session: a wrong key is reported, the right one is stored,
+/// never shown, and used by the next turn.
 #[test]
 fn a_model_is_set_up() {
     const KEY: &str = "sk-ant-0123456789";

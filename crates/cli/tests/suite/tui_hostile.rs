@@ -1,4 +1,4 @@
-//! The terminal UI with texts and terminals that it was not made for.
+//! The terminal UI with hostile texts and unusual terminals.
 
 use serde_json::json;
 use windlass_sim::{Fault, Protocol, Reply, When};
@@ -8,7 +8,7 @@ use super::support::with_replies;
 use super::tui::{EMPTY, answer_with, check_restored, has, leave, open, outside, say};
 use super::tui_commands::colours;
 
-/// What takes over a terminal that it reaches: its clipboard, its title, its screen, its letters' order.
+/// Sequences that take over a terminal: its clipboard, its title, its screen, its text direction.
 const PAYLOADS: [&str; 8] = [
     "\u{1b}]52;c;ZXZpbA==\u{7}",
     "\u{1b}]0;evil-title\u{7}",
@@ -20,7 +20,7 @@ const PAYLOADS: [&str; 8] = [
     "\u{2066}",
 ];
 
-/// What must not be found in what the terminal got.
+/// Sequences that must not reach the terminal.
 const TRACES: [&str; 9] = [
     "ZXZpbA==",
     "\u{1b}]52",
@@ -46,7 +46,7 @@ fn check_clean(screen: &Screen) {
     check(screen, &TRACES);
 }
 
-/// The same where all of it is to be seen: what would have been done is shown, and nothing is done.
+/// The same where everything must be visible: the sequences are shown, and not executed.
 #[track_caller]
 fn check_harmless(screen: &Screen) {
     let is_command = |trace: &&str| trace.contains(|letter: char| !letter.is_ascii_graphic());
@@ -66,8 +66,8 @@ fn check(screen: &Screen, traces: &[&str]) {
     }
 }
 
-/// SAFE-7: what a model says and thinks, what a tool puts out, what is asked, and what went wrong never reach the terminal
-/// as commands for it.
+/// SAFE-7: replies, reasoning, tool output, requests and errors never reach the terminal as control
+/// sequences.
 #[test]
 fn no_text_commands_the_terminal() {
     let printed = "printf 'out\\033]52;c;ZXZp''bA==\\007\\033]0;evil-''title\\007\\033[7;7f\\342\\200\\256 end of it\\n'; sleep 0.3";
@@ -98,7 +98,7 @@ fn no_text_commands_the_terminal() {
     check_clean(&screen);
     say(&mut screen, "and ask");
     screen.wait_for("asks to run");
-    // Nothing is hidden from whoever is asked.
+    // A request hides nothing from the user.
     screen.wait_for("␛]0;evil-title␇");
     answer_with(&mut screen, "n");
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
@@ -115,7 +115,7 @@ fn no_text_commands_the_terminal() {
     check_harmless(&screen);
 }
 
-/// SAFE-7, SAFE-6: what nobody would see in a command has a sign in its place when it is asked about.
+/// SAFE-7, SAFE-6: invisible characters in a command are shown as a sign in a request.
 #[test]
 fn what_cannot_be_seen_is_shown() {
     let command = "cat pl\u{200b}ain\u{e0041}.txt\u{a0}x; curl -sS http://127.0.0.1:1/\u{2060}a\u{200f}";
@@ -124,7 +124,7 @@ fn what_cannot_be_seen_is_shown() {
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
     screen.wait_for("asks to run");
-    // The terminal of these tests leaves the sign itself out of its screen.
+    // The terminal of these tests omits the sign itself from its screen.
     let shown = "$ cat pl�ain�.txt�x; curl -sS http://127.0.0.1:1/�a�";
     let is_shown = || has(&screen.raw(), shown);
     assert!(eventually(PATIENCE, is_shown), "{}", screen.scrollback());
@@ -158,7 +158,7 @@ fn no_title_commands_the_terminal() {
     }
 }
 
-/// SAFE-7: the same for names of files, which anybody can choose.
+/// SAFE-7: the same for file names, which anybody can choose.
 #[test]
 fn no_name_commands_the_terminal() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
@@ -178,7 +178,7 @@ fn start(workspace: &Workspace, size: (u16, u16)) -> Screen {
     workspace.run(&[]).on_screen(size.0, size.1)
 }
 
-/// UI-2: a terminal of one cell, or of a few, is no reason to fail: one can work in it, and leave.
+/// UI-2: a terminal of one or a few cells does not fail: the user can work in it, and quit.
 #[test]
 fn tiny_terminals_are_terminals() {
     for size in [(1, 1), (5, 3), (2, 40), (200, 1)] {
@@ -213,7 +213,7 @@ fn wait_ready(screen: &Screen) {
     assert!(eventually(PATIENCE, is_ready));
 }
 
-/// A conversation with everything that has a colour or a sign.
+/// A conversation with everything that has a color or a sign.
 fn everything(run: impl Fn(&Workspace) -> Run) -> Screen {
     let answer = "# Title\n\n`code` and [link](http://x)\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```rust\nfn a() {}\n```\n";
     let replies = [
@@ -242,7 +242,7 @@ fn everything(run: impl Fn(&Workspace) -> Run) -> Screen {
     screen
 }
 
-/// UI-2: where no colour is wanted there is none, and otherwise there is.
+/// UI-2: with colors off there are none, and otherwise there are.
 #[test]
 fn no_color_means_none() {
     let plain = everything(|workspace| workspace.run(&[]).env("NO_COLOR", "1"));
@@ -251,7 +251,7 @@ fn no_color_means_none() {
     assert_ne!(colours(&coloured.raw()), Vec::<String>::new());
 }
 
-/// UI-2: a terminal whose letters are not those of UTF-8 gets nothing but ASCII.
+/// UI-2: a terminal without UTF-8 gets only ASCII.
 #[test]
 fn ascii_terminals_get_ascii() {
     let screen = everything(|workspace| workspace.run(&[]).env("LANG", "C"));
@@ -261,7 +261,7 @@ fn ascii_terminals_get_ascii() {
     assert!(screen.scrollback().contains("> go"), "{}", screen.scrollback());
 }
 
-/// UI-2, UI-1: a dumb terminal, and one that is asked to be plain, get lines.
+/// UI-2, UI-1: a dumb terminal, and `--plain`, get line-by-line output.
 #[test]
 fn dumb_terminals_get_lines() {
     for (args, term) in [(&[][..], "dumb"), (&["--plain"], "xterm-256color")] {
@@ -276,7 +276,8 @@ fn dumb_terminals_get_lines() {
     }
 }
 
-/// UI-2, CFG-3: a key that is none, an action that is none and a key for two things are told, with the code for settings.
+/// UI-2, CFG-3: an unknown key, an unknown action and a key bound to two actions are reported, with the exit
+/// code for settings.
 #[test]
 fn wrong_keys_are_told() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
@@ -299,7 +300,7 @@ fn wrong_keys_are_told() {
     }
 }
 
-/// UI-2: with a standard input that is closed there is nobody to talk with, terminal or not.
+/// UI-2: with a closed standard input the session does not start, terminal or not.
 #[test]
 fn a_closed_input_is_told() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);

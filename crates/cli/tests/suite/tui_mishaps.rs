@@ -1,4 +1,4 @@
-//! The terminal UI when its terminal, or the machine around it, does what it likes.
+//! The terminal UI when its terminal, or the machine around it, misbehaves.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use windlass_testkit::{PATIENCE, Run, Screen, Signal, Workspace, eventually, pro
 use super::support::with_replies;
 use super::tui::{EMPTY, check_restored, held, leave, open, say};
 
-/// A command that lasts, by which its processes are found, and which leaves a file when it runs.
+/// A long-running command with a marker to find its processes, which leaves a file when it runs.
 fn lasting(marker: &str) -> Reply {
     Reply::call(
         "bash",
@@ -25,7 +25,7 @@ fn wait_for_file(workspace: &Workspace, name: &str) {
     );
 }
 
-/// A turn that was cut off is there for whoever goes on, and can be gone on with.
+/// Checks that an interrupted turn is shown after resuming, and that the session continues.
 #[track_caller]
 fn check_kept(workspace: &Workspace) {
     let mut screen = open(workspace, &["--continue"]);
@@ -35,7 +35,8 @@ fn check_kept(workspace: &Workspace) {
     leave(&mut screen);
 }
 
-/// UI-2, SES-1: a signal ends it with its code, the terminal is as it was, what ran is gone, the session is kept.
+/// UI-2, SES-1: a signal ends the program with its exit code, the terminal is restored, processes are gone,
+/// the session is saved.
 #[test]
 fn a_signal_ends_it() {
     for (number, signal) in [(1, Signal::TERM), (2, Signal::INT)] {
@@ -61,7 +62,7 @@ fn a_signal_ends_it() {
     }
 }
 
-/// UI-2, SES-1: a terminal that is closed ends it soon, with all that it started; the session is kept.
+/// UI-2, SES-1: a closed terminal ends the program soon, with all its processes; the session is saved.
 #[test]
 fn a_closed_terminal_ends_it() {
     let marker = format!("82.{}", std::process::id());
@@ -75,7 +76,7 @@ fn a_closed_terminal_ends_it() {
     assert!(eventually(PATIENCE, || left().is_empty()), "left {:?}", left());
     check_kept(&workspace);
 
-    // The same with nothing to do, and on the whole screen.
+    // The same while idle, and in full-screen mode.
     for args in [&[][..], &["--full-screen"]] {
         let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
         let mut screen = open(&workspace, args);
@@ -84,7 +85,8 @@ fn a_closed_terminal_ends_it() {
     }
 }
 
-/// UI-2: a terminal that is nobody's controlling terminal ends without a signal, and it is noticed all the same.
+/// UI-2: a terminal that is no controlling terminal closes without a signal, and this is detected all the
+/// same.
 #[test]
 fn a_terminal_that_ends_silently_ends_it() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
@@ -101,7 +103,7 @@ fn a_terminal_that_ends_silently_ends_it() {
     assert!(eventually(PATIENCE, || left().is_empty()), "left {:?}", left());
 }
 
-/// UI-2, SES-1: killed in the middle of an answer, it leaves a session that can be gone on with.
+/// UI-2, SES-1: killed in the middle of an answer, the program leaves a session that can be resumed.
 #[test]
 fn a_killed_one_is_gone_on_with() {
     let stalled = Reply::text("a first part of an answer")
@@ -117,14 +119,14 @@ fn a_killed_one_is_gone_on_with() {
     sim.assert_valid();
 }
 
-/// A shell on a terminal, with the terminal UI in front.
+/// A shell on a terminal, with the terminal UI in the foreground.
 #[track_caller]
 fn within_a_shell(workspace: &Workspace) -> Screen {
     let run = Run::new(std::path::Path::new("bash"), &["--norc", "--noprofile", "-i"]).cwd(workspace.path());
     let run = run
         .env("HOME", &workspace.user_home().display().to_string())
         .env("WINDLASS_HOME", &workspace.home().display().to_string());
-    // The shell would mark pastes itself, and it could not be seen who did.
+    // The shell must not mark pastes itself, or the test could not tell which program did.
     let quiet = workspace.write("inputrc", "set enable-bracketed-paste off\n");
     let run = run.env("INPUTRC", &quiet.display().to_string());
     let mut shell = run.env("PS1", "shell: ").on_screen(100, 30);
@@ -134,7 +136,7 @@ fn within_a_shell(workspace: &Workspace) -> Screen {
     shell
 }
 
-/// UI-2: a terminal that was given another size while the shell had it is drawn in the size that it has.
+/// UI-2: a terminal that was resized while the shell was in the foreground is drawn in its new size.
 #[test]
 fn a_size_that_changed_in_the_shell_counts() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
@@ -157,8 +159,8 @@ fn a_size_that_changed_in_the_shell_counts() {
     });
 }
 
-/// UI-2: ctrl+z goes back to the shell with the terminal as it was, also from the whole screen; fg comes back to what was
-/// being written. Where there is no shell to go back to, it goes on.
+/// UI-2: ctrl+z returns to the shell with the terminal restored, also from full-screen mode; fg returns to
+/// the text being typed. Without a shell to return to, the UI continues.
 #[test]
 fn ctrl_z_goes_back_to_the_shell() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
@@ -203,8 +205,8 @@ fn numbered(count: usize) -> String {
         .collect()
 }
 
-/// UI-2: however often a terminal changes its size while an answer comes, the screen is right in the end, and what is
-/// typed meanwhile is not lost.
+/// UI-2: however often a terminal is resized during an answer, the final screen is right, and typed text is
+/// not lost.
 #[test]
 fn a_storm_of_sizes() {
     for term in ["linux", "xterm-256color"] {
@@ -232,13 +234,13 @@ fn a_storm_of_sizes() {
     }
 }
 
-/// UI-2: what was printed stays, however the width changes while more of it comes. A picture that was under way may leave a
-/// trace on a terminal that has become narrower; nothing may be missing.
+/// UI-2: printed text stays, however the width changes while more arrives. A frame in progress may leave a
+/// trace on a terminal that became narrower; nothing may be missing.
 #[test]
 fn nothing_is_lost() {
     let reply = Reply::text(&(numbered(3_000) + "The end of it.")).delta_chars(6);
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [reply]);
-    // The screen here does not break lines anew, and this is the name of a terminal that does not.
+    // The screen of this test does not reflow lines, and this is the name of a terminal that does not.
     let mut screen = workspace.run(&[]).env("TERM", "linux").on_screen(100, 30);
     screen.wait_for(EMPTY);
     say(&mut screen, "list");
@@ -260,7 +262,7 @@ fn nothing_is_lost() {
     assert_eq!(missing, Vec::<usize>::new());
 }
 
-/// How much memory a process has in use, in kilobytes.
+/// Returns the memory use of a process in kilobytes.
 fn resident(screen: &Screen) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", screen.pid())).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -268,8 +270,8 @@ fn resident(screen: &Screen) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
 }
 
-/// UI-2: a terminal that does not read holds up nothing but its own picture: the turn goes on, memory stays small, and when
-/// it reads again it sees the end.
+/// UI-2: a terminal that does not read delays only its own screen: the turn continues, memory stays small,
+/// and when the terminal reads again it shows the end.
 #[test]
 fn a_terminal_that_does_not_read() {
     let text = "word ".repeat(20_000);
@@ -297,7 +299,7 @@ fn a_terminal_that_does_not_read() {
     assert_eq!(screen.scrollback().matches("The end of it.").count(), 1);
 }
 
-/// UI-2: a terminal that does not read can still be left: by a signal, soon.
+/// UI-2: a signal ends the program soon, even if the terminal does not read.
 #[test]
 fn a_terminal_that_does_not_read_can_be_left() {
     let (_sim, workspace) = with_replies(

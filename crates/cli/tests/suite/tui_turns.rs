@@ -1,4 +1,4 @@
-//! Turns in the terminal UI: what is said while one runs, how one is stopped and taken back, and how far it may go.
+//! Turns in the terminal UI: messages during a turn, stopping and rewinding, and permission modes.
 
 use serde_json::json;
 use windlass_sim::{Protocol, Reply};
@@ -15,7 +15,7 @@ fn until_go() -> Reply {
     )
 }
 
-/// What the model was last told by the user, in a request.
+/// Returns the user's last message in a request.
 fn last_said(sim: &SimServer, request: usize) -> String {
     let requests = sim.requests();
     let said = requests
@@ -32,8 +32,8 @@ fn wait_for_file(workspace: &Workspace, name: &str) {
     );
 }
 
-/// SES-3: while a turn runs, enter tells it something between two steps and tab keeps something for afterwards; both are
-/// in sight until they are heard, and reach the model in their order.
+/// SES-3: during a turn, enter sends a message between two steps and tab queues one for afterwards; both are
+/// visible until they are delivered, and reach the model in order.
 #[test]
 fn steering_and_queueing() {
     let replies = [until_go(), Reply::text("Steered."), Reply::text("Queued.")];
@@ -68,7 +68,7 @@ fn steering_and_queueing() {
     }
 }
 
-/// SES-3: what waits can be taken back, changed and sent again; only what was sent last reaches the model.
+/// SES-3: a queued message can be taken back, edited and sent again; only the last version reaches the model.
 #[test]
 fn a_queued_message_is_taken_back() {
     let replies = [until_go(), Reply::text("First."), Reply::text("Second.")];
@@ -96,7 +96,7 @@ fn a_queued_message_is_taken_back() {
     leave(&mut screen);
 }
 
-/// UI-2, LOOP-8: esc stops the turn, and what it started is gone with it; the conversation goes on.
+/// UI-2, LOOP-8: esc stops the turn and all its processes; the session continues.
 #[test]
 fn esc_stops_the_whole_tree() {
     let workspace = workspace();
@@ -127,7 +127,7 @@ fn esc_stops_the_whole_tree() {
     leave(&mut screen);
 }
 
-/// UI-2: ctrl+c clears what is written, then stops the turn; twice it leaves.
+/// UI-2: ctrl+c clears the input, then stops the turn; pressed twice it quits.
 #[test]
 fn ctrl_c_clears_stops_and_leaves() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [held()]);
@@ -147,8 +147,8 @@ fn ctrl_c_clears_stops_and_leaves() {
     super::tui::check_restored(&screen);
 }
 
-/// UI-2, SES-11: esc twice goes back to before a message: files and conversation are as they were, and the message is
-/// written again, to be changed.
+/// UI-2, SES-11: esc twice rewinds to before a message: files and conversation are restored, and the message
+/// is in the input again, to be edited.
 #[test]
 fn esc_twice_goes_back() {
     let write = |content: &str| Reply::call("write_file", json!({ "path": "a.txt", "content": content }));
@@ -193,7 +193,8 @@ fn esc_twice_goes_back() {
     leave(&mut screen);
 }
 
-/// UI-2, SAFE-5: shift+tab goes through the modes; in the one for plans a change is refused, and in the next it is not.
+/// UI-2, SAFE-5: shift+tab cycles through the modes; in plan mode a change is refused, and in the next mode
+/// it is not.
 #[test]
 fn shift_tab_changes_the_mode() {
     let write = || Reply::call("write_file", json!({ "path": "a.txt", "content": "x" }));
@@ -220,8 +221,8 @@ fn shift_tab_changes_the_mode() {
     leave(&mut screen);
 }
 
-/// SES-3: what is queued when the terminal is left waits. Looking does not have it asked; the next prompt does, and is
-/// answered after it.
+/// SES-3: messages that are queued when the user quits stay queued. Viewing the session does not send them;
+/// the next prompt does, and is answered after them.
 #[test]
 fn what_was_left_in_the_queue_is_asked_first() {
     let replies = [until_go(), Reply::text("Rested."), Reply::text("New.")];

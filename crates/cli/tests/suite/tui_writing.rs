@@ -1,4 +1,4 @@
-//! Writing in the terminal UI: history, files, pastes, one's own editor.
+//! Input in the terminal UI: history, files, pastes, external editor.
 
 use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Run, SimServer, Workspace};
@@ -16,7 +16,7 @@ fn said(sim: &SimServer) -> String {
     said.unwrap_or_default().to_owned()
 }
 
-/// UI-2: what was sent in an earlier start is found by a few letters and sent again; up brings the last one.
+/// UI-2: an input from an earlier start is found by a few letters and sent again; up recalls the last one.
 #[test]
 fn the_history_is_searched() {
     let (sim, workspace) = scene();
@@ -46,7 +46,7 @@ fn the_history_is_searched() {
     leave(&mut screen);
 }
 
-/// UI-2: what is said in a session of which nothing is kept is not in the history either; what was said before still is.
+/// UI-2: inputs of a session that is not saved are not in the history either; earlier inputs still are.
 #[test]
 fn an_ephemeral_session_leaves_no_history() {
     let (_sim, workspace) = scene();
@@ -91,8 +91,8 @@ fn files_are_completed() {
     leave(&mut screen);
 }
 
-/// UI-2: fifty pasted lines are one piece where one writes, and the model gets all of them; a short paste is text, and
-/// neither sends anything by itself.
+/// UI-2: fifty pasted lines are one item in the input, and the model gets all of them; a short paste is text,
+/// and neither is sent automatically.
 #[test]
 fn a_long_paste_is_one_piece() {
     let (sim, workspace) = scene();
@@ -122,7 +122,7 @@ fn a_long_paste_is_one_piece() {
     leave(&mut screen);
 }
 
-/// UI-2: new lines are written with alt+enter, ctrl+j, shift+enter and a backslash; enter sends all of them.
+/// UI-2: alt+enter, ctrl+j, shift+enter and a backslash insert line breaks; enter sends all lines.
 #[test]
 fn messages_have_lines() {
     let (sim, workspace) = scene();
@@ -149,8 +149,8 @@ fn messages_have_lines() {
     leave(&mut screen);
 }
 
-/// UI-2: ctrl+g lets the person's own editor have the text and the terminal; one that fails changes nothing, and keys work
-/// afterwards.
+/// UI-2: ctrl+g opens the text in the user's editor, which gets the terminal; an editor that fails changes
+/// nothing, and keys work afterwards.
 #[test]
 fn the_editor_has_the_text() {
     let (sim, workspace) = scene();
@@ -188,7 +188,7 @@ fn the_editor_has_the_text() {
     leave(&mut screen);
 }
 
-/// UI-2: a copy goes to the terminal's own clipboard, as it was written.
+/// UI-2: a copy goes to the terminal's own clipboard, unformatted.
 #[test]
 fn an_answer_is_copied() {
     let (_sim, workspace) = with_replies(
@@ -201,7 +201,7 @@ fn an_answer_is_copied() {
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
     say(&mut screen, "/copy");
     screen.wait_for("characters copied.");
-    // `Use **this**:` in base64, as far as whole groups go.
+    // `Use **this**:` in base64, up to the last complete group.
     assert!(
         has(&screen.raw(), "\u{1b}]52;c;VXNlICoqdGhpcyoq"),
         "{}",

@@ -33,21 +33,21 @@ fn working_day() -> Vec<Reply> {
     ]
 }
 
-/// What the model saw after the instructions and the user's words.
+/// Returns the request after the instructions and the user's message.
 fn conversation(request: &Logged) -> String {
     let outline = request.seen.outline();
     let lines = outline
         .lines()
         .skip_while(|line| !line.starts_with("user "))
         .skip(1);
-    // Only one wire can mark a result as an error, and the others say it in the text.
+    // Only one wire can mark a result as an error; the others state it in the text.
     lines
         .map(|line| line.replacen(" error ", " ", 1) + "\n")
         .collect()
 }
 
-/// LOOP-3, LOOP-4, TOOL-1, PROV-2, PROV-3, MSG-4: real tools change real files over every wire, and all results go back
-/// in the order of the calls.
+/// LOOP-3, LOOP-4, TOOL-1, PROV-2, PROV-3, MSG-4: real tools change real files over every wire, and all
+/// results are returned in the order of the calls.
 #[test]
 fn a_day_of_work_over_every_wire() {
     for wire in WIRES {
@@ -101,7 +101,7 @@ fn a_day_of_work_over_every_wire() {
     }
 }
 
-/// The parts of a body that a provider's prompt cache sees, as they stand in the bytes.
+/// Returns the parts of a body that a provider's prompt cache sees, as they appear in the bytes.
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(borrow, default)]
@@ -114,14 +114,14 @@ struct Body<'a> {
     messages: &'a RawValue,
 }
 
-/// The bytes of a request without the marks that move along with its end.
+/// Returns the bytes of a request without the cache markers, which move with its end.
 fn unmarked(request: &Logged) -> String {
     let raw = String::from_utf8(request.raw.to_vec()).unwrap();
     raw.replace(r#","cache_control":{"type":"ephemeral"}"#, "")
 }
 
-/// MSG-5, PROV-2: system and tools are the same bytes in every request of a turn, and each request begins with the bytes
-/// of the one before, up to the end of its messages.
+/// MSG-5, PROV-2: system prompt and tools are the same bytes in every request of a turn, and each request
+/// starts with the bytes of the previous one, up to the end of its messages.
 #[test]
 fn every_request_begins_with_the_one_before() {
     for wire in WIRES {
@@ -147,7 +147,7 @@ fn every_request_begins_with_the_one_before() {
     }
 }
 
-/// MSG-5: the overhead of instructions and tools stays small on the wire.
+/// MSG-5: instructions and tools add little overhead on the wire.
 #[test]
 fn instructions_and_tools_stay_small() {
     for wire in WIRES {
@@ -158,7 +158,7 @@ fn instructions_and_tools_stay_small() {
     }
 }
 
-/// MSG-4, PROV-2, PROV-3: reasoning goes back as the provider signed it, readable and redacted.
+/// MSG-4, PROV-2, PROV-3: reasoning is sent back as the provider signed it, readable and redacted.
 #[test]
 fn reasoning_goes_back_verbatim() {
     for wire in [Protocol::Anthropic, Protocol::Responses] {
@@ -188,7 +188,7 @@ fn reasoning_goes_back_verbatim() {
     }
 }
 
-/// The provider's own items in an event, as text.
+/// Returns the provider's own items in an event, as text.
 fn items(line: &str) -> Vec<String> {
     #[derive(Deserialize)]
     struct Line {
@@ -218,8 +218,8 @@ fn is_reasoning(item: &str) -> bool {
         .any(|kind| value["type"] == *kind)
 }
 
-/// LOOP-5: `auto` and `sequential` run writes one after the other, `parallel` lets them overlap; results keep the order
-/// of the calls always.
+/// LOOP-5: `auto` and `sequential` run writes one after the other, `parallel` lets them overlap; results
+/// always keep the order of the calls.
 #[test]
 fn results_keep_the_order_of_the_calls() {
     for (mode, order) in [
@@ -227,7 +227,7 @@ fn results_keep_the_order_of_the_calls() {
         ("sequential", "first second"),
         ("parallel", "second first"),
     ] {
-        // The first waits for the second, which only an overlap can satisfy.
+        // The first waits for the second, which only works if they overlap.
         let wait = if mode == "parallel" {
             "while [ ! -s log ]; do sleep 0.02; done; "
         } else {
@@ -261,7 +261,7 @@ fn results_keep_the_order_of_the_calls() {
     }
 }
 
-/// TOOL-1, LOOP-6: a wrong argument is named to the model, which goes on.
+/// TOOL-1, LOOP-6: the model learns which argument is wrong, and continues.
 #[test]
 fn wrong_arguments_are_named() {
     let wrong = Reply::call("bash", json!({"comand": "ls"})).and_call("read_file", json!({"path": 7}));
@@ -274,8 +274,8 @@ fn wrong_arguments_are_named() {
     assert!(results[1].text.contains("path"), "{}", results[1].text);
 }
 
-/// TOOL-2, PROV-2, PROV-3: an image that a tool reads reaches the model over every wire, in a form the service takes; a
-/// model that reads none is told its name.
+/// TOOL-2, PROV-2, PROV-3: an image that a tool reads reaches the model over every wire, in a format the
+/// service accepts; a model without image support receives its name.
 #[test]
 fn images_reach_the_model_over_every_wire() {
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x20\0\0\0\x10\x08\x06\0\0\0";

@@ -1,4 +1,4 @@
-//! Files are taken back through the binary, also when it is killed in the middle.
+//! Undo of file changes, even if the program is killed in the middle.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ fn run(workspace: &Workspace, args: &[&str]) -> Output {
     workspace.run(args).output()
 }
 
-/// Everything below a folder: kinds, modes, contents.
+/// Returns everything below a folder: kinds, modes, contents.
 fn state(folder: &Path) -> BTreeMap<PathBuf, String> {
     let mut all = BTreeMap::new();
     collect(folder, &mut all);
@@ -46,11 +46,11 @@ fn collect(folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
 const DEEDS: &str = "rm gone.txt; mv old.txt new.txt; echo more >> kept.txt; chmod 755 kept.txt; ln -s kept.txt link; \
                      mkdir -p a/b; echo x > a/b/c; rm -r folder; echo file > folder";
 
-/// Commands that remove files are blocked otherwise.
+/// Settings that allow commands which remove files; these are blocked by default.
 const OPEN: &str = "security.blocked_commands=[]";
 
-/// SES-11: what file tools and commands did in a turn is undone and done again exactly, turn by turn; what a turn did can
-/// be looked at; the conversation goes back with it when that is wished.
+/// SES-11: changes of file tools and commands are undone and redone exactly, turn by turn; the changes of a
+/// turn can be shown; the conversation is rewound as well on request.
 #[test]
 fn turns_are_undone_and_done_again() {
     let replies = [
@@ -123,7 +123,8 @@ fn turns_are_undone_and_done_again() {
         .assert_says("there is no checkpoint 9");
 }
 
-/// SES-11: a file that somebody changed since is not overwritten, unless that is wished; then it can be brought back.
+/// SES-11: a file that was changed outside the session is not overwritten, unless forced; then it can be
+/// restored.
 #[test]
 fn somebody_elses_changes_are_not_lost() {
     let replies = [
@@ -148,7 +149,7 @@ fn somebody_elses_changes_are_not_lost() {
     assert_eq!(workspace.read("a.txt"), "mine\n");
 }
 
-/// SES-11: what is not covered is said, and nothing is kept when that is off.
+/// SES-11: changes that are not covered are reported, and nothing is stored when checkpoints are off.
 #[test]
 fn limits_are_said() {
     let big = "head -c 2000000 /dev/zero | tr '\\\\0' x > big.txt; echo small > small.txt";
@@ -175,7 +176,7 @@ fn limits_are_said() {
     assert!(workspace.has("off.txt"));
 }
 
-/// SES-11: a process that is killed in the middle of an undo leaves nothing half done once the session is looked at again.
+/// SES-11: a process killed in the middle of an undo leaves nothing half done once the session is used again.
 #[test]
 fn a_killed_undo_is_finished() {
     let replies = [
@@ -202,7 +203,7 @@ fn a_killed_undo_is_finished() {
         drop(undo.output());
         let now = state(&workspace.path());
         halves += u32::from(now != before && now != after);
-        // Whoever looks at the checkpoints finishes what was begun.
+        // Listing the checkpoints completes the interrupted undo.
         let listed = run(&workspace, &["checkpoint", "list"]);
         let is_undone = listed.assert_code(0).stdout.contains("undone");
         let now = state(&workspace.path());
@@ -216,7 +217,7 @@ fn a_killed_undo_is_finished() {
     assert!(halves < 14, "every undo was cut in two");
 }
 
-/// SES-11: when what a call changes cannot be kept, the call works all the same, and the user is told.
+/// SES-11: if a checkpoint cannot be stored, the call works all the same, and the user is warned.
 #[test]
 fn what_cannot_be_kept_is_told() {
     let replies = [
@@ -234,7 +235,7 @@ fn what_cannot_be_kept_is_told() {
     assert_eq!(workspace.read("a.txt"), "x\n");
 }
 
-/// SES-11, CMD-1: going back to before a message takes the conversation and, unless they are to stay, the files with it.
+/// SES-11, CMD-1: rewinding to before a message restores the conversation and, unless excluded, the files.
 #[test]
 fn a_message_is_gone_back_to() {
     let write = |content: &str| Reply::call("write_file", json!({"path": "a.txt", "content": content}));
@@ -263,7 +264,7 @@ fn a_message_is_gone_back_to() {
     rewind("2").assert_code(1).assert_says("is no message of yours");
     rewind(&format!("{second} --keep-files")).assert_code(0);
     assert_eq!(file().as_deref(), Some("two\n"));
-    // It is left behind now; its files go back all the same.
+    // The message is no longer part of the conversation; its files are restored all the same.
     rewind(&second)
         .assert_code(1)
         .assert_says("is no message of yours in this conversation");

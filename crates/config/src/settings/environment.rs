@@ -1,4 +1,4 @@
-//! The layers that are text: environment variables and flags.
+//! The text layers: environment variables and flags.
 
 use super::keys::{self, Place, render};
 use super::layers::{Layers, SettingOrigin};
@@ -6,7 +6,7 @@ use super::problem::SettingsProblem;
 use super::suggest;
 use super::{Override, Sources};
 
-/// Variables with the product's prefix that are no settings.
+/// Variables with Windlass's prefix that are not settings.
 const OTHER_VARIABLES: &[&str] = &[
     "WINDLASS_HOME",
     "WINDLASS_SESSION",
@@ -15,10 +15,10 @@ const OTHER_VARIABLES: &[&str] = &[
     "WINDLASS_BIN",
 ];
 
-/// The simulated provider has variables of its own.
+/// Prefix of the simulated provider's variables.
 const SIM_PREFIX: &str = "WINDLASS_SIM_";
 
-/// CFG-1: one variable per key. An empty variable counts as unset.
+/// CFG-1: reads one variable per key. An empty variable counts as unset.
 pub(super) fn read(sources: &Sources<'_>, layers: &mut Layers) {
     for key in keys::all() {
         let Some(name) = key.env_name() else { continue };
@@ -41,7 +41,7 @@ pub(super) fn read(sources: &Sources<'_>, layers: &mut Layers) {
     warn_unknown(&sources.env_names, layers);
 }
 
-/// A variable of a newer or older version must not stop this one, so an unknown name is no error.
+/// Warns about an unknown variable. It is not an error, because it may belong to another version of Windlass.
 fn warn_unknown(names: &[String], layers: &mut Layers) {
     let ours = names
         .iter()
@@ -65,7 +65,7 @@ fn warn_unknown(names: &[String], layers: &mut Layers) {
     }
 }
 
-/// CFG-1: flags, the highest layer.
+/// CFG-1: reads the flags, the highest layer.
 pub(super) fn read_overrides(overrides: &[Override], layers: &mut Layers) {
     for Override {
         key: name,
@@ -75,7 +75,7 @@ pub(super) fn read_overrides(overrides: &[Override], layers: &mut Layers) {
     {
         let path: Vec<String> = match toml_edit::Key::parse(name) {
             Ok(parts) => parts.iter().map(|part| part.get().to_owned()).collect(),
-            // Whatever it is, it is no key; the nearest one is looked for all the same.
+            // The text is not a valid key, but the nearest key is suggested all the same.
             Err(_) => vec![name.clone()],
         };
         let outcome = match keys::find(&path) {

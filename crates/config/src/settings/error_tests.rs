@@ -1,4 +1,4 @@
-//! Every message, word for word: where, which key, what is wrong, what would be right.
+//! Every message, verbatim: location, key, problem and fix.
 
 use super::explain;
 use super::fixture_tests::Bed;

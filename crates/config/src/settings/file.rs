@@ -1,4 +1,4 @@
-//! The layers that are files: read, parsed, walked along the table of keys.
+//! The file layers: read, parsed, and matched against the table of keys.
 
 mod lines;
 
@@ -16,26 +16,26 @@ use super::problem::SettingsProblem;
 use super::suggest::{self, Found};
 use super::value::{clip, describe};
 
-/// A file with more is no settings file.
+/// Size limit of a settings file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Warnings listed in full per file; the rest is counted.
+/// Maximum number of warnings listed per file; the rest is counted.
 const MAX_WARNINGS: usize = 20;
 
-/// Who wrote a file.
+/// Author of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Author {
     User,
-    /// Whoever wrote the repository.
+    /// The authors of the repository.
     Project,
 }
 
-/// The user's file, if there is one.
+/// Reads the user's file, if it exists.
 pub(super) fn read_user(path: &Path, layers: &mut Layers) {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => read(path, layers),
         Ok(found) if found.is_dir() => refuse(path, "is a folder, expected a file", layers),
-        // Opening a pipe would wait for somebody to write.
+        // Opening a pipe would block until a process writes to it.
         Ok(_) => refuse(path, "is not a regular file", layers),
         Err(error)
             if matches!(
@@ -46,7 +46,7 @@ pub(super) fn read_user(path: &Path, layers: &mut Layers) {
     }
 }
 
-/// The file that the user named: it must exist, and may be a pipe.
+/// Reads the file that the user named: it must exist, and may be a pipe.
 pub(super) fn read_named(path: &Path, layers: &mut Layers) {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => refuse(path, "is a folder, expected a file", layers),
@@ -55,10 +55,10 @@ pub(super) fn read_named(path: &Path, layers: &mut Layers) {
     }
 }
 
-/// The project's file, of which `bytes` is what the user trusts; `None` when that holds no such file.
+/// Reads the project's file. `bytes` is its trusted content; `None` if the trusted content has no such file.
 ///
-/// Trust or not, a repository must not redirect keys to its own server, run a command or widen permissions: entries
-/// that could are ignored with a warning.
+/// Even if it is trusted, a repository must not redirect keys to its own server, run a command or widen
+/// permissions: entries that could are ignored with a warning.
 pub(super) fn read_project(path: &Path, bytes: Option<&[u8]>, layers: &mut Layers) {
     match bytes {
         Some(bytes) => take(path, bytes.to_vec(), Author::Project, layers),
@@ -151,12 +151,12 @@ struct Walk<'a> {
     lines: Lines<'a>,
     author: Author,
     layers: &'a mut Layers,
-    /// The names that lead to the current table.
+    /// Path to the current table.
     at: Vec<String>,
     warned: usize,
 }
 
-/// An entry of a table with the place of its name.
+/// An entry of a table, with the location of its name.
 #[derive(Clone, Copy)]
 struct Entry<'a> {
     item: &'a Item,
@@ -164,7 +164,7 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// A table's own place is its header, of which only the name can be wrong.
+    /// Location of a table: its header, of which only the name can be wrong.
     fn value_at(&self) -> usize {
         let span = self.item.as_value().and_then(toml_edit::Value::span);
         span.map_or(self.name_at, |span| span.start)
@@ -222,7 +222,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A value where a table belongs: `[providers] base_url = …`.
+    /// Reports a value in place of a table: `[providers] base_url = …`.
     fn no_table(&mut self, found: Entry<'_>) {
         let at = found.value_at();
         let path = self.at.clone();
@@ -234,7 +234,8 @@ impl Walk<'_> {
         });
     }
 
-    /// A misspelled table is one problem; of one that resembles nothing, each entry may belong elsewhere.
+    /// Reports an unknown table. A misspelled table is one problem; in a table that resembles no known one,
+    /// each entry is reported, because it may belong elsewhere.
     fn unknown_table(&mut self, table: &dyn TableLike, found: Entry<'_>) {
         let is_near = || suggest::nearest_key(&self.at, Found::Table).is_some();
         if table.is_empty() || self.at.len() > 1 || is_near() {
@@ -262,7 +263,8 @@ impl Walk<'_> {
         self.problem(found.name_at, || suggest::unknown(&path, kind));
     }
 
-    /// Whether a project may not say this. Mistakes in sections closed to it do not matter either.
+    /// Returns true if a project may not set this. Mistakes in sections closed to projects are not reported
+    /// either.
     fn is_refused(&self, place: &Place) -> bool {
         let section = self.at.first().map_or("", String::as_str);
         let mut of_section = keys::all().filter(|key| key.section() == section).peekable();

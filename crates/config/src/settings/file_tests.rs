@@ -1,4 +1,4 @@
-//! Files as they come: foreign line ends, broken, enormous, not files at all.
+//! Unusual files: foreign line ends, broken, huge, not files at all.
 
 use std::time::Instant;
 
@@ -147,7 +147,7 @@ fn a_file_that_cannot_be_read_is_named() {
 
     let bed = Bed::new().user("model = \"x\"");
     std::fs::set_permissions(bed.user_file(), std::fs::Permissions::from_mode(0o000)).unwrap();
-    // The superuser reads everything; a link to itself is unreadable even then.
+    // Root can read everything; a link to itself is unreadable even for root.
     if std::fs::read(bed.user_file()).is_ok() {
         std::fs::remove_file(bed.user_file()).unwrap();
         std::os::unix::fs::symlink(bed.user_file(), bed.user_file()).unwrap();

@@ -1,4 +1,4 @@
-//! A user, a project and an environment for tests: all made up, none of it the machine's.
+//! A user, a project and an environment for tests, all made up and independent of the machine.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::{Override, Settings, SettingsError, Sources, load};
 use crate::folders::Folders;
 use crate::trust::trust;
 
-/// Everything that settings are read from.
+/// All sources of settings.
 pub(super) struct Bed {
     root: tempfile::TempDir,
     variables: Vec<(String, String)>,
@@ -41,18 +41,18 @@ impl Bed {
         self
     }
 
-    /// The project's file, in a folder that the user trusts.
+    /// Writes the project's file, in a folder that the user trusts.
     pub(super) fn project(self, text: impl AsRef<[u8]>) -> Self {
         self.untrusted_project(text).trusted()
     }
 
-    /// The project's file, about which the user was never asked, or which changed since.
+    /// Writes the project's file without trusting it; trust in earlier content does not cover it.
     pub(super) fn untrusted_project(self, text: impl AsRef<[u8]>) -> Self {
         std::fs::write(self.project_file(), text).unwrap();
         self
     }
 
-    /// Trusts the project as it is now.
+    /// Trusts the project's current content.
     pub(super) fn trusted(self) -> Self {
         let folders = self.folders();
         let project = folders.project(&self.root.path().join("repo")).unwrap();
@@ -101,7 +101,7 @@ impl Bed {
         self.load().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// What is wrong, with short paths.
+    /// Returns the problems, with shortened paths.
     pub(super) fn problems(&self) -> String {
         let error = self.load().expect_err("something is wrong");
         self.shorten(&error.to_string())
@@ -115,7 +115,7 @@ impl Bed {
             .collect()
     }
 
-    /// `key = value  # origin` of one key.
+    /// Returns `key = value  # origin` of one key.
     pub(super) fn line(&self, key: &str) -> String {
         let shown = self.shorten(&super::show(&self.settings(), true));
         let is_wanted = |line: &&str| line.trim_start_matches("# ").starts_with(&format!("{key} "));

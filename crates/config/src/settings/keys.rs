@@ -1,4 +1,4 @@
-//! The table of keys, one file per section, and how a dotted path finds its entry.
+//! The table of keys, one file per section, and the lookup of a dotted path in it.
 //!
 //! Adding a key means adding an entry; everything else follows from it.
 
@@ -19,30 +19,30 @@ mod tui;
 use super::kind::{Kind, NO_SECRETS};
 use super::value::quote;
 
-/// CFG-3: a key that describes itself.
+/// CFG-3: a self-describing key.
 pub(super) struct Key {
-    /// Dotted; a part such as `<name>` stands for any name.
+    /// Dotted name; a part such as `<name>` matches any name.
     pub name: &'static str,
-    /// Its type, range, default and place.
+    /// Type, range, default, and destination in the settings.
     pub kind: Kind,
-    /// What it is.
+    /// Description of the key.
     pub help: &'static str,
-    /// What changing it does.
+    /// Effect of changing the value.
     pub effect: &'static str,
-    /// A value, as TOML.
+    /// Example value, as TOML.
     pub example: &'static str,
-    /// Whether a project's file may set it. A cloned repository is not trusted: only what cannot send keys or
-    /// data elsewhere, widen permissions or replace instructions.
+    /// True if a project's file may set the key. A cloned repository is not trusted, so this is limited to
+    /// keys that cannot send keys or data elsewhere, widen permissions or replace instructions.
     pub project_ok: bool,
 }
 
 /// A group of keys.
 pub(super) struct Section {
-    /// The first part of its keys; empty for keys without one.
+    /// First part of the section's keys; empty for keys without a section.
     pub name: &'static str,
-    /// What it is about.
+    /// Description of the section.
     pub help: &'static str,
-    /// Its keys, in the order of the reference.
+    /// Keys, in the order of the reference.
     pub keys: &'static [Key],
 }
 
@@ -63,20 +63,20 @@ pub(super) static SECTIONS: &[&Section] = &[
     &models::SECTION,
 ];
 
-/// A day, in seconds: longer than anything worth waiting for.
+/// A day, in seconds: an upper limit for every timeout.
 const DAY: f64 = 86_400.0;
 
-/// What a path leads to.
+/// Result of looking up a path.
 pub(super) enum Place {
     /// A key.
     Key(&'static Key),
     /// A table of keys.
     Section,
-    /// Nothing.
+    /// Neither a key nor a table.
     Unknown,
 }
 
-/// Headers that carry a key.
+/// Headers that carry an API key.
 const KEY_HEADERS: &[&str] = &[
     "authorization",
     "proxy-authorization",
@@ -91,7 +91,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Key> {
     SECTIONS.iter().flat_map(|section| section.keys)
 }
 
-/// Finds what a path leads to.
+/// Looks up a path.
 pub(super) fn find(path: &[String]) -> Place {
     let mut place = Place::Unknown;
     for key in all() {
@@ -108,7 +108,7 @@ pub(super) fn find(path: &[String]) -> Place {
     place
 }
 
-/// A path as written in a file.
+/// Formats a path as written in a file.
 pub(super) fn render(path: &[String]) -> String {
     let is_bare = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     let part = |name: &String| {
@@ -118,12 +118,12 @@ pub(super) fn render(path: &[String]) -> String {
     path.iter().map(part).collect::<Vec<_>>().join(".")
 }
 
-/// Whether a part of a key stands for any name.
+/// Returns true if a part of a key matches any name.
 pub(super) fn is_pattern(part: &str) -> bool {
     part.starts_with('<')
 }
 
-/// PROV-11: whether a name says that its value is a key.
+/// PROV-11: returns true if a name suggests that its value is an API key.
 pub(super) fn names_secret(name: &str) -> bool {
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     let name = name.to_ascii_lowercase();
@@ -133,33 +133,33 @@ pub(super) fn names_secret(name: &str) -> bool {
 }
 
 impl Key {
-    /// The parts between the dots.
+    /// Returns the parts between the dots.
     pub(super) fn parts(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.name.split('.')
     }
 
-    /// The last part.
+    /// Returns the last part.
     pub(super) fn leaf(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
 
-    /// Whether it stands for many keys, one per provider or model.
+    /// Returns true if the entry describes many keys, one per provider or model.
     pub(super) fn is_pattern(&self) -> bool {
         self.parts().any(is_pattern)
     }
 
-    /// The section it belongs to.
+    /// Name of the section.
     pub(super) fn section(&self) -> &'static str {
         self.name.split_once('.').map_or("", |(section, _)| section)
     }
 
-    /// CFG-1: the variable that sets it.
+    /// CFG-1: name of the environment variable that sets the key.
     pub(super) fn env_name(&self) -> Option<String> {
         let name = || format!("WINDLASS_{}", self.name.replace('.', "_").to_uppercase());
         (!self.is_pattern()).then(name)
     }
 
-    /// Checks the names that stand where the key has a pattern.
+    /// Checks the names at the key's patterns.
     pub(super) fn check_names(&self, path: &[String]) -> Result<(), String> {
         for (part, name) in self.parts().zip(path) {
             match part {
@@ -185,7 +185,7 @@ fn check_header(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A limit beyond what can be counted is no limit, so it may be cut.
+/// Converts a limit. A limit beyond the range of `u32` is no limit, so it may be cut.
 fn small(limit: u64) -> u32 {
     u32::try_from(limit).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! The types a key can have: what fits, what it is called, and where it goes.
+//! The types of keys: validation, description and destination.
 
 use std::time::Duration;
 
@@ -9,49 +9,49 @@ use super::suggest;
 use super::typed::{KeyCommand, Word};
 use super::value::{Value, describe, quote};
 
-/// PROV-11, in the words of a message.
+/// PROV-11: the part of a message that explains where API keys belong.
 pub(super) const NO_SECRETS: &str =
     "keys never live in config files; use `key_env` (the name of an environment variable) or `key_command`";
 
-/// Puts a value where it belongs. The path tells keys of several providers or models apart.
+/// Stores a value in the settings. The path distinguishes the keys of several providers or models.
 pub(super) type Set<T> = fn(&mut Settings, &[String], T);
 
-/// The type of a key, its default and its place in [`Settings`].
+/// Type of a key, with its default and its destination in [`Settings`].
 pub(super) enum Kind {
-    /// Text that keeps a rule.
+    /// Text that follows a rule.
     Text { rule: TextRule, set: Set<String> },
     /// `true` or `false`.
     Switch { default: Option<bool>, set: Set<bool> },
-    /// A whole number, both ends included.
+    /// An integer; both limits are inclusive.
     Integer {
         min: u64,
         max: Option<u64>,
         default: Option<u64>,
         set: Set<u64>,
     },
-    /// Any number, both ends included.
+    /// A number; both limits are inclusive.
     Number {
         min: f64,
         max: Option<f64>,
         default: Option<f64>,
         set: Set<f64>,
     },
-    /// A duration, both ends included. Fractions are allowed.
+    /// A duration; both limits are inclusive. Fractions are allowed.
     Seconds {
         min: f64,
         max: f64,
         default: u64,
         set: Set<Duration>,
     },
-    /// One of a few words.
+    /// One of a fixed set of words.
     Choice {
         words: fn() -> Vec<&'static str>,
         default: Option<&'static str>,
         set: fn(&mut Settings, &[String], &str),
     },
-    /// A line for the shell, or a program and its arguments.
+    /// A shell command line, or a program and its arguments.
     Command { set: Set<KeyCommand> },
-    /// Several texts, each of which keeps a rule.
+    /// A list of texts, each of which passes a check.
     List {
         default: &'static [&'static str],
         check: fn(&str) -> Result<(), String>,
@@ -59,28 +59,28 @@ pub(super) enum Kind {
     },
 }
 
-/// What a text must be like.
+/// Rule for a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextRule {
-    /// Anything.
+    /// Any text.
     Free,
     /// Not empty, on one line.
     Name,
     /// The name of an environment variable.
     Variable,
-    /// An address of a server.
+    /// Address of a server.
     Url,
-    /// What HTTP allows in a header.
+    /// A valid HTTP header value.
     Header,
 }
 
-/// The words of a choice.
+/// Returns the words of a choice.
 pub(super) fn words<W: Word>() -> Vec<&'static str> {
     W::WORDS.iter().map(|(word, _)| *word).collect()
 }
 
 impl Kind {
-    /// The value when nobody sets one.
+    /// Returns the default value.
     pub(super) fn default(&self) -> Option<Value> {
         match self {
             Self::Text { .. } | Self::Command { .. } => None,
@@ -95,7 +95,7 @@ impl Kind {
         }
     }
 
-    /// Puts a checked value into the settings.
+    /// Stores a checked value in the settings.
     pub(super) fn apply(&self, settings: &mut Settings, path: &[String], value: &Value) {
         match (self, value) {
             (Self::Text { set, .. }, Value::Text(text)) => set(settings, path, text.clone()),
@@ -120,12 +120,12 @@ impl Kind {
                 set(settings, path, KeyCommand::Program(list.clone()));
             }
             (Self::List { set, .. }, Value::List(list)) => set(settings, path, list.clone()),
-            // `check` makes no other pairs.
+            // `check` produces no other combinations.
             _ => {}
         }
     }
 
-    /// Checks what stands in a file. The error says what was expected and what was found.
+    /// Checks a value from a file. The error states what was expected and what was found.
     pub(super) fn check(&self, item: &Item) -> Result<Value, String> {
         let value = match self {
             Self::Text { rule, .. } => match item.as_str() {
@@ -163,7 +163,7 @@ impl Kind {
         value.ok_or_else(|| self.mismatch(item))
     }
 
-    /// Checks a value that was typed as text, in a variable or a flag. Strings need no quotes.
+    /// Checks a value given as text, in a variable or a flag. Strings need no quotes.
     pub(super) fn parse(&self, text: &str) -> Result<Value, String> {
         let is_quoted = text.starts_with(['"', '\'']);
         let is_text = matches!(self, Self::Text { .. } | Self::Choice { .. });
@@ -177,7 +177,7 @@ impl Kind {
         self.check(&Item::Value(value))
     }
 
-    /// "an integer", for "expected …".
+    /// Returns for example "an integer", for "expected …".
     pub(super) fn expected(&self) -> String {
         match self {
             Self::Text { .. } => "a string".to_owned(),
@@ -191,7 +191,7 @@ impl Kind {
         }
     }
 
-    /// "an integer, at least 1", for the reference.
+    /// Returns for example "an integer, at least 1", for the reference.
     pub(super) fn described(&self) -> String {
         let expected = self.expected();
         match self {
@@ -232,7 +232,7 @@ impl TextRule {
         if fits {
             return Ok(());
         }
-        // A rejected value may be a key that was put in the wrong place, so it is not repeated.
+        // The message does not repeat the value: it may be an API key in the wrong place.
         Err(match self {
             Self::Variable => format!("expected the name of an environment variable; {NO_SECRETS}"),
             Self::Header => "expected a header value without line breaks and control characters".to_owned(),
@@ -272,7 +272,7 @@ fn number(item: &Item) -> Option<f64> {
         .or_else(|| item.as_integer().map(|integer| integer as f64))
 }
 
-/// Keeps `60` from being shown as `60.0`.
+/// Formats `60` without a decimal point.
 fn whole_or_not(item: &Item, seconds: f64) -> Value {
     let whole = item.as_integer().and_then(|integer| u64::try_from(integer).ok());
     whole.map_or(Value::Number(seconds), Value::Integer)
@@ -322,7 +322,7 @@ fn one_of_words(words: &[&str]) -> String {
     format!("one of {}", words.join(", "))
 }
 
-/// An array of strings and nothing else.
+/// Returns the strings of an array that contains nothing else.
 fn texts(item: &Item) -> Option<Vec<String>> {
     let parts = item.as_array()?.iter();
     parts.map(|part| part.as_str().map(str::to_owned)).collect()

@@ -1,4 +1,4 @@
-//! Which layer wins, what a project may say, what the environment may say.
+//! Precedence of the layers, and the limits of projects and of the environment.
 
 use std::time::Duration;
 
@@ -208,7 +208,8 @@ zebra = 1
     );
 }
 
-/// CFG-1, SAFE-6: a project's file contributes nothing without trust, not even mistakes, and nothing after a change.
+/// CFG-1, SAFE-6: without trust, a project's file contributes nothing, not even errors; nor does it after a
+/// change.
 #[test]
 fn an_untrusted_project_sets_nothing() {
     let key = "agent.max_iterations";
@@ -231,7 +232,7 @@ fn an_untrusted_project_sets_nothing() {
     assert_eq!(bed.line(key), "agent.max_iterations = 5  # project/config.toml:1");
 }
 
-/// CFG-1: the list is short on purpose; a key is added to it only after thinking about a hostile repository.
+/// CFG-1: the list is short on purpose; consider a hostile repository before adding a key to it.
 #[test]
 fn the_keys_open_to_a_project_are_these() {
     let open: Vec<&str> = super::keys::all()

@@ -1,4 +1,4 @@
-//! The layers laid over each other: the last to set a key wins, and it is known which one that was.
+//! The stacked layers: the last one to set a key wins, and the origin of each value is recorded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -11,16 +11,16 @@ use super::problem::{SettingsError, SettingsProblem};
 use super::show::assignment;
 use super::value::Value;
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingOrigin {
-    /// Nobody set it.
+    /// The built-in default.
     Default,
     /// A line of a file.
     File {
-        /// The file.
+        /// Path of the file.
         path: Arc<PathBuf>,
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
     },
     /// An environment variable.
@@ -31,18 +31,18 @@ pub enum SettingOrigin {
 
 /// CFG-1: a key with the value in effect.
 ///
-/// `Debug` hides what [`show`](super::show()) hides.
+/// `Debug` hides the values that [`show`](super::show()) hides.
 #[derive(Clone, PartialEq)]
 pub struct Effective {
-    /// The dotted key, names with unusual characters quoted.
+    /// Dotted key; names with unusual characters are quoted.
     pub key: String,
-    /// `None`: unset.
+    /// The value; `None` if unset.
     pub value: Option<Value>,
-    /// Where the value came from.
+    /// Origin of the value.
     pub origin: SettingOrigin,
 }
 
-/// What the layers read so far say.
+/// Accumulated result of the layers read so far.
 pub(super) struct Layers {
     set: BTreeMap<Vec<String>, Setting>,
     problems: SettingsError,
@@ -56,7 +56,7 @@ struct Setting {
 }
 
 impl Layers {
-    /// The lowest layer.
+    /// Starts with the lowest layer, the defaults.
     pub(super) fn with_defaults() -> Self {
         let named = keys::all().filter(|key| !key.is_pattern());
         let set = named.map(|key| {
@@ -77,7 +77,7 @@ impl Layers {
         }
     }
 
-    /// Sets a key over what lower layers said.
+    /// Sets a key, overriding lower layers.
     pub(super) fn set(&mut self, key: &'static Key, path: &[String], value: Value, origin: SettingOrigin) {
         self.set.insert(
             path.to_vec(),
@@ -89,23 +89,23 @@ impl Layers {
         );
     }
 
-    /// Notes that something is wrong.
+    /// Records a problem.
     pub(super) fn problem(&mut self, problem: impl FnOnce() -> SettingsProblem) {
         self.problems.add(problem);
     }
 
-    /// Notes that something is ignored.
+    /// Records a warning about an ignored setting.
     pub(super) fn warn(&mut self, warning: String) {
         self.warnings.push(warning);
     }
 
-    /// The settings, unless something is wrong.
+    /// Returns the settings, or all problems.
     pub(super) fn into_settings(self) -> Result<Settings, SettingsError> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
         let places = places();
-        // By path already, and what has the same place stays as it is.
+        // The entries are already sorted by path, and the sort is stable.
         let mut ordered: Vec<(Vec<String>, Setting)> = self.set.into_iter().collect();
         ordered.sort_by_cached_key(|(path, setting)| order(&places, setting.key, path));
         let mut settings = Settings {
@@ -127,7 +127,7 @@ impl Layers {
     }
 }
 
-/// Where each key stands in the reference: its section, and its place among all keys.
+/// Position of each key in the reference: its section, and its index among all keys.
 fn places() -> HashMap<&'static str, (usize, usize)> {
     let sections = keys::SECTIONS.iter().enumerate();
     let keys = sections.flat_map(|(section, of)| of.keys.iter().map(move |key| (key.name, section)));
@@ -136,7 +136,7 @@ fn places() -> HashMap<&'static str, (usize, usize)> {
         .collect()
 }
 
-/// As in the reference, with the keys of one provider or model together.
+/// Sort key for the order of the reference, with the keys of one provider or model together.
 fn order(
     places: &HashMap<&'static str, (usize, usize)>,
     key: &'static Key,

@@ -1,32 +1,32 @@
-//! What is wrong with the settings, in words that say where and what would be right.
+//! Problems with the settings, described by location, cause and fix.
 
 use std::fmt;
 
-/// Problems listed in full; the rest is counted.
+/// Maximum number of problems listed; the rest is counted.
 const MAX_LISTED: usize = 20;
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsProblem {
     /// `file:line:column`, `environment NAME` or `flag --name`.
     pub place: String,
-    /// The dotted key; empty when the file as a whole is meant.
+    /// Dotted key; empty if the problem concerns the whole file.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// Description of the problem and the fix.
     pub message: String,
 }
 
-/// Everything that is wrong, in the order of the layers.
+/// All problems, in the order of the layers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SettingsError {
     /// The first problems.
     pub problems: Vec<SettingsProblem>,
-    /// How many more there are.
+    /// Number of further problems.
     pub unlisted: usize,
 }
 
 impl SettingsError {
-    /// Adds a problem. Its text is made only when it will be listed: a broken file can hold thousands.
+    /// Adds a problem. Its text is built only if it will be listed: a broken file can contain thousands.
     pub fn add(&mut self, problem: impl FnOnce() -> SettingsProblem) {
         if self.problems.len() < MAX_LISTED {
             self.problems.push(problem());

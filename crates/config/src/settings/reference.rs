@@ -1,9 +1,9 @@
-//! The table of keys in words: the reference, and the answer to `windlass config explain`.
+//! The table of keys as text: the reference, and the output of `windlass config explain`.
 
 use super::keys::{self, Key, Place, SECTIONS, Section};
 use super::suggest::{self, Found};
 
-/// CFG-3: what a key or section does. The error names the nearest key.
+/// CFG-3: explains a key or section. The error names the nearest key.
 pub fn explain(name: &str) -> Result<String, String> {
     let name = name.trim();
     if let Some(key) = keys::all().find(|key| key.name == name || key.env_name().as_deref() == Some(name)) {
@@ -26,7 +26,7 @@ pub fn explain(name: &str) -> Result<String, String> {
     }
 }
 
-/// CFG-1: `docs/config.md`.
+/// CFG-1: generates `docs/config.md`.
 pub fn reference_markdown() -> String {
     let mut page = INTRODUCTION.to_owned();
     for section in SECTIONS {
@@ -53,7 +53,7 @@ pub fn reference_markdown() -> String {
     page
 }
 
-/// A file that sets every key.
+/// Returns a file that sets every key.
 pub(super) fn example() -> String {
     let mut text = String::new();
     let mut table = String::new();
@@ -72,28 +72,30 @@ pub(super) fn example() -> String {
 const INTRODUCTION: &str = "\
 # Settings
 
-Settings come from five layers; a later one wins:
+Settings come from five layers; later layers override earlier ones:
 
 1. defaults
-2. your file: `config.toml` in `$WINDLASS_HOME/config`, else in `$XDG_CONFIG_HOME/windlass`, else in
+2. your file: `config.toml` in `$WINDLASS_HOME/config`, otherwise in `$XDG_CONFIG_HOME/windlass`, otherwise in
    `~/.config/windlass`
-3. the project's file: `.windlass/config.toml` in the current folder or the nearest one above, never from outside
-   the repository, and only in a folder that you [trust](trust.md)
-4. environment variables: `WINDLASS_` and the key in capitals with `_` for `.`; an empty one counts as unset
-5. flags: `-c key=value`, and flags of their own for common keys
+3. the project's file: `.windlass/config.toml` in the current folder or the nearest parent that has one, never from
+   outside the repository, and only in a folder that you [trust](trust.md)
+4. environment variables: `WINDLASS_` followed by the key in capitals, with `_` for `.`; an empty variable counts as
+   unset
+5. flags: `-c key=value`, and dedicated flags for common keys
 
-`windlass config show` prints what is in effect and where it came from. `windlass config explain <key>` says what a
-key does. A mistake in a file stops the start, with file, line, column and the nearest valid key.
+`windlass config show --origin` prints the settings in effect and where each one comes from, and
+`windlass config explain <key>` explains a key. If a file contains a mistake, Windlass does not start and reports the
+file, line, column and the nearest valid key.
 
-A project's file is written by whoever wrote the repository. It sets nothing at all until you trust the folder with
-`windlass trust`, and nothing again after it changed. Even then it may set only the keys marked so below; others in it
-are ignored with a warning, so that a repository cannot send your keys to its own server, run a command or change what
-is allowed.
+A project's file is written by the authors of the repository. It has no effect until you trust the folder with
+`windlass trust`, and loses its effect when it changes. Even then, it may set only the keys marked below; other keys are
+ignored with a warning, so that a repository cannot send your API keys to its own server, run a command or widen
+permissions.
 
-API keys never live in a settings file. Each provider reads its usual environment variable, such as
-`ANTHROPIC_API_KEY`; `key_env` names another one and `key_command` a command that prints the key.
+API keys never belong in a settings file. Each provider reads its usual environment variable, such as
+`ANTHROPIC_API_KEY`; `key_env` names a different variable, and `key_command` a command that prints the key.
 
-Editors that know JSON Schema can check the file with [config.schema.json](config.schema.json).
+Editors that support JSON Schema can check the file with [config.schema.json](config.schema.json).
 
 This page is generated from the table of keys.
 ";
@@ -110,7 +112,7 @@ fn explain_section(section: &Section) -> String {
     text
 }
 
-/// Type, default, variable, example and who may set it.
+/// Lists type, default, variable, example, and whether a project may set the key.
 fn facts(key: &Key) -> String {
     let default = key
         .kind
@@ -133,7 +135,7 @@ fn facts(key: &Key) -> String {
     facts.join("\n")
 }
 
-/// The key with names where it has patterns.
+/// Returns the key with example names in place of its patterns.
 fn example_name(key: &Key) -> String {
     let part = |part: &'static str| match part {
         "<name>" => "my-server",

@@ -1,4 +1,4 @@
-//! The reference, the schema and the table of keys say the same.
+//! Consistency of the reference, the schema and the table of keys.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ fn check_document(name: &str, text: &str) {
     let stored = std::fs::read_to_string(docs(name)).unwrap_or_default();
     assert_eq!(
         stored, text,
-        "docs/{name} is old: run the tests once with UPDATE_DOCS=1"
+        "docs/{name} is out of date: run the tests once with UPDATE_DOCS=1"
     );
 }
 
@@ -99,8 +99,8 @@ fn every_key_describes_itself() {
 #[test]
 fn keys_are_explained_by_any_of_their_names() {
     let expected = "agent.max_iterations\n\n\
-        The most model requests in one turn.\n\
-        A turn that is not done by then ends as `agent.on_max_iterations` says.\n\n\
+        Maximum number of model requests in one turn.\n\
+        A turn that reaches it ends according to `agent.on_max_iterations`.\n\n\
         - type: an integer, at least 1\n\
         - default: `200`\n\
         - environment: `WINDLASS_AGENT_MAX_ITERATIONS`\n\

@@ -6,7 +6,7 @@ use super::keys::{self, Key, SECTIONS, is_pattern};
 use super::kind::{Kind, TextRule};
 use super::value::Value;
 
-/// CFG-1: the schema of a settings file. What it refuses, loading refuses too.
+/// CFG-1: the schema of a settings file. Loading rejects everything that the schema rejects.
 pub fn schema() -> Json {
     let mut root = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -26,7 +26,7 @@ pub fn schema() -> Json {
     root
 }
 
-/// Puts the schema of a key where its path leads, with the tables on the way.
+/// Inserts the schema of a key at its path, creating tables on the way.
 fn insert(table: &mut Json, parts: &[&str], entry: Json) {
     let Some((first, rest)) = parts.split_first() else {
         return;
@@ -42,7 +42,7 @@ fn insert(table: &mut Json, parts: &[&str], entry: Json) {
     insert(next, rest, entry);
 }
 
-/// The schema below a table for a name, or for any name.
+/// Returns the schema below a table for a name, or for any name.
 fn child<'a>(table: &'a mut Json, part: &str) -> &'a mut Json {
     if !is_pattern(part) {
         return &mut table["properties"][part];

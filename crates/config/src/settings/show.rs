@@ -1,4 +1,4 @@
-//! Shows the settings in effect as lines of TOML that can be read back.
+//! Formats the settings in effect as lines of TOML that can be read back.
 
 use super::Settings;
 use super::layers::Effective;
@@ -17,7 +17,7 @@ pub fn show(settings: &Settings, with_origin: bool) -> String {
     lines
 }
 
-/// A line without its origin. A value that may be secret is hidden.
+/// Returns the line without its origin. A value that may be secret is hidden.
 pub(super) fn assignment(effective: &Effective) -> String {
     let key = &effective.key;
     match &effective.value {
@@ -27,7 +27,7 @@ pub(super) fn assignment(effective: &Effective) -> String {
     }
 }
 
-/// PROV-11: the usual headers with a key are refused, but a gateway may want one under another name.
+/// PROV-11: the usual headers that carry a key are rejected, but a gateway may use a different name.
 fn is_secret_header(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let header = key

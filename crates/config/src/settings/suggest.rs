@@ -1,13 +1,13 @@
-//! Finds what was probably meant.
+//! Suggestions for misspelled keys.
 
 use super::keys::{self, Key, Place, is_pattern, names_secret, render};
 use super::kind::NO_SECRETS;
 use super::value::clip;
 
-/// Longer names are not compared: nobody misspells that much, and comparing takes their square.
+/// Maximum length of compared names: nobody misspells longer ones, and comparing takes quadratic time.
 const MAX_COMPARED: usize = 100;
 
-/// What stands at a path that leads nowhere.
+/// Kind of value at an unknown path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     /// A table.
@@ -16,7 +16,7 @@ pub(super) enum Found {
     Value,
 }
 
-/// The message for a path that is no key.
+/// Returns the message for an unknown key.
 pub(super) fn unknown(path: &[String], found: Found) -> String {
     let leaf = path.last().map_or("", String::as_str);
     if names_secret(leaf) {
@@ -31,7 +31,7 @@ pub(super) fn unknown(path: &[String], found: Found) -> String {
     }
 }
 
-/// The candidate that differs least from a name, if any is near.
+/// Returns the candidate most similar to a name, if any is close enough.
 pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > MAX_COMPARED {
         return None;
@@ -50,7 +50,7 @@ pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
         .map(|(_, near)| near)
 }
 
-/// The key that was probably meant by a path that is none.
+/// Returns the key that an unknown path probably meant.
 ///
 /// The right name in the wrong section comes first, then a misspelled name in the right section.
 pub(super) fn nearest_key(path: &[String], found: Found) -> Option<String> {
@@ -78,7 +78,7 @@ pub(super) fn nearest_key(path: &[String], found: Found) -> Option<String> {
         .or_else(|| near_leaf().map(name))
 }
 
-/// The section that was probably meant by a key that is used like one: `[provider.x]`.
+/// Returns the section that was probably meant when a key is used like a section: `[provider.x]`.
 pub(super) fn nearest_section(name: &str) -> Option<&'static str> {
     let sections = keys::SECTIONS
         .iter()
@@ -87,12 +87,12 @@ pub(super) fn nearest_section(name: &str) -> Option<&'static str> {
     nearest(name, sections)
 }
 
-/// What can stand below a path, for a message.
+/// Lists the names that are valid below a path, for a message.
 pub(super) fn children(path: &[String]) -> String {
     next_parts(path).join(", ")
 }
 
-/// `models.gpt-5.1.images` was meant to be `models."gpt-5.1".images`.
+/// Suggests quotes: `models.gpt-5.1.images` probably meant `models."gpt-5.1".images`.
 fn with_quotes(path: &[String], found: Found) -> Option<String> {
     let (section, rest) = path.split_first()?;
     let (leaf, names) = rest.split_last()?;
@@ -110,14 +110,14 @@ fn with_quotes(path: &[String], found: Found) -> Option<String> {
     (!matches!(keys::find(&quoted), Place::Unknown)).then(|| clip(&render(&quoted)))
 }
 
-/// The longest start of a path that is a section.
+/// Returns the longest prefix of a path that is a section.
 fn known_start(path: &[String]) -> &[String] {
     let starts = (1..path.len()).rev().filter_map(|length| path.get(..length));
     let mut known = starts.filter(|start| matches!(keys::find(start), Place::Section));
     known.next().unwrap_or_default()
 }
 
-/// The parts of keys that follow a path.
+/// Returns the parts of keys that follow a path.
 fn next_parts(path: &[String]) -> Vec<&'static str> {
     let mut parts = Vec::new();
     for key in keys::all() {

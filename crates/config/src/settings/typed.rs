@@ -1,6 +1,6 @@
-//! What the settings are made of: one small struct per consumer.
+//! The types of the settings: one small struct per consumer.
 //!
-//! `Default` gives empty structs; the defaults a user sees are in the table of keys.
+//! `Default` gives empty structs; the defaults that a user sees are in the table of keys.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,140 +13,140 @@ use windlass_providers::{Effort, Wire};
 
 use windlass_core::compact::Strategy;
 
-/// Limits and style of a turn.
+/// Limits and behavior of a turn.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentSettings {
-    /// LOOP-9: model requests per turn.
+    /// LOOP-9: maximum number of model requests per turn.
     pub max_iterations: u32,
-    /// LOOP-9: how a turn ends that used them up.
+    /// LOOP-9: end of a turn that has used them up.
     pub on_max_iterations: OnMaxIterations,
-    /// LOOP-13: how often open work is pointed out per turn.
+    /// LOOP-13: maximum number of reminders of unfinished work per turn.
     pub max_incomplete_prompts: u32,
-    /// US dollars a session may cost.
+    /// Spending limit of a session, in US dollars.
     pub max_cost_usd: Option<f64>,
-    /// Stands in for the built-in system prompt.
+    /// Replacement for the built-in system prompt.
     pub system_prompt: Option<String>,
-    /// How much the model is asked to reason.
+    /// Reasoning effort requested from the model.
     pub reasoning: Option<Effort>,
-    /// Tokens of one reply; the model's own limit when `None`.
+    /// Maximum number of tokens in one reply; the model's own limit if `None`.
     pub max_output_tokens: Option<u64>,
-    /// How its sessions are begun.
+    /// Settings of sessions.
     pub session: SessionSettings,
-    /// How it looks in a terminal.
+    /// Appearance of the terminal UI.
     pub screen: ScreenSettings,
-    /// How goals are followed.
+    /// Settings of goals.
     pub goal: GoalSettings,
 }
 
-/// GOAL-1, GOAL-2: how the goal of a session is followed.
+/// GOAL-1, GOAL-2: tracking of a session's goal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GoalSettings {
-    /// Whether it is.
+    /// True if sessions have a goal.
     pub enabled: bool,
-    /// Whether `{current_goal}` in a system prompt is replaced by it.
+    /// True if `{current_goal}` in a system prompt is replaced by the goal.
     pub in_system_prompt: bool,
-    /// Words in an answer that say that it was reached.
+    /// Phrases in an answer that mark the goal as reached.
     pub completion_phrases: Vec<String>,
 }
 
-/// UI-2: how the terminal UI looks and feels.
+/// UI-2: look and feel of the terminal UI.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScreenSettings {
-    /// The palette by name; what was chosen last when `None`.
+    /// Name of the palette; the last choice if `None`.
     pub theme: Option<String>,
-    /// Whether it begins on the whole screen.
+    /// True if the terminal UI starts in full-screen mode.
     pub full_screen: bool,
-    /// Whether vim's keys are used; what was chosen last when `None`.
+    /// True for vim keys; the last choice if `None`.
     pub vim: Option<bool>,
-    /// Keys by the name of their action.
+    /// Keys, by the name of their action.
     pub keys: BTreeMap<String, String>,
 }
 
-/// How tools run.
+/// Settings of tool execution.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolSettings {
-    /// LOOP-5: in which order several calls run.
+    /// LOOP-5: order in which several calls run.
     pub execution: Execution,
-    /// TOOL-4: how long a call may take.
+    /// TOOL-4: maximum duration of a call.
     pub timeout: Duration,
-    /// TOOL-3: characters of a result that the model sees.
+    /// TOOL-3: maximum number of characters of a result that the model sees.
     pub max_tool_result_chars: usize,
-    /// TOOL-3: bytes of a command's output that are kept.
+    /// TOOL-3: maximum number of bytes of a command's output to keep.
     pub max_output_bytes: usize,
-    /// TOOL-7: whether a read is tried again after a transient error.
+    /// TOOL-7: true if a read is retried after a transient error.
     pub retry_transient: bool,
 }
 
-/// PROV-6: how failed requests are repeated.
+/// PROV-6: retries of failed requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RetrySettings {
-    /// Retries after the first attempt.
+    /// Maximum number of retries after the first attempt.
     pub max_retries: u32,
-    /// The longest wait between two attempts.
+    /// Longest wait between two attempts.
     pub max_delay: Duration,
 }
 
-/// How long a silent connection is waited for.
+/// Timeouts of requests and connections.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TimeoutSettings {
     /// PROV-6: silence after which a stream counts as dropped.
     pub stream_idle: Duration,
-    /// Until a connection is made.
+    /// Maximum time for establishing a connection.
     pub connect: Duration,
-    /// PROV-9: how long no turn is tried after nobody could be reached.
+    /// PROV-9: pause before the next attempt after no provider could be reached.
     pub no_providers_backoff: Duration,
 }
 
-/// What is remembered of sessions, and what they are called.
+/// Storage and titles of sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionSettings {
-    /// PROV-8: whether the provider that was chosen last is taken again.
+    /// PROV-8: true if the last chosen provider is restored.
     pub provider_persistence: bool,
-    /// SES-6: the model that makes titles.
+    /// SES-6: model that generates titles.
     pub title_model: Option<String>,
-    /// OBS-2: whether what goes over the wire is kept.
+    /// OBS-2: true if model requests and replies are recorded.
     pub record: bool,
-    /// OBS-2: how much of it, in megabytes per session.
+    /// OBS-2: maximum size of the recording, in megabytes per session.
     pub record_max_mb: u64,
-    /// SES-13: the most messages of a conversation; 0 for no limit.
+    /// SES-13: maximum number of messages in a conversation; 0 for no limit.
     pub max_conversation_messages: usize,
-    /// What is kept for taking files back.
+    /// Settings of checkpoints.
     pub checkpoints: CheckpointSettings,
 }
 
-/// SES-11: what is kept for taking files back.
+/// SES-11: limits of the checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckpointSettings {
-    /// Whether anything is.
+    /// True if checkpoints are stored.
     pub enabled: bool,
-    /// Megabytes of one file.
+    /// Maximum size of one file, in megabytes.
     pub max_file_mb: u64,
-    /// Megabytes of what version control ignores.
+    /// Maximum total size of files that version control ignores, in megabytes.
     pub max_ignored_mb: u64,
-    /// Megabytes of a workspace.
+    /// Maximum total size of a workspace's checkpoints, in megabytes.
     pub max_total_mb: u64,
 }
 
-/// When and how far history is compacted.
+/// Thresholds and strategy of compaction.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ContextSettings {
-    /// Whether it happens by itself.
+    /// True if compaction is automatic.
     pub auto_compact: bool,
-    /// The share of the context window that starts it.
+    /// Fraction of the context window that triggers compaction.
     pub hard_threshold: f64,
-    /// The newest messages, which stay as they are.
+    /// Number of most recent messages that stay unchanged.
     pub keep_recent_messages: usize,
-    /// CTX-2: the share at which what is ready is applied.
+    /// CTX-2: fraction of the context window at which prepared summaries are applied.
     pub soft_threshold: f64,
-    /// CTX-3: whether old calls are summarized in the background.
+    /// CTX-3: true if old calls are summarized in the background.
     pub pair_summaries: bool,
-    /// CTX-4: how it is made smaller.
+    /// CTX-4: compaction strategy.
     pub strategy: Strategy,
-    /// CTX-9: turns between two looks at what was learned.
+    /// CTX-9: number of turns between checks of the collected knowledge.
     pub focus_window: usize,
-    /// CTX-4: whether a model is asked now and then which outputs can go.
+    /// CTX-4: true if a model is asked regularly which outputs can be dropped.
     pub sidequest: bool,
-    /// CTX-12: how long making it smaller may take.
+    /// CTX-12: maximum time for compaction.
     pub prep_timeout: Duration,
     /// CTX-10: compression of long outputs.
     pub taco: TacoSettings,
@@ -155,38 +155,38 @@ pub struct ContextSettings {
 /// CTX-10: compression of long outputs by a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TacoSettings {
-    /// Whether there is any.
+    /// True if outputs are compressed.
     pub enabled: bool,
-    /// Tokens over which an output is compressed.
+    /// Size in tokens above which an output is compressed.
     pub threshold: u64,
-    /// Tokens it is to have then.
+    /// Target size in tokens.
     pub target: u64,
-    /// Who does it; the session's own provider when `None`.
+    /// Provider that compresses; the session's own provider if `None`.
     pub provider: Option<String>,
-    /// The tools, by their names or by what they are: `shell`, `web_scrape`, `read`.
+    /// Tools, by their names or by their kind: `shell`, `web_scrape`, `read`.
     pub tools: Vec<String>,
 }
 
-/// What is allowed without asking.
+/// Settings of permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SecuritySettings {
-    /// SAFE-5: how far the agent may go without a rule.
+    /// SAFE-5: permission mode, which applies where no rule matches.
     pub mode: Mode,
-    /// SAFE-6: rules, checked when they were read.
+    /// SAFE-6: rules for allowing calls, validated when they were read.
     pub allow: Vec<String>,
-    /// The same, for asking.
+    /// Rules for asking, likewise.
     pub ask: Vec<String>,
-    /// The same, for denying.
+    /// Rules for denying, likewise.
     pub deny: Vec<String>,
-    /// SAFE-2: what `bash` refuses.
+    /// SAFE-2: commands that `bash` refuses.
     pub blocked_commands: Vec<String>,
-    /// Whether tools of category `write` run without asking.
+    /// True if tools of category `write` run without approval.
     pub auto_approve_writes: bool,
-    /// SAFE-4: whether commands may reach other machines.
+    /// SAFE-4: true if commands may use the network.
     pub network: bool,
-    /// SAFE-3: where files may be used and written to.
+    /// SAFE-3: folders in which files may be used and written.
     pub allowed_paths: Vec<String>,
-    /// SAFE-3: what nobody may reach.
+    /// SAFE-3: paths that no tool may access.
     pub denied_paths: Vec<String>,
 }
 
@@ -195,43 +195,43 @@ pub struct SecuritySettings {
 /// `Debug` leaves out the values of headers, which may be secret.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ProviderEntry {
-    /// The built-in provider it is based on.
+    /// Built-in provider it is based on.
     pub preset: Option<String>,
-    /// The format of requests and replies.
+    /// Format of requests and replies.
     pub wire: Option<Wire>,
-    /// Where requests go.
+    /// Address that requests are sent to.
     pub base_url: Option<String>,
-    /// PROV-11: the environment variable with the key.
+    /// PROV-11: environment variable that holds the key.
     pub key_env: Option<String>,
-    /// PROV-11: the command that prints the key.
+    /// PROV-11: command that prints the key.
     pub key_command: Option<KeyCommand>,
-    /// The model used when none is named.
+    /// Model used if none is named.
     pub model: Option<String>,
     /// Headers added to every request.
     pub headers: BTreeMap<String, String>,
 }
 
-/// PROV-10: facts about a model that replace what is built in.
+/// PROV-10: facts about a model that replace the built-in ones.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelEntry {
-    /// Tokens of a request and its reply together.
+    /// Maximum number of tokens of a request and its reply together.
     pub context_window: Option<u64>,
-    /// Tokens of a reply.
+    /// Maximum number of tokens in a reply.
     pub max_output: Option<u64>,
-    /// What it costs.
+    /// Price of the model.
     pub price: PriceEntry,
-    /// Whether it reads images.
+    /// True if the model accepts images.
     pub images: Option<bool>,
-    /// Whether it can be asked to reason.
+    /// True if the model supports reasoning.
     pub reasoning: Option<bool>,
 }
 
-/// US dollars per million tokens, as far as they were given.
+/// US dollars per million tokens; `None` where not given.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PriceEntry {
     /// Uncached input.
     pub input: Option<f64>,
-    /// Output, reasoning included.
+    /// Output, including reasoning.
     pub output: Option<f64>,
     /// Input read from the provider's cache.
     pub cache_read: Option<f64>,
@@ -242,15 +242,15 @@ pub struct PriceEntry {
 /// A command that prints a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyCommand {
-    /// One line for the shell.
+    /// A shell command line.
     Shell(String),
     /// A program and its arguments, run without a shell.
     Program(Vec<String>),
 }
 
-/// A choice by its word in a file. Words are checked against [`Word::WORDS`] before they get here.
+/// A choice identified by a word in a file. Words are checked against [`Word::WORDS`] first.
 pub(super) trait Word: Copy + 'static {
-    /// Every word and what it means.
+    /// Every word and its meaning.
     const WORDS: &'static [(&'static str, Self)];
 
     /// Returns the meaning of a word, or that of the first one if the word is unknown.

@@ -1,29 +1,29 @@
-//! A checked value, and how values are written in messages and files.
+//! A checked value, and the format of values in messages and files.
 
 use std::fmt;
 
 use toml_edit::Item;
 
-/// Characters of a value or key that a message repeats.
+/// Maximum number of characters of a value or key that a message repeats.
 const SHOWN_CHARS: usize = 80;
 
-/// A value that fits its key.
+/// A value that is valid for its key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Any text, a choice included.
+    /// Any text, including a choice.
     Text(String),
     /// On or off.
     Switch(bool),
-    /// Never negative.
+    /// A non-negative integer.
     Integer(u64),
-    /// Finite.
+    /// A finite number.
     Number(f64),
     /// A program and its arguments.
     List(Vec<String>),
 }
 
 impl fmt::Display for Value {
-    /// As TOML, on one line.
+    /// Formats the value as TOML, on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(&quote(text)),
@@ -39,10 +39,10 @@ impl fmt::Display for Value {
     }
 }
 
-/// Text as a TOML string on one line.
+/// Formats text as a TOML string on one line.
 ///
-/// JSON's escapes are valid TOML. The control characters it leaves bare are escaped too: TOML forbids one of
-/// them, and a terminal would obey the others when a message repeats what a repository wrote.
+/// JSON's escapes are valid TOML. The control characters that JSON leaves bare are escaped as well: TOML
+/// forbids one of them, and a terminal would obey the others when a message repeats text from a repository.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::new();
     for letter in serde_json::Value::from(text).to_string().chars() {
@@ -55,7 +55,7 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// The start of a text that may be long.
+/// Shortens a text that may be long to its start.
 pub(super) fn clip(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
     if shown.len() < text.len() {
@@ -64,7 +64,7 @@ pub(super) fn clip(text: &str) -> String {
     shown
 }
 
-/// What stands in a file, for "expected …, found …".
+/// Describes a value from a file, for "expected …, found …".
 pub(super) fn describe(item: &Item) -> String {
     use toml_edit::Value as Toml;
     match item {

@@ -1,4 +1,5 @@
-//! What trust is bound to: every file below `.windlass`, and the project's files that its tools name.
+//! The content that trust is bound to: every file below `.windlass`, and the project's files that its tools
+//! name.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,10 +17,10 @@ use crate::folders::Project;
 
 const MAX_FILES: usize = 1_000;
 const MAX_BYTES: usize = 10_000_000;
-/// Each level holds a file descriptor while it is walked.
+/// Maximum depth: each level holds a file descriptor during the walk.
 const MAX_DEPTH: usize = 20;
 
-/// Never a link, never a wait for somebody to write into a pipe.
+/// Open flags: never follow a link, and never block on a pipe.
 const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NOFOLLOW)
@@ -29,22 +30,22 @@ const FLAGS: OFlags = OFlags::RDONLY
 /// The content of a project's files at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Stands for all of it.
+    /// Hash of all the files.
     pub hash: String,
     files: Vec<Covered>,
 }
 
-/// A file that trust is bound to.
+/// A file covered by trust.
 #[derive(Debug)]
 pub struct Covered {
-    /// Relative to the project's root.
+    /// Path relative to the project's root.
     pub path: PathBuf,
     /// Content of the file.
     pub bytes: Vec<u8>,
 }
 
 impl Snapshot {
-    /// Reads a project's files. The error says why they cannot be trusted.
+    /// Reads a project's files. The error explains why they cannot be trusted.
     pub fn read(project: &Project) -> Result<Self, String> {
         let mut reader = Reader::default();
         let folder = project.folder();
@@ -64,19 +65,19 @@ impl Snapshot {
         })
     }
 
-    /// All of them, by path.
+    /// Returns all files, by path.
     pub fn files(&self) -> &[Covered] {
         &self.files
     }
 
-    /// The bytes of a file below the project's root.
+    /// Returns the bytes of a file below the project's root.
     pub fn bytes(&self, project: &Project, path: &Path) -> Option<&[u8]> {
         let path = relative(project, path);
         let file = self.files.iter().find(|file| file.path == path);
         file.map(|file| file.bytes.as_slice())
     }
 
-    /// The files below a folder of the project, each by its path from there.
+    /// Returns the files below a folder of the project, each with its path relative to that folder.
     pub fn below(&self, project: &Project, folder: &Path) -> Vec<(PathBuf, &[u8])> {
         let folder = relative(project, folder);
         let found = self.files.iter().filter_map(|file| {
@@ -86,7 +87,7 @@ impl Snapshot {
         found.collect()
     }
 
-    /// The text of the file with tools.
+    /// Returns the text of the tools file.
     pub fn tools(&self, project: &Project) -> Option<&str> {
         let bytes = self.bytes(project, &project.tools_file())?;
         std::str::from_utf8(bytes).ok()
@@ -101,7 +102,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Takes an opened file, or all that is below an opened folder.
+    /// Adds an opened file, or everything below an opened folder.
     fn entry(&mut self, opened: OwnedFd, path: &Path, depth: usize) -> Result<(), String> {
         let file = File::from(opened);
         let kind = file
@@ -122,7 +123,7 @@ impl Reader {
 
     fn folder(&mut self, folder: &File, path: &Path, depth: usize) -> Result<(), String> {
         if depth > MAX_DEPTH {
-            return Err(format!("{} lies too deep", path.display()));
+            return Err(format!("{} is nested too deeply", path.display()));
         }
         let entries = Dir::read_from(folder).map_err(|error| unreadable(path, &error.into()))?;
         for entry in entries {
@@ -149,7 +150,7 @@ impl Reader {
         read.map_err(|error| unreadable(path, &error))?;
         if bytes.len() > left {
             return Err(format!(
-                "its files are larger than {} MB in all, up to {}",
+                "its files exceed {} MB in total, at {}",
                 MAX_BYTES / 1_000_000,
                 path.display()
             ));
@@ -162,7 +163,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes a file that a tool names. Here links are followed: what counts is what would run.
+    /// Adds a file that a tool names. Links are followed here, because the file that would run is what
+    /// matters.
     fn program(&mut self, program: &Program) -> Result<(), String> {
         let name = &program.name;
         if self.files.iter().any(|known| known.path == *name) {
@@ -176,12 +178,13 @@ impl Reader {
 
 /// A file of the project that a tool names.
 struct Program {
-    /// Relative to the project's root, as far as that is how it is named.
+    /// Path relative to the project's root, if the tool names it that way.
     name: PathBuf,
     path: PathBuf,
 }
 
-/// The files that the project's tools name. One that appears later changes the list, and with it the hash.
+/// Returns the files that the project's tools name. A file that appears later changes the list, and so the
+/// hash.
 fn programs(project: &Project, files: &[Covered]) -> Result<Vec<Program>, String> {
     let own = relative(project, &project.tools_file());
     let Some(file) = files.iter().find(|file| file.path == own) else {
@@ -190,7 +193,7 @@ fn programs(project: &Project, files: &[Covered]) -> Result<Vec<Program>, String
     let Ok(text) = std::str::from_utf8(&file.bytes) else {
         return Err(format!("{} is not UTF-8 text", own.display()));
     };
-    // Nothing of a broken file takes effect.
+    // Nothing in a broken file takes effect.
     let Ok(declarations) = Declarations::parse(text, "tools.yaml", Source::Project) else {
         return Ok(Vec::new());
     };
@@ -203,7 +206,7 @@ fn programs(project: &Project, files: &[Covered]) -> Result<Vec<Program>, String
     Ok(words.flatten().filter_map(|word| program(&root, word)).collect())
 }
 
-/// The file that a word names, if it is one of the project's.
+/// Returns the file that a word names, if it belongs to the project.
 fn program(root: &Path, word: &str) -> Option<Program> {
     let path = root.join(word);
     path.metadata().ok().filter(std::fs::Metadata::is_file)?;
@@ -214,7 +217,7 @@ fn program(root: &Path, word: &str) -> Option<Program> {
     is_inside.then_some(Program { name, path })
 }
 
-/// The path without `.` and `..`.
+/// Removes `.` and `..` from the path.
 fn clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
@@ -233,7 +236,7 @@ fn relative(project: &Project, path: &Path) -> PathBuf {
     path.strip_prefix(&project.root).unwrap_or(path).to_owned()
 }
 
-/// Lengths go before texts, so that no two lists of files look the same in a row.
+/// Hashes the files. Lengths precede texts, so that no two lists of files have the same encoding.
 fn hash(files: &[Covered]) -> String {
     let mut all = b"windlass trust 1\n".to_vec();
     for file in files {

@@ -1,4 +1,4 @@
-//! What the hash covers, and what cannot be covered.
+//! Coverage of the hash, and content that cannot be covered.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -48,7 +48,7 @@ fn tool(command: &str) -> String {
     format!("tools:\n  - {{name: one, description: x, category: read, {command}}}\n")
 }
 
-/// SAFE-6: every file below the folder counts, with its name and its bytes; nothing else does.
+/// SAFE-6: every file below the folder counts, by name and bytes, and nothing else does.
 #[test]
 fn the_hash_covers_names_and_bytes() {
     let bed = Bed::new();
@@ -76,7 +76,7 @@ fn the_hash_covers_names_and_bytes() {
         seen[1],
         "as before, and the rest of the project does not count"
     );
-    // The end of one file is not the start of the next.
+    // Moving bytes from the end of one file to the start of the next changes the hash.
     bed.put(".windlass/a", "bc");
     let one = bed.hash();
     bed.put(".windlass/a", "b");
@@ -84,7 +84,7 @@ fn the_hash_covers_names_and_bytes() {
     assert_ne!(bed.hash(), one);
 }
 
-/// SAFE-6: the files that tools name are covered, however they are named, and as soon as they are there.
+/// SAFE-6: files that tools name are covered, however they are named, and as soon as they exist.
 #[test]
 fn the_hash_covers_the_files_that_tools_name() {
     let root_of = |bed: &Bed| bed.project.root.canonicalize().unwrap().display().to_string();
@@ -126,7 +126,7 @@ fn the_hash_covers_the_files_that_tools_name() {
     assert_eq!(bed.names(), [".windlass/tools.yaml"]);
 }
 
-/// SAFE-6: links are not followed, and what is no file is not waited for.
+/// SAFE-6: links are not followed, and special files do not block.
 #[test]
 fn what_is_not_a_file_cannot_be_trusted() {
     let bed = Bed::new();
@@ -159,14 +159,18 @@ fn what_is_not_a_file_cannot_be_trusted() {
     assert_eq!(bed.refusal(), ".windlass is not a folder");
 }
 
-/// SAFE-6: there is an end to what is read.
+/// SAFE-6: the amount of data read is limited.
 #[test]
 fn too_much_cannot_be_trusted() {
     let bed = Bed::new();
     let size = MAX_BYTES / 2;
     bed.put(".windlass/a", &"x".repeat(size));
     bed.put(".windlass/b", &"x".repeat(size + 1));
-    assert!(bed.refusal().contains("larger than 10 MB"), "{}", bed.refusal());
+    assert!(
+        bed.refusal().contains("exceed 10 MB in total"),
+        "{}",
+        bed.refusal()
+    );
     let bed = Bed::new();
     for number in 0..=MAX_FILES {
         bed.put(&format!(".windlass/{number}"), "");
@@ -180,5 +184,9 @@ fn too_much_cannot_be_trusted() {
     assert_eq!(bed.names().len(), MAX_FILES);
     let bed = Bed::new();
     bed.put(&format!(".windlass/{}x", "deep/".repeat(MAX_DEPTH + 1)), "");
-    assert!(bed.refusal().contains("too deep"), "{}", bed.refusal());
+    assert!(
+        bed.refusal().contains("is nested too deeply"),
+        "{}",
+        bed.refusal()
+    );
 }

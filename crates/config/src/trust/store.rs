@@ -1,4 +1,4 @@
-//! Which folders are trusted: a small file of the user's own.
+//! The list of trusted folders: a small file of the user.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,28 +9,28 @@ use windlass_core::clock::{Clock, SystemClock};
 
 use crate::private_file::PrivateFile;
 
-/// The file as it was read. A broken one is an error, and is never replaced.
+/// The parsed file. A broken file is an error, and is never replaced.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustStore {
     folders: BTreeMap<String, Trusted>,
-    /// The hash of what the user said no to, and does not want to be asked about again.
+    /// Hashes of declined content, which the user does not want to be asked about again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     declined: BTreeMap<String, String>,
 }
 
-/// What was trusted.
+/// Trusted content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trusted {
-    /// The hash of the content.
+    /// Hash of the content.
     pub hash: String,
-    /// When, as `2026-01-31T12:00:00Z`.
+    /// Time of the decision, as `2026-01-31T12:00:00Z`.
     pub when: String,
 }
 
 impl TrustStore {
-    /// Reads the file; one that is not there trusts nothing.
+    /// Reads the file; if it does not exist, nothing is trusted.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = PrivateFile::new(path.to_owned()).read();
         let text = text.map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
@@ -38,7 +38,7 @@ impl TrustStore {
             return Ok(Self::default());
         };
         serde_json::from_str(&text).map_err(|error| {
-            let mend = "mend it, or remove it and trust your folders again";
+            let mend = "fix it, or remove it and trust your folders again";
             format!(
                 "{} is not a list of trusted folders ({error}); {mend}",
                 path.display()
@@ -46,7 +46,7 @@ impl TrustStore {
         })
     }
 
-    /// Changes the file as it is now, while nobody else does.
+    /// Changes the current content of the file under a lock.
     pub fn change<T>(path: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, String> {
         let failed = |error: io::Error| format!("{} cannot be written: {error}", path.display());
         let held = PrivateFile::new(path.to_owned()).hold().map_err(failed)?;
@@ -57,18 +57,18 @@ impl TrustStore {
         Ok(changed)
     }
 
-    /// What is trusted of this folder.
+    /// Returns the trusted content of this folder.
     pub fn find(&self, root: &Path) -> Option<&Trusted> {
         self.folders.get(&key(root)?)
     }
 
-    /// All of them, by path.
+    /// Returns all trusted folders, by path.
     pub fn all(&self) -> impl Iterator<Item = (&str, &Trusted)> {
         let folders = self.folders.iter();
         folders.map(|(path, trusted)| (path.as_str(), trusted))
     }
 
-    /// Trusts this content of a folder from now on.
+    /// Trusts this content of a folder.
     pub fn insert(&mut self, root: &Path, hash: String) -> Result<(), String> {
         let key = key(root).ok_or_else(|| format!("{}: its path is not UTF-8", root.display()))?;
         let when = date(SystemClock::default().now().0 / 1_000);
@@ -77,20 +77,21 @@ impl TrustStore {
         Ok(())
     }
 
-    /// Whether the user said no to this content of a folder.
+    /// Returns true if the user declined this content of a folder.
     pub fn is_declined(&self, root: &Path, hash: &str) -> bool {
         let declined = key(root).and_then(|key| self.declined.get(&key));
         declined.is_some_and(|declined| declined == hash)
     }
 
-    /// Remembers a no to this content of a folder. One whose path cannot be written down is asked about again.
+    /// Records that the user declined this content of a folder. For a path that cannot be stored, the user is
+    /// asked again.
     pub fn decline(&mut self, root: &Path, hash: String) {
         if let Some(key) = key(root) {
             self.declined.insert(key, hash);
         }
     }
 
-    /// Trusts a folder no longer.
+    /// Stops trusting a folder.
     pub fn remove(&mut self, root: &Path) {
         if let Some(key) = key(root) {
             self.folders.remove(&key);
@@ -98,13 +99,13 @@ impl TrustStore {
     }
 }
 
-/// A folder's name in the file: its path with links followed, or as it is when it has gone.
+/// Key of a folder in the file: its path with links resolved, or as given if the folder no longer exists.
 fn key(root: &Path) -> Option<String> {
     let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     real.into_os_string().into_string().ok()
 }
 
-/// Seconds since the epoch as a date and time of UTC.
+/// Formats seconds since the epoch as a UTC date and time.
 fn date(seconds: u64) -> String {
     // Counted in eras of 400 years that start in March, so that a leap day is the last of its year.
     let days = seconds / 86_400 + 719_468;
@@ -134,7 +135,7 @@ mod tests {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
-    /// SAFE-6: the file belongs to the user alone and comes back as it was written.
+    /// SAFE-6: the file is private to the user and is read back as written.
     #[test]
     fn what_is_trusted_is_kept() {
         let root = tempfile::tempdir().unwrap();
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(read().all().count(), 0);
     }
 
-    /// SAFE-6: what is trusted and revoked at the same time is all remembered.
+    /// SAFE-6: no concurrent change of the list is lost.
     #[test]
     fn no_answer_is_lost() {
         let root = tempfile::tempdir().unwrap();
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(trusted.collect::<Vec<_>>(), [0, 2, 4, 6]);
     }
 
-    /// SAFE-6: a broken file is named, and trusts nothing.
+    /// SAFE-6: an error names a broken file, and nothing is trusted.
     #[test]
     fn a_broken_file_is_an_error() {
         let root = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Sessions of Claude Code: `~/.claude/projects/<folder>/<id>.jsonl`.
 //!
-//! Lines form a tree by `parentUuid`; what was undone is still in the file. A reply is written as a line per block, and the
-//! results of calls that ran together hang on different lines of it.
+//! Lines form a tree by `parentUuid`, which still contains undone messages. A reply is written as one line
+//! per block, and the results of parallel calls have different lines of it as parents.
 
 use std::collections::{HashMap, HashSet};
 
@@ -47,12 +47,12 @@ pub(super) fn read(lines: Lines) -> Conversation {
     conversation
 }
 
-/// Whether it is part of the conversation, and not a remark of the program.
+/// Returns true if the line is part of the conversation, and not a remark of the program.
 fn is_said(line: &Value) -> bool {
     line["isMeta"] != true && line["isApiErrorMessage"] != true && line["message"].is_object()
 }
 
-/// The lines that lead to the last one, with what belongs to them.
+/// Returns the lines that lead to the last one, with the results and blocks that belong to them.
 fn kept(lines: &[&Value]) -> HashSet<usize> {
     let mut kept = chain(lines);
     let ids = |kept: &HashSet<usize>, of: &dyn Fn(&Value) -> Vec<String>| -> HashSet<String> {
@@ -91,7 +91,7 @@ fn places(lines: &[&Value], fits: impl Fn(&Value) -> bool) -> Vec<usize> {
     fitting.map(|(index, _)| index).collect()
 }
 
-/// From the last line to the first, by parents.
+/// Follows the parents from the last line to the first.
 fn chain(lines: &[&Value]) -> HashSet<usize> {
     let by_id: HashMap<&str, usize> = lines
         .iter()
@@ -105,7 +105,7 @@ fn chain(lines: &[&Value]) -> HashSet<usize> {
     let mut chain = HashSet::new();
     let mut next = lines.iter().rposition(|line| is_main(line));
     while let Some(index) = next {
-        // A file that leads in a circle ends here.
+        // Stop at a cycle.
         if !chain.insert(index) {
             break;
         }

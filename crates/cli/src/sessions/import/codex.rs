@@ -1,7 +1,7 @@
 //! Sessions of Codex: `~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`.
 //!
-//! What went to and came from the model are the `response_item` lines; the others say the same again for people. Older
-//! files have the items themselves as lines.
+//! The `response_item` lines are the messages to and from the model; the others repeat them for display.
+//! Older files have the items themselves as lines.
 
 use serde_json::{Value, json};
 use windlass_api::Part;
@@ -10,7 +10,7 @@ use windlass_core::clock::Timestamp;
 use super::conversation::{Content, Conversation, call, parts, thought, time};
 use super::lines::Lines;
 
-/// What the program itself says in the user's name begins with one of these.
+/// Prefixes of messages that the program writes in the user's name.
 const INJECTED: [&str; 6] = [
     "<environment_context>",
     "<user_instructions>",
@@ -52,7 +52,7 @@ fn is_item(kind: &str) -> bool {
     ["message", "reasoning"].contains(&kind) || kind.ends_with("_call") || kind.ends_with("_call_output")
 }
 
-/// From here on the model saw a summary.
+/// From here on, the model saw a summary.
 fn compacted(conversation: &mut Conversation, payload: &Value, at: Timestamp) {
     conversation.start_over();
     match payload["replacement_history"].as_array() {
@@ -112,8 +112,8 @@ fn texts(blocks: &Value) -> String {
     texts.join("\n")
 }
 
-/// What a tool answered. It is a text, a list of blocks, or an object around either; a text may be JSON with the output
-/// and the exit code in it.
+/// Reads a tool result. It is a text, a list of blocks, or an object around either; a text may be JSON with
+/// the output and the exit code.
 fn output(value: &Value) -> (Content, bool) {
     let inner = value.get("content").or(value.get("output")).unwrap_or(value);
     let failed = value["success"] == false;

@@ -1,4 +1,4 @@
-//! A conversation that is being taken in, whoever had it.
+//! A conversation that is being imported, from any agent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,15 +14,16 @@ use super::Imported;
 use crate::sessions::cut;
 use windlass_host::prompt;
 
-/// The longest title, in characters, and the longest name of a tool that every provider takes.
+/// Maximum length of a title in characters, and the maximum length of a tool name that every provider
+/// accepts.
 const MAX_TITLE: usize = 50;
 const MAX_TOOL_NAME: usize = 64;
 
-/// What people and models said, in order. Results find their calls here, also when they come late.
+/// Messages of users and models, in order. Results are matched with their calls, even if they come late.
 #[derive(Default)]
 pub(super) struct Conversation {
     turns: Vec<Turn>,
-    /// The agent it was had with, as a provider's name.
+    /// The agent the conversation was with, as a provider name.
     pub(super) provider: &'static str,
     pub(super) title: Option<String>,
     pub(super) place: Option<String>,
@@ -31,13 +32,13 @@ pub(super) struct Conversation {
     pub(super) damaged: Vec<String>,
 }
 
-/// One message, and what its calls came to.
+/// One message, and the results of its calls.
 struct Turn {
     role: Role,
     parts: Vec<Part>,
     time: Timestamp,
     model: Option<String>,
-    /// What tells replies apart that are written in several pieces.
+    /// Identifies a reply that is written in several pieces.
     reply: Option<String>,
     results: Vec<(CallId, ToolResult)>,
 }
@@ -51,12 +52,12 @@ impl Conversation {
         }
     }
 
-    /// Counts something that is left out.
+    /// Counts skipped content.
     pub(super) fn skip(&mut self, kind: &str) {
         *self.skipped.entry(kind.to_owned()).or_default() += 1;
     }
 
-    /// Forgets everything said so far: a summary stands for it.
+    /// Drops all messages so far: a summary replaces them.
     pub(super) fn start_over(&mut self) {
         self.turns.clear();
     }
@@ -74,7 +75,8 @@ impl Conversation {
         }
     }
 
-    /// What the model said. Pieces of the same reply become one message, until a result comes between them.
+    /// Adds a reply of the model. Pieces of the same reply become one message, until a result comes between
+    /// them.
     pub(super) fn assistant(&mut self, parts: Vec<Part>, time: Timestamp, reply: Option<&str>) {
         if parts.is_empty() {
             return;
@@ -97,7 +99,7 @@ impl Conversation {
         }
     }
 
-    /// What a tool answered. A result without a call is left out.
+    /// Adds a tool result. A result without a call is skipped.
     pub(super) fn result(&mut self, call: &str, content: Content, is_error: bool) {
         let id = CallId::from(call);
         let waits = |turn: &&mut Turn| turn.waits_for(&id).is_some();
@@ -117,7 +119,7 @@ impl Conversation {
         turn.results.push((id, result));
     }
 
-    /// The session that is stored: every call has its result, and the turn has ended.
+    /// Returns the session to store: every call has a result, and the turn has ended.
     pub(super) fn imported(self, cwd: &Path, now: Timestamp) -> Imported {
         let created_at = self.turns.first().map(|turn| turn.time);
         let title = self.title.clone().or_else(|| self.first_words());
@@ -132,7 +134,7 @@ impl Conversation {
                 mut results,
                 ..
             } = turn;
-            // Who goes on with it is to know where it is.
+            // The model needs to know the working folder when the session is resumed.
             if number == 0 && role == Role::User {
                 parts.insert(0, Part::text(prompt::environment(cwd)));
             }
@@ -165,7 +167,7 @@ impl Conversation {
                 events.push((time, Event::Start { provider, model }));
             }
         }
-        // It is what was worked in last, as far as this machine knows.
+        // The import counts as the latest activity in the session.
         events.push((now, end));
         Imported {
             id: None,
@@ -194,7 +196,7 @@ impl Conversation {
 }
 
 impl Turn {
-    /// The tool of a call that has no result yet.
+    /// Returns the tool of a call that has no result yet.
     fn waits_for(&self, id: &CallId) -> Option<String> {
         let mut calls = self.parts.iter().filter_map(|part| match part {
             Part::ToolCall(call) if call.id == *id => Some(&call.name),
@@ -205,7 +207,7 @@ impl Turn {
     }
 }
 
-/// The result of a call, or the notice that it may have run.
+/// Returns the result of a call, or the notice that it may have run.
 fn take(results: &mut Vec<(CallId, ToolResult)>, call: &ToolCall) -> ToolResult {
     match results.iter().position(|(id, _)| *id == call.id) {
         Some(place) => results.remove(place).1,
@@ -213,7 +215,7 @@ fn take(results: &mut Vec<(CallId, ToolResult)>, call: &ToolCall) -> ToolResult 
     }
 }
 
-/// How the conversation ended, as far as its last message tells.
+/// Derives the end of the conversation from its last message.
 fn end(last: Option<&Message>) -> Event {
     match last {
         Some(last) if last.role == Role::Assistant => Event::Final {
@@ -221,12 +223,12 @@ fn end(last: Option<&Message>) -> Event {
             finish: FinishReason::EndTurn,
         },
         _ => Event::Canceled {
-            message: "It was imported before there was an answer.".to_owned(),
+            message: "The session was imported before it had an answer.".to_owned(),
         },
     }
 }
 
-/// What a tool answered.
+/// Result of a tool call.
 #[derive(Default)]
 pub(super) struct Content {
     pub(super) text: String,
@@ -262,7 +264,7 @@ impl Content {
     }
 }
 
-/// A block of text or an image, as all of them write it; `None` for any other.
+/// Reads a block of text or an image, in the notation all formats share; `None` for any other.
 pub(super) fn block(block: &Value) -> Option<Part> {
     let text = |key: &str| block[key].as_str().filter(|text| !text.is_empty());
     match block["type"].as_str()? {
@@ -287,7 +289,7 @@ pub(super) fn block(block: &Value) -> Option<Part> {
     }
 }
 
-/// The parts of what a user said: a text, or blocks.
+/// Returns the parts of a user message: a text, or blocks.
 pub(super) fn parts(content: &Value) -> Vec<Part> {
     match content {
         Value::String(text) if !text.trim().is_empty() => vec![Part::text(text)],
@@ -296,7 +298,7 @@ pub(super) fn parts(content: &Value) -> Vec<Part> {
     }
 }
 
-/// What a model thought. It is shown to people; no provider takes another one's thoughts.
+/// Returns the model's reasoning. It is only displayed: no provider accepts another provider's reasoning.
 pub(super) fn thought(text: &str) -> Option<Part> {
     let text = text.trim();
     (!text.is_empty()).then(|| {
@@ -307,7 +309,7 @@ pub(super) fn thought(text: &str) -> Option<Part> {
     })
 }
 
-/// A call, with a name that every provider takes.
+/// Returns a call, with a tool name that every provider accepts.
 pub(super) fn call(id: &str, name: &str, input: String) -> Part {
     let is_fine = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     let fine = name
@@ -325,7 +327,7 @@ pub(super) fn call(id: &str, name: &str, input: String) -> Part {
     })
 }
 
-/// A time as all of them write it: RFC 3339, or milliseconds.
+/// Parses a time in the notations all formats share: RFC 3339, or milliseconds.
 pub(super) fn time(value: &Value) -> Timestamp {
     let millis = match value {
         Value::String(text) => text

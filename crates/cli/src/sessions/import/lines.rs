@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-/// What was read, with line numbers from 1.
+/// Parsed values, with line numbers from 1.
 pub(super) struct Lines {
     pub(super) values: Vec<(usize, Value)>,
-    /// Lines that could not be read: where and why.
+    /// Unreadable lines: location and reason.
     pub(super) damaged: Vec<String>,
 }
 
@@ -21,9 +21,7 @@ impl Lines {
             }
             match serde_json::from_slice::<Value>(line) {
                 Ok(value) if value.is_object() => lines.values.push((number, value)),
-                Ok(_) => lines
-                    .damaged
-                    .push(format!("{name}:{number}: this is no JSON object")),
+                Ok(_) => lines.damaged.push(format!("{name}:{number}: not a JSON object")),
                 Err(error) => lines.damaged.push(format!("{name}:{number}: {error}")),
             }
         }

@@ -1,7 +1,7 @@
 //! Sessions of pi: `~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl`.
 //!
-//! The first line is a header. Entries form a tree by `parentId`, and the last one is where the session stands; files of
-//! the first version have no ids and are read in order.
+//! The first line is a header. Entries form a tree by `parentId`, and the last one is the current position;
+//! files of the first version have no ids and are read in order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -40,7 +40,7 @@ pub(super) fn read(lines: Lines) -> Conversation {
     conversation
 }
 
-/// The entries that lead to the last one, and how many do not.
+/// Returns the entries that lead to the last one, and the number of the others.
 fn path<'a>(lines: &[&'a Value]) -> (Vec<&'a Value>, usize) {
     let has_ids = lines
         .iter()
@@ -58,7 +58,7 @@ fn path<'a>(lines: &[&'a Value]) -> (Vec<&'a Value>, usize) {
     let mut kept = HashSet::new();
     let mut next = lines.iter().rposition(|line| is_entry(line));
     while let Some(index) = next {
-        // A file that leads in a circle ends here.
+        // Stop at a cycle.
         if !kept.insert(index) {
             break;
         }
@@ -100,7 +100,7 @@ fn message(conversation: &mut Conversation, message: &Value, at: Timestamp) {
                 conversation.model = Some(model.to_owned());
             }
             let blocks = message["content"].as_array().into_iter().flatten();
-            // Each is a reply of its own.
+            // Each line is a separate reply.
             let reply = format!("{}-{}", at.0, message["timestamp"]);
             conversation.assistant(blocks.filter_map(part).collect(), at, Some(&reply));
         }

@@ -1,4 +1,4 @@
-//! Our own exports.
+//! Windlass's own exports.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use windlass_service::past::{EXPORT_VERSION, Stored, messages};
 use super::Imported;
 use windlass_config::{Problem, ProblemKind};
 
-/// The file, with entries that are looked at one by one.
+/// The file, with entries that are parsed one by one.
 #[derive(Deserialize)]
 struct File {
     windlass: u32,
@@ -30,7 +30,7 @@ pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
     if file.windlass > EXPORT_VERSION {
         let version = file.windlass;
         return Err(failed(format!(
-            "the file has version {version}, which a newer Windlass reads"
+            "the file has version {version}, which needs a newer Windlass"
         )));
     }
     let mut imported = Imported {

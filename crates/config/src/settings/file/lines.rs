@@ -1,8 +1,8 @@
-//! From a byte to its line and column.
+//! Conversion of a byte offset to line and column.
 
 use std::path::Path;
 
-/// The starts of the lines of a text.
+/// Start offsets of the lines of a text.
 pub(super) struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -17,7 +17,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The line of a byte, from 1.
+    /// Line of a byte offset, from 1.
     pub(super) fn line(&self, byte: usize) -> usize {
         self.starts.partition_point(|start| *start <= byte)
     }

@@ -1,4 +1,4 @@
-//! Keys of a turn.
+//! Keys of the agent loop.
 
 use crate::settings::keys::{Key, Section, small};
 use crate::settings::kind::{Kind, TextRule, words};
@@ -8,7 +8,7 @@ use windlass_providers::Effort;
 
 pub(super) static SECTION: Section = Section {
     name: "agent",
-    help: "Limits and style of a turn.",
+    help: "Limits and behavior of a turn.",
     keys: &[
         Key {
             name: "agent.max_iterations",
@@ -18,8 +18,8 @@ pub(super) static SECTION: Section = Section {
                 default: Some(200),
                 set: |s, _, v| s.agent.max_iterations = small(v),
             },
-            help: "The most model requests in one turn.",
-            effect: "A turn that is not done by then ends as `agent.on_max_iterations` says.",
+            help: "Maximum number of model requests in one turn.",
+            effect: "A turn that reaches it ends according to `agent.on_max_iterations`.",
             example: "50",
             project_ok: true,
         },
@@ -30,8 +30,9 @@ pub(super) static SECTION: Section = Section {
                 default: Some("summary"),
                 set: |s, _, v| s.agent.on_max_iterations = Word::from_word(v),
             },
-            help: "How a turn ends that used up its iterations.",
-            effect: "`summary` asks the model once more, without tools, where it stands; `message` ends with a fixed text.",
+            help: "How a turn ends when it has used up its iterations.",
+            effect: "`summary` asks the model for a final progress report, without tools; `message` ends \
+                     with a fixed text.",
             example: "\"message\"",
             project_ok: true,
         },
@@ -43,7 +44,8 @@ pub(super) static SECTION: Section = Section {
                 default: Some(2),
                 set: |s, _, v| s.agent.max_incomplete_prompts = small(v),
             },
-            help: "How often per turn the model is told that work is still open before its answer is accepted.",
+            help: "How many times per turn the model is reminded of unfinished work before its answer is \
+                   accepted.",
             effect: "0 accepts the first answer.",
             example: "0",
             project_ok: true,
@@ -56,8 +58,8 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, _, v| s.agent.max_cost_usd = Some(v),
             },
-            help: "The most a session may cost, in US dollars.",
-            effect: "The turn that reaches it ends. Unset, cost is counted and not limited.",
+            help: "Spending limit of a session, in US dollars.",
+            effect: "A turn that reaches the limit ends. If unset, cost is tracked but not limited.",
             example: "2.5",
             project_ok: false,
         },
@@ -68,7 +70,7 @@ pub(super) static SECTION: Section = Section {
                 set: |s, _, v| s.agent.system_prompt = Some(v),
             },
             help: "The system prompt.",
-            effect: "Replaces the built-in one; an empty text sends none.",
+            effect: "Replaces the built-in prompt; an empty string sends no system prompt.",
             example: "\"You are a careful reviewer.\"",
             project_ok: false,
         },
@@ -79,7 +81,7 @@ pub(super) static SECTION: Section = Section {
                 default: Some("off"),
                 set: |s, _, v| s.agent.reasoning = Word::from_word(v),
             },
-            help: "How much the model is asked to reason before it answers.",
+            help: "How much the model should reason before it answers.",
             effect: "More reasoning takes longer and costs more. Models that cannot reason ignore it.",
             example: "\"medium\"",
             project_ok: false,
@@ -92,8 +94,9 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, _, v| s.agent.max_output_tokens = Some(v),
             },
-            help: "The most tokens of one reply.",
-            effect: "A reply that is cut there goes on in the next request. Unset, it is the model's own limit.",
+            help: "Maximum number of tokens in one reply.",
+            effect: "A reply cut off at the limit continues in the next request. If unset, the model's own \
+                     limit applies.",
             example: "8000",
             project_ok: false,
         },
@@ -103,8 +106,9 @@ pub(super) static SECTION: Section = Section {
                 default: Some(true),
                 set: |s, _, v| s.agent.goal.enabled = v,
             },
-            help: "Whether a session has a goal: what your first message says, or what `/goal TEXT` sets.",
-            effect: "It is shown to you and changes nothing else. With `false` there is none, and `/goal` and `/done` are refused.",
+            help: "Whether a session has a goal: your first message, or the text set with `/goal TEXT`.",
+            effect: "The goal is only displayed. With `false`, sessions have no goal, and `/goal` and \
+                     `/done` are refused.",
             example: "false",
             project_ok: false,
         },
@@ -114,8 +118,10 @@ pub(super) static SECTION: Section = Section {
                 default: Some(false),
                 set: |s, _, v| s.agent.goal.in_system_prompt = v,
             },
-            help: "Whether `{current_goal}` in `agent.system_prompt` is replaced by the goal, as it is when a turn begins.",
-            effect: "With `false` no model is told of goals. A goal that changes makes the provider read the whole conversation anew.",
+            help: "Whether `{current_goal}` in `agent.system_prompt` is replaced by the goal at the start of \
+                   each turn.",
+            effect: "With `false`, models do not see the goal. Changing the goal invalidates the provider's \
+                     cache for the whole conversation.",
             example: "true",
             project_ok: false,
         },
@@ -126,8 +132,10 @@ pub(super) static SECTION: Section = Section {
                 check: phrase,
                 set: |s, _, v| s.agent.goal.completion_phrases = v,
             },
-            help: "Words in an answer that say that the goal was reached. Code, quotes, questions and denials do not count.",
-            effect: "Your next message is a new goal then. With an empty list only `/done` completes one.",
+            help: "Phrases in an answer that mark the goal as reached. Code, quotes, questions and negations \
+                   do not count.",
+            effect: "After that, your next message becomes the new goal. With an empty list, only `/done` \
+                     completes a goal.",
             example: "[\"task complete\"]",
             project_ok: false,
         },

@@ -1,11 +1,11 @@
-//! Keys of what is kept for taking files back.
+//! Keys of checkpoints, which make undo possible.
 
 use crate::settings::keys::{Key, Section};
 use crate::settings::kind::Kind;
 
 pub(super) static SECTION: Section = Section {
     name: "checkpoints",
-    help: "What is kept of a workspace so that `/undo` can take files back.",
+    help: "Copies of workspace files, so that `/undo` can restore them.",
     keys: &[
         Key {
             name: "checkpoints.enabled",
@@ -13,8 +13,8 @@ pub(super) static SECTION: Section = Section {
                 default: Some(true),
                 set: |s, _, v| s.agent.session.checkpoints.enabled = v,
             },
-            help: "Whether what calls change is kept.",
-            effect: "With `false`, nothing can be undone, and no copies of files are made.",
+            help: "Whether Windlass stores checkpoints of the files that tool calls change.",
+            effect: "With `false`, no files are copied and nothing can be undone.",
             example: "false",
             project_ok: false,
         },
@@ -26,8 +26,8 @@ pub(super) static SECTION: Section = Section {
                 default: Some(50),
                 set: |s, _, v| s.agent.session.checkpoints.max_file_mb = v,
             },
-            help: "The largest file whose content is kept, in megabytes.",
-            effect: "Changes to larger files cannot be undone; that is said when it matters.",
+            help: "Size of the largest file that is copied, in megabytes.",
+            effect: "Changes to larger files cannot be undone; Windlass reports this when it applies.",
             example: "200",
             project_ok: false,
         },
@@ -39,8 +39,8 @@ pub(super) static SECTION: Section = Section {
                 default: Some(200),
                 set: |s, _, v| s.agent.session.checkpoints.max_ignored_mb = v,
             },
-            help: "How much is kept of what version control ignores, in megabytes.",
-            effect: "An ignored folder that does not fit, such as a build folder, is left out as a whole.",
+            help: "Maximum total size of copied files that version control ignores, in megabytes.",
+            effect: "An ignored folder that does not fit, such as a build folder, is skipped entirely.",
             example: "1000",
             project_ok: false,
         },
@@ -52,8 +52,8 @@ pub(super) static SECTION: Section = Section {
                 default: Some(2_048),
                 set: |s, _, v| s.agent.session.checkpoints.max_total_mb = v,
             },
-            help: "How much is kept of a workspace, in megabytes.",
-            effect: "Files that do not fit are not kept.",
+            help: "Maximum total size of the copies of a workspace, in megabytes.",
+            effect: "Files that do not fit are not copied.",
             example: "8000",
             project_ok: false,
         },

@@ -5,7 +5,7 @@ use crate::settings::kind::Kind;
 
 pub(super) static SECTION: Section = Section {
     name: "context",
-    help: "When history is compacted to fit the model's context window.",
+    help: "When the conversation is compacted to fit the model's context window.",
     keys: &[
         Key {
             name: "context.auto_compact",
@@ -13,7 +13,8 @@ pub(super) static SECTION: Section = Section {
                 default: Some(true),
                 set: |s, _, v| s.context.auto_compact = v,
             },
-            help: "Whether history is compacted when it nears the model's context window.",
+            help: "Whether the conversation is compacted automatically when it approaches the model's \
+                   context window.",
             effect: "With `false`, a session that outgrows the window ends with an error.",
             example: "false",
             project_ok: true,
@@ -26,8 +27,8 @@ pub(super) static SECTION: Section = Section {
                 default: Some(0.90),
                 set: |s, _, v| s.context.hard_threshold = v,
             },
-            help: "The share of the context window at which history is compacted.",
-            effect: "A lower share compacts earlier and leaves more room for replies.",
+            help: "Fraction of the context window at which the conversation is compacted.",
+            effect: "A lower value compacts earlier and leaves more room for replies.",
             example: "0.8",
             project_ok: true,
         },
@@ -39,8 +40,10 @@ pub(super) static SECTION: Section = Section {
                 default: Some(0.60),
                 set: |s, _, v| s.context.soft_threshold = v,
             },
-            help: "The share of the context window at which summaries that are ready are applied, and to which compaction goes down.",
-            effect: "A lower share frees more at a time, and the provider's cache is used again for longer.",
+            help: "Fraction of the context window at which prepared summaries are applied, and the size \
+                   compaction aims for.",
+            effect: "A lower value frees more at a time, so that the provider's cache stays valid for \
+                     longer.",
             example: "0.5",
             project_ok: true,
         },
@@ -50,8 +53,10 @@ pub(super) static SECTION: Section = Section {
                 default: Some(false),
                 set: |s, _, v| s.context.pair_summaries = v,
             },
-            help: "Whether old calls and their results are summarized in the background, to be used when the context fills up.",
-            effect: "With `true`, models are asked for more than you see; `/cost cause` shows it as `pair-summary`.",
+            help: "Whether old tool calls and their results are summarized in the background, for use when \
+                   the context fills up.",
+            effect: "With `true`, extra model calls run in the background; `/cost cause` lists them as \
+                     `pair-summary`.",
             example: "true",
             project_ok: false,
         },
@@ -63,8 +68,8 @@ pub(super) static SECTION: Section = Section {
                 default: Some(6),
                 set: |s, _, v| s.context.keep_recent_messages = size(v),
             },
-            help: "How many of the newest messages compaction leaves as they are.",
-            effect: "More keeps recent work exact and frees less room.",
+            help: "Number of most recent messages that compaction leaves unchanged.",
+            effect: "A higher value preserves more recent work verbatim and frees less space.",
             example: "10",
             project_ok: true,
         },

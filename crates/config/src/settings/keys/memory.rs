@@ -1,4 +1,4 @@
-//! Keys of what is kept of a conversation that grows too long.
+//! Keys of compaction strategies.
 
 use crate::settings::keys::{Key, Section, size};
 use crate::settings::kind::{Kind, words};
@@ -6,7 +6,7 @@ use crate::settings::typed::Word;
 
 pub(super) static SECTION: Section = Section {
     name: "memory",
-    help: "How a conversation is made smaller. `docs/context.md` compares the ways.",
+    help: "How a conversation is compacted. `docs/context.md` compares the strategies.",
     keys: &[
         Key {
             name: "memory.compression.pruning_strategy",
@@ -15,8 +15,10 @@ pub(super) static SECTION: Section = Section {
                 default: Some("summarize"),
                 set: |s, _, v| s.context.strategy = Word::from_word(v),
             },
-            help: "How a conversation is made smaller: by a summary, by notes in place of old outputs, by what serves the present goal, and more.",
-            effect: "`none` never compacts. `subgoal` and `subgoal_mig` cannot be used with `memory.sidequest.enabled`.",
+            help: "Compaction strategy: a summary, short notes in place of old outputs, keeping what serves \
+                   the current goal, and others.",
+            effect: "`none` never compacts. `subgoal` and `subgoal_mig` cannot be used with \
+                     `memory.sidequest.enabled`.",
             example: "\"mask\"",
             project_ok: true,
         },
@@ -28,8 +30,9 @@ pub(super) static SECTION: Section = Section {
                 default: Some(4),
                 set: |s, _, v| s.context.focus_window = size(v),
             },
-            help: "With the strategy `focus`: how many turns pass before what was learned is looked through for repetition.",
-            effect: "0 is refused: it would compare everything after every step.",
+            help: "With the strategy `focus`: number of turns between checks of the collected knowledge for \
+                   repetition.",
+            effect: "0 is rejected: it would compare everything after every step.",
             example: "6",
             project_ok: true,
         },
@@ -39,8 +42,9 @@ pub(super) static SECTION: Section = Section {
                 default: Some(false),
                 set: |s, _, v| s.context.sidequest = v,
             },
-            help: "Whether a model is asked every ten turns which outputs can go.",
-            effect: "With `true`, models are asked for more than you see. Not together with the strategies `subgoal` and `subgoal_mig`.",
+            help: "Whether a model is asked every ten turns which outputs can be dropped.",
+            effect: "With `true`, extra model calls run in the background. Cannot be combined with the \
+                     strategies `subgoal` and `subgoal_mig`.",
             example: "true",
             project_ok: false,
         },

@@ -1,4 +1,4 @@
-//! Keys of a model.
+//! Keys of models.
 
 use crate::settings::Settings;
 use crate::settings::keys::{Key, Section};
@@ -7,7 +7,8 @@ use crate::settings::typed::ModelEntry;
 
 pub(super) static SECTION: Section = Section {
     name: "models",
-    help: "Facts about models that are not built in, or that differ. An id with dots is quoted: `[models.\"gpt-5.1\"]`.",
+    help: "Facts about models that are unknown to Windlass or differ from its built-in data. Quote an id \
+           that contains dots: `[models.\"gpt-5.1\"]`.",
     keys: &[
         Key {
             name: "models.<id>.context_window",
@@ -17,8 +18,9 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, p, v| model(s, p).context_window = Some(v),
             },
-            help: "The most tokens of a request and its reply together.",
-            effect: "Compaction is measured against it. Unset, it is the built-in fact, or a safe guess for an unknown model.",
+            help: "Maximum number of tokens of a request and its reply together.",
+            effect: "Determines when the conversation is compacted. If unset, the built-in value applies, or \
+                     a safe guess for an unknown model.",
             example: "128000",
             project_ok: false,
         },
@@ -30,8 +32,8 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, p, v| model(s, p).max_output = Some(v),
             },
-            help: "The most tokens of a reply.",
-            effect: "Requests ask for no more.",
+            help: "Maximum number of tokens in a reply.",
+            effect: "Requests never ask for more.",
             example: "16000",
             project_ok: false,
         },
@@ -41,7 +43,7 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, p, v| model(s, p).images = Some(v),
             },
-            help: "Whether the model reads images.",
+            help: "Whether the model accepts images.",
             effect: "With `false`, an image is replaced by a note.",
             example: "true",
             project_ok: false,
@@ -52,7 +54,7 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, p, v| model(s, p).reasoning = Some(v),
             },
-            help: "Whether the model can be asked to reason.",
+            help: "Whether the model supports reasoning.",
             effect: "With `false`, `agent.reasoning` is not sent.",
             example: "true",
             project_ok: false,
@@ -65,8 +67,8 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, p, v| model(s, p).price.input = Some(v),
             },
-            help: "US dollars for a million tokens of input that is not cached.",
-            effect: "Costs are counted with it.",
+            help: "Price in US dollars per million tokens of uncached input.",
+            effect: "Used to calculate costs.",
             example: "1.25",
             project_ok: false,
         },
@@ -78,8 +80,8 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, p, v| model(s, p).price.output = Some(v),
             },
-            help: "US dollars for a million tokens of output, reasoning included.",
-            effect: "Costs are counted with it.",
+            help: "Price in US dollars per million tokens of output, including reasoning.",
+            effect: "Used to calculate costs.",
             example: "10.0",
             project_ok: false,
         },
@@ -91,8 +93,8 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, p, v| model(s, p).price.cache_read = Some(v),
             },
-            help: "US dollars for a million tokens read from the provider's cache.",
-            effect: "Costs are counted with it.",
+            help: "Price in US dollars per million tokens read from the provider's cache.",
+            effect: "Used to calculate costs.",
             example: "0.125",
             project_ok: false,
         },
@@ -104,8 +106,8 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, p, v| model(s, p).price.cache_write = Some(v),
             },
-            help: "US dollars for a million tokens written to the provider's cache.",
-            effect: "Costs are counted with it.",
+            help: "Price in US dollars per million tokens written to the provider's cache.",
+            effect: "Used to calculate costs.",
             example: "1.5",
             project_ok: false,
         },

@@ -1,4 +1,4 @@
-//! Keys of a provider.
+//! Keys of providers.
 
 use crate::settings::Settings;
 use crate::settings::keys::{Key, Section};
@@ -8,7 +8,8 @@ use windlass_providers::Wire;
 
 pub(super) static SECTION: Section = Section {
     name: "providers",
-    help: "Providers under names of your choice. Keys never live here: name the environment variable or the command that has the key.",
+    help: "Providers under names of your choice. API keys do not belong here: name the environment variable \
+           that holds the key, or the command that prints it.",
     keys: &[
         Key {
             name: "providers.<name>.preset",
@@ -16,8 +17,8 @@ pub(super) static SECTION: Section = Section {
                 rule: TextRule::Name,
                 set: |s, p, v| provider(s, p).preset = Some(v),
             },
-            help: "The built-in provider that this one is based on.",
-            effect: "Gives every key below that is not set. Unset, `wire` and `base_url` say it all.",
+            help: "Built-in provider that this one is based on.",
+            effect: "Supplies every key below that is not set. If unset, `wire` and `base_url` are required.",
             example: "\"openai\"",
             project_ok: false,
         },
@@ -28,8 +29,8 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, p, v| provider(s, p).wire = Some(Word::from_word(v)),
             },
-            help: "The format of requests and replies.",
-            effect: "Must be what the server at `base_url` speaks.",
+            help: "Format of requests and replies.",
+            effect: "Must match the server at `base_url`.",
             example: "\"openai-chat\"",
             project_ok: false,
         },
@@ -39,8 +40,8 @@ pub(super) static SECTION: Section = Section {
                 rule: TextRule::Url,
                 set: |s, p, v| provider(s, p).base_url = Some(v),
             },
-            help: "The address of the server, up to the version.",
-            effect: "Requests, and with them the key, go there.",
+            help: "Address of the server, up to and including the version.",
+            effect: "Requests are sent there, including the API key.",
             example: "\"http://localhost:8000/v1\"",
             project_ok: false,
         },
@@ -50,7 +51,7 @@ pub(super) static SECTION: Section = Section {
                 rule: TextRule::Variable,
                 set: |s, p, v| provider(s, p).key_env = Some(v),
             },
-            help: "The name of the environment variable that has the key.",
+            help: "Name of the environment variable that holds the API key.",
             effect: "The variable is read when the provider is first used.",
             example: "\"MY_SERVER_API_KEY\"",
             project_ok: false,
@@ -60,7 +61,8 @@ pub(super) static SECTION: Section = Section {
             kind: Kind::Command {
                 set: |s, p, v| provider(s, p).key_command = Some(v),
             },
-            help: "A command that prints the key: a line for the shell, or an array with a program and its arguments.",
+            help: "Command that prints the API key: a shell command line, or an array of a program and its \
+                   arguments.",
             effect: "The command runs when the provider is first used; the key stays in memory.",
             example: "[\"pass\", \"show\", \"my-server\"]",
             project_ok: false,
@@ -71,8 +73,8 @@ pub(super) static SECTION: Section = Section {
                 rule: TextRule::Name,
                 set: |s, p, v| provider(s, p).model = Some(v),
             },
-            help: "The model this provider is asked when `model` is unset.",
-            effect: "Unset, it is the preset's default.",
+            help: "Model to use when `model` is unset.",
+            effect: "If unset, the preset's default applies.",
             example: "\"qwen3-coder\"",
             project_ok: false,
         },
@@ -82,8 +84,8 @@ pub(super) static SECTION: Section = Section {
                 rule: TextRule::Header,
                 set: set_header,
             },
-            help: "A header added to every request.",
-            effect: "Headers that carry a key, such as `Authorization`, are refused.",
+            help: "Header added to every request.",
+            effect: "Headers that carry an API key, such as `Authorization`, are rejected.",
             example: "\"research\"",
             project_ok: false,
         },

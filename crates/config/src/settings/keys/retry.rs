@@ -5,7 +5,7 @@ use crate::settings::kind::Kind;
 
 pub(super) static SECTION: Section = Section {
     name: "retry",
-    help: "How requests that failed are sent again.",
+    help: "Retries of failed requests.",
     keys: &[
         Key {
             name: "retry.max_retries",
@@ -15,8 +15,9 @@ pub(super) static SECTION: Section = Section {
                 default: Some(8),
                 set: |s, _, v| s.retry.max_retries = small(v),
             },
-            help: "How often a request is sent again after a passing failure, such as a rate limit or a dropped connection.",
-            effect: "0 shows the first failure.",
+            help: "Maximum number of retries after a transient failure, such as a rate limit or a dropped \
+                   connection.",
+            effect: "0 disables retries.",
             example: "3",
             project_ok: false,
         },
@@ -28,8 +29,9 @@ pub(super) static SECTION: Section = Section {
                 default: 60,
                 set: |s, _, v| s.retry.max_delay = v,
             },
-            help: "The longest wait between two attempts.",
-            effect: "Waits double from 2 seconds up to this. A wait that the provider asks for may be longer.",
+            help: "Longest wait between two attempts.",
+            effect: "The wait starts at 2 seconds and doubles up to this value. A wait requested by the \
+                     provider may be longer.",
             example: "20",
             project_ok: false,
         },

@@ -1,4 +1,4 @@
-//! Keys of approvals.
+//! Keys of permissions and the sandbox.
 
 use windlass_core::permission::Mode;
 use windlass_core::permission::Rule;
@@ -10,7 +10,7 @@ use crate::settings::typed::Word;
 
 pub(super) static SECTION: Section = Section {
     name: "security",
-    help: "What is allowed, what asks, and what never runs.",
+    help: "Which calls run, which ask for approval, and which never run.",
     keys: &[
         Key {
             name: "security.mode",
@@ -19,10 +19,11 @@ pub(super) static SECTION: Section = Section {
                 default: Some("default"),
                 set: |s, _, v| s.security.mode = Mode::from_word(v),
             },
-            help: "How far the agent may go when no rule says otherwise.",
-            effect: "`plan` reads only; `default` reads and writes, and asks before what destroys or reaches outside; \
-                     `accept-edits` asks before every write that is not a file edit; `unattended` \
-                     reads, and runs what `security.allow` lists; `full` asks only where a rule says so.",
+            help: "Permission mode: which calls run without approval when no rule matches.",
+            effect: "`plan` allows only reads; `default` runs reads and edits, and asks before deleting, the \
+                     network and other folders; `accept-edits` asks before every write that is not a file \
+                     edit; `unattended` runs reads and the calls in `security.allow`; `full` asks only where \
+                     a rule says so.",
             example: "\"plan\"",
             project_ok: false,
         },
@@ -34,7 +35,8 @@ pub(super) static SECTION: Section = Section {
                 set: |s, _, v| s.security.allow = v,
             },
             help: "Calls that run without asking, such as `bash(git *)` or `write_file(src/**)`.",
-            effect: "A command line needs every command in it allowed. Deny beats ask beats allow.",
+            effect: "A command line runs only if every command in it is allowed. `deny` takes precedence \
+                     over `ask`, and `ask` over `allow`.",
             example: "[\"bash(git *)\"]",
             project_ok: false,
         },
@@ -45,8 +47,8 @@ pub(super) static SECTION: Section = Section {
                 check: rule,
                 set: |s, _, v| s.security.ask = v,
             },
-            help: "Calls that always ask first.",
-            effect: "Where nobody is there to ask, the call is refused and the turn ends.",
+            help: "Calls that always ask for approval.",
+            effect: "In a non-interactive run, the call is denied and the turn ends.",
             example: "[\"bash(git push *)\"]",
             project_ok: false,
         },
@@ -58,7 +60,7 @@ pub(super) static SECTION: Section = Section {
                 set: |s, _, v| s.security.deny = v,
             },
             help: "Calls that never run.",
-            effect: "The model is told which rule forbids it, and goes on.",
+            effect: "The model learns which rule denied the call, and continues.",
             example: "[\"read_file(secrets/**)\"]",
             project_ok: false,
         },
@@ -69,8 +71,10 @@ pub(super) static SECTION: Section = Section {
                 check: command,
                 set: |s, _, v| s.security.blocked_commands = v,
             },
-            help: "Commands that `bash` refuses, wherever they stand in a command line: a program, or a program with arguments.",
-            effect: "The model is told which entry forbids it. This keeps accidents away; it is no wall.",
+            help: "Commands that `bash` refuses anywhere in a command line: a program, or a program with \
+                   arguments.",
+            effect: "The model learns which entry blocked the command. This prevents accidents; it is not a \
+                     security boundary.",
             example: "[\"rm\", \"chmod 777\"]",
             project_ok: false,
         },
@@ -80,7 +84,7 @@ pub(super) static SECTION: Section = Section {
                 default: Some(true),
                 set: |s, _, v| s.security.auto_approve_writes = v,
             },
-            help: "Whether tools that write run without asking.",
+            help: "Whether tools that write run without approval.",
             effect: "With `false`, every such call waits for approval.",
             example: "false",
             project_ok: false,
@@ -91,8 +95,9 @@ pub(super) static SECTION: Section = Section {
                 default: Some(false),
                 set: |s, _, v| s.security.network = v,
             },
-            help: "Whether commands and `fetch` may reach other machines.",
-            effect: "With `false`, a command that needs the network asks first, and `fetch` is not offered.",
+            help: "Whether commands and `fetch` may use the network.",
+            effect: "With `false`, a command that needs the network asks for approval, and the `fetch` tool \
+                     is not available.",
             example: "true",
             project_ok: false,
         },
@@ -103,8 +108,10 @@ pub(super) static SECTION: Section = Section {
                 check: path,
                 set: |s, _, v| s.security.allowed_paths = v,
             },
-            help: "Folders in which files may be used: `.` is the folder Windlass runs in, `$TMPDIR` the temporary folder.",
-            effect: "File tools work only there. Commands write only there, and read everywhere but in what is denied.",
+            help: "Folders the agent may use: `.` is the folder Windlass runs in, `$TMPDIR` the temporary \
+                   folder.",
+            effect: "File tools work only in these folders. Commands write only there, and may read \
+                     everything that is not denied.",
             example: "[\".\", \"$TMPDIR\", \"~/notes\"]",
             project_ok: false,
         },
@@ -115,9 +122,10 @@ pub(super) static SECTION: Section = Section {
                 check: path,
                 set: |s, _, v| s.security.denied_paths = v,
             },
-            help: "What neither file tools nor commands may reach: files, folders, and patterns for names such as `.env*`.",
-            effect: "Wins over `allowed_paths`. `.env.example`, `.env.sample` and `.env.template` match no pattern. Windlass's \
-                     own files are always denied.",
+            help: "Files, folders and name patterns such as `.env*` that neither file tools nor commands may \
+                   access.",
+            effect: "Takes precedence over `allowed_paths`. `.env.example`, `.env.sample` and \
+                     `.env.template` match no pattern. Windlass's own files are always denied.",
             example: "[\"~/.ssh\", \"~/.aws\", \".env*\"]",
             project_ok: false,
         },

@@ -5,7 +5,7 @@ use crate::settings::kind::{Kind, TextRule};
 
 pub(super) static SECTION: Section = Section {
     name: "session",
-    help: "What is remembered of sessions, and what they are called.",
+    help: "Storage and titles of sessions.",
     keys: &[
         Key {
             name: "session.provider_persistence",
@@ -13,8 +13,8 @@ pub(super) static SECTION: Section = Section {
                 default: Some(true),
                 set: |s, _, v| s.agent.session.provider_persistence = v,
             },
-            help: "Whether a choice by `/provider` or `/model` is remembered for the folder.",
-            effect: "With `false`, every run begins with the provider that the settings name.",
+            help: "Whether a choice made with `/provider` or `/model` is remembered for the folder.",
+            effect: "With `false`, every run starts with the provider from the settings.",
             example: "false",
             project_ok: false,
         },
@@ -24,9 +24,9 @@ pub(super) static SECTION: Section = Section {
                 rule: TextRule::Name,
                 set: |s, _, v| s.agent.session.title_model = Some(v),
             },
-            help: "The model that makes titles of sessions: one of the active provider, or `provider/model`.",
-            effect: "Unset, a title is the beginning of the first message. Set, the first message is also sent to this \
-                     model, in the background.",
+            help: "Model that generates session titles: one of the active provider, or `provider/model`.",
+            effect: "If unset, the title is the start of the first message. If set, the first message is \
+                     also sent to this model, in the background.",
             example: "\"anthropic/claude-haiku-4-5\"",
             project_ok: false,
         },
@@ -38,8 +38,9 @@ pub(super) static SECTION: Section = Section {
                 default: Some(0),
                 set: |s, _, v| s.agent.session.max_conversation_messages = size(v),
             },
-            help: "The most messages of a conversation when a turn begins; 0 for no limit.",
-            effect: "Over it the oldest go first, in whole exchanges, with a warning. They stay in the record.",
+            help: "Maximum number of messages in a conversation at the start of a turn; 0 for no limit.",
+            effect: "Above the limit, the oldest messages are dropped in whole exchanges, with a warning. \
+                     They stay in the session log.",
             example: "200",
             project_ok: true,
         },
@@ -49,8 +50,9 @@ pub(super) static SECTION: Section = Section {
                 default: Some(true),
                 set: |s, _, v| s.agent.session.record = v,
             },
-            help: "Whether requests to models and their answers are kept, so that `windlass replay` can drive a session again.",
-            effect: "With `false`, sessions take less room, and cannot be replayed.",
+            help: "Whether model requests and replies are recorded, so that `windlass replay` can replay a \
+                   session.",
+            effect: "With `false`, sessions take less space and cannot be replayed.",
             example: "false",
             project_ok: false,
         },
@@ -62,8 +64,8 @@ pub(super) static SECTION: Section = Section {
                 default: Some(64),
                 set: |s, _, v| s.agent.session.record_max_mb = v,
             },
-            help: "How many megabytes of requests and answers are kept of a session.",
-            effect: "What comes after is not kept; the session itself goes on.",
+            help: "Maximum size of the recorded requests and replies of a session, in megabytes.",
+            effect: "Later requests are not recorded; the session itself continues.",
             example: "256",
             project_ok: false,
         },

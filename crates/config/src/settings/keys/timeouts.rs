@@ -5,7 +5,7 @@ use crate::settings::kind::Kind;
 
 pub(super) static SECTION: Section = Section {
     name: "timeouts",
-    help: "How long a silent connection is waited for.",
+    help: "Timeouts of requests and connections.",
     keys: &[
         Key {
             name: "timeouts.context_prep_timeout_secs",
@@ -15,8 +15,9 @@ pub(super) static SECTION: Section = Section {
                 default: 30,
                 set: |s, _, v| s.context.prep_timeout = v,
             },
-            help: "How long a conversation may take to be made smaller.",
-            effect: "After that the turn goes on with what there is, or with a summary that needs no model.",
+            help: "Maximum time for compacting a conversation.",
+            effect: "After that, the turn continues with the conversation as it is, or with a summary made \
+                     without a model.",
             example: "60",
             project_ok: false,
         },
@@ -28,8 +29,8 @@ pub(super) static SECTION: Section = Section {
                 default: 120,
                 set: |s, _, v| s.timeouts.stream_idle = v,
             },
-            help: "How long a reply may be silent.",
-            effect: "A stream without a byte for so long counts as dropped and the request is sent again.",
+            help: "Maximum time without data while a reply is streaming.",
+            effect: "After that, the connection counts as dropped and the request is retried.",
             example: "300",
             project_ok: false,
         },
@@ -41,8 +42,8 @@ pub(super) static SECTION: Section = Section {
                 default: 10,
                 set: |s, _, v| s.timeouts.connect = v,
             },
-            help: "How long making a connection may take.",
-            effect: "A connection that takes longer counts as failed and is tried again.",
+            help: "Maximum time for establishing a connection.",
+            effect: "A connection that takes longer counts as failed and is retried.",
             example: "30",
             project_ok: false,
         },
@@ -54,8 +55,8 @@ pub(super) static SECTION: Section = Section {
                 default: 2,
                 set: |s, _, v| s.timeouts.no_providers_backoff = v,
             },
-            help: "How long no turn is tried after the provider could not be reached.",
-            effect: "A turn inside that time fails at once with the same reason; 0 tries every time.",
+            help: "Pause before the next attempt after the provider could not be reached.",
+            effect: "A turn started during the pause fails immediately with the same error; 0 always tries.",
             example: "5",
             project_ok: false,
         },

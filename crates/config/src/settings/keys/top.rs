@@ -5,7 +5,7 @@ use crate::settings::kind::{Kind, TextRule};
 
 pub(super) static SECTION: Section = Section {
     name: "",
-    help: "Which model answers.",
+    help: "The provider and the model.",
     keys: &[
         Key {
             name: "provider",
@@ -13,8 +13,8 @@ pub(super) static SECTION: Section = Section {
                 rule: TextRule::Name,
                 set: |s, _, v| s.provider = Some(v),
             },
-            help: "The provider that answers: a built-in one, or a name from `providers`.",
-            effect: "Unset, the provider is chosen from the keys found in the environment.",
+            help: "Provider to use: a built-in one, or a name from `providers`.",
+            effect: "If unset, the provider is chosen by the API keys found in the environment.",
             example: "\"anthropic\"",
             project_ok: false,
         },
@@ -24,8 +24,8 @@ pub(super) static SECTION: Section = Section {
                 rule: TextRule::Name,
                 set: |s, _, v| s.model = Some(v),
             },
-            help: "The model to ask, by the provider's name for it.",
-            effect: "Unset, it is the provider's default model.",
+            help: "Id of the model, as the provider spells it.",
+            effect: "If unset, the provider's default model is used.",
             example: "\"claude-sonnet-4-5\"",
             project_ok: true,
         },

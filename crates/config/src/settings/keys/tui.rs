@@ -8,7 +8,7 @@ pub(super) const THEMES: [&str; 4] = ["terminal", "dark", "light", "none"];
 
 pub(super) static SECTION: Section = Section {
     name: "tui",
-    help: "The terminal UI. `windlass` with no arguments begins it.",
+    help: "The terminal UI, which `windlass` starts when run without arguments.",
     keys: &[
         Key {
             name: "tui.theme",
@@ -17,8 +17,9 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, _, v| s.agent.screen.theme = Some(v.to_owned()),
             },
-            help: "The colours: the terminal's own, or ones for a dark or a light background, or none.",
-            effect: "Unset, it is what `/theme` chose last, or the terminal's own. `NO_COLOR` beats it.",
+            help: "Color theme: the terminal's own colors, colors for a dark or a light background, or none.",
+            effect: "If unset, the last choice made with `/theme` applies, or the terminal's own colors. \
+                     `NO_COLOR` takes precedence.",
             example: "\"dark\"",
             project_ok: false,
         },
@@ -28,8 +29,9 @@ pub(super) static SECTION: Section = Section {
                 default: Some(false),
                 set: |s, _, v| s.agent.screen.full_screen = v,
             },
-            help: "Whether the conversation begins on the whole screen.",
-            effect: "Otherwise it goes into the terminal's own scrollback, where selecting and searching work as always.",
+            help: "Whether the terminal UI starts in full-screen mode.",
+            effect: "Otherwise the conversation is part of the terminal's own scrollback, where selection \
+                     and search work as usual.",
             example: "true",
             project_ok: false,
         },
@@ -39,8 +41,8 @@ pub(super) static SECTION: Section = Section {
                 default: None,
                 set: |s, _, v| s.agent.screen.vim = Some(v),
             },
-            help: "Whether text is written with vim's keys.",
-            effect: "Unset, it is what `/vim` chose last, or no.",
+            help: "Whether the input uses vim keys.",
+            effect: "If unset, the last choice made with `/vim` applies; off by default.",
             example: "true",
             project_ok: false,
         },
@@ -53,8 +55,8 @@ pub(super) static SECTION: Section = Section {
                     s.agent.screen.keys.insert(action, v);
                 },
             },
-            help: "Another key for an action; `/keys` lists the actions and their keys.",
-            effect: "The default key of the action is free then. A key that does two things is refused.",
+            help: "Key for an action; `/keys` lists the actions and their keys.",
+            effect: "Replaces the default key of the action. A key bound to two actions is rejected.",
             example: "\"ctrl+t\"",
             project_ok: false,
         },
