@@ -61,10 +61,7 @@ impl CallHook for Tracker {
         };
         // The work counts more than the way back, but the user must know.
         if let Err(error) = kept {
-            let warning = format!(
-                "what `{}` changed cannot be undone: {error}",
-                call.proposal.tool
-            );
+            let warning = format!("what `{}` changed cannot be undone: {error}", call.proposal.tool);
             match &mut result {
                 Ok(output) => output.warning = Some(warning),
                 Err(_) => files.notes().notices.push(warning),

@@ -42,7 +42,7 @@ pub struct ToolCatalog {
 impl ToolCatalog {
     /// Builds the sandbox of ordinary commands in the background.
     pub fn prepare_sandbox(&self) {
-        windlass_sandbox::CommandSandbox::prepare(&self.config.walls);
+        windlass_sandbox::CommandSandbox::prepare(&self.config.sandbox);
     }
 
     /// Adds to the built-in tools what the files declare. A mistake in the user's own file is an error; one in a project's
