@@ -156,7 +156,7 @@ pub enum CompactError {
 }
 
 /// The connections of a compaction.
-pub struct Compaction<'a> {
+pub struct CompactionPorts<'a> {
     /// The model that the history is for.
     pub provider: &'a dyn Provider,
     /// The strategy; `None` when compaction is off.
@@ -171,7 +171,7 @@ pub struct Compaction<'a> {
     pub cancel: &'a CancellationToken,
 }
 
-impl<'a> Compaction<'a> {
+impl<'a> CompactionPorts<'a> {
     /// The part of a turn's settings and connections that a compaction needs.
     pub fn new(config: &'a Config, ports: &'a Ports) -> Self {
         Self {
@@ -190,7 +190,7 @@ impl<'a> Compaction<'a> {
 /// # Errors
 /// When nothing was done; says why, in a form people can read. The history then stays as it is.
 pub async fn compact(
-    deps: &Compaction<'_>,
+    deps: &CompactionPorts<'_>,
     history: &[Arc<Message>],
     shrink: Shrink,
     limit: Duration,
@@ -249,7 +249,7 @@ pub async fn compact(
 }
 
 /// Adds the fragments of hooks to the newest summary. Without one nothing was lost that they could bring back.
-async fn inject(deps: &Compaction<'_>, history: &mut [Arc<Message>]) {
+async fn inject(deps: &CompactionPorts<'_>, history: &mut [Arc<Message>]) {
     let fragments = deps.hooks.after_compact(&**deps.clock, history).await;
     let has_summary = |message: &&mut Arc<Message>| {
         let mut parts = message.parts.iter();
@@ -279,7 +279,7 @@ fn sensible_target(tokens: u64, window: u64) -> u64 {
 
 /// Records what is new or changed in the smaller history, and which messages it is made of from here on.
 async fn tell(
-    deps: &Compaction<'_>,
+    deps: &CompactionPorts<'_>,
     old: &[Arc<Message>],
     smaller: &Compacted,
     report: Fidelity,

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
-use crate::compact::{Compaction, Compactor, compact};
+use crate::compact::{CompactionPorts, Compactor, compact};
 use crate::context::Context;
 use crate::dispatch::{CallConfig, Calls, dispatch};
 use crate::event::{Event, EventSink, SinkError};
@@ -109,7 +109,13 @@ pub async fn run(input: TurnInput, config: &Config, ports: &Ports) -> TurnReport
             Action::Ask(ask) => turn.answered(reply(config, ports, &mut context, turn.history(), ask).await),
             Action::Call(calls) => turn.settled(dispatch(&Calls::new(config, ports), calls).await),
             Action::Shrink(shrink) => {
-                let smaller = compact(&Compaction::new(config, ports), turn.history(), shrink, limit).await;
+                let smaller = compact(
+                    &CompactionPorts::new(config, ports),
+                    turn.history(),
+                    shrink,
+                    limit,
+                )
+                .await;
                 turn.shrunk(smaller);
             }
             Action::Review(answer) => turn.reviewed(config.hooks.before_answer(&*ports.clock, &answer).await),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_api::{CallId, Message, Part, Role, Usage};
 use windlass_core::clock::Clock;
-use windlass_core::compact::{Compaction, Strategy, compact, extract};
+use windlass_core::compact::{CompactionPorts, Strategy, compact, extract};
 use windlass_core::context::Context;
 use windlass_core::message::ToolResult;
 use windlass_core::middleware::{Depth, Flow, IterationView, Shrink, Stage};
@@ -193,7 +193,7 @@ impl<'a> Walk<'a> {
     async fn shrink(&mut self, shrink: Shrink) -> bool {
         let (clock, cancel): (Arc<dyn Clock>, _) =
             (Arc::clone(&self.rig.clock) as _, CancellationToken::new());
-        let deps = Compaction {
+        let deps = CompactionPorts {
             provider: &self.rig.provider,
             compactor: self.rig.compactor.as_deref(),
             hooks: &self.rig.hooks,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use windlass_core::compact::{Compaction, compact};
+use windlass_core::compact::{CompactionPorts, compact};
 use windlass_core::event::{Event, EventSink};
 use windlass_core::id::{MessageId, SessionId};
 use windlass_core::message::{Message, Part};
@@ -47,7 +47,7 @@ impl PlannedTurn {
 
     /// Makes the history smaller instead, and records that. Returns the new history.
     pub(crate) async fn shrink(self) -> Result<Vec<Arc<Message>>, String> {
-        let compaction = Compaction::new(&self.config, &self.ports);
+        let compaction = CompactionPorts::new(&self.config, &self.ports);
         let limit = self.config.limits.context_prep_timeout;
         let smaller = compact(&compaction, &self.history, Shrink::HARD, limit).await?;
         if let Some(usage) = smaller.usage {
