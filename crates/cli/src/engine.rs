@@ -9,7 +9,6 @@ use windlass_core::clock::SystemClock;
 use windlass_core::log::SharedRecorder;
 use windlass_sandbox::process;
 use windlass_service::{ExchangeRecorder, Options, Service};
-use windlass_store::SqliteStore;
 
 use crate::session_choice::{self, SessionChoice, SessionStore};
 use windlass_config::environment::Given;
@@ -94,7 +93,7 @@ impl Engine {
         keeper: SessionStore,
     ) -> Result<Self, Problem> {
         let (begin, session, past) =
-            session_choice::begin(&keeper.store, &plan.which, plan.fork, &plan.cwd).await?;
+            session_choice::begin(&*keeper.store, &plan.which, plan.fork, &plan.cwd).await?;
         let purpose = SessionSpec {
             cwd: plan.cwd,
             session: session.clone(),
@@ -110,7 +109,7 @@ impl Engine {
             Arc::clone(&keeper.store) as _,
             Arc::clone(&workshop) as _,
             Arc::new(SystemClock::default()),
-            SqliteStore::owner(),
+            windlass_store::owner(),
             Options {
                 buffer: BUFFER,
                 ..Options::default()
@@ -119,9 +118,9 @@ impl Engine {
         // While the bench is made, the store is opened and the session written down.
         let (begun, prepared) = tokio::join!(service.begin(begin), async { workshop.prepare() });
         if let Err(problem) = prepared {
-            keeper.ready()?;
+            keeper.ready().await?;
             if past.is_none() {
-                session_choice::drop_unused(&keeper.store, &session).await;
+                session_choice::drop_unused(&*keeper.store, &session).await;
             }
             return Err(problem);
         }
@@ -129,7 +128,7 @@ impl Engine {
             Ok(session) => session,
             Err(error) => {
                 // A store that could not be opened knows why.
-                keeper.ready()?;
+                keeper.ready().await?;
                 return Err(not_begun(error));
             }
         };
@@ -149,7 +148,7 @@ impl Engine {
             recorder.close().await;
         }
         for session in unused {
-            session_choice::drop_unused(&self.keeper.store, session).await;
+            session_choice::drop_unused(&*self.keeper.store, session).await;
         }
         process::settle(LAST_CALL).await;
     }

@@ -4,7 +4,8 @@
 //! the truth. What a killed process left half done is closed by [`recover`], which only ever adds.
 //!
 //! The ports say nothing about files or databases: [`SessionLog`] writes and reads one session, [`Sessions`] finds them,
-//! [`Ledger`] tells what they cost, [`Blobs`] and [`Preferences`] keep the rest. [`Store`] is all of them.
+//! [`Ledger`] tells what they cost, [`Blobs`] and [`Preferences`] keep the rest, [`Lifecycle`] waits for the store itself.
+//! [`Store`] is all of them.
 
 mod exchange;
 mod history;
@@ -229,10 +230,26 @@ pub trait Preferences: Send + Sync {
     async fn set_preference(&self, scope: &str, name: &str, value: Option<&str>) -> Result<(), LogError>;
 }
 
-/// Everything a service needs kept.
-pub trait Store: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges {}
+/// Waits for the store itself.
+#[async_trait]
+pub trait Lifecycle: Send + Sync {
+    /// Waits until the store is open. Requests made earlier wait by themselves.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be opened.
+    async fn ready(&self) -> Result<(), LogError>;
 
-impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges> Store for T {}
+    /// Returns once everything written so far would survive a power cut.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    async fn sync(&self) -> Result<(), LogError>;
+}
+
+/// Every port of a store.
+pub trait Store: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Lifecycle {}
+
+impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Lifecycle> Store for T {}
 
 /// Why something could not be stored or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -16,6 +16,7 @@ use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::compact::Summarize;
 use windlass_core::dispatch::Execution;
+use windlass_core::log::Store;
 use windlass_core::permission::{Approver, Asker, Denial, Mode, NobodyToAsk, Policy, Proposal, Question};
 use windlass_core::provider::Prefix;
 use windlass_core::script::{Scene, ScriptedProvider};
@@ -24,7 +25,6 @@ use windlass_service::{
     CallSettings, ChooseError, Chosen, Defined, Goals, Granted, ModelChoice, ModelSwitch, NotReady, Options,
     Permissions, Service, SessionEnv, SessionFactory, Setup, ToolInfo, TurnStart, UserCommand,
 };
-use windlass_store::SqliteStore;
 
 use super::kit::Kit;
 
@@ -57,8 +57,8 @@ impl Bed {
         self.folder.path().join("windlass.db")
     }
 
-    pub(crate) fn store(&self) -> SqliteStore {
-        SqliteStore::open(&self.file()).unwrap()
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        windlass_store::open(self.file(), Arc::new(SystemClock::default())).unwrap()
     }
 
     /// Another process that writes: the store waits until this is told to commit or to roll back.
@@ -69,7 +69,7 @@ impl Bed {
     }
 
     pub(crate) fn service(&self) -> Service {
-        self.service_of(SqliteStore::owner(), Options::default())
+        self.service_of(windlass_store::owner(), Options::default())
     }
 
     pub(crate) fn service_of(&self, owner: String, options: Options) -> Service {
@@ -80,7 +80,7 @@ impl Bed {
             kit: Arc::clone(&self.kit),
         };
         Service::new(
-            Arc::new(self.store()),
+            self.store(),
             Arc::new(workshop),
             Arc::clone(&self.clock),
             owner,

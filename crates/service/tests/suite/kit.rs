@@ -8,11 +8,10 @@ use windlass_core::checkpoint::{
 };
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
-use windlass_core::log::SessionLog;
+use windlass_core::log::Store;
 use windlass_core::provider::Provider;
 use windlass_core::turn::Limits;
 use windlass_service::{Defined, Goals, NotReady, Titles, TurnStart};
-use windlass_store::SqliteStore;
 
 /// Shared by all benches of a bed.
 pub(crate) struct Kit {
@@ -100,7 +99,7 @@ pub(crate) struct FakeCheckpoints {
     /// Files that somebody else changed.
     pub(crate) conflict: Mutex<Vec<String>>,
     /// The owner of a session that is opened anew while files are taken back, so that its record is closed to the one here.
-    pub(crate) lost: Mutex<Option<(SqliteStore, SessionId, String)>>,
+    pub(crate) lost: Mutex<Option<(Arc<dyn Store>, SessionId, String)>>,
 }
 
 impl FakeCheckpoints {

@@ -7,7 +7,6 @@ use windlass_core::log::{
     Blobs, DraftChange, History, LogError, Preferences, SessionLog, SessionStatus, Sessions,
 };
 use windlass_core::message::{Message, Part, Role};
-use windlass_store::SqliteStore;
 
 use super::bed::{Bed, append, batch, said, the_end};
 
@@ -115,7 +114,7 @@ async fn opening_reads_from_the_last_summary() {
     bed.store.release(&opened.lease).await.unwrap();
     let again = bed
         .store
-        .open(&"one".into(), &SqliteStore::owner())
+        .open(&"one".into(), &windlass_store::owner())
         .await
         .unwrap();
     assert_eq!(again.entries.len(), 4, "not the whole log");
@@ -156,7 +155,7 @@ async fn a_damaged_entry_is_named() {
         "{error}"
     );
     assert_eq!(bed.store.entries(&"one".into(), 2, 10).await.unwrap().len(), 1);
-    let health = windlass_store::check(&bed.file()).unwrap();
+    let health = windlass_store::maintenance::check(&bed.file()).unwrap();
     assert_eq!(health.problems.len(), 1, "{health:?}");
 }
 
