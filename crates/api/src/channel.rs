@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, Either, select};
 use futures_util::{FutureExt, StreamExt};
+use serde::{Deserialize, Serialize};
 use windlass_core::clock::Clock;
 
 use crate::{
@@ -38,11 +39,12 @@ pub trait Channel: Send {
 }
 
 /// What somebody said.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Input {
     /// The text. It may be a command, or begin with `!`.
     pub text: String,
     /// What came with it: pictures and the like.
+    #[serde(default)]
     pub attachments: Vec<Part>,
 }
 
@@ -57,7 +59,8 @@ impl Input {
 }
 
 /// Why a channel could not do its part. What a provider or a tool fails at is an event, and not one of these.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum ChannelError {
     /// This turn cannot go on. It is canceled, and the conversation goes on.
     #[error("{0}")]
@@ -68,7 +71,7 @@ pub enum ChannelError {
 }
 
 /// How a conversation ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     /// The session it was in at the end.
     pub session: SessionId,

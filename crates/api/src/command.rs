@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use crate::{CallId, ClientError, EventStream, MessageId, Part, SessionId, SessionInfo};
 
@@ -25,7 +26,7 @@ pub trait Commands: Send + Sync {
 }
 
 /// A command as help and menus show it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandInfo {
     /// Its name, without the slash.
     pub name: String,
@@ -40,7 +41,8 @@ pub struct CommandInfo {
 }
 
 /// Who made a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CommandSource {
     /// Windlass.
     BuiltIn,
@@ -51,6 +53,7 @@ pub enum CommandSource {
 }
 
 /// What a command came to.
+#[derive(Serialize, Deserialize)]
 pub struct CommandReply {
     /// For people: plain text, or Markdown where it is long. It may carry foreign text, so a terminal must clean it.
     pub text: String,
@@ -59,6 +62,8 @@ pub struct CommandReply {
 }
 
 /// What the front end does after a command.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Follow {
     /// Nothing.
     Nothing,
@@ -66,14 +71,15 @@ pub enum Follow {
     Submit(Vec<Part>),
     /// It goes on in this session.
     Session(Box<SessionInfo>),
-    /// Something runs, and these are its events.
-    Watch(EventStream),
+    /// Something runs, and these are its events. In JSON it has no data: the events are sent separately, and a
+    /// deserialized stream is empty.
+    Watch(#[serde(skip)] EventStream),
     /// It ends.
     Leave,
 }
 
-/// A line that is a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A line that is a command. Can be deserialized only from text that lives as long, and without escapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandLine<'a> {
     /// The name, without the slash.
     pub name: &'a str,

@@ -1,6 +1,7 @@
 //! Setting up a model: which providers there are, and the key for one.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use crate::ClientError;
 
@@ -19,7 +20,7 @@ pub trait Connections: Send + Sync {
 }
 
 /// A provider that can be set up.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
     /// Its name.
     pub name: String,

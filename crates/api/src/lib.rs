@@ -12,6 +12,13 @@
 //! The types to know: [`Client`], [`Submission`], [`EventStream`], [`Envelope`], [`Commands`], [`Channel`],
 //! [`ClientError`].
 //!
+//! # JSON
+//!
+//! Every type here serializes, except the traits and [`EventStream`], so that a front end may live in another process.
+//! Names are in snake case. An enum whose variants carry data is `{"type": "…", "data": …}`, an enum without data is a
+//! string, and a [`SessionKey`] is the string it is written as. An [`Envelope`] and an [`Entry`] have the fields of their
+//! event beside their own. `json_tests.rs` shows an example of each type.
+//!
 //! Deliberately absent: anything about HTTP, terminals or storage, and any way to reach a running
 //! turn but through its session id.
 
@@ -25,7 +32,8 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use futures_util::Stream;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
+use serde::{Deserialize, Serialize};
 
 pub use self::channel::{Channel, ChannelError, Ended, Input, Interrupt, converse};
 pub use self::command::{
@@ -48,18 +56,20 @@ pub use windlass_core::provider::ProviderErrorKind;
 pub use windlass_core::tool::Category;
 
 /// What a user wants done.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Submission {
     /// The session it belongs to.
     pub session: SessionId,
     /// The input, in order.
     pub parts: Vec<Part>,
     /// What becomes of it when the session is busy.
+    #[serde(default)]
     pub on_busy: OnBusy,
 }
 
 /// What becomes of an input for a session that runs a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnBusy {
     /// It is not taken.
     #[default]
@@ -71,7 +81,8 @@ pub enum OnBusy {
 }
 
 /// How a session begins to be worked in.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Begin {
     /// A new one.
     New {
@@ -165,7 +176,8 @@ pub trait Backend: Client + Commands + Records + Presence {}
 impl<T: Client + Commands + Records + Presence> Backend for T {}
 
 /// What a person says to a [`Waiting::PermissionRequest`] or an [`Waiting::Question`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum UserReply {
     /// To a permission request.
     Permission(Answer),
@@ -174,7 +186,8 @@ pub enum UserReply {
 }
 
 /// Why an input was not taken.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum ClientError {
     /// The session runs a turn already.
     #[error("session {0} is busy with another turn")]
@@ -223,6 +236,21 @@ impl EventStream {
     }
 }
 
+/// A stream without events.
+impl Default for EventStream {
+    fn default() -> Self {
+        Self::new(stream::empty())
+    }
+}
+
+/// Reads nothing: the stream of a deserialized [`Follow::Watch`] is empty.
+impl<'de> Deserialize<'de> for EventStream {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::<serde::de::IgnoredAny>::deserialize(deserializer)?;
+        Ok(Self::default())
+    }
+}
+
 impl Stream for EventStream {
     type Item = Envelope;
 
@@ -230,3 +258,6 @@ impl Stream for EventStream {
         self.0.as_mut().poll_next(cx)
     }
 }
+
+#[cfg(test)]
+mod json_tests;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use windlass_core::checkpoint::{Checkpoint, FileChange};
 use windlass_core::clock::span;
 use windlass_core::log::{Entry, counting};
@@ -47,7 +48,8 @@ pub trait Records: Send + Sync {
 }
 
 /// Which sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Find {
     /// Words of a title, a name, an id, or of what was said; all sessions when empty.
     pub words: String,
@@ -102,7 +104,7 @@ pub fn user_messages(entries: &[Entry]) -> Vec<(u64, &Message)> {
 }
 
 /// How a session stands.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Overview {
     /// The session, with what it came to so far.
     pub info: SessionInfo,
@@ -125,7 +127,7 @@ pub struct Overview {
 }
 
 /// One thing that a turn waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
     /// What kind of thing.
     pub on: WaitOn,
@@ -151,7 +153,8 @@ impl fmt::Display for Wait {
 }
 
 /// What a turn can wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WaitOn {
     /// A model's answer.
     Provider,

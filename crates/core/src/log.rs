@@ -15,6 +15,7 @@ mod recover;
 mod session;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer, Recorder, SharedRecorder};
 pub use self::history::{History, counting};
@@ -29,13 +30,14 @@ use crate::id::SessionId;
 use crate::message::Message;
 
 /// A state event with its place in the session.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Rises by one with every entry of the session, from 1.
     pub seq: u64,
     /// When it was stored.
     pub time: Timestamp,
     /// What happened.
+    #[serde(flatten)]
     pub event: Event,
 }
 

@@ -12,7 +12,8 @@ use crate::id::CallId;
 use crate::tool::Category;
 
 /// A person's answer to a proposal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Answer {
     /// Yes, this time.
     Once,
