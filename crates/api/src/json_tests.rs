@@ -269,9 +269,8 @@ fn public_types() -> BTreeSet<String> {
         for statement in text.split("pub use windlass_core::").skip(1) {
             let statement = statement.split(';').next().unwrap();
             let words = statement.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-            let is_type = |word: &&str| {
-                word.starts_with(char::is_uppercase) && word.chars().any(char::is_lowercase)
-            };
+            let is_type =
+                |word: &&str| word.starts_with(char::is_uppercase) && word.chars().any(char::is_lowercase);
             names.extend(words.filter(is_type).map(str::to_owned));
         }
     }
@@ -306,6 +305,9 @@ fn a_command_line_is_json() {
 fn defaults_may_be_left_out() {
     let submission: Submission = serde_json::from_value(json!({"session": "s1", "parts": []})).unwrap();
     assert_eq!(submission.on_busy, OnBusy::Refuse);
-    assert_eq!(Input::deserialize(json!({"text": "hi"})).unwrap(), Input::text("hi"));
+    assert_eq!(
+        Input::deserialize(json!({"text": "hi"})).unwrap(),
+        Input::text("hi")
+    );
     assert_eq!(Find::deserialize(json!({})).unwrap(), Find::default());
 }
