@@ -13,6 +13,7 @@ mod suite {
     mod embed;
     mod exec;
     mod faults;
+    mod formats;
     mod goals;
     mod guard;
     mod histories;
