@@ -7,6 +7,7 @@
 //! [`Ledger`] tells what they cost, [`Blobs`] and [`Preferences`] keep the rest, [`Lifecycle`] waits for the store itself.
 //! [`Store`] is all of them.
 
+mod blob;
 mod exchange;
 mod history;
 mod key;
@@ -17,6 +18,7 @@ mod session;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+pub use self::blob::{Attachment, BlobLimits, Blobs};
 pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer, Recorder, SharedRecorder};
 pub use self::history::{History, counting};
 pub use self::key::{SessionKey, SessionKeyError};
@@ -198,22 +200,6 @@ pub trait Ledger: Send + Sync {
     /// # Errors
     /// When it cannot be written.
     async fn book(&self, session: &SessionId, booking: Booking) -> Result<(), LogError>;
-}
-
-/// Keeps contents by what they are.
-#[async_trait]
-pub trait Blobs: Send + Sync {
-    /// Keeps a content and gives its address, the same for the same content.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    async fn keep(&self, content: &[u8]) -> Result<String, LogError>;
-
-    /// The content at an address.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or what is there is not what was put there.
-    async fn content(&self, address: &str) -> Result<Option<Vec<u8>>, LogError>;
 }
 
 /// Keeps small things by name.

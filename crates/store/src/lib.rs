@@ -1,7 +1,7 @@
 //! Stores sessions: their logs, their costs, an index for search, and contents too large for the log.
 //!
-//! This crate implements the ports of [`windlass_core::log`]. SQLite is the only implementation. No SQL, no file
-//! path and no type of the database leaves the crate, so another database can replace SQLite.
+//! This crate implements the ports of [`windlass_core::log`]. SQLite is the only implementation. No SQL, no
+//! file path and no type of the database leaves the crate, so another database can replace SQLite.
 //!
 //! - [`open`] returns the store at a URL; [`begin`] does the same without waiting for it.
 //! - [`owner`] names this process as an owner of sessions.

@@ -58,7 +58,8 @@ fn is_scheme(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// SES-5: a URL or a path names the store; an unknown scheme is an error that names it and hides the rest.
+    /// SES-5: a URL or a path names the store; an unknown scheme is an error that names it and hides the
+    /// rest.
     #[test]
     fn urls_and_paths() {
         let sqlite = |path: &str| Ok(Location::Sqlite(path.into()));

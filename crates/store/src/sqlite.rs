@@ -14,6 +14,7 @@ mod read;
 mod schema;
 mod writer;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,9 +23,9 @@ use tempfile::TempDir;
 use windlass_core::clock::Clock;
 use windlass_core::id::SessionId;
 use windlass_core::log::{
-    Batch, Blobs, Booking, Durability, Entry, Exchange, Exchanges, Found, Frame, Label, Lease, Ledger,
-    Lifecycle, LogError, NewExchange, NewSession, Opened, Preferences, SessionInfo, SessionLog, SessionQuery,
-    Sessions, Spent, SpentBy,
+    Attachment, Batch, BlobLimits, Blobs, Booking, Durability, Entry, Exchange, Exchanges, Found, Frame,
+    Label, Lease, Ledger, Lifecycle, LogError, NewExchange, NewSession, Opened, Preferences, SessionInfo,
+    SessionLog, SessionQuery, Sessions, Spent, SpentBy,
 };
 
 pub use self::care::{Health, backup, check, vacuum};
@@ -45,8 +46,9 @@ pub(crate) struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Starts to open a database. Creates it and its folder if they do not exist, and migrates older versions.
-    /// Requests made meanwhile wait, and fail if it cannot be opened; [`Self::wait`] returns the cause.
+    /// Starts to open a database. Creates it and its folder if they do not exist, and migrates older
+    /// versions. Requests made meanwhile wait, and fail if it cannot be opened; [`Self::wait`] returns the
+    /// cause.
     ///
     /// # Errors
     /// When the system refuses to create the thread or the folder. The folder is created first, private to
@@ -89,6 +91,17 @@ impl SqliteStore {
     /// When the file is not a Windlass database or is newer than this program, or the system refuses access.
     pub(crate) fn wait(&self) -> Result<(), LogError> {
         self.readers.ready()
+    }
+
+    /// Removes the files of contents that are no longer attached. Runs in its own transaction, after the one
+    /// that detached them is committed.
+    async fn sweep(&self, addresses: Vec<String>) -> Result<(), LogError> {
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        let folder = Arc::clone(&self.blobs);
+        let work = move |connection: &rusqlite::Connection| blobs::sweep(connection, &folder, &addresses);
+        self.writer.run(Durability::Process, work).await
     }
 }
 
@@ -188,8 +201,16 @@ impl Sessions for SqliteStore {
 
     async fn delete(&self, session: &SessionId) -> Result<(), LogError> {
         let (id, clock) = (session.clone(), Arc::clone(&self.clock));
-        let work = move |connection: &rusqlite::Connection| find::delete(connection, &id, clock.now());
-        self.writer.run(Durability::Disk, work).await
+        let work = move |connection: &rusqlite::Connection| {
+            let attached = blobs::attachments(connection, &id)?;
+            find::delete(connection, &id, clock.now())?;
+            Ok(attached
+                .into_iter()
+                .map(|attachment| attachment.address)
+                .collect())
+        };
+        let gone = self.writer.run(Durability::Disk, work).await?;
+        self.sweep(gone).await
     }
 
     async fn search(&self, words: &str, limit: usize) -> Result<Vec<Found>, LogError> {
@@ -218,9 +239,35 @@ impl Ledger for SqliteStore {
 
 #[async_trait]
 impl Blobs for SqliteStore {
-    async fn keep(&self, content: &[u8]) -> Result<String, LogError> {
-        let (folder, content) = (Arc::clone(&self.blobs), content.to_vec());
-        read::off_thread(move || blobs::put(&folder, &content)).await
+    async fn attach(
+        &self,
+        session: &SessionId,
+        name: &str,
+        mut content: Box<dyn Read + Send>,
+        limits: BlobLimits,
+    ) -> Result<Attachment, LogError> {
+        let folder = Arc::clone(&self.blobs);
+        let staged = read::off_thread(move || blobs::stage(&folder, &mut *content)).await?;
+        let (id, name, clock) = (session.clone(), name.to_owned(), Arc::clone(&self.clock));
+        let folder = Arc::clone(&self.blobs);
+        let work = move |connection: &rusqlite::Connection| {
+            blobs::attach(connection, &folder, (&id, &name), &staged, (limits, clock.now()))
+        };
+        let (attachment, gone) = self.writer.run(Durability::Process, work).await?;
+        self.sweep(gone).await?;
+        Ok(attachment)
+    }
+
+    async fn attachments(&self, session: &SessionId) -> Result<Vec<Attachment>, LogError> {
+        let id = session.clone();
+        self.readers
+            .run(move |connection| blobs::attachments(connection, &id))
+            .await
+    }
+
+    async fn read_at(&self, address: &str, offset: u64, limit: usize) -> Result<Option<Vec<u8>>, LogError> {
+        let (folder, address) = (Arc::clone(&self.blobs), address.to_owned());
+        read::off_thread(move || blobs::read_at(&folder, &address, offset, limit)).await
     }
 
     async fn content(&self, address: &str) -> Result<Option<Vec<u8>>, LogError> {

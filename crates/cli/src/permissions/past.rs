@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use windlass_api::{CallId, Event};
 use windlass_core::event::Waiting;
 use windlass_core::log::record;
-use windlass_core::log::{Entry, SessionInfo, SessionQuery, Sessions};
+use windlass_core::log::{Entry, SessionInfo, SessionQuery};
 use windlass_core::turn::CANCELED_TEXT;
 
 use super::{Bench, Recorded, Verdict};

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 use windlass_core::clock::{SystemClock, Timestamp};
 use windlass_core::event::{Event, SessionEvent};
-use windlass_core::log::{Batch, NewSession, SessionLog};
+use windlass_core::log::{Batch, NewSession};
 use windlass_core::message::{FinishReason, Message, Role};
 use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{WIRES, Workspace};

@@ -1,5 +1,7 @@
 //! Outputs that are too long for the context and stay readable all the same.
 
+use async_trait::async_trait;
+
 use crate::id::CallId;
 
 /// The tool that reads what [`Outputs`] keeps. Its own results are never kept.
@@ -8,11 +10,12 @@ pub const TOOL_OUTPUT: &str = "tool_output";
 /// The tool that reads back, word for word, what a compaction took out of a conversation.
 pub const RECALL: &str = "recall";
 
-/// Keeps whole outputs, so that what a model is shown may be short.
+/// Stores whole outputs, so that a model can be shown short ones.
+#[async_trait]
 pub trait Outputs: Send + Sync {
-    /// Keeps `content` and gives the short reference that [`TOOL_OUTPUT`] takes. `None` when it cannot be kept: a disk
-    /// that is full must not cost the call its result. May block for as long as a file takes to be written.
-    fn keep(&self, call: &CallId, tool: &str, content: &str) -> Option<String>;
+    /// Stores `content` and returns the short reference that [`TOOL_OUTPUT`] takes. Returns `None` if it cannot be stored:
+    /// a full disk must not cost the call its result. Must not block the thread.
+    async fn keep(&self, call: &CallId, tool: &str, content: &str) -> Option<String>;
 }
 
 /// Where the whole of an output is.

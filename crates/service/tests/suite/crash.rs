@@ -6,7 +6,7 @@ use windlass_api::{
     Begin, Client, Commands, Event, EventStream, FailureKind, OnBusy, Presence, SessionId, Submission,
     Waiting,
 };
-use windlass_core::log::{INTERRUPTED_TEXT, SessionLog};
+use windlass_core::log::INTERRUPTED_TEXT;
 use windlass_core::script::Scene;
 use windlass_service::{Options, Service};
 

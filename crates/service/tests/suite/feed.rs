@@ -2,7 +2,6 @@
 
 use futures_util::StreamExt;
 use windlass_api::{Client, Event};
-use windlass_core::log::SessionLog;
 use windlass_core::script::Scene;
 use windlass_service::Options;
 

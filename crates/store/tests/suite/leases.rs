@@ -1,6 +1,6 @@
 //! One owner at a time.
 
-use windlass_core::log::{LogError, SessionLog, Sessions};
+use windlass_core::log::LogError;
 use windlass_core::message::Role;
 
 use super::bed::{Bed, batch, said};

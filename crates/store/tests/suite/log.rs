@@ -3,9 +3,7 @@
 use windlass_core::clock::Timestamp;
 use windlass_core::event::{Event, SessionEvent};
 use windlass_core::id::MessageId;
-use windlass_core::log::{
-    Blobs, DraftChange, History, LogError, Preferences, SessionLog, SessionStatus, Sessions,
-};
+use windlass_core::log::{DraftChange, History, LogError, SessionStatus};
 use windlass_core::message::{Message, Part, Role};
 
 use super::bed::{Bed, append, batch, said, the_end};
@@ -159,31 +157,10 @@ async fn a_damaged_entry_is_named() {
     assert_eq!(health.problems.len(), 1, "{health:?}");
 }
 
-/// SES-1: contents are stored by their digest, and a changed one is not returned; preferences are stored by
-/// name.
+/// SES-1: preferences are stored by name.
 #[tokio::test]
-async fn blobs_and_preferences() {
+async fn preferences() {
     let bed = Bed::new();
-    let address = bed.store.keep(b"content").await.unwrap();
-    assert_eq!(bed.store.keep(b"content").await.unwrap(), address);
-    assert_eq!(
-        bed.store.content(&address).await.unwrap().as_deref(),
-        Some(&b"content"[..])
-    );
-    for other in ["", "../../etc/passwd", &"0".repeat(64)] {
-        assert_eq!(bed.store.content(other).await.unwrap(), None, "{other}");
-    }
-    let file = bed
-        .file()
-        .with_file_name("blobs")
-        .join(address.split_at(2).0)
-        .join(address.split_at(2).1);
-    std::fs::write(&file, "changed").unwrap();
-    assert!(matches!(
-        bed.store.content(&address).await,
-        Err(LogError::Damaged { .. })
-    ));
-
     bed.store
         .set_preference("cli", "provider", Some("x"))
         .await

@@ -2,7 +2,7 @@
 
 use windlass_core::event::{Event, GoalCompletion, SessionEvent, Waiting};
 use windlass_core::id::MessageId;
-use windlass_core::log::{History, Opened, SessionLog, Sessions};
+use windlass_core::log::{History, Opened};
 use windlass_core::message::{Part, Role};
 
 use super::bed::{Bed, append, said, the_end};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use windlass_core::clock::Timestamp;
-use windlass_core::log::{NewSession, SessionLog, SessionQuery, Sessions};
+use windlass_core::log::{NewSession, SessionQuery};
 use windlass_core::message::Role;
 
 use super::bed::{Bed, append, said};

@@ -239,6 +239,9 @@ impl Job {
             state.life = life;
             state.took = Some(took);
         });
+        if let Some(spill) = spill {
+            spill.close(DISK_TIME).await;
+        }
     }
 
     /// The disk comes first: who reads of it finds it there.
