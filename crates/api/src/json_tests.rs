@@ -261,10 +261,8 @@ fn public_types() -> BTreeSet<String> {
             let declared = line
                 .strip_prefix("pub struct ")
                 .or_else(|| line.strip_prefix("pub enum "));
-            if let Some(rest) = declared {
-                let end = rest.find(|letter: char| !letter.is_alphanumeric());
-                names.insert(rest[..end.unwrap_or(rest.len())].to_owned());
-            }
+            let name = declared.and_then(|rest| rest.split(|letter: char| !letter.is_alphanumeric()).next());
+            names.extend(name.map(str::to_owned));
         }
         for statement in text.split("pub use windlass_core::").skip(1) {
             let statement = statement.split(';').next().unwrap();

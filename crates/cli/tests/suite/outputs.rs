@@ -27,10 +27,8 @@ fn kept(workspace: &Workspace) -> Vec<(String, String)> {
     let outputs = workspace.home().join("state/outputs");
     for session in fs::read_dir(outputs).into_iter().flatten().flatten() {
         let left = fs::read_dir(session.path()).unwrap().flatten();
-        assert_eq!(
-            left.map(|file| file.path()).collect::<Vec<_>>(),
-            [PathBuf::new(); 0]
-        );
+        let left: Vec<PathBuf> = left.map(|file| file.path()).collect();
+        assert!(left.is_empty(), "{left:?}");
     }
     let database = workspace.home().join("data/windlass.db");
     let store = windlass_store::open(database, Arc::new(SystemClock::default())).unwrap();
