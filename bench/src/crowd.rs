@@ -13,7 +13,6 @@ use futures_util::StreamExt;
 use windlass_api::{Begin, Client, Event, EventStream, Label, SessionId, Submission};
 use windlass_core::clock::SystemClock;
 use windlass_service::{Options, Service};
-use windlass_store::SqliteStore;
 
 use self::bench::CrowdFactory;
 use crate::process::{memory, peak_memory};
@@ -67,10 +66,10 @@ pub(crate) fn crowd(options: &CrowdOptions) -> Result<()> {
 async fn run(options: &CrowdOptions) -> Result<()> {
     let workshop = CrowdFactory::new(options.port, options.helper.clone(), options.data.join("outputs"))?;
     let service = Service::new(
-        Arc::new(SqliteStore::open(&options.data.join("windlass.db"))?),
+        windlass_store::open(options.data.join("windlass.db"), Arc::new(SystemClock::default()))?,
         Arc::new(workshop),
         Arc::new(SystemClock::default()),
-        SqliteStore::owner(),
+        windlass_store::owner(),
         Options::default(),
     );
     warm_up(&service).await?;

@@ -7,15 +7,14 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
-use windlass_core::clock::Timestamp;
+use windlass_core::clock::{SystemClock, Timestamp};
 use windlass_core::event::{Event, SessionEvent, StepStatus};
 use windlass_core::id::{MessageId, SessionId};
-use windlass_core::log::{Batch, Durability, Lease, NewSession, SessionLog};
+use windlass_core::log::{Batch, Durability, Lease, NewSession, Store};
 use windlass_core::message::{
     Compaction, Finish, FinishReason, Message, Origin, Part, Role, ToolCall, ToolResult,
 };
 use windlass_core::model::Usage;
-use windlass_store::SqliteStore;
 
 /// Options of the session to create.
 #[derive(Debug, Clone, Args)]
@@ -53,7 +52,7 @@ pub(crate) fn fill(options: &FillOptions) -> Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let store = SqliteStore::open(&options.database)?;
+        let store = windlass_store::open(&options.database, Arc::new(SystemClock::default()))?;
         let place = options.place.canonicalize()?;
         let new = NewSession {
             id: Some(options.session.as_str().into()),
@@ -61,23 +60,23 @@ pub(crate) fn fill(options: &FillOptions) -> Result<()> {
             time: Timestamp(1),
             ..NewSession::default()
         };
-        let opened = store.create(new, &SqliteStore::owner()).await?;
+        let opened = store.create(new, &windlass_store::owner()).await?;
         let mut session = Session::new(options.session.as_str().into(), options.messages);
         let mut written = 0;
         while session.messages < options.messages {
             session.turn()?;
             if session.events.len() >= TOGETHER {
-                written += write(&store, &opened.lease, written, &mut session.events).await?;
+                written += write(&*store, &opened.lease, written, &mut session.events).await?;
             }
         }
-        write(&store, &opened.lease, written, &mut session.events).await?;
+        write(&*store, &opened.lease, written, &mut session.events).await?;
         store.release(&opened.lease).await?;
         Ok(())
     })
 }
 
 /// Writes the pending events and returns their number.
-async fn write(store: &SqliteStore, lease: &Lease, written: u64, events: &mut Vec<Event>) -> Result<u64> {
+async fn write(store: &dyn Store, lease: &Lease, written: u64, events: &mut Vec<Event>) -> Result<u64> {
     let events = std::mem::take(events);
     let count = events.len() as u64;
     let batch = Batch {

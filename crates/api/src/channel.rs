@@ -1,11 +1,12 @@
-//! A person and a session, message by message: what a chat, a pipe or a plain terminal has to do, and the loop that all
-//! of them share.
+//! A conversation between a user and a session, message by message: the interface that a chat, a pipe or a
+//! plain terminal implements, and the loop that all of them share.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, Either, select};
 use futures_util::{FutureExt, StreamExt};
+use serde::{Deserialize, Serialize};
 use windlass_core::clock::Clock;
 
 use crate::{
@@ -14,40 +15,42 @@ use crate::{
     typed_command,
 };
 
-/// How long a turn may show nothing before it is said what it waits for.
+/// Time without visible events after which the channel shows what the turn waits for.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// A way for one person to talk with a session, message by message.
+/// Transport of messages between one user and a session.
 #[async_trait]
 pub trait Channel: Send {
-    /// The next thing somebody says; `None` when there will be no more. An error of kind [`ChannelError::Turn`] is about
-    /// one thing that was said: the next call must wait for another one.
+    /// Returns the next input, or `None` when there will be no more. A [`ChannelError::Turn`] concerns one
+    /// input only: the next call must wait for another.
     async fn recv(&mut self) -> Result<Option<Input>, ChannelError>;
 
-    /// Takes the next event. What a command said comes as one [`Event::Final`] outside of a turn, with the number 0: it
-    /// is not part of the record.
+    /// Shows the next event. The text of a command arrives as one [`Event::Final`] outside of a turn, with
+    /// the number 0, because it is not part of the record.
     async fn send(&mut self, envelope: &Envelope) -> Result<(), ChannelError>;
 
-    /// Shows a line beside the conversation: why something was not taken, what begins now, what is waited for. It may come
-    /// in the middle of a reply, and must leave that as it is. Foreign text may be in it.
+    /// Shows a line beside the conversation: the reason for a refusal, the start of an operation, or what a
+    /// turn waits for. May be called in the middle of a reply, which must stay unchanged. The text may
+    /// contain untrusted text.
     async fn status(&mut self, text: &str) -> Result<(), ChannelError>;
 
-    /// Asks the person what a turn waits for. `None` has the turn stopped. It may be dropped while it waits, when the
-    /// turn is stopped meanwhile.
+    /// Asks the user for the answer that a turn waits for. `None` stops the turn. The future is dropped if
+    /// the turn stops first.
     async fn confirm(&mut self, asking: &Waiting) -> Result<Option<UserReply>, ChannelError>;
 }
 
-/// What somebody said.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// Input of a user.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Input {
-    /// The text. It may be a command, or begin with `!`.
+    /// The text. It may be a command, or start with `!`.
     pub text: String,
-    /// What came with it: pictures and the like.
+    /// Attachments, such as images.
+    #[serde(default)]
     pub attachments: Vec<Part>,
 }
 
 impl Input {
-    /// A text and nothing with it.
+    /// Creates an input without attachments.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -56,36 +59,38 @@ impl Input {
     }
 }
 
-/// Why a channel could not do its part. What a provider or a tool fails at is an event, and not one of these.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Error of a channel. Failures of a provider or a tool are events instead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum ChannelError {
-    /// This turn cannot go on. It is canceled, and the conversation goes on.
+    /// The turn cannot continue. It is canceled, and the conversation continues.
     #[error("{0}")]
     Turn(String),
-    /// Nobody is there any more.
+    /// The user is gone.
     #[error("{0}")]
     Fatal(String),
 }
 
-/// How a conversation ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Result of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// The session it was in at the end.
+    /// Session at the end of the conversation.
     pub session: SessionId,
-    /// Why the last thing that was said was not taken, when it was not.
+    /// Error if the last input was refused.
     pub refused: Option<ClientError>,
 }
 
-/// Makes a future that ends when the running turn is to be stopped. One is made for every turn and dropped with it, so
-/// that between turns nobody listens.
+/// Creates a future that ends when the running turn must stop. Each turn gets its own, dropped with the turn,
+/// so that nothing listens between turns.
 pub type Interrupt<'a> = &'a mut (dyn FnMut() -> BoxFuture<'static, ()> + Send);
 
-/// Talks over a channel until there is nothing more to say. Commands and lines that begin with `!` go to
-/// [`Commands::command`] and never to a model; all else is submitted. Every turn that begins here has ended when this
-/// returns. OBS-3: of a turn that shows nothing for a while it is said what it waits for, and again when that changes.
+/// Runs a conversation over a channel until the input ends. Commands and lines that start with `!` go to
+/// [`Commands::command`] and never to a model; everything else is submitted. Every turn started here has
+/// ended when this returns. OBS-3: if a turn shows nothing for a while, the channel shows what it waits for,
+/// and again when that changes.
 ///
 /// # Errors
-/// When nobody is there any more.
+/// When the user is gone.
 pub async fn converse<B>(
     backend: &B,
     session: SessionId,
@@ -106,7 +111,7 @@ where
     };
     loop {
         let went_on = match talk.exchange().await {
-            // It was about one thing that was said, or about one turn, which has ended.
+            // It concerned one input, or one turn, which has ended.
             Err(ChannelError::Turn(why)) => talk.tell(&why).await.map(|()| Next::Listen),
             other => other,
         };
@@ -136,7 +141,7 @@ struct Talk<'a, B: ?Sized> {
 }
 
 impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
-    /// One thing that is said, and all that comes of it.
+    /// Handles one input and everything it causes.
     async fn exchange(&mut self) -> Result<Next, ChannelError> {
         let Some(input) = self.channel.recv().await? else {
             return Ok(Next::Leave);
@@ -178,7 +183,7 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
         Ok(Next::Listen)
     }
 
-    /// Shows what a command said.
+    /// Shows the text of a command.
     async fn said(&mut self, text: String) -> Result<(), ChannelError> {
         if text.is_empty() {
             return Ok(());
@@ -199,7 +204,7 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
         let submission = Submission {
             session: self.session.clone(),
             parts,
-            // Somebody else may have a turn running here; a person who talks expects to be heard after it.
+            // Another front end may run a turn here; the user expects this input to follow it.
             on_busy: OnBusy::Queue,
         };
         match self.backend.submit(submission).await {
@@ -214,7 +219,7 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
         self.channel.status(&text).await.map(|()| Next::Listen)
     }
 
-    /// Says why a turn was given up. That this cannot be shown either ends nothing but the line.
+    /// Shows why a turn was canceled. If that cannot be shown either, only this line is lost.
     async fn tell(&mut self, why: &str) -> Result<(), ChannelError> {
         match self.channel.status(why).await {
             Err(ChannelError::Turn(_)) => Ok(()),
@@ -222,7 +227,8 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
         }
     }
 
-    /// Passes events on to the terminal one. A channel that fails has the turn canceled, and the rest is not sent.
+    /// Passes events on up to the terminal one. If the channel fails, the turn is canceled and the rest is
+    /// not sent.
     async fn watch(
         &mut self,
         mut events: EventStream,
@@ -281,7 +287,7 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
         }
     }
 
-    /// Ends with what the turn waits for, when nothing was seen for a while.
+    /// Waits for the quiet time, and returns what the turn waits for.
     fn silence(&self) -> BoxFuture<'a, Vec<Wait>> {
         let (backend, clock, session) = (self.backend, self.clock, self.session.clone());
         async move {
@@ -291,7 +297,7 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
         .boxed()
     }
 
-    /// Asks the person, unless nothing is asked. An interruption while they think stops the turn.
+    /// Asks the user, if the event is a request. An interruption meanwhile stops the turn.
     async fn ask(&mut self, asking: &Waiting, stop: &mut BoxFuture<'static, ()>) -> Result<(), ChannelError> {
         let (Waiting::PermissionRequest { call_id, .. } | Waiting::Question { call_id, .. }) = asking else {
             return Ok(());
@@ -311,14 +317,14 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
     }
 }
 
-/// What an event is to somebody who watches a turn.
+/// Visibility of an event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum News {
-    /// Nothing: a channel has nothing to show for it.
+    /// Channels show nothing for the event.
     Unseen,
-    /// A sign of life.
+    /// The event is visible.
     Seen,
-    /// Something else is waited for from here on.
+    /// The event is visible, and the turn waits for something else from here on.
     Step,
 }
 

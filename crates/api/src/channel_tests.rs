@@ -27,7 +27,7 @@ struct Fake {
     story: Story,
     turns: Mutex<VecDeque<Vec<Timed>>>,
     running: Mutex<Option<UnboundedSender<(u64, Envelope)>>>,
-    /// What it says is waited for, each time it is asked; `None` where it never answers.
+    /// Answers of `why`, one per call; `None` never answers.
     waits: Mutex<VecDeque<Option<WaitOn>>>,
     begun: Instant,
 }
@@ -163,7 +163,7 @@ impl Presence for Fake {
 struct Scripted {
     story: Story,
     says: VecDeque<Result<Input, ChannelError>>,
-    /// What it answers to questions; `None` when it never does.
+    /// Answer to questions; `None` never answers.
     answer: Option<Result<Option<UserReply>, ChannelError>>,
     /// The text that cannot be shown, and how that fails.
     fails: Option<(&'static str, ChannelError)>,
@@ -558,7 +558,7 @@ async fn failures_are_events() {
 }
 
 /// OBS-3: of a turn that shows nothing for 10 s it is said what it waits for, and again when that changes, not more often.
-/// What a channel does not show is no sign of life; a piece of the reply is one, and nothing new.
+/// An event that a channel does not show is no sign of life; a piece of the reply is one, and nothing new.
 #[tokio::test(start_paused = true)]
 async fn a_quiet_turn_says_what_it_waits_for() {
     let mut scene = Scene::of(&["go"], &[]);

@@ -1,88 +1,93 @@
-//! What people type after a slash.
+//! Slash commands.
 
 use std::borrow::Cow;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use crate::{CallId, ClientError, EventStream, MessageId, Part, SessionId, SessionInfo};
 
-/// The commands that people type after a slash. None of them reaches a model by itself.
+/// Slash commands. None of them reaches a model.
 #[async_trait]
 pub trait Commands: Send + Sync {
-    /// Every command there is now: the built-in ones, then those of the user and of the project.
+    /// Returns all commands: the built-in ones, then the user's and the project's.
     async fn catalog(&self, session: &SessionId) -> Vec<CommandInfo>;
 
-    /// The lines that `line` may become, each whole: a front end replaces what was typed with one of them. Empty when
-    /// there is nothing to add.
+    /// Returns the completions of `line`, each a whole line that replaces it. Empty if there are none.
     async fn complete(&self, session: &SessionId, line: &str) -> Vec<String>;
 
-    /// Carries out a command line, the slash included. Must not send anything to a model; what [`Follow`] asks for is
-    /// for the front end to do.
+    /// Runs a command line, including the slash. Must not send anything to a model; the front end does what
+    /// [`Follow`] asks for.
     ///
     /// # Errors
-    /// When there is no such command, it is used wrongly, or it has to wait for a running turn. Nothing was changed then.
+    /// When there is no such command, its arguments are wrong, or a turn runs. Then nothing was changed.
     async fn command(&self, session: &SessionId, line: &str) -> Result<CommandReply, ClientError>;
 }
 
-/// A command as help and menus show it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Description of a command for help and menus.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandInfo {
-    /// Its name, without the slash.
+    /// Name without the slash.
     pub name: String,
-    /// Other names for the same.
+    /// Other names of the command.
     pub aliases: Vec<String>,
-    /// What may follow it, such as `[list|show N]`; empty when nothing does.
+    /// Syntax of the arguments, such as `[list|show N]`; empty if there are none.
     pub arguments: String,
-    /// What it does, in a line.
+    /// Description in one line.
     pub help: String,
-    /// Who made it.
+    /// Origin of the command.
     pub source: CommandSource,
 }
 
-/// Who made a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Origin of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CommandSource {
-    /// Windlass.
+    /// Built into Windlass.
     BuiltIn,
-    /// The user, with a file.
+    /// Defined by a file of the user.
     User,
-    /// The project, with a file that the user trusts.
+    /// Defined by a file of the project, which the user trusts.
     Project,
 }
 
-/// What a command came to.
+/// Result of a command.
+#[derive(Serialize, Deserialize)]
 pub struct CommandReply {
-    /// For people: plain text, or Markdown where it is long. It may carry foreign text, so a terminal must clean it.
+    /// Plain text, or Markdown if it is long. It may contain untrusted text, so a terminal must sanitize it.
     pub text: String,
-    /// What the front end does next.
+    /// Next action of the front end.
     pub follow: Follow,
 }
 
-/// What the front end does after a command.
+/// Action of the front end after a command.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Follow {
-    /// Nothing.
+    /// Do nothing.
     Nothing,
-    /// It submits this as the user's input: the text of a command that a file defines.
+    /// Submit this as the user's input: the text of a command that a file defines.
     Submit(Vec<Part>),
-    /// It goes on in this session.
+    /// Continue in this session.
     Session(Box<SessionInfo>),
-    /// Something runs, and these are its events.
-    Watch(EventStream),
-    /// It ends.
+    /// Show these events of a running operation. In JSON it has no data: the events are sent separately, and
+    /// a deserialized stream is empty.
+    Watch(#[serde(skip)] EventStream),
+    /// Exit.
     Leave,
 }
 
-/// A line that is a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A parsed command line. Can be deserialized only from text that lives as long, and without escapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandLine<'a> {
-    /// The name, without the slash.
+    /// Name without the slash.
     pub name: &'a str,
-    /// What follows it, without the white space around it.
+    /// Arguments, trimmed.
     pub arguments: &'a str,
 }
 
-/// Whether an input is a command, and which one. A command begins with a slash and a whole word of small letters,
-/// digits, `_`, `-` and `:`; `/etc/hosts is odd`, `//x` and a line that begins with a space are text.
+/// Parses a command line. A command starts with a slash and a whole word of lower-case letters, digits, `_`,
+/// `-` and `:`; `/etc/hosts is odd`, `//x` and a line that starts with a space are text.
 pub fn command_line(input: &str) -> Option<CommandLine<'_>> {
     let line = input.strip_prefix('/')?;
     let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -96,8 +101,8 @@ pub fn command_line(input: &str) -> Option<CommandLine<'_>> {
     })
 }
 
-/// What somebody typed, as a command line: a command as it is, and what follows a `!` as a command for the shell. `None`
-/// for what goes to a model.
+/// Returns the command line of an input: a command unchanged, and text after a `!` as a shell command. `None`
+/// for input that goes to a model.
 pub fn typed_command(input: &str) -> Option<Cow<'_, str>> {
     if let Some(command) = input.strip_prefix('!') {
         let line = format!("/shell {}", command.trim());
@@ -106,15 +111,15 @@ pub fn typed_command(input: &str) -> Option<Cow<'_, str>> {
     command_line(input).map(|_| Cow::Borrowed(input))
 }
 
-/// What the ids of such calls begin with.
+/// Prefix of the ids of user commands.
 const OWN: &str = "own-";
 
-/// The call of a command that the user ran, by the message that tells the model of it.
+/// Returns the call id of a command that the user ran, derived from the message that reports it to the model.
 pub fn own_call(message: &MessageId) -> CallId {
     CallId::from(format!("{OWN}{message}"))
 }
 
-/// Whether a call is a command that the user ran.
+/// Returns true if a call is a command that the user ran.
 pub fn is_own_call(call: &CallId) -> bool {
     call.as_str().starts_with(OWN)
 }
@@ -123,7 +128,7 @@ pub fn is_own_call(call: &CallId) -> bool {
 mod tests {
     use super::*;
 
-    /// CMD-2: what is typed means the same wherever it is typed; a `!` is always a command of one's own.
+    /// CMD-2: an input means the same in every front end; a `!` is always a command of the user.
     #[test]
     fn typed_text_means_the_same_everywhere() {
         let cases = [
@@ -139,7 +144,8 @@ mod tests {
         }
     }
 
-    /// CMD-2: what is a command is decided by whole words, in one place for every front end; all else is text.
+    /// CMD-2: whole words decide what is a command, in one place for every front end; everything else is
+    /// text.
     #[test]
     fn commands_are_told_from_text() {
         let cases = [

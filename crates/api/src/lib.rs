@@ -1,4 +1,4 @@
-//! What a front end may ask of Windlass, and what it hears back.
+//! Requests of front ends to Windlass, and the events they receive.
 //!
 //! A front end — the terminal, the web page, an editor, a pipe — sees only this crate and the plain
 //! data of `windlass-core` through it. It submits an input through a [`Client`] and reads
@@ -6,11 +6,18 @@
 //!
 //! A front end that only passes messages on implements a [`Channel`], and [`converse`] does the rest.
 //!
-//! What a person types after a slash goes through [`Commands`] and never reaches a model by itself. [`Records`] and
-//! [`Presence`] are for looking: what is kept, how a session stands, what a turn waits for.
+//! Slash commands go through [`Commands`] and never reach a model. [`Records`] and [`Presence`] only read:
+//! stored sessions, the state of a live session, and what a turn waits for.
 //!
 //! The types to know: [`Client`], [`Submission`], [`EventStream`], [`Envelope`], [`Commands`], [`Channel`],
 //! [`ClientError`].
+//!
+//! # JSON
+//!
+//! Every type here serializes, except the traits and [`EventStream`], so that a front end can run in another
+//! process. Names are in snake case. An enum whose variants carry data is `{"type": "…", "data": …}`, an enum
+//! without data is a string, and a [`SessionKey`] is the string it is written as. An [`Envelope`] and an
+//! [`Entry`] have the fields of their event beside their own. `json_tests.rs` shows an example of each type.
 //!
 //! Deliberately absent: anything about HTTP, terminals or storage, and any way to reach a running
 //! turn but through its session id.
@@ -25,7 +32,8 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use futures_util::Stream;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
+use serde::{Deserialize, Serialize};
 
 pub use self::channel::{Channel, ChannelError, Ended, Input, Interrupt, converse};
 pub use self::command::{
@@ -47,72 +55,75 @@ pub use windlass_core::permission::Answer;
 pub use windlass_core::provider::ProviderErrorKind;
 pub use windlass_core::tool::Category;
 
-/// What a user wants done.
-#[derive(Debug, Clone, PartialEq)]
+/// Input of a user for a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Submission {
     /// The session it belongs to.
     pub session: SessionId,
     /// The input, in order.
     pub parts: Vec<Part>,
-    /// What becomes of it when the session is busy.
+    /// Action if the session is busy.
+    #[serde(default)]
     pub on_busy: OnBusy,
 }
 
-/// What becomes of an input for a session that runs a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Action for an input to a session that runs a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnBusy {
-    /// It is not taken.
+    /// Refuse the input.
     #[default]
     Refuse,
-    /// It waits until the session is free.
+    /// Queue the input until the turn ends.
     Queue,
-    /// The running turn hears it between two iterations.
+    /// Give the input to the running turn between two iterations.
     Steer,
 }
 
-/// How a session begins to be worked in.
-#[derive(Debug, Clone)]
+/// Way to start or open a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Begin {
-    /// A new one.
+    /// Create a session.
     New {
-        /// Its id; one is made when `None`.
+        /// Id of the session; generated if `None`.
         id: Option<SessionId>,
-        /// The folder it works in.
+        /// Folder of the session.
         place: String,
-        /// What it is called.
+        /// Title, name and key.
         label: Label,
-        /// The session it is started from.
+        /// Session that starts this one.
         parent: Option<SessionId>,
     },
-    /// The one that a channel's messages go to: the session that has the key, or a new one with it.
+    /// Open the session that has a channel's key, or create one with that key.
     Keyed {
         /// The key.
         key: SessionKey,
-        /// The folder a new one works in.
+        /// Folder of a new session.
         place: String,
     },
-    /// One that exists.
+    /// Open an existing session.
     Resume(SessionId),
-    /// A new one that begins with another one's past.
+    /// Create a session that starts with the history of another.
     Fork {
-        /// The other one.
+        /// Session to copy.
         of: SessionId,
-        /// Its last entry that counts; all of them when `None`.
+        /// Number of the last entry to copy; all entries if `None`.
         after: Option<u64>,
-        /// The id of the new one; one is made when `None`.
+        /// Id of the new session; generated if `None`.
         id: Option<SessionId>,
     },
-    /// Another one instead of one that is left, which is given back as soon as nothing is left to do in it.
+    /// Switch from one session to another. The first is released as soon as it is idle.
     Instead {
-        /// The one that is left.
+        /// Session to leave.
         of: SessionId,
-        /// The other one.
+        /// Session to switch to.
         begin: Box<Begin>,
     },
 }
 
 impl Submission {
-    /// A text for `session`.
+    /// Creates a submission of a text.
     pub fn text(session: SessionId, text: impl Into<String>) -> Self {
         Self {
             session,
@@ -122,64 +133,67 @@ impl Submission {
     }
 }
 
-/// The way in. Implemented by whatever runs turns; used by every front end.
+/// Main interface of a front end, implemented by the service that runs turns.
 #[async_trait]
 pub trait Client: Send + Sync {
-    /// Makes a session or takes one up. It is this process's until it has been idle for a while.
+    /// Creates or opens a session. This process owns the session until it has been idle for a while.
     ///
     /// # Errors
-    /// When there is no such session, somebody else works in it, or it cannot be stored.
+    /// When there is no such session, another process owns it, or it cannot be stored.
     async fn begin(&self, begin: Begin) -> Result<SessionInfo, ClientError>;
 
-    /// Takes an input and returns the events of the turn it starts, at once. Must not wait for the model. The input is
-    /// stored when this returns.
+    /// Accepts an input and returns at once with the events of the turn it starts. Must not wait for the
+    /// model. The input is stored when this returns.
     ///
     /// # Errors
-    /// When the input is not taken; then nothing was stored and nothing runs.
+    /// When the input is refused; then nothing was stored and nothing runs.
     async fn submit(&self, submission: Submission) -> Result<EventStream, ClientError>;
 
-    /// Stops the session's running turn. The stream still ends with its own terminal event. Returns
-    /// whether there was a turn to stop.
+    /// Stops the session's running turn. Its stream still ends with a terminal event. Returns true if a turn
+    /// was running.
     async fn cancel(&self, session: &SessionId) -> bool;
 
-    /// Answers a permission request or a question of the session's running turn. Returns whether it was waited for.
+    /// Answers a permission request or a question of the session's running turn. Returns true if the turn was
+    /// waiting for the answer.
     async fn reply(&self, session: &SessionId, call: &CallId, reply: UserReply) -> bool;
 
-    /// The events of a session after a number, those to come included. A reader that is too slow misses live events, and
-    /// is told so; state events it never misses.
+    /// Returns the events of a session after a number, including future ones. A slow reader misses live
+    /// events and is notified of the gap; it never misses state events.
     ///
     /// # Errors
     /// When there is no such session.
     async fn subscribe(&self, session: &SessionId, after: u64) -> Result<EventStream, ClientError>;
 
-    /// Makes the conversation smaller now, and returns the events of that.
+    /// Compacts the conversation now and returns the events of the compaction.
     ///
     /// # Errors
-    /// When the session is busy or there is none.
+    /// When the session is busy or does not exist.
     async fn summarize(&self, session: &SessionId) -> Result<EventStream, ClientError>;
 }
 
-/// Everything that runs sessions offers a front end.
+/// All interfaces that a service offers a front end.
 pub trait Backend: Client + Commands + Records + Presence {}
 
 impl<T: Client + Commands + Records + Presence> Backend for T {}
 
-/// What a person says to a [`Waiting::PermissionRequest`] or an [`Waiting::Question`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Answer of a user to a [`Waiting::PermissionRequest`] or a [`Waiting::Question`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum UserReply {
-    /// To a permission request.
+    /// Answer to a permission request.
     Permission(Answer),
-    /// To a question.
+    /// Answer to a question.
     Text(String),
 }
 
-/// Why an input was not taken.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Error of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum ClientError {
-    /// The session runs a turn already.
+    /// The session already runs a turn.
     #[error("session {0} is busy with another turn")]
     Busy(SessionId),
-    /// Too many inputs wait for the session already.
+    /// The queue of the session is full.
     #[error("session {0} has too many inputs waiting")]
     QueueFull(SessionId),
     /// There is no such session.
@@ -191,13 +205,13 @@ pub enum ClientError {
     /// The session is being closed.
     #[error("session {0} is being closed")]
     Closed(SessionId),
-    /// There is no such command, or it is not written so.
+    /// The command does not exist or has wrong arguments.
     #[error("{0}")]
     CommandUsage(String),
-    /// The command was not carried out, and nothing was changed.
+    /// The command failed, and nothing was changed.
     #[error("{0}")]
     Command(String),
-    /// The command has to wait for the running turn.
+    /// The command cannot run during a turn.
     #[error("/{command} has to wait: a turn runs in this session; stop it, or try again when it has ended")]
     CommandBusy {
         /// The session.
@@ -205,7 +219,7 @@ pub enum ClientError {
         /// The command.
         command: String,
     },
-    /// What the session needs could not be made.
+    /// The environment of the session could not be created.
     #[error("{0}")]
     Setup(String),
     /// The store failed.
@@ -223,6 +237,21 @@ impl EventStream {
     }
 }
 
+/// A stream without events.
+impl Default for EventStream {
+    fn default() -> Self {
+        Self::new(stream::empty())
+    }
+}
+
+/// Reads nothing: the stream of a deserialized [`Follow::Watch`] is empty.
+impl<'de> Deserialize<'de> for EventStream {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::<serde::de::IgnoredAny>::deserialize(deserializer)?;
+        Ok(Self::default())
+    }
+}
+
 impl Stream for EventStream {
     type Item = Envelope;
 
@@ -230,3 +259,6 @@ impl Stream for EventStream {
         self.0.as_mut().poll_next(cx)
     }
 }
+
+#[cfg(test)]
+mod json_tests;

@@ -1,4 +1,4 @@
-//! What a front end can look at: the sessions that are kept, and how a live one stands.
+//! Read access for front ends: stored sessions, and the state of live ones.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,22 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use windlass_core::checkpoint::{Checkpoint, FileChange};
 use windlass_core::clock::span;
 use windlass_core::log::{Entry, counting};
 
 use crate::{ClientError, Event, Message, MessageId, Part, Role, SessionId, SessionInfo, own_call};
 
-/// What is kept. Nothing here changes anything.
+/// Stored sessions. All methods only read.
 #[async_trait]
 pub trait Records: Send + Sync {
-    /// Sessions, those that fit best first; without words the one that changed last.
+    /// Returns sessions, best matches first; without words, the last changed first.
     ///
     /// # Errors
     /// When the store cannot be read.
     async fn sessions(&self, find: &Find) -> Result<Vec<SessionInfo>, ClientError>;
 
-    /// The last entries of a session before a number, in their order; `None` for the last ones there are. Must not
+    /// Returns the last entries of a session before a number, in order; `None` means before the end. Must not
     /// read more than these.
     ///
     /// # Errors
@@ -33,52 +34,54 @@ pub trait Records: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Entry>, ClientError>;
 
-    /// What turns did to files, the oldest first.
+    /// Returns the checkpoints of file changes, oldest first.
     ///
     /// # Errors
-    /// When the session is not live here, or what was kept cannot be read.
+    /// When the session is not live here, or the checkpoints cannot be read.
     async fn checkpoints(&self, session: &SessionId) -> Result<Vec<Checkpoint>, ClientError>;
 
-    /// What the turn of one checkpoint did, file by file.
+    /// Returns the changes of one checkpoint, file by file.
     ///
     /// # Errors
     /// As [`Self::checkpoints`], and when there is no such checkpoint.
     async fn changes(&self, session: &SessionId, number: u64) -> Result<Vec<FileChange>, ClientError>;
 }
 
-/// Which sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// Query for sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Find {
-    /// Words of a title, a name, an id, or of what was said; all sessions when empty.
+    /// Words of a title, a name, an id or a message; all sessions if empty.
     pub words: String,
-    /// Only those of this folder.
+    /// Only sessions of this folder.
     pub place: Option<String>,
-    /// At most so many.
+    /// Maximum number of sessions.
     pub limit: usize,
 }
 
-/// How a live session stands, and what can be done about what it waits for.
+/// State of live sessions, and control of their queues.
 #[async_trait]
 pub trait Presence: Send + Sync {
-    /// How it stands now.
+    /// Returns the state of a session.
     ///
     /// # Errors
-    /// When there is no such session, or somebody else works in it.
+    /// When there is no such session, or another process owns it.
     async fn overview(&self, session: &SessionId) -> Result<Overview, ClientError>;
 
-    /// OBS-3: what its running turn waits for, the outermost first: each waits for the next. Empty when nothing runs.
+    /// OBS-3: returns what the running turn waits for, outermost first: each waits for the next. Empty if no
+    /// turn runs.
     async fn why(&self, session: &SessionId) -> Vec<Wait>;
 
-    /// Takes a message out of the queue, to be changed or dropped. `None` when it does not wait any more.
+    /// Removes a message from the queue, to edit or drop it. Returns `None` if it is no longer queued.
     async fn take_back(&self, session: &SessionId, message: &MessageId) -> Option<Arc<Message>>;
 
-    /// Has what is queued asked, where it waits for somebody to say something. Whether there is such a session here.
+    /// Starts a turn with the queued input, if the queue is paused. Returns true if the session is live here.
     async fn go_on(&self, session: &SessionId) -> bool;
 }
 
-/// What the user said in the conversation that counts, in order, each with the number of its entry: what one can go back to
-/// before. Left out are what a rewind left behind, what stands for a summary, and what tells a model of a command that the
-/// user ran. A message that was changed later is where it was first said.
+/// Returns the user's messages in the current conversation, in order, each with the number of its entry: the
+/// points that a rewind can go back to. Leaves out rewound messages, summaries, and messages that report a
+/// command of the user to the model. A message that was changed later has the place of its first version.
 pub fn user_messages(entries: &[Entry]) -> Vec<(u64, &Message)> {
     let mut calls = HashSet::new();
     let mut known = HashSet::new();
@@ -101,43 +104,43 @@ pub fn user_messages(entries: &[Entry]) -> Vec<(u64, &Message)> {
     found
 }
 
-/// How a session stands.
-#[derive(Debug, Clone, PartialEq)]
+/// State of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Overview {
-    /// The session, with what it came to so far.
+    /// The session, with its totals so far.
     pub info: SessionInfo,
-    /// Who is asked next; empty when nobody can be.
+    /// Provider of the next turn; empty if there is none.
     pub provider: String,
-    /// The model that is asked next.
+    /// Model of the next turn.
     pub model: String,
-    /// How many tokens that model reads at most; 0 when that is not known.
+    /// Context window of the model in tokens; 0 if unknown.
     pub window: u64,
-    /// How far the agent may go: a word that `/mode` takes.
+    /// Permission mode, as `/mode` takes it.
     pub mode: String,
-    /// Whether a turn runs.
+    /// True if a turn runs.
     pub is_busy: bool,
-    /// What waits for it to end, the next one first.
+    /// Queued messages, next one first.
     pub queue: Vec<Arc<Message>>,
-    /// What the session as a whole is to reach, when it is told.
+    /// Goal of the session, if there is one.
     pub goal: Option<String>,
-    /// What is being worked on, when that is known.
+    /// Current subgoal, if known.
     pub subgoal: Option<String>,
 }
 
-/// One thing that a turn waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that a turn waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
-    /// What kind of thing.
+    /// Kind of wait.
     pub on: WaitOn,
-    /// What exactly, in a line.
+    /// Description in one line.
     pub what: String,
-    /// For how long, in milliseconds.
+    /// Time so far, in milliseconds.
     pub for_ms: u64,
-    /// What would end it, in a line.
+    /// Condition that ends the wait, in one line.
     pub ends: String,
 }
 
-/// All of it, in a line for people.
+/// Formats the wait in one line for the user.
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, ends, .. } = self;
@@ -150,29 +153,30 @@ impl fmt::Display for Wait {
     }
 }
 
-/// What a turn can wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Kind of wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WaitOn {
-    /// A model's answer.
+    /// Answer of a model.
     Provider,
-    /// The time until a request is sent again.
+    /// Delay before a request is retried.
     Retry,
-    /// A tool, mostly a process.
+    /// Tool call, mostly a process.
     Tool,
-    /// A person's permission.
+    /// Approval of a user.
     Approval,
-    /// A person's answer.
+    /// Answer of a user.
     Question,
-    /// Something that somebody else holds.
+    /// Lock that another process or session holds.
     Lock,
-    /// A session that this one started.
+    /// Child session.
     Child,
-    /// The conversation being made smaller.
+    /// Compaction of the conversation.
     Summary,
 }
 
 impl WaitOn {
-    /// A word for it.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Self::Provider => "provider",

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use windlass_core::log::LogError;
-use windlass_store::{Health, backup, check, vacuum};
+use windlass_store::maintenance::{Health, backup, check, vacuum};
 
 use crate::args::DbCommand;
 use crate::exit::Exit;

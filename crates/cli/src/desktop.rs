@@ -232,14 +232,13 @@ fn media_type(data: &[u8]) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use windlass_store::SqliteStore;
-
     use super::*;
+    use windlass_core::clock::SystemClock;
     use windlass_testkit::at_once;
 
     fn machine(folder: &Path) -> Machine {
-        let store = SqliteStore::open(&folder.join("test.db")).unwrap();
-        Machine::new(folder, Arc::new(store))
+        let store = windlass_store::open(folder.join("test.db"), Arc::new(SystemClock::default())).unwrap();
+        Machine::new(folder, store)
     }
 
     /// UI-2: inputs are stored for later sessions, readable only by this user.

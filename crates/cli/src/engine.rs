@@ -9,7 +9,6 @@ use windlass_core::clock::SystemClock;
 use windlass_core::log::SharedRecorder;
 use windlass_sandbox::process;
 use windlass_service::{ExchangeRecorder, Options, Service};
-use windlass_store::SqliteStore;
 
 use crate::session_choice::{self, SessionChoice, SessionStore};
 use windlass_config::environment::Given;
@@ -95,7 +94,7 @@ impl Engine {
         keeper: SessionStore,
     ) -> Result<Self, Problem> {
         let (begin, session, past) =
-            session_choice::begin(&keeper.store, &plan.which, plan.fork, &plan.cwd).await?;
+            session_choice::begin(&*keeper.store, &plan.which, plan.fork, &plan.cwd).await?;
         // A session that is resumed works in its own folder, wherever it is resumed from.
         let place = match &past {
             Some(info) if !plan.fork => PathBuf::from(&info.place),
@@ -116,7 +115,7 @@ impl Engine {
             Arc::clone(&keeper.store) as _,
             Arc::clone(&factory) as _,
             Arc::new(SystemClock::default()),
-            SqliteStore::owner(),
+            windlass_store::owner(),
             Options {
                 buffer: BUFFER,
                 ..Options::default()
@@ -125,9 +124,9 @@ impl Engine {
         // While the bench is made, the store is opened and the session written down.
         let (begun, prepared) = tokio::join!(service.begin(begin), async { factory.prepare(&place) });
         if let Err(problem) = prepared {
-            keeper.ready()?;
+            keeper.ready().await?;
             if past.is_none() {
-                session_choice::drop_unused(&keeper.store, &session).await;
+                session_choice::drop_unused(&*keeper.store, &session).await;
             }
             return Err(problem);
         }
@@ -135,7 +134,7 @@ impl Engine {
             Ok(session) => session,
             Err(error) => {
                 // If the store could not be opened, its own error explains why.
-                keeper.ready()?;
+                keeper.ready().await?;
                 return Err(not_begun(error));
             }
         };
@@ -155,7 +154,7 @@ impl Engine {
             recorder.close().await;
         }
         for session in unused {
-            session_choice::drop_unused(&self.keeper.store, session).await;
+            session_choice::drop_unused(&*self.keeper.store, session).await;
         }
         process::settle(LAST_CALL).await;
     }

@@ -83,7 +83,7 @@ pub(crate) async fn kept(
     let which = session.map_or(SessionChoice::Latest, SessionChoice::Called);
     let keeper = SessionStore::open(&which)?;
     let mut cwd = working_directory(None)?;
-    let found = session_choice::found(&keeper.store, &which, &cwd).await?;
+    let found = session_choice::found(&*keeper.store, &which, &cwd).await?;
     if let Some(info) = found {
         let place = PathBuf::from(info.place);
         if place.is_dir() {

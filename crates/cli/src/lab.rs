@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use windlass_core::log::Exchanges;
+use windlass_core::log::Store;
 use windlass_core::provider::Prefix;
 use windlass_lab::{Experiment, Report, Session, Summarizer, plot, recorded, synthetic};
 use windlass_providers::{registry, tokens};
-use windlass_store::SqliteStore;
 
 use crate::args::{LabCommand, LabContextOptions, LabSummarizer};
 use crate::exit::Exit;
@@ -65,7 +64,7 @@ async fn sessions(options: &LabContextOptions) -> Result<Vec<Session>, Problem> 
     if !options.sessions.is_empty() {
         let store = session_choice::store()?;
         for called in &options.sessions {
-            sessions.push(load(&store, called).await?);
+            sessions.push(load(&*store, called).await?);
         }
     }
     for number in 0..options.synthetic.unwrap_or(0) {
@@ -80,7 +79,7 @@ async fn sessions(options: &LabContextOptions) -> Result<Vec<Session>, Problem> 
     Ok(sessions)
 }
 
-async fn load(store: &SqliteStore, called: &str) -> Result<Session, Problem> {
+async fn load(store: &dyn Store, called: &str) -> Result<Session, Problem> {
     let info = session_choice::find(store, called).await?;
     let entries = windlass_core::log::record(store, &info.id)
         .await
@@ -95,7 +94,7 @@ async fn load(store: &SqliteStore, called: &str) -> Result<Session, Problem> {
 }
 
 /// Returns the system prompt and tools of the first recorded request; empty if none was recorded.
-async fn frame(store: &SqliteStore, session: &windlass_api::SessionId) -> Result<Prefix, Problem> {
+async fn frame(store: &dyn Store, session: &windlass_api::SessionId) -> Result<Prefix, Problem> {
     let exchanges = store.exchanges(session).await.map_err(session_choice::problem)?;
     let Some(digest) = exchanges.iter().find_map(|exchange| exchange.frame.clone()) else {
         return Ok(Prefix::default());

@@ -8,12 +8,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use windlass_api::{Begin, Client, Event, Message, Part, Role, SessionId, SessionInfo};
 use windlass_core::clock::SystemClock;
-use windlass_core::log::{Entry, Exchange, Exchanges, Frame, SessionLog};
+use windlass_core::log::{Entry, Exchange, Frame, Store};
 use windlass_core::provider::Provider;
 use windlass_service::replay::{Replay, ReplayProviders, ReplayRecording, ReplayVerdict, TurnAgain};
 use windlass_service::{Options, Service};
 use windlass_sim::{Brain, Recorded, SimHandle};
-use windlass_store::SqliteStore;
 use windlass_tools::{BackgroundJobs, TodoList};
 
 use crate::args::{ExecOptions, ReplaySessionOptions, SessionOptions, SettingsOptions};
@@ -31,8 +30,8 @@ use windlass_host::models::Models;
 
 /// Runs the command.
 pub(crate) async fn replay(options: &ReplaySessionOptions) -> Result<Exit, Problem> {
-    let store = Arc::new(session_choice::store()?);
-    let info = session_choice::find(&store, &options.session).await?;
+    let store = session_choice::store()?;
+    let info = session_choice::find(&*store, &options.session).await?;
     let exchanges = store.exchanges(&info.id).await.map_err(session_choice::problem)?;
     if exchanges.is_empty() {
         return Err(Problem::usage(format!(
@@ -63,7 +62,7 @@ pub(crate) async fn replay(options: &ReplaySessionOptions) -> Result<Exit, Probl
 
 /// Replays the session and prints the result.
 async fn again(
-    store: &Arc<SqliteStore>,
+    store: &Arc<dyn Store>,
     info: &SessionInfo,
     entries: Vec<Entry>,
     exchanges: Vec<Exchange>,
@@ -111,7 +110,7 @@ fn brain(reel: Arc<ReplayRecording>) -> Brain {
 
 struct RecordedProviders<'a> {
     sim: SimHandle,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     settings: &'a Settings,
 }
 
@@ -177,7 +176,7 @@ fn tell(turns: &[TurnAgain], reel: &ReplayRecording) -> std::io::Result<Exit> {
 
 /// Starts a new session with everything before a request; with a different input, if one is given.
 async fn fork(
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     info: &SessionInfo,
     entries: &[Entry],
     exchange: Option<&Exchange>,
@@ -242,7 +241,7 @@ async fn fork(
 }
 
 async fn copy(
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     info: &SessionInfo,
     after: u64,
     settings: Settings,
@@ -256,7 +255,7 @@ async fn copy(
         store as _,
         Arc::new(workshop),
         Arc::new(SystemClock::default()),
-        SqliteStore::owner(),
+        windlass_store::owner(),
         Options::default(),
     );
     let begin = Begin::Fork {

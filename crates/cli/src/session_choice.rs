@@ -1,13 +1,13 @@
 //! The session a run belongs to, and the session store.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windlass_api::{Begin, Label, SessionId, SessionInfo};
 use windlass_core::clock::{Clock, SystemClock, Timestamp};
-use windlass_core::log::{LogError, SessionQuery, Sessions};
+use windlass_core::log::{LogError, SessionQuery, Store};
 use windlass_service::{format, past};
-use windlass_store::SqliteStore;
 
 use crate::args::SessionOptions;
 use windlass_config::environment;
@@ -49,40 +49,25 @@ impl SessionChoice {
 
 /// The session store. A temporary one is deleted with this value.
 pub(crate) struct SessionStore {
-    pub(crate) store: Arc<SqliteStore>,
-    _folder: Option<tempfile::TempDir>,
+    pub(crate) store: Arc<dyn Store>,
 }
 
 impl SessionStore {
     /// Opens the user's store, or a temporary one for this run.
     pub(crate) fn open(which: &SessionChoice) -> Result<Self, Problem> {
-        let keeper = Self::begin(which)?;
-        keeper.ready()?;
-        Ok(keeper)
+        let store = windlass_store::open(url(which)?, clock()).map_err(problem)?;
+        Ok(Self { store })
     }
 
     /// Starts opening the store in the background.
     pub(crate) fn begin(which: &SessionChoice) -> Result<Self, Problem> {
-        let folder = match which {
-            SessionChoice::Ephemeral => {
-                let made = tempfile::tempdir();
-                Some(made.map_err(|error| Problem::new(ProblemKind::Store, error.to_string()))?)
-            }
-            _ => None,
-        };
-        let file = match &folder {
-            Some(folder) => folder.path().join("session.db"),
-            None => database()?,
-        };
-        Ok(Self {
-            store: Arc::new(SqliteStore::begin(&file).map_err(problem)?),
-            _folder: folder,
-        })
+        let store = windlass_store::begin(url(which)?, clock()).map_err(problem)?;
+        Ok(Self { store })
     }
 
     /// Waits until the store is open.
-    pub(crate) fn ready(&self) -> Result<(), Problem> {
-        self.store.ready().map_err(problem)
+    pub(crate) async fn ready(&self) -> Result<(), Problem> {
+        self.store.ready().await.map_err(problem)
     }
 }
 
@@ -91,14 +76,28 @@ pub(crate) fn database() -> Result<PathBuf, Problem> {
     Ok(environment::folders()?.data.join("windlass.db"))
 }
 
-/// Opens the user's store.
-pub(crate) fn store() -> Result<SqliteStore, Problem> {
-    SqliteStore::open(&database()?).map_err(problem)
+/// The user's store.
+pub(crate) fn store() -> Result<Arc<dyn Store>, Problem> {
+    SessionStore::open(&SessionChoice::New).map(|keeper| keeper.store)
+}
+
+/// URL of the store for a choice.
+fn url(which: &SessionChoice) -> Result<OsString, Problem> {
+    if *which == SessionChoice::Ephemeral {
+        return Ok("ephemeral:".into());
+    }
+    let mut url = OsString::from("sqlite:");
+    url.push(database()?);
+    Ok(url)
+}
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::default())
 }
 
 /// Returns how to start the session, its id, and the session that is resumed.
 pub(crate) async fn begin(
-    store: &SqliteStore,
+    store: &dyn Store,
     which: &SessionChoice,
     fork: bool,
     cwd: &Path,
@@ -129,7 +128,7 @@ pub(crate) async fn begin(
 
 /// Returns the session that is resumed, if any.
 pub(crate) async fn found(
-    store: &SqliteStore,
+    store: &dyn Store,
     which: &SessionChoice,
     cwd: &Path,
 ) -> Result<Option<SessionInfo>, Problem> {
@@ -140,7 +139,7 @@ pub(crate) async fn found(
     })
 }
 
-async fn latest(store: &SqliteStore, cwd: &Path) -> Result<SessionInfo, Problem> {
+async fn latest(store: &dyn Store, cwd: &Path) -> Result<SessionInfo, Problem> {
     let query = SessionQuery {
         place: Some(cwd.display().to_string()),
         // There is nothing to continue in a session that was never used.
@@ -158,7 +157,7 @@ async fn latest(store: &SqliteStore, cwd: &Path) -> Result<SessionInfo, Problem>
 }
 
 /// Returns the only session with this id, name, or start of an id.
-pub(crate) async fn find(store: &SqliteStore, called: &str) -> Result<SessionInfo, Problem> {
+pub(crate) async fn find(store: &dyn Store, called: &str) -> Result<SessionInfo, Problem> {
     let mut found = past::find(store, called).await.map_err(problem)?;
     match found.len() {
         0 => Err(nothing(store, called).await?),
@@ -177,7 +176,7 @@ pub(crate) async fn find(store: &SqliteStore, called: &str) -> Result<SessionInf
 }
 
 /// Returns the error that there is no such session, with a list of recent ones.
-async fn nothing(store: &SqliteStore, called: &str) -> Result<Problem, Problem> {
+async fn nothing(store: &dyn Store, called: &str) -> Result<Problem, Problem> {
     let query = SessionQuery {
         limit: 5,
         ..SessionQuery::default()
@@ -195,7 +194,7 @@ async fn nothing(store: &SqliteStore, called: &str) -> Result<Problem, Problem> 
 }
 
 /// Deletes a session that was created for this run and never used, as by a command that only reads.
-pub(crate) async fn drop_unused(store: &SqliteStore, session: &SessionId) {
+pub(crate) async fn drop_unused(store: &dyn Store, session: &SessionId) {
     if let Ok(Some(info)) = store.get(session).await
         && info.last_seq == 0
         && info.label == Label::default()

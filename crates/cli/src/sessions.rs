@@ -8,10 +8,9 @@ mod import;
 mod list;
 mod show;
 
-use windlass_core::log::{SessionInfo, Sessions};
+use windlass_core::log::{SessionInfo, Store};
 pub(crate) use windlass_service::format::short;
 use windlass_service::{format, past};
-use windlass_store::SqliteStore;
 
 use crate::args::SessionsCommand;
 use crate::exit::Exit;
@@ -22,20 +21,20 @@ use windlass_config::{Problem, ProblemKind};
 
 /// Runs a subcommand.
 pub(crate) async fn command(command: SessionsCommand) -> Result<Exit, Problem> {
-    let store = session_choice::store()?;
+    let store = &*session_choice::store()?;
     match command {
-        SessionsCommand::List(options) => list::list(&store, &options).await,
-        SessionsCommand::Show { session, json } => show::show(&store, &session, json).await,
-        SessionsCommand::Search { words, limit, json } => list::search(&store, &words, limit, json).await,
-        SessionsCommand::Export(options) => export::export(&store, &options).await,
-        SessionsCommand::Import(options) => import::import(&store, &options).await,
-        SessionsCommand::Rename { session, name } => rename(&store, &session, &name).await,
-        SessionsCommand::Delete { sessions, yes } => delete::delete(&store, &sessions, yes).await,
-        SessionsCommand::Cost { session, by, json } => cost::cost(&store, session.as_deref(), by, json).await,
+        SessionsCommand::List(options) => list::list(store, &options).await,
+        SessionsCommand::Show { session, json } => show::show(store, &session, json).await,
+        SessionsCommand::Search { words, limit, json } => list::search(store, &words, limit, json).await,
+        SessionsCommand::Export(options) => export::export(store, &options).await,
+        SessionsCommand::Import(options) => import::import(store, &options).await,
+        SessionsCommand::Rename { session, name } => rename(store, &session, &name).await,
+        SessionsCommand::Delete { sessions, yes } => delete::delete(store, &sessions, yes).await,
+        SessionsCommand::Cost { session, by, json } => cost::cost(store, session.as_deref(), by, json).await,
     }
 }
 
-async fn rename(store: &SqliteStore, session: &str, name: &str) -> Result<Exit, Problem> {
+async fn rename(store: &dyn Store, session: &str, name: &str) -> Result<Exit, Problem> {
     let info = find(store, session).await?;
     let name = name.trim();
     let wrong = past::name_problem(store, Some(&info.id), name).await;

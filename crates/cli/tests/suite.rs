@@ -14,6 +14,7 @@ mod suite {
     mod embed;
     mod exec;
     mod faults;
+    mod formats;
     mod goals;
     mod guard;
     mod histories;

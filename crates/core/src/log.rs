@@ -5,9 +5,10 @@
 //! adds entries.
 //!
 //! The ports are independent of files and databases: [`SessionLog`] writes and reads one session,
-//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`Blobs`] and [`Preferences`] store the rest.
-//! [`Store`] combines all of them.
+//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`Blobs`] and [`Preferences`] store the rest,
+//! [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
 
+mod blob;
 mod exchange;
 mod history;
 mod key;
@@ -16,7 +17,9 @@ mod recover;
 mod session;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
+pub use self::blob::{Attachment, BlobLimits, Blobs};
 pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer, Recorder, SharedRecorder};
 pub use self::history::{History, counting};
 pub use self::key::{SessionKey, SessionKeyError};
@@ -29,14 +32,15 @@ use crate::event::Event;
 use crate::id::SessionId;
 use crate::message::Message;
 
-/// A state event with its position in the session.
-#[derive(Debug, Clone, PartialEq)]
+/// A state event with its place in the session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Sequence number. It starts at 1 and increases by one with every entry of the session.
     pub seq: u64,
     /// Time of storage.
     pub time: Timestamp,
     /// The event.
+    #[serde(flatten)]
     pub event: Event,
 }
 
@@ -202,22 +206,6 @@ pub trait Ledger: Send + Sync {
     async fn book(&self, session: &SessionId, booking: Booking) -> Result<(), LogError>;
 }
 
-/// Content-addressed storage.
-#[async_trait]
-pub trait Blobs: Send + Sync {
-    /// Stores a content and returns its address, which is the same for the same content.
-    ///
-    /// # Errors
-    /// Fails if the content cannot be written.
-    async fn keep(&self, content: &[u8]) -> Result<String, LogError>;
-
-    /// Returns the content at an address.
-    ///
-    /// # Errors
-    /// Fails if the store cannot be read, or the content does not match its address.
-    async fn content(&self, address: &str) -> Result<Option<Vec<u8>>, LogError>;
-}
-
 /// Stores small values by name.
 #[async_trait]
 pub trait Preferences: Send + Sync {
@@ -234,10 +222,26 @@ pub trait Preferences: Send + Sync {
     async fn set_preference(&self, scope: &str, name: &str, value: Option<&str>) -> Result<(), LogError>;
 }
 
-/// All storage ports that a service needs.
-pub trait Store: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges {}
+/// Waits for the store itself.
+#[async_trait]
+pub trait Lifecycle: Send + Sync {
+    /// Waits until the store is open. Requests made earlier wait by themselves.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be opened.
+    async fn ready(&self) -> Result<(), LogError>;
 
-impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges> Store for T {}
+    /// Returns once everything written so far would survive a power cut.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    async fn sync(&self) -> Result<(), LogError>;
+}
+
+/// Every port of a store.
+pub trait Store: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Lifecycle {}
+
+impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Lifecycle> Store for T {}
 
 /// Reason data could not be stored or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -99,7 +99,7 @@ pub fn grounded(settings: &Settings, purpose: &SessionSpec) -> Result<Grounded, 
         blocked_commands: settings.security.blocked_commands.clone(),
         sandbox: reach.walls(&ground),
         fetch: settings.security.network.then(FetchConfig::default),
-        outputs: Some(Arc::new(outputs(&folders, &purpose.session))),
+        outputs: Some(Arc::new(outputs(&folders, purpose))),
         background: BackgroundJobs::default(),
         workspace: ground.clone(),
     };
@@ -122,12 +122,17 @@ pub fn grounded(settings: &Settings, purpose: &SessionSpec) -> Result<Grounded, 
     })
 }
 
-/// CTX-11: where a session's long outputs are kept. Commands cannot go there, `tool_output` reads it for them.
-fn outputs(folders: &Folders, session: &SessionId) -> OutputStore {
-    OutputStore::new(outputs_folder(folders, session)).sharing(folders.outputs())
+/// CTX-11: creates the store of a session's long outputs. Commands cannot access it; `tool_output` reads it for them.
+fn outputs(folders: &Folders, purpose: &SessionSpec) -> OutputStore {
+    let session = &purpose.session;
+    let outputs = OutputStore::new(outputs_folder(folders, session)).sharing(folders.outputs());
+    match &purpose.store {
+        Some(store) => outputs.in_blobs(Arc::clone(store) as _, session.clone()),
+        None => outputs,
+    }
 }
 
-/// The folder of a session's long outputs; it need not exist.
+/// Returns the folder of a session's outputs that are not in its store; it need not exist.
 pub fn outputs_folder(folders: &Folders, session: &SessionId) -> PathBuf {
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
     let name = match session.as_str() {

@@ -22,7 +22,6 @@ use windlass_service::{
     Defined, EnvFacts, Granted, ModelSwitch, NotReady, Options, Permissions, Service, SessionEnv,
     SessionFactory, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
-use windlass_store::SqliteStore;
 use windlass_tools::builtin;
 
 use windlass_sandbox::{Workspace, child_environment};
@@ -110,12 +109,13 @@ impl Bed {
             workbench,
             roster: Models::new(&Arc::new(Settings::default()), None),
         };
-        let store = SqliteStore::open(&root.path().join("session.db")).unwrap();
+        let store =
+            windlass_store::open(root.path().join("session.db"), Arc::new(SystemClock::default())).unwrap();
         let client = Service::new(
-            Arc::new(store),
+            store,
             Arc::new(TestWorkshop(Mutex::new(Some(bench)))),
             Arc::new(SystemClock::default()),
-            SqliteStore::owner(),
+            windlass_store::owner(),
             Options::default(),
         );
         Self {

@@ -58,7 +58,7 @@ impl OutputCompressor {
         if !is_fit || output.ends_turn.is_some() {
             return output;
         }
-        let Some(id) = self.outputs.keep(&cx.call_id, tool, &output.content) else {
+        let Some(id) = self.outputs.keep(&cx.call_id, tool, &output.content).await else {
             return output;
         };
         let Some(text) = self.ask(&output.content, cx.cancel.child_token()).await else {

@@ -1,5 +1,6 @@
 //! Long outputs are compressed, and nothing is lost.
 
+use async_trait::async_trait;
 use std::sync::Mutex;
 
 use windlass_core::clock::SystemClock;
@@ -32,8 +33,9 @@ impl Tool for Talk {
 #[derive(Default)]
 struct Kept(Mutex<Vec<String>>);
 
+#[async_trait]
 impl Outputs for Kept {
-    fn keep(&self, _: &CallId, _: &str, content: &str) -> Option<String> {
+    async fn keep(&self, _: &CallId, _: &str, content: &str) -> Option<String> {
         self.0.lock().unwrap().push(content.to_owned());
         Some("out-1".to_owned())
     }

@@ -3,17 +3,16 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use windlass_core::clock::Timestamp;
+use windlass_core::clock::{SystemClock, Timestamp};
 use windlass_core::event::DeltaKind;
-use windlass_core::log::{Batch, Lease, NewSession, SessionLog};
-use windlass_store::SqliteStore;
+use windlass_core::log::{Batch, Lease, NewSession, Store};
 
 use super::*;
 
 /// A feed over a real store, with events published and stored step by step.
 struct Bed {
     _folder: tempfile::TempDir,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     lease: Lease,
     feed: Feed,
 }
@@ -21,16 +20,17 @@ struct Bed {
 impl Bed {
     async fn new(room: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(&folder.path().join("test.db")).unwrap();
+        let store =
+            windlass_store::open(folder.path().join("test.db"), Arc::new(SystemClock::default())).unwrap();
         let new = NewSession {
             place: "/project".into(),
             time: Timestamp(1),
             ..NewSession::default()
         };
-        let opened = store.create(new, &SqliteStore::owner()).await.unwrap();
+        let opened = store.create(new, &windlass_store::owner()).await.unwrap();
         Self {
             _folder: folder,
-            store: Arc::new(store),
+            store,
             lease: opened.lease,
             feed: Feed {
                 room,

@@ -3,8 +3,7 @@ use std::pin::pin;
 use rusqlite::Connection;
 use windlass_api::SessionEvent;
 use windlass_core::clock::SystemClock;
-use windlass_core::log::{NewSession, SessionLog};
-use windlass_store::SqliteStore;
+use windlass_core::log::{NewSession, Store};
 
 use super::*;
 
@@ -14,7 +13,7 @@ const ALLOW: &str = "DROP TRIGGER refuse";
 /// A sink of a new session, and another way to its database.
 struct Stage {
     _folder: tempfile::TempDir,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     sink: Sink,
     other: Connection,
 }
@@ -23,7 +22,7 @@ impl Stage {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("windlass.db");
-        let store = Arc::new(SqliteStore::open(&path).unwrap());
+        let store = windlass_store::open(&path, Arc::new(SystemClock::default())).unwrap();
         let opened = store.create(NewSession::default(), "me").await.unwrap();
         let sink = Sink::new(
             Arc::clone(&store) as _,

@@ -109,10 +109,6 @@ fn ended() -> Event {
     }
 }
 
-fn status(text: &str) -> Event {
-    Event::Status { text: text.into() }
-}
-
 fn compaction() -> Event {
     Event::Session(SessionEvent::Compaction {
         before: 2,

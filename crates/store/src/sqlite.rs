@@ -15,48 +15,50 @@ mod read;
 mod schema;
 mod writer;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tempfile::TempDir;
+use windlass_core::clock::Clock;
 use windlass_core::id::SessionId;
 use windlass_core::log::{
-    Batch, Blobs, Booking, Durability, Entry, Exchange, Exchanges, Found, Frame, Label, Lease, Ledger,
-    LogError, NewExchange, NewSession, Opened, Preferences, SessionInfo, SessionLog, SessionQuery, Sessions,
-    Spent, SpentBy,
+    Attachment, Batch, BlobLimits, Blobs, Booking, Durability, Entry, Exchange, Exchanges, Found, Frame,
+    Label, Lease, Ledger, Lifecycle, LogError, NewExchange, NewSession, Opened, Preferences, SessionInfo,
+    SessionLog, SessionQuery, Sessions, Spent, SpentBy,
 };
 
 pub use self::care::{Health, backup, check, vacuum};
+pub use self::lease::owner;
 use self::read::Readers;
 use self::writer::Writer;
 
 /// Sessions in a SQLite database. Cheap to clone.
 #[derive(Clone)]
-pub struct SqliteStore {
+pub(crate) struct SqliteStore {
     /// Dropped before the writer, so that the writer is the last to close the database.
     readers: Readers,
     writer: Writer,
     blobs: Arc<PathBuf>,
+    clock: Arc<dyn Clock>,
+    /// Folder of an ephemeral database, removed after the writer has closed it.
+    _folder: Option<Arc<TempDir>>,
 }
 
 impl SqliteStore {
-    /// Opens a database. Creates it and its folder if they do not exist, and migrates older versions.
-    ///
-    /// # Errors
-    /// When the file is not a Windlass database or is newer than this program, or the system refuses access.
-    pub fn open(path: &Path) -> Result<Self, LogError> {
-        let store = Self::begin(path)?;
-        store.ready()?;
-        Ok(store)
-    }
-
-    /// Starts to open a database. Requests made meanwhile wait, and fail if it cannot be opened;
-    /// [`Self::ready`] returns the cause.
+    /// Starts to open a database. Creates it and its folder if they do not exist, and migrates older
+    /// versions. Requests made meanwhile wait, and fail if it cannot be opened; [`Self::wait`] returns the
+    /// cause.
     ///
     /// # Errors
     /// When the system refuses to create the thread or the folder. The folder is created first, private to
     /// the user, so that callers that continue meanwhile find it there.
-    pub fn begin(path: &Path) -> Result<Self, LogError> {
+    pub(crate) fn begin(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LogError> {
+        Self::start(path, clock, None)
+    }
+
+    fn start(path: &Path, clock: Arc<dyn Clock>, folder: Option<Arc<TempDir>>) -> Result<Self, LogError> {
         connection::make_folder(path)?;
         let file = path.to_owned();
         let (writer, opening) = Writer::start(move || {
@@ -68,28 +70,50 @@ impl SqliteStore {
             writer,
             readers: Readers::new(path, opening),
             blobs: Arc::new(blobs::folder(path)),
+            clock,
+            _folder: folder,
         })
     }
 
-    /// Waits until the database is open.
+    /// Starts to open a new database in a temporary folder, which is removed with the last handle.
     ///
     /// # Errors
-    /// As [`Self::open`].
-    pub fn ready(&self) -> Result<(), LogError> {
+    /// As [`Self::begin`].
+    pub(crate) fn ephemeral(clock: Arc<dyn Clock>) -> Result<Self, LogError> {
+        // Created with mode 0700.
+        let folder = tempfile::tempdir().map_err(|error| LogError::ReadOnly(error.to_string()))?;
+        let file = folder.path().join("session.db");
+        Self::start(&file, clock, Some(Arc::new(folder)))
+    }
+
+    /// Waits until the database is open. Blocks the thread.
+    ///
+    /// # Errors
+    /// When the file is not a Windlass database or is newer than this program, or the system refuses access.
+    pub(crate) fn wait(&self) -> Result<(), LogError> {
         self.readers.ready()
     }
 
-    /// Returns a name for this process as an owner of sessions. The owner counts as alive until the process
-    /// ends. Every call returns a different name.
-    pub fn owner() -> String {
-        lease::own_name()
+    /// Removes the files of contents that are no longer attached. Runs in its own transaction, after the one
+    /// that detached them is committed.
+    async fn sweep(&self, addresses: Vec<String>) -> Result<(), LogError> {
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        let folder = Arc::clone(&self.blobs);
+        let work = move |connection: &rusqlite::Connection| blobs::sweep(connection, &folder, &addresses);
+        self.writer.run(Durability::Process, work).await
+    }
+}
+
+#[async_trait]
+impl Lifecycle for SqliteStore {
+    async fn ready(&self) -> Result<(), LogError> {
+        let readers = self.readers.clone();
+        read::off_thread(move || readers.ready()).await
     }
 
-    /// Returns once everything written so far would survive a power cut.
-    ///
-    /// # Errors
-    /// When the disk refuses.
-    pub async fn sync(&self) -> Result<(), LogError> {
+    async fn sync(&self) -> Result<(), LogError> {
         self.writer.run(Durability::Disk, writer::touch).await
     }
 }
@@ -97,14 +121,15 @@ impl SqliteStore {
 #[async_trait]
 impl SessionLog for SqliteStore {
     async fn create(&self, new: NewSession, owner: &str) -> Result<Opened, LogError> {
-        let owner = owner.to_owned();
-        let work = move |connection: &rusqlite::Connection| lease::create(connection, new, &owner);
+        let (owner, clock) = (owner.to_owned(), Arc::clone(&self.clock));
+        let work =
+            move |connection: &rusqlite::Connection| lease::create(connection, new, &owner, clock.now());
         self.writer.run(Durability::Process, work).await
     }
 
     async fn open(&self, session: &SessionId, owner: &str) -> Result<Opened, LogError> {
-        let (id, owner) = (session.clone(), owner.to_owned());
-        let work = move |connection: &rusqlite::Connection| lease::take(connection, &id, &owner);
+        let (id, owner, clock) = (session.clone(), owner.to_owned(), Arc::clone(&self.clock));
+        let work = move |connection: &rusqlite::Connection| lease::take(connection, &id, &owner, clock.now());
         let lease = self.writer.run(Durability::Process, work).await?;
         let id = session.clone();
         self.readers
@@ -127,8 +152,8 @@ impl SessionLog for SqliteStore {
     }
 
     async fn renew(&self, lease: &Lease) -> Result<(), LogError> {
-        let lease = lease.clone();
-        let work = move |connection: &rusqlite::Connection| lease::renew(connection, &lease);
+        let (lease, clock) = (lease.clone(), Arc::clone(&self.clock));
+        let work = move |connection: &rusqlite::Connection| lease::renew(connection, &lease, clock.now());
         self.writer.run(Durability::Process, work).await
     }
 
@@ -163,9 +188,9 @@ impl Sessions for SqliteStore {
     }
 
     async fn holder(&self, session: &SessionId) -> Result<Option<String>, LogError> {
-        let id = session.clone();
+        let (id, clock) = (session.clone(), Arc::clone(&self.clock));
         self.readers
-            .run(move |connection| lease::holder(connection, &id))
+            .run(move |connection| lease::holder(connection, &id, clock.now()))
             .await
     }
 
@@ -176,9 +201,17 @@ impl Sessions for SqliteStore {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<(), LogError> {
-        let id = session.clone();
-        let work = move |connection: &rusqlite::Connection| find::delete(connection, &id);
-        self.writer.run(Durability::Disk, work).await
+        let (id, clock) = (session.clone(), Arc::clone(&self.clock));
+        let work = move |connection: &rusqlite::Connection| {
+            let attached = blobs::attachments(connection, &id)?;
+            find::delete(connection, &id, clock.now())?;
+            Ok(attached
+                .into_iter()
+                .map(|attachment| attachment.address)
+                .collect())
+        };
+        let gone = self.writer.run(Durability::Disk, work).await?;
+        self.sweep(gone).await
     }
 
     async fn search(&self, words: &str, limit: usize) -> Result<Vec<Found>, LogError> {
@@ -207,9 +240,35 @@ impl Ledger for SqliteStore {
 
 #[async_trait]
 impl Blobs for SqliteStore {
-    async fn keep(&self, content: &[u8]) -> Result<String, LogError> {
-        let (folder, content) = (Arc::clone(&self.blobs), content.to_vec());
-        read::off_thread(move || blobs::put(&folder, &content)).await
+    async fn attach(
+        &self,
+        session: &SessionId,
+        name: &str,
+        mut content: Box<dyn Read + Send>,
+        limits: BlobLimits,
+    ) -> Result<Attachment, LogError> {
+        let folder = Arc::clone(&self.blobs);
+        let staged = read::off_thread(move || blobs::stage(&folder, &mut *content)).await?;
+        let (id, name, clock) = (session.clone(), name.to_owned(), Arc::clone(&self.clock));
+        let folder = Arc::clone(&self.blobs);
+        let work = move |connection: &rusqlite::Connection| {
+            blobs::attach(connection, &folder, (&id, &name), &staged, (limits, clock.now()))
+        };
+        let (attachment, gone) = self.writer.run(Durability::Process, work).await?;
+        self.sweep(gone).await?;
+        Ok(attachment)
+    }
+
+    async fn attachments(&self, session: &SessionId) -> Result<Vec<Attachment>, LogError> {
+        let id = session.clone();
+        self.readers
+            .run(move |connection| blobs::attachments(connection, &id))
+            .await
+    }
+
+    async fn read_at(&self, address: &str, offset: u64, limit: usize) -> Result<Option<Vec<u8>>, LogError> {
+        let (folder, address) = (Arc::clone(&self.blobs), address.to_owned());
+        read::off_thread(move || blobs::read_at(&folder, &address, offset, limit)).await
     }
 
     async fn content(&self, address: &str) -> Result<Option<Vec<u8>>, LogError> {

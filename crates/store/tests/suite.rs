@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod suite {
     mod bed;
+    mod blobs;
     mod books;
     mod care;
     mod exchanges;

@@ -1,55 +1,58 @@
-//! Outputs that are too long to be shown, kept as files that `tool_output` reads.
+//! Outputs that are too long to be shown, stored so that `tool_output` can read them.
+//!
+//! A settled output is a blob of the session's store. While a command runs, its output is a file that grows,
+//! and `tool_output` reads that. An output stays a file if there is no blob store or the blob store refuses
+//! it; the sessions of earlier builds have only files.
 
+mod files;
 mod spill;
 
-use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::io::{self, Cursor, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
-use uuid::Uuid;
-use windlass_core::id::CallId;
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+use windlass_core::clock::Timestamp;
+use windlass_core::id::{CallId, SessionId};
+use windlass_core::log::{BlobLimits, Blobs, LogError};
 use windlass_core::tool::Outputs;
 
+use self::files::{OutputFiles, is_reference, reference};
 pub(crate) use self::spill::Spill;
 
-/// The most a store holds.
+/// Maximum number of outputs of all sessions.
 const MAX_FILES: usize = 500;
+/// Maximum size of the outputs of all sessions.
 const MAX_BYTES: u64 = 1_000_000_000;
-/// How much of a tool's name is in a reference.
-const MAX_NAME: usize = 24;
-const MAX_ID: usize = 64;
-/// What files have as their name until they are whole.
-const UNFINISHED: &str = ".unfinished-";
-/// Random signs of a reference, and how often another one is tried when it is taken.
-const RANDOM_SIGNS: usize = 6;
-const TRIES: usize = 8;
 
-/// CTX-11: the outputs of one session, each a file that only its user can read. The folder is made when the first is
-/// kept. What does not fit any more makes room by removing the oldest of other sessions; its own are never removed.
-#[derive(Debug)]
+/// CTX-11: the long outputs of one session, readable only by its user. The oldest outputs of other sessions
+/// are removed to make room, never those of this session.
 pub struct OutputStore {
-    folder: PathBuf,
-    /// The folder that holds those of all sessions, if they share their bounds.
-    shared: Option<PathBuf>,
-    max_files: usize,
-    max_bytes: u64,
-    /// What was kept through this store.
-    own: Mutex<HashSet<PathBuf>>,
+    files: Arc<OutputFiles>,
+    blobs: Option<SessionBlobs>,
 }
 
-/// An output that is kept.
+/// Blob store of a session.
+#[derive(Clone)]
+struct SessionBlobs {
+    store: Arc<dyn Blobs>,
+    session: SessionId,
+}
+
+/// A stored output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) id: String,
     pub(crate) bytes: u64,
+    time: Timestamp,
 }
 
 impl Listed {
-    /// The tool, as far as the reference says.
+    /// Returns the tool, as far as the reference names it.
     pub(crate) fn tool(&self) -> &str {
         self.id
             .rsplit_once('-')
@@ -57,228 +60,168 @@ impl Listed {
     }
 }
 
+impl fmt::Debug for OutputStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutputStore")
+            .field("files", &self.files)
+            .finish_non_exhaustive()
+    }
+}
+
 impl OutputStore {
-    /// A store in a folder of its own, which need not exist.
+    /// Creates a store that uses its own folder, which need not exist.
     pub fn new(folder: PathBuf) -> Self {
         Self {
-            folder,
-            shared: None,
-            max_files: MAX_FILES,
-            max_bytes: MAX_BYTES,
-            own: Mutex::default(),
+            files: Arc::new(OutputFiles::new(folder, MAX_FILES, MAX_BYTES)),
+            blobs: None,
         }
     }
 
-    /// The same with bounds for all sessions together, whose folders are in `sessions`. Nothing else may be there.
+    /// Applies the limits for files to all sessions together, whose folders are in `sessions`. Nothing else
+    /// may be there.
     #[must_use]
     pub fn sharing(mut self, sessions: PathBuf) -> Self {
-        self.shared = Some(sessions);
+        if let Some(files) = Arc::get_mut(&mut self.files) {
+            files.shared = Some(sessions);
+        }
         self
     }
 
-    /// The same with other bounds than 500 files and 1 GB. The output of a command is kept when 64 MB are free.
+    /// Replaces the limits of 500 outputs and 1 GB. The output of a command is stored if 64 MB are free.
     #[must_use]
     pub fn bounded(mut self, files: usize, bytes: u64) -> Self {
-        (self.max_files, self.max_bytes) = (files, bytes);
+        if let Some(own) = Arc::get_mut(&mut self.files) {
+            (own.max_files, own.max_bytes) = (files, bytes);
+        }
         self
     }
 
-    /// Opens what is kept under a reference.
+    /// Stores settled outputs as blobs of a session. The folder then holds only outputs that are still being
+    /// written, and those that the blob store refused.
+    #[must_use]
+    pub fn in_blobs(mut self, store: Arc<dyn Blobs>, session: SessionId) -> Self {
+        self.blobs = Some(SessionBlobs { store, session });
+        self
+    }
+
+    /// Opens an output. The reader must be used on a blocking thread.
     ///
     /// # Errors
-    /// `NotFound` when nothing is, or the reference is none.
-    pub(crate) fn open(&self, id: &str) -> io::Result<File> {
-        if !is_reference(id) {
+    /// `NotFound` when there is none, or the text is not a reference.
+    pub(crate) async fn open(&self, id: &str) -> io::Result<Box<dyn Read + Send>> {
+        // The file goes only once its blob is there, so this order misses neither.
+        let (files, name) = (Arc::clone(&self.files), id.to_owned());
+        match spawn_blocking(move || files.open(&name)).await? {
+            Ok(file) => return Ok(Box::new(file)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound || !is_reference(id) => return Err(error),
+            Err(_) => {}
+        }
+        let Some(SessionBlobs { store, session }) = self.blobs.clone() else {
             return Err(io::ErrorKind::NotFound.into());
-        }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::open(self.folder.join(id), flags, Mode::empty())?;
-        Ok(File::from(file))
-    }
-
-    /// What is kept for this session, the newest first.
-    pub(crate) fn list(&self) -> Vec<Listed> {
-        let mut files: Vec<Stored> = stored(&self.folder);
-        files.sort_by_key(|file| std::cmp::Reverse(file.modified));
-        let listed = files.into_iter().filter_map(|file| {
-            let id = file.path.file_name()?.to_str()?.to_owned();
-            is_reference(&id).then_some(Listed {
-                id,
-                bytes: file.bytes,
-            })
-        });
-        listed.collect()
-    }
-
-    /// Makes a new file for an output of at most `bytes`, under its final name: it can be read while it grows.
-    pub(crate) fn create(&self, tool: &str, bytes: u64) -> io::Result<(String, File)> {
-        self.make_room(bytes)?;
-        self.named(tool, |path| {
-            OpenOptions::new()
-                .append(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)
-        })
-    }
-
-    /// Removes what was kept for nothing.
-    pub(crate) fn remove(&self, id: &str) {
-        if is_reference(id) {
-            let _ = fs::remove_file(self.folder.join(id));
-        }
-    }
-
-    fn write(&self, tool: &str, content: &str) -> io::Result<String> {
-        self.make_room(u64::try_from(content.len()).unwrap_or(u64::MAX))?;
-        self.make_folder()?;
-        let mut unfinished = tempfile::Builder::new()
-            .prefix(UNFINISHED)
-            .tempfile_in(&self.folder)?;
-        unfinished.write_all(content.as_bytes())?;
-        let mut unfinished = Some(unfinished);
-        let (id, _) = self.named(tool, |path| {
-            let file = unfinished.take().ok_or(io::ErrorKind::NotFound)?;
-            file.persist_noclobber(path).map(drop).map_err(|error| {
-                unfinished = Some(error.file);
-                error.error
-            })
-        })?;
-        Ok(id)
-    }
-
-    /// Makes something under a reference that nobody has.
-    fn named<T>(&self, tool: &str, mut make: impl FnMut(&Path) -> io::Result<T>) -> io::Result<(String, T)> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            self.make_folder()?;
-            let id = reference(tool);
-            let path = self.folder.join(&id);
-            match make(&path) {
-                Ok(made) => {
-                    self.own().insert(path);
-                    return Ok((id, made));
-                }
-                // Taken, or the folder was removed by a session that made room.
-                Err(error) if tries < TRIES && is_bad_luck(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn make_folder(&self) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
-    }
-
-    /// Removes the oldest outputs of others until one more of this size fits.
-    fn make_room(&self, bytes: u64) -> io::Result<()> {
-        let mut files = self.all();
-        let mut total: u64 = files.iter().map(|file| file.bytes).sum();
-        let mut count = files.len();
-        files.retain(|file| !self.is_own(&file.path));
-        files.sort_by_key(|file| std::cmp::Reverse(file.modified));
-        while count >= self.max_files || total.saturating_add(bytes) > self.max_bytes {
-            let oldest = files.pop().ok_or(io::ErrorKind::StorageFull)?;
-            match fs::remove_file(&oldest.path) {
-                Ok(()) => {}
-                // Another session made room at the same time.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-            count -= 1;
-            total -= oldest.bytes;
-            if let (Some(_), Some(folder)) = (&self.shared, oldest.path.parent()) {
-                // Only an empty one goes.
-                let _ = fs::remove_dir(folder);
-            }
-        }
-        Ok(())
-    }
-
-    /// Every file that counts.
-    fn all(&self) -> Vec<Stored> {
-        let Some(shared) = &self.shared else {
-            return stored(&self.folder);
         };
-        let folders = fs::read_dir(shared).into_iter().flatten().flatten();
-        let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        folders.flat_map(|entry| stored(&entry.path())).collect()
+        let attached = store.attachments(&session).await.map_err(io::Error::other)?;
+        let found = attached.into_iter().find(|attachment| attachment.name == id);
+        Ok(Box::new(BlobReader {
+            store,
+            address: found.ok_or(io::ErrorKind::NotFound)?.address,
+            offset: 0,
+            runtime: Handle::current(),
+        }))
     }
 
-    fn is_own(&self, path: &Path) -> bool {
-        let ours = self.shared.is_some() && path.parent() == Some(&self.folder);
-        ours || self.own().contains(path)
-    }
-
-    fn own(&self) -> std::sync::MutexGuard<'_, HashSet<PathBuf>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Outputs for OutputStore {
-    fn keep(&self, _call: &CallId, tool: &str, content: &str) -> Option<String> {
-        // Whatever the disk says: the call has its result, only the rest of it cannot be read.
-        self.write(tool, content).ok()
-    }
-}
-
-/// A file of a store.
-struct Stored {
-    path: PathBuf,
-    bytes: u64,
-    modified: (i64, i64),
-}
-
-/// The files in a folder that are a store's. Others are never looked at.
-fn stored(folder: &Path) -> Vec<Stored> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let files = entries.filter_map(|entry| {
-        let name = entry.file_name();
-        let name = name.to_str()?;
-        if !is_reference(name) && !name.starts_with(UNFINISHED) {
-            return None;
+    /// Returns the outputs of this session, newest first.
+    pub(crate) async fn list(&self) -> Vec<Listed> {
+        let files = Arc::clone(&self.files);
+        let mut listed = spawn_blocking(move || files.list()).await.unwrap_or_default();
+        if let Some(SessionBlobs { store, session }) = &self.blobs {
+            // The list only helps to correct a mistake, so an error means a shorter list.
+            let attached = store.attachments(session).await.unwrap_or_default();
+            listed.extend(attached.into_iter().map(|attachment| Listed {
+                id: attachment.name,
+                bytes: attachment.bytes,
+                time: attachment.time,
+            }));
         }
-        // Does not follow a link.
-        let data = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-        Some(Stored {
-            path: entry.path(),
-            bytes: data.len(),
-            modified: (data.mtime(), data.mtime_nsec()),
-        })
-    });
-    files.collect()
-}
-
-fn is_bad_luck(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound
-    )
-}
-
-/// A name inside the folder and nowhere else.
-fn is_reference(text: &str) -> bool {
-    let is_sign = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '-';
-    !text.is_empty() && text.len() <= MAX_ID && text.chars().all(is_sign)
-}
-
-/// The tool and a few random signs, as `bash-4k7zq2`.
-fn reference(tool: &str) -> String {
-    let mut id: String = tool
-        .chars()
-        .take(MAX_NAME)
-        .map(|sign| match sign.to_ascii_lowercase() {
-            sign if sign.is_ascii_lowercase() || sign.is_ascii_digit() => sign,
-            _ => '-',
-        })
-        .collect();
-    id.push('-');
-    let mut random = Uuid::new_v4().as_u128();
-    for _ in 0..RANDOM_SIGNS {
-        let digit = u32::try_from(random % 36).unwrap_or_default();
-        id.extend(char::from_digit(digit, 36));
-        random /= 36;
+        listed.sort_by_key(|one| std::cmp::Reverse(one.time));
+        listed
     }
-    id
+
+    /// Moves a file that is complete into the blob store, and waits for that at most `patience`. The file
+    /// stays if that fails.
+    async fn settle(&self, id: &str, patience: Duration) {
+        let Some(blobs) = self.blobs.clone() else { return };
+        let (files, id, limits) = (Arc::clone(&self.files), id.to_owned(), self.limits());
+        let moving = tokio::spawn(async move {
+            let (from, name) = (Arc::clone(&files), id.clone());
+            let Ok(Ok(file)) = spawn_blocking(move || from.open(&name)).await else {
+                return;
+            };
+            if blobs.attach(&id, Box::new(file), limits).await.is_ok() {
+                let _ = spawn_blocking(move || files.remove(&id)).await;
+            }
+        });
+        // The task continues after the timeout, and the file can be read until it ends.
+        let _ = tokio::time::timeout(patience, moving).await;
+    }
+
+    fn limits(&self) -> BlobLimits {
+        BlobLimits {
+            count: u64::try_from(self.files.max_files).unwrap_or(u64::MAX),
+            bytes: self.files.max_bytes,
+        }
+    }
+}
+
+impl SessionBlobs {
+    async fn attach(
+        &self,
+        id: &str,
+        content: Box<dyn Read + Send>,
+        limits: BlobLimits,
+    ) -> Result<(), LogError> {
+        let attached = self.store.attach(&self.session, id, content, limits).await;
+        attached.map(drop)
+    }
+}
+
+#[async_trait]
+impl Outputs for OutputStore {
+    // A disk that refuses must not cost the call its result, so no error is reported: only the rest of the
+    // output cannot be read.
+    async fn keep(&self, _call: &CallId, tool: &str, content: &str) -> Option<String> {
+        if let Some(blobs) = &self.blobs {
+            let id = reference(tool);
+            let bytes = Cursor::new(content.as_bytes().to_vec());
+            match blobs.attach(&id, Box::new(bytes), self.limits()).await {
+                Ok(()) => return Some(id),
+                Err(LogError::Full(_)) => return None,
+                Err(_) => {}
+            }
+        }
+        let (files, tool, content) = (Arc::clone(&self.files), tool.to_owned(), content.to_owned());
+        let written = spawn_blocking(move || files.write(&tool, &content)).await;
+        written.ok()?.ok()
+    }
+}
+
+/// Reads a blob piece by piece. Blocks the thread.
+struct BlobReader {
+    store: Arc<dyn Blobs>,
+    address: String,
+    offset: u64,
+    runtime: Handle,
+}
+
+impl Read for BlobReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let reading = self.store.read_at(&self.address, self.offset, buffer.len());
+        let piece = self.runtime.block_on(reading).map_err(io::Error::other)?;
+        let piece = piece.ok_or(io::ErrorKind::NotFound)?;
+        let count = piece.len().min(buffer.len());
+        for (to, from) in buffer.iter_mut().zip(&piece) {
+            *to = *from;
+        }
+        self.offset += u64::try_from(count).unwrap_or_default();
+        Ok(count)
+    }
 }

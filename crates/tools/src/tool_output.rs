@@ -2,8 +2,7 @@
 
 mod matches;
 
-use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -66,15 +65,15 @@ impl Tool for ToolOutputReader {
         if input.limit == Some(0) {
             return Err(ToolError::Invalid("`limit` must be at least 1.".to_owned()));
         }
-        let store = Arc::clone(&self.store);
+        let output = match self.store.open(&input.id).await {
+            Ok(output) => output,
+            Err(error) => return Err(missing(&self.store, &input.id, &error).await),
+        };
         let cancel = cx.cancel.clone();
         blocking::look(&cx.cancel, move || {
-            let file = store
-                .open(&input.id)
-                .map_err(|error| missing(&store, &input.id, &error))?;
             let answer = match input.pattern.as_deref().filter(|pattern| !pattern.is_empty()) {
-                Some(pattern) => search(file, pattern, &input, &cancel),
-                None => page(file, &input, &cancel),
+                Some(pattern) => search(output, pattern, &input, &cancel),
+                None => page(output, &input, &cancel),
             };
             answer.map_err(|error| ToolError::Permanent(format!("{}: {error}", input.id)))?
         })
@@ -89,12 +88,12 @@ fn canceled() -> Answer {
 }
 
 /// A range of lines.
-fn page(file: File, input: &ToolOutputInput, cancel: &CancellationToken) -> Answer {
+fn page(output: Box<dyn Read>, input: &ToolOutputInput, cancel: &CancellationToken) -> Answer {
     let (first, limit) = (
         input.offset.unwrap_or(1).max(1),
         input.limit.unwrap_or(DEFAULT_LINES),
     );
-    let mut reader = BufReader::with_capacity(BUFFER, file);
+    let mut reader = BufReader::with_capacity(BUFFER, output);
     let (mut number, mut shown, mut chars) = (1, 0, 0);
     let (mut line, mut content) = (Vec::new(), String::new());
     while shown < limit {
@@ -143,14 +142,19 @@ fn page(file: File, input: &ToolOutputInput, cancel: &CancellationToken) -> Answ
 }
 
 /// The lines that match.
-fn search(file: File, pattern: &str, input: &ToolOutputInput, cancel: &CancellationToken) -> Answer {
+fn search(
+    output: Box<dyn Read>,
+    pattern: &str,
+    input: &ToolOutputInput,
+    cancel: &CancellationToken,
+) -> Answer {
     let search = match Search::new(pattern, input.context.min(MAX_CONTEXT)) {
         Ok(search) => search,
         Err(error) => return Ok(Err(error)),
     };
     let first = input.offset.unwrap_or(1).max(1);
     let limit = input.limit.unwrap_or(DEFAULT_LINES);
-    let reader = BufReader::with_capacity(BUFFER, file);
+    let reader = BufReader::with_capacity(BUFFER, output);
     let Some(found) = search.run(reader, first, limit, &|| cancel.is_cancelled())? else {
         return canceled();
     };
@@ -176,11 +180,11 @@ fn search(file: File, pattern: &str, input: &ToolOutputInput, cancel: &Cancellat
     Ok(Ok(ToolOutput::text(content).with_details(details)))
 }
 
-fn missing(store: &OutputStore, id: &str, error: &io::Error) -> ToolError {
+async fn missing(store: &OutputStore, id: &str, error: &io::Error) -> ToolError {
     if error.kind() != io::ErrorKind::NotFound {
         return ToolError::Permanent(format!("{id}: {error}"));
     }
-    let kept = store.list();
+    let kept = store.list().await;
     let mut text = format!("No output is kept under the id `{id}`.");
     if kept.is_empty() {
         text.push_str(" None was kept in this session.");

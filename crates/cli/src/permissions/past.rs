@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use windlass_api::{CallId, Event};
 use windlass_core::event::Waiting;
 use windlass_core::log::record;
-use windlass_core::log::{Entry, SessionInfo, SessionQuery, Sessions};
+use windlass_core::log::{Entry, SessionInfo, SessionQuery};
 use windlass_core::turn::CANCELED_TEXT;
 
 use super::{Bench, Recorded, Verdict};
@@ -62,7 +62,7 @@ pub(super) async fn test(options: &ReplayOptions, settings: &Settings, cwd: &Pat
     let store = session_choice::store()?;
     let mut sessions: Vec<SessionInfo> = Vec::new();
     for called in &options.session {
-        sessions.push(find(&store, called).await?);
+        sessions.push(find(&*store, called).await?);
     }
     if options.all_sessions {
         let query = SessionQuery {
@@ -75,7 +75,7 @@ pub(super) async fn test(options: &ReplayOptions, settings: &Settings, cwd: &Pat
     let mut counts = Counts::default();
     for info in &sessions {
         let bench = bench(&mut benches, settings, &info.place, cwd)?;
-        for (call, fate) in calls(&record(&store, &info.id).await.map_err(problem)?) {
+        for (call, fate) in calls(&record(&*store, &info.id).await.map_err(problem)?) {
             judge(bench, info, &call, fate, &mut counts);
         }
     }

@@ -2,9 +2,8 @@
 
 use serde_json::json;
 use windlass_core::id::SessionId;
-use windlass_core::log::{Ledger, Sessions, Spent, SpentBy};
+use windlass_core::log::{Spent, SpentBy, Store};
 use windlass_service::format::{spent_table, total};
-use windlass_store::SqliteStore;
 
 use super::{called, cut, line, print_json, short};
 use crate::args::CostBy;
@@ -18,7 +17,7 @@ const NAME: usize = 60;
 
 /// Prints a table with a total.
 pub(super) async fn cost(
-    store: &SqliteStore,
+    store: &dyn Store,
     session: Option<&str>,
     by: CostBy,
     json: bool,
@@ -50,7 +49,7 @@ pub(super) async fn cost(
 }
 
 /// Returns the name of a row. Spending includes deleted sessions.
-async fn name(store: &SqliteStore, row: &Spent, by: CostBy) -> Result<String, Problem> {
+async fn name(store: &dyn Store, row: &Spent, by: CostBy) -> Result<String, Problem> {
     if by != CostBy::Session {
         return Ok(cut(&row.of, NAME));
     }

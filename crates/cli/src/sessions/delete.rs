@@ -2,8 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use windlass_core::log::{LogError, SessionInfo, Sessions};
-use windlass_store::SqliteStore;
+use windlass_core::log::{LogError, SessionInfo, Store};
 
 use super::called;
 use crate::exit::Exit;
@@ -13,7 +12,7 @@ use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
 
 /// Deletes all named sessions, or none if one of them cannot be deleted.
-pub(super) async fn delete(store: &SqliteStore, names: &[String], yes: bool) -> Result<Exit, Problem> {
+pub(super) async fn delete(store: &dyn Store, names: &[String], yes: bool) -> Result<Exit, Problem> {
     let mut sessions: Vec<SessionInfo> = Vec::new();
     for name in names {
         let info = find(store, name).await?;

@@ -7,11 +7,10 @@ use std::path::Path;
 
 use windlass_api::SessionInfo;
 use windlass_core::clock::{Clock, SystemClock};
-use windlass_core::log::{Entry, Sessions, recover};
+use windlass_core::log::{Entry, Store, recover};
 use windlass_service::past::{Exported, markdown};
 
 use windlass_core::log::record;
-use windlass_store::SqliteStore;
 
 use super::fixture;
 use crate::args::{ExportFormat, ExportOptions};
@@ -22,7 +21,7 @@ use crate::terminal::{plain, tell};
 use windlass_config::{Problem, ProblemKind};
 
 /// Prints a session or writes it to a file.
-pub(super) async fn export(store: &SqliteStore, options: &ExportOptions) -> Result<Exit, Problem> {
+pub(super) async fn export(store: &dyn Store, options: &ExportOptions) -> Result<Exit, Problem> {
     let info = find(store, &options.session).await?;
     let mut entries = record(store, &info.id).await.map_err(problem)?;
     if let Some(folder) = &options.fixture {

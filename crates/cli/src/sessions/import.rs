@@ -17,8 +17,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use windlass_api::{Event, Label, SessionId};
 use windlass_core::clock::{Clock, SystemClock, Timestamp};
-use windlass_core::log::{Batch, Durability, NewSession, SessionLog, Sessions};
-use windlass_store::SqliteStore;
+use windlass_core::log::{Batch, Durability, NewSession, Store};
 
 use self::lines::Lines;
 use super::line;
@@ -50,7 +49,7 @@ struct Imported {
 }
 
 /// Reads a file and stores it as a session that can be resumed.
-pub(super) async fn import(store: &SqliteStore, options: &ImportOptions) -> Result<Exit, Problem> {
+pub(super) async fn import(store: &dyn Store, options: &ImportOptions) -> Result<Exit, Problem> {
     let bytes = std::fs::read(&options.file)
         .map_err(|error| Problem::usage(format!("{}: {error}", options.file.display())))?;
     let here = working_directory(None)?;
@@ -142,7 +141,7 @@ fn refuse_damage(imported: &Imported, lenient: bool) -> Result<(), Problem> {
 }
 
 /// Stores all events. If that fails, nothing is stored.
-async fn keep(store: &SqliteStore, imported: &Imported, here: &Path) -> Result<SessionId, Problem> {
+async fn keep(store: &dyn Store, imported: &Imported, here: &Path) -> Result<SessionId, Problem> {
     let known = match &imported.id {
         Some(id) => store.get(id).await.map_err(problem)?.is_some(),
         None => false,
@@ -163,7 +162,10 @@ async fn keep(store: &SqliteStore, imported: &Imported, here: &Path) -> Result<S
         place: place.map_or_else(|| here.display().to_string(), str::to_owned),
         time: imported.created_at.unwrap_or_default(),
     };
-    let opened = store.create(new, &SqliteStore::owner()).await.map_err(problem)?;
+    let opened = store
+        .create(new, &windlass_store::owner())
+        .await
+        .map_err(problem)?;
     let written = append(store, &opened.lease, imported, &id).await;
     store.release(&opened.lease).await.map_err(problem)?;
     if let Err(error) = written {
@@ -174,7 +176,7 @@ async fn keep(store: &SqliteStore, imported: &Imported, here: &Path) -> Result<S
 }
 
 async fn append(
-    store: &SqliteStore,
+    store: &dyn Store,
     lease: &windlass_core::log::Lease,
     imported: &Imported,
     id: &SessionId,

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use windlass_core::log::{SessionInfo, SessionQuery, Sessions};
+use windlass_core::log::{SessionInfo, SessionQuery, Store};
 use windlass_service::format::{dollars, short_id, standing};
-use windlass_store::SqliteStore;
 
 use super::{called, cut, line, print_json, short};
 use crate::args::ListOptions;
@@ -18,7 +17,7 @@ use windlass_config::Problem;
 const TITLE: usize = 60;
 
 /// Prints one line per session.
-pub(super) async fn list(store: &SqliteStore, options: &ListOptions) -> Result<Exit, Problem> {
+pub(super) async fn list(store: &dyn Store, options: &ListOptions) -> Result<Exit, Problem> {
     let place = match options.all {
         true => None,
         false => Some(place(options.place.as_deref())?),
@@ -86,7 +85,7 @@ fn place(given: Option<&Path>) -> Result<String, Problem> {
 
 /// Prints the matches of a search.
 pub(super) async fn search(
-    store: &SqliteStore,
+    store: &dyn Store,
     words: &[String],
     limit: usize,
     json: bool,

@@ -1,12 +1,11 @@
 //! `windlass sessions show`: details and state of one session.
 
 use serde_json::json;
-use windlass_core::log::{SessionInfo, Sessions};
+use windlass_core::log::{SessionInfo, Store};
 use windlass_service::past::Stood;
 
 use windlass_core::log::record;
 use windlass_service::format::{date, dollars, standing};
-use windlass_store::SqliteStore;
 
 use super::{called, cut, line, print_json};
 use crate::exit::Exit;
@@ -18,7 +17,7 @@ use windlass_config::Problem;
 const SHOWN: usize = 400;
 
 /// Prints the details, then the last messages.
-pub(super) async fn show(store: &SqliteStore, session: &str, json: bool) -> Result<Exit, Problem> {
+pub(super) async fn show(store: &dyn Store, session: &str, json: bool) -> Result<Exit, Problem> {
     let info = find(store, session).await?;
     let entries = record(store, &info.id).await.map_err(problem)?;
     let holder = store.holder(&info.id).await.map_err(problem)?;

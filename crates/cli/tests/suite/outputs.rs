@@ -1,9 +1,14 @@
 //! Long outputs and background commands, through whole turns.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use windlass_core::clock::SystemClock;
+use windlass_core::log::SessionQuery;
 use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, PATIENCE, WIRES, Workspace, eventually, processes_with};
 
@@ -17,17 +22,28 @@ fn contents(output: &Output) -> Vec<String> {
     results.iter().map(content).collect()
 }
 
-/// Returns the stored outputs of all sessions: files with their content.
+/// Returns the outputs that the store has for all sessions, each with its content. Nothing may be left outside of it.
 fn kept(workspace: &Workspace) -> Vec<(String, String)> {
-    let mut files = Vec::new();
     let outputs = workspace.home().join("state/outputs");
     for session in fs::read_dir(outputs).into_iter().flatten().flatten() {
-        for file in fs::read_dir(session.path()).unwrap().flatten() {
-            let name = file.file_name().into_string().unwrap();
-            files.push((name, fs::read_to_string(file.path()).unwrap()));
-        }
+        let left = fs::read_dir(session.path()).unwrap().flatten();
+        let left: Vec<PathBuf> = left.map(|file| file.path()).collect();
+        assert!(left.is_empty(), "{left:?}");
     }
-    files
+    let database = workspace.home().join("data/windlass.db");
+    let store = windlass_store::open(database, Arc::new(SystemClock::default())).unwrap();
+    let reading = async {
+        let mut kept = Vec::new();
+        for session in store.list(&SessionQuery::default()).await.unwrap() {
+            for attachment in store.attachments(&session.id).await.unwrap() {
+                let content = store.content(&attachment.address).await.unwrap().unwrap();
+                kept.push((attachment.name, String::from_utf8(content).unwrap()));
+            }
+        }
+        kept
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(reading)
 }
 
 /// TOOL-3 (S6.3), CTX-11: a long result is truncated with a notice as its last line, the user is warned, and
@@ -109,6 +125,8 @@ fn every_long_result_is_kept() {
     fill(&workspace);
     fs::create_dir_all(workspace.home().join("state")).unwrap();
     fs::write(workspace.home().join("state/outputs"), "in the way").unwrap();
+    fs::create_dir_all(workspace.home().join("data")).unwrap();
+    fs::write(workspace.home().join("data/blobs"), "in the way").unwrap();
     let output = workspace.run(&STREAM).output();
     output.assert_code(0);
     check_events(&output);
@@ -119,6 +137,60 @@ fn every_long_result_is_kept() {
         "{content}"
     );
     sim.assert_valid();
+}
+
+/// CTX-11: an output is read after a restart, from the store, by range and by pattern; its content goes with its session.
+#[test]
+fn an_output_is_read_after_a_restart() {
+    let command = "seq 1 400000";
+    let (sim, workspace) = with_replies(
+        Protocol::Anthropic,
+        [
+            Reply::call("bash", json!({"command": command})),
+            Reply::text("counted"),
+            Reply::call("tool_output", json!({"id": "{{user}}", "offset": 399_999})).and_call(
+                "tool_output",
+                json!({"id": "{{user}}", "pattern": "^31415.$", "limit": 1}),
+            ),
+            Reply::text("read"),
+        ],
+    );
+    workspace.run(&STREAM).output().assert_code(0);
+    let [(id, whole)] = &kept(&workspace)[..] else {
+        panic!("one output is stored");
+    };
+    assert_eq!(whole.lines().count(), 400_000);
+    let mut again = vec!["exec", "-o", "stream-json", "--continue"];
+    again.push(id);
+    let output = workspace.run(&again).output();
+    output.assert_code(0);
+    sim.assert_valid();
+    assert_eq!(
+        contents(&output),
+        [
+            "399999\t399999\n400000\t400000\n[lines 399999-400000 of 400000; this is the end]",
+            "314150: 314150\n[1 match so far; go on with offset=314151, or narrow the pattern]"
+        ]
+    );
+    let blobs = workspace.home().join("data/blobs");
+    let files = || {
+        let folders = fs::read_dir(&blobs).unwrap().flatten();
+        folders.flat_map(|folder| {
+            fs::read_dir(folder.path())
+                .unwrap()
+                .flatten()
+                .map(|file| file.path())
+        })
+    };
+    let stored: Vec<PathBuf> = files().collect();
+    assert_eq!(stored.len(), 1);
+    let mode = fs::metadata(&stored[0]).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    let list = workspace.run(&["sessions", "list", "--json"]).output().json();
+    let session = list[0]["id"].as_str().unwrap();
+    let deleted = workspace.run(&["sessions", "delete", "--yes", session]).output();
+    deleted.assert_code(0);
+    assert_eq!(files().count(), 0);
 }
 
 /// Returns the peak memory of a process in KB, if it still exists.

@@ -3,12 +3,11 @@
 use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
-use windlass_core::clock::Timestamp;
+use windlass_core::clock::{SystemClock, Timestamp};
 use windlass_core::event::{Event, SessionEvent};
-use windlass_core::log::{Batch, NewSession, SessionLog};
+use windlass_core::log::{Batch, NewSession};
 use windlass_core::message::{FinishReason, Message, Role};
 use windlass_sim::{Protocol, Reply};
-use windlass_store::SqliteStore;
 use windlass_testkit::{WIRES, Workspace};
 
 use super::histories::history;
@@ -50,14 +49,14 @@ fn paths() -> impl Strategy<Value = Path> {
 /// Writes a session with these messages; some of them end a turn.
 async fn plant(workspace: &Workspace, messages: &[Message], path: Path) {
     let file = workspace.home().join("data/windlass.db");
-    let store = SqliteStore::open(&file).unwrap();
+    let store = windlass_store::open(&file, Arc::new(SystemClock::default())).unwrap();
     let new = NewSession {
         id: Some("planted".into()),
         place: workspace.path().canonicalize().unwrap().display().to_string(),
         time: Timestamp(1),
         ..NewSession::default()
     };
-    let opened = store.create(new, &SqliteStore::owner()).await.unwrap();
+    let opened = store.create(new, &windlass_store::owner()).await.unwrap();
     let mut events = Vec::new();
     for (number, message) in messages.iter().enumerate() {
         let message = Message {

@@ -55,7 +55,8 @@ async fn keep(deps: &Calls<'_>, call: &ToolCall, content: String, characters: us
         return None;
     }
     let (call_id, tool) = (call.id.clone(), call.name.clone());
-    let keeping = tokio::task::spawn_blocking(move || outputs.keep(&call_id, &tool, &content));
+    // A task of its own, so that what has begun ends even if nobody waits for it any more.
+    let keeping = tokio::spawn(async move { outputs.keep(&call_id, &tool, &content).await });
     let patience = if deps.cancel.is_cancelled() {
         KEEP_TIME_CANCELED
     } else {

@@ -74,8 +74,9 @@ struct Shelf {
     kept: Mutex<Vec<(String, String, usize)>>,
 }
 
+#[async_trait::async_trait]
 impl Outputs for Shelf {
-    fn keep(&self, call: &CallId, tool: &str, content: &str) -> Option<String> {
+    async fn keep(&self, call: &CallId, tool: &str, content: &str) -> Option<String> {
         let mut kept = self.kept.lock().expect("kept");
         kept.push((call.to_string(), tool.to_owned(), content.chars().count()));
         (!self.full).then(|| format!("{tool}-{}", kept.len()))

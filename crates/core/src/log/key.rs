@@ -14,13 +14,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// Maximum length of a key in bytes.
 const LONGEST: usize = 512;
 
-/// Origin of a session's messages.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// Origin of a session's messages. In JSON it is the string it is written as.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct SessionKey {
     agent: String,
     route: Route,
@@ -92,6 +94,20 @@ impl fmt::Display for SessionKey {
             Route::SubAgent { id, depth: 1 } => write!(f, "subagent:{}", id.hyphenated()),
             Route::SubAgent { id, depth } => write!(f, "subagent:{}:depth:{depth}", id.hyphenated()),
         }
+    }
+}
+
+impl From<SessionKey> for String {
+    fn from(key: SessionKey) -> Self {
+        key.to_string()
+    }
+}
+
+impl TryFrom<String> for SessionKey {
+    type Error = SessionKeyError;
+
+    fn try_from(text: String) -> Result<Self, SessionKeyError> {
+        text.parse()
     }
 }
 

@@ -11,8 +11,9 @@ use super::{Approver, Denial, Proposal, Question, Subject};
 use crate::id::CallId;
 use crate::tool::Category;
 
-/// A person's answer to a permission request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A person's answer to a proposal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Answer {
     /// Yes, this time only.
     Once,

@@ -17,6 +17,7 @@ use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::compact::Summarize;
 use windlass_core::dispatch::CallConfig;
 use windlass_core::hook::Hooks;
+use windlass_core::log::Store;
 use windlass_core::permission::{Approver, Asker, Denial, Mode, NobodyToAsk, Policy, Proposal, Question};
 use windlass_core::provider::Prefix;
 use windlass_core::run::Config;
@@ -26,7 +27,6 @@ use windlass_service::{
     ChooseError, Chosen, Defined, EnvFacts, Goals, Granted, ModelChoice, ModelSwitch, NotReady, Options,
     Permissions, Service, SessionEnv, SessionFactory, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
-use windlass_store::SqliteStore;
 
 use super::kit::Kit;
 
@@ -59,8 +59,8 @@ impl Bed {
         self.folder.path().join("windlass.db")
     }
 
-    pub(crate) fn store(&self) -> SqliteStore {
-        SqliteStore::open(&self.file()).unwrap()
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        windlass_store::open(self.file(), Arc::new(SystemClock::default())).unwrap()
     }
 
     /// Another process that writes: the store waits until this is told to commit or to roll back.
@@ -71,7 +71,7 @@ impl Bed {
     }
 
     pub(crate) fn service(&self) -> Service {
-        self.service_of(SqliteStore::owner(), Options::default())
+        self.service_of(windlass_store::owner(), Options::default())
     }
 
     pub(crate) fn service_of(&self, owner: String, options: Options) -> Service {
@@ -82,7 +82,7 @@ impl Bed {
             kit: Arc::clone(&self.kit),
         };
         Service::new(
-            Arc::new(self.store()),
+            self.store(),
             Arc::new(workshop),
             Arc::clone(&self.clock),
             owner,

@@ -6,16 +6,15 @@ use windlass_api::{
     Begin, Client, Commands, Event, EventStream, FailureKind, OnBusy, Presence, SessionId, Submission,
     Waiting,
 };
-use windlass_core::log::{INTERRUPTED_TEXT, SessionLog};
+use windlass_core::log::INTERRUPTED_TEXT;
 use windlass_core::script::Scene;
 use windlass_service::{Options, Service};
-use windlass_store::SqliteStore;
 
 use super::bed::{Bed, all, answer, new_session, say, texts};
 
 /// The name of a process of this machine that is gone.
 fn dead_owner() -> String {
-    let own = SqliteStore::owner();
+    let own = windlass_store::owner();
     let host = own.split('/').next().unwrap();
     let mut child = std::process::Command::new("true").spawn().unwrap();
     let pid = child.id();

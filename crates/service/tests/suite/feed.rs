@@ -2,10 +2,8 @@
 
 use futures_util::StreamExt;
 use windlass_api::{Client, Event};
-use windlass_core::log::SessionLog;
 use windlass_core::script::Scene;
 use windlass_service::Options;
-use windlass_store::SqliteStore;
 
 use super::bed::{Bed, all, answer, new_session, say};
 
@@ -39,7 +37,7 @@ async fn a_slow_reader_loses_only_what_is_live() {
         buffer: 4,
         ..Options::default()
     };
-    let service = bed.service_of(SqliteStore::owner(), options);
+    let service = bed.service_of(windlass_store::owner(), options);
     let session = new_session(&service).await.id;
     // Nobody reads this one until all is over.
     let slow = service.subscribe(&session, 0).await.unwrap();

@@ -4,7 +4,6 @@ use serde_json::json;
 use windlass_api::{
     Begin, Client, ClientError, Commands, Event, Follow, GoalCompletion, Presence, SessionEvent, SessionId,
 };
-use windlass_core::log::SessionLog;
 use windlass_core::script::Scene;
 use windlass_service::{Goals, Service};
 

@@ -1,7 +1,7 @@
 //! Channels and their sessions.
 
 use windlass_api::{Begin, Client, ClientError, SessionKey};
-use windlass_core::log::{SessionQuery, Sessions};
+use windlass_core::log::SessionQuery;
 use windlass_core::script::Scene;
 
 use super::bed::{Bed, answer};

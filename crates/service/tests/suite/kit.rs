@@ -8,11 +8,10 @@ use windlass_core::checkpoint::{
 };
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
-use windlass_core::log::SessionLog;
+use windlass_core::log::Store;
 use windlass_core::provider::Provider;
 use windlass_core::turn::Limits;
 use windlass_service::{Defined, Goals, NotReady, Titles, TurnStart};
-use windlass_store::SqliteStore;
 
 /// Shared by all benches of a bed.
 pub(crate) struct Kit {
@@ -91,6 +90,9 @@ impl Titles for TitleModel {
     }
 }
 
+/// A session to open in this store, and its new owner.
+pub(crate) type Takeover = (Arc<dyn Store>, SessionId, String);
+
 /// Checkpoints of files that are not there: one per turn, each with one file.
 #[derive(Default)]
 pub(crate) struct FakeCheckpoints {
@@ -100,7 +102,7 @@ pub(crate) struct FakeCheckpoints {
     /// Files that somebody else changed.
     pub(crate) conflict: Mutex<Vec<String>>,
     /// The owner of a session that is opened anew while files are taken back, so that its record is closed to the one here.
-    pub(crate) lost: Mutex<Option<(SqliteStore, SessionId, String)>>,
+    pub(crate) lost: Mutex<Option<Takeover>>,
 }
 
 impl FakeCheckpoints {

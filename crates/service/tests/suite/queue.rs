@@ -8,7 +8,6 @@ use windlass_api::{
     Begin, Client, ClientError, Commands, Event, EventStream, Follow, OnBusy, Presence, SessionEvent,
     SessionId, Submission, UserReply, Waiting,
 };
-use windlass_core::log::SessionLog;
 use windlass_core::script::Scene;
 use windlass_service::Service;
 

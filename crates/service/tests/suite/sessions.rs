@@ -9,7 +9,7 @@ use windlass_api::{
     Begin, Client, ClientError, Commands, Event, Follow, OnBusy, Presence, Records, SessionEvent, SessionId,
     Submission,
 };
-use windlass_core::log::{Ledger, SessionLog, SessionStatus, Sessions, SpentBy};
+use windlass_core::log::{SessionStatus, SpentBy};
 use windlass_core::message::{Binary, ImageUrl, Part};
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_service::{Options, Service};

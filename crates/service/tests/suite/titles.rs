@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use windlass_api::{Client, Event, SessionEvent, SessionId};
 use windlass_core::clock::{Clock, SystemClock, Timestamp};
-use windlass_core::log::{Ledger, SessionLog, Sessions, SpentBy};
+use windlass_core::log::SpentBy;
 use windlass_core::provider::ProviderErrorKind;
 use windlass_core::script::{Scene, ScriptedProvider};
 

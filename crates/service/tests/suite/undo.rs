@@ -5,7 +5,6 @@ use serde_json::json;
 use windlass_api::{Client, Commands, Event, OnBusy, SessionId, Submission};
 use windlass_core::script::Scene;
 use windlass_service::{Options, Service};
-use windlass_store::SqliteStore;
 
 use super::bed::{Bed, all, answer, new_session, say};
 
@@ -225,7 +224,7 @@ async fn files_of_what_was_left_behind_go_back() {
 #[tokio::test]
 async fn restored_files_are_told_when_the_record_fails() {
     let bed = bed();
-    let owner = SqliteStore::owner();
+    let owner = windlass_store::owner();
     let service = bed.service_of(owner.clone(), Options::default());
     let session = new_session(&service).await.id;
     answer(&service, &session, "one").await;

@@ -11,7 +11,7 @@ use windlass_core::event::Event;
 use windlass_core::log::LogError;
 
 use super::failure::told;
-use super::{connection, schema};
+use super::{blobs, connection, schema};
 
 /// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -125,7 +125,7 @@ pub fn backup(path: &Path, target: &Path) -> Result<(), LogError> {
     done
 }
 
-/// Returns unused space to the file system.
+/// Returns unused space to the file system, and removes contents that are attached to no session.
 ///
 /// # Errors
 /// When another process uses the database, or it cannot be written.
@@ -133,6 +133,11 @@ pub fn vacuum(path: &Path) -> Result<(), LogError> {
     connection::make_folder(path)?;
     let connection = connection::open(path)?;
     schema::migrate(&connection)?;
+    // Nothing is attached meanwhile.
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(told)?;
+    let swept = blobs::sweep_all(&connection, &blobs::folder(path));
+    connection.execute_batch("COMMIT").map_err(told)?;
+    swept?;
     connection
         .execute_batch(
             "INSERT INTO said (said) VALUES ('optimize'); VACUUM; PRAGMA wal_checkpoint(TRUNCATE);",

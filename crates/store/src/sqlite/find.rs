@@ -93,8 +93,8 @@ pub(super) fn label(connection: &Connection, id: &SessionId, label: &Label) -> R
     }
 }
 
-pub(super) fn delete(connection: &Connection, id: &SessionId) -> Result<(), LogError> {
-    if let Some(owner) = lease::holder(connection, id)? {
+pub(super) fn delete(connection: &Connection, id: &SessionId, now: Timestamp) -> Result<(), LogError> {
+    if let Some(owner) = lease::holder(connection, id, now)? {
         return Err(LogError::Busy {
             session: id.clone(),
             owner,

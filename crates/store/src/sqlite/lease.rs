@@ -12,7 +12,12 @@ use super::find;
 const TERM: u64 = 30_000;
 
 /// Creates a session and takes its lease.
-pub(super) fn create(connection: &Connection, new: NewSession, owner: &str) -> Result<Opened, LogError> {
+pub(super) fn create(
+    connection: &Connection,
+    new: NewSession,
+    owner: &str,
+    now: Timestamp,
+) -> Result<Opened, LogError> {
     let id = new.id.unwrap_or_else(SessionId::generate);
     let parent = new.parent.as_ref().map(SessionId::as_str);
     let label = &new.label;
@@ -34,7 +39,7 @@ pub(super) fn create(connection: &Connection, new: NewSession, owner: &str) -> R
             ])
         })
         .map_err(told)?;
-    let lease = give(connection, &id, owner, 1)?;
+    let lease = give(connection, &id, (owner, 1), now)?;
     let info = find::get(connection, &id)?.ok_or(LogError::Unknown(id))?;
     Ok(Opened {
         lease,
@@ -45,7 +50,12 @@ pub(super) fn create(connection: &Connection, new: NewSession, owner: &str) -> R
 }
 
 /// Takes a lease, unless a live owner holds it.
-pub(super) fn take(connection: &Connection, id: &SessionId, owner: &str) -> Result<Lease, LogError> {
+pub(super) fn take(
+    connection: &Connection,
+    id: &SessionId,
+    owner: &str,
+    now: Timestamp,
+) -> Result<Lease, LogError> {
     if find::get(connection, id)?.is_none() {
         return Err(LogError::Unknown(id.clone()));
     }
@@ -58,27 +68,32 @@ pub(super) fn take(connection: &Connection, id: &SessionId, owner: &str) -> Resu
         })
         .map_err(told)?;
     let Some((holder, fence, until)) = held else {
-        return give(connection, id, owner, 1);
+        return give(connection, id, (owner, 1), now);
     };
     if let Some(holder) = holder.filter(|holder| holder != owner)
-        && lives(&holder, until)
+        && lives(&holder, until, now)
     {
         return Err(LogError::Busy {
             session: id.clone(),
             owner: holder,
         });
     }
-    give(connection, id, owner, fence.unsigned_abs() + 1)
+    give(connection, id, (owner, fence.unsigned_abs() + 1), now)
 }
 
-fn give(connection: &Connection, id: &SessionId, owner: &str, fence: u64) -> Result<Lease, LogError> {
+fn give(
+    connection: &Connection,
+    id: &SessionId,
+    (owner, fence): (&str, u64),
+    now: Timestamp,
+) -> Result<Lease, LogError> {
     connection
         .prepare_cached(
             "INSERT INTO lease (session, owner, fence, until) VALUES (?1, ?2, ?3, ?4) \
              ON CONFLICT (session) DO UPDATE SET owner = excluded.owner, fence = excluded.fence, until = excluded.until",
         )
         .and_then(|mut insert| {
-            insert.execute(params![id.as_str(), owner, signed(fence), signed(now().0 + TERM)])
+            insert.execute(params![id.as_str(), owner, signed(fence), signed(now.0 + TERM)])
         })
         .map_err(told)?;
     Ok(Lease {
@@ -103,12 +118,12 @@ pub(super) fn check(connection: &Connection, lease: &Lease) -> Result<(), LogErr
     }
 }
 
-pub(super) fn renew(connection: &Connection, lease: &Lease) -> Result<(), LogError> {
+pub(super) fn renew(connection: &Connection, lease: &Lease, now: Timestamp) -> Result<(), LogError> {
     check(connection, lease)?;
     connection
         .execute(
             "UPDATE lease SET until = ?2 WHERE session = ?1",
-            params![lease.session.as_str(), signed(now().0 + TERM)],
+            params![lease.session.as_str(), signed(now.0 + TERM)],
         )
         .map(drop)
         .map_err(told)
@@ -126,7 +141,11 @@ pub(super) fn release(connection: &Connection, lease: &Lease) -> Result<(), LogE
 }
 
 /// Returns the live owner of the lease, if there is one.
-pub(super) fn holder(connection: &Connection, id: &SessionId) -> Result<Option<String>, LogError> {
+pub(super) fn holder(
+    connection: &Connection,
+    id: &SessionId,
+    now: Timestamp,
+) -> Result<Option<String>, LogError> {
     let held: Option<(Option<String>, i64)> = connection
         .query_row(
             "SELECT owner, until FROM lease WHERE session = ?1",
@@ -135,15 +154,15 @@ pub(super) fn holder(connection: &Connection, id: &SessionId) -> Result<Option<S
         )
         .optional()
         .map_err(told)?;
-    Ok(held.and_then(|(owner, until)| owner.filter(|owner| lives(owner, until))))
+    Ok(held.and_then(|(owner, until)| owner.filter(|owner| lives(owner, until, now))))
 }
 
 /// Returns true if an owner is still alive: a running process on this machine, or one elsewhere whose term
 /// has not ended.
 ///
 /// An owner has the form `host/pid/start/id`; for any other form, only the term counts.
-fn lives(owner: &str, until: i64) -> bool {
-    let within_term = until > signed(now().0);
+fn lives(owner: &str, until: i64, now: Timestamp) -> bool {
+    let within_term = until > signed(now.0);
     let mut parts = owner.split('/');
     let (Some(host), Some(pid), Some(start)) = (parts.next(), parts.next(), parts.next()) else {
         return within_term;
@@ -151,7 +170,7 @@ fn lives(owner: &str, until: i64) -> bool {
     if host != hostname() {
         return within_term;
     }
-    started(pid).is_some_and(|now| now == start)
+    started(pid).is_some_and(|running| running == start)
 }
 
 /// Returns the start time of a process, in kernel ticks, or `None` if it does not exist.
@@ -172,16 +191,12 @@ fn hostname() -> String {
     name.nodename().to_string_lossy().replace('/', "_")
 }
 
-/// Returns a name for this process as an owner of leases. Every call returns a different name.
-pub(super) fn own_name() -> String {
+/// Returns a name for this process as an owner of sessions. The owner counts as alive until the process ends.
+/// Every call returns a different name.
+pub fn owner() -> String {
     let pid = std::process::id();
     let start = started(&pid.to_string()).unwrap_or_default();
     format!("{}/{pid}/{start}/{}", hostname(), uuid::Uuid::new_v4().simple())
-}
-
-fn now() -> Timestamp {
-    use windlass_core::clock::{Clock, SystemClock};
-    SystemClock::default().now()
 }
 
 /// Converts to SQLite's signed integers. None of our numbers is too large.

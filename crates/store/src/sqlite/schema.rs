@@ -138,6 +138,20 @@ CREATE INDEX entry_goal ON entry (session, seq) WHERE kind IN ('goal', 'goal_com
 ",
     ),
     Step::Data(super::fragments::convert),
+    Step::Sql(
+        "
+CREATE TABLE attachment (
+  session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+  name    TEXT NOT NULL,
+  address TEXT NOT NULL,
+  bytes   INTEGER NOT NULL,
+  time    INTEGER NOT NULL,
+  PRIMARY KEY (session, name)
+) STRICT;
+CREATE INDEX attachment_address ON attachment (address);
+CREATE INDEX attachment_time ON attachment (time);
+",
+    ),
 ];
 
 /// Migrates a database to the newest version. A new one gets all tables; one that is foreign or newer is left

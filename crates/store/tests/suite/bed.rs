@@ -1,25 +1,29 @@
 //! A store in a folder of its own, and events to put into it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use windlass_core::clock::Timestamp;
+use windlass_core::clock::{SystemClock, Timestamp};
 use windlass_core::event::Event;
 use windlass_core::id::SessionId;
-use windlass_core::log::{Batch, Lease, NewSession, Opened, SessionLog};
+use windlass_core::log::{Batch, Lease, LogError, NewSession, Opened, Store};
 use windlass_core::message::{FinishReason, Message, Part, Role};
-use windlass_store::SqliteStore;
+
+/// Opens a database with the system clock.
+pub(crate) fn open(path: &Path) -> Result<Arc<dyn Store>, LogError> {
+    windlass_store::open(path, Arc::new(SystemClock::default()))
+}
 
 pub(crate) struct Bed {
     folder: TempDir,
-    pub(crate) store: SqliteStore,
+    pub(crate) store: Arc<dyn Store>,
 }
 
 impl Bed {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(&folder.path().join("data/windlass.db")).unwrap();
+        let store = open(&folder.path().join("data/windlass.db")).unwrap();
         Self { folder, store }
     }
 
@@ -28,8 +32,8 @@ impl Bed {
     }
 
     /// Opens the same database, as another process would.
-    pub(crate) fn again(&self) -> SqliteStore {
-        SqliteStore::open(&self.file()).unwrap()
+    pub(crate) fn again(&self) -> Arc<dyn Store> {
+        open(&self.file()).unwrap()
     }
 
     pub(crate) async fn session(&self, id: &str) -> Opened {
@@ -39,7 +43,7 @@ impl Bed {
             time: Timestamp(1),
             ..NewSession::default()
         };
-        self.store.create(new, &SqliteStore::owner()).await.unwrap()
+        self.store.create(new, &windlass_store::owner()).await.unwrap()
     }
 }
 
@@ -66,6 +70,6 @@ pub(crate) fn batch(first_seq: u64, events: Vec<Event>) -> Batch {
     }
 }
 
-pub(crate) async fn append(store: &SqliteStore, lease: &Lease, first_seq: u64, events: Vec<Event>) {
+pub(crate) async fn append(store: &Arc<dyn Store>, lease: &Lease, first_seq: u64, events: Vec<Event>) {
     store.append(lease, batch(first_seq, events)).await.unwrap();
 }

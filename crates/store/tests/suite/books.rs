@@ -1,7 +1,7 @@
 //! Costs.
 
 use windlass_core::clock::Timestamp;
-use windlass_core::log::{Booking, Ledger, NewSession, SessionLog, Sessions, SpentBy};
+use windlass_core::log::{Booking, NewSession, SpentBy};
 use windlass_core::model::Usage;
 
 use super::bed::{Bed, batch};

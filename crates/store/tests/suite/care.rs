@@ -1,15 +1,21 @@
 //! Databases that cannot be used as they are.
 
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 
-use windlass_core::log::{LogError, Preferences, Sessions};
+use windlass_core::clock::SystemClock;
+use windlass_core::log::{LogError, Store};
 use windlass_core::message::Role;
-use windlass_store::{SqliteStore, backup, check, vacuum};
+use windlass_store::maintenance::{backup, check, vacuum};
 
-use super::bed::{Bed, append, said, the_end};
+use super::bed::{Bed, append, open, said, the_end};
+
+fn begin(path: &std::path::Path) -> Arc<dyn Store> {
+    windlass_store::begin(path, Arc::new(SystemClock::default())).unwrap()
+}
 
 fn refused(path: &std::path::Path) -> LogError {
-    match SqliteStore::open(path) {
+    match open(path) {
         Ok(_) => panic!("it was opened"),
         Err(error) => error,
     }
@@ -29,7 +35,7 @@ fn foreign_files_are_left_alone() {
     let other = rusqlite::Connection::open(path("other")).unwrap();
     other.execute_batch("CREATE TABLE t (x)").unwrap();
     drop(other);
-    SqliteStore::open(&path("newer")).map(drop).unwrap();
+    open(&path("newer")).map(drop).unwrap();
     let newer = rusqlite::Connection::open(path("newer")).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
@@ -46,22 +52,22 @@ fn foreign_files_are_left_alone() {
 async fn what_is_asked_early_waits() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("windlass.db");
-    let store = SqliteStore::begin(&file).unwrap();
+    let store = begin(&file);
     store.set_preference("s", "n", Some("v")).await.unwrap();
     drop(store);
-    let store = SqliteStore::begin(&file).unwrap();
+    let store = begin(&file);
     assert_eq!(store.preference("s", "n").await.unwrap().as_deref(), Some("v"));
-    assert_eq!(store.ready(), Ok(()));
+    assert_eq!(store.ready().await, Ok(()));
     drop(store);
     let newer = rusqlite::Connection::open(&file).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
-    let store = SqliteStore::begin(&file).unwrap();
+    let store = begin(&file);
     let written = store.set_preference("s", "n", None).await;
     assert!(written.is_err());
     let read = store.preference("s", "n").await.unwrap_err();
     assert!(matches!(&read, LogError::Foreign(_)), "{read}");
-    assert_eq!(store.ready(), Err(read));
+    assert_eq!(store.ready().await, Err(read));
 }
 
 /// SES-5, SAFE-7: the files are private to the user; a folder that cannot be written is a clear error.
@@ -94,7 +100,7 @@ async fn a_database_can_be_looked_after() {
     let copy = bed.file().with_file_name("copy.db");
     backup(&bed.file(), &copy).unwrap();
     assert!(backup(&bed.file(), &copy).is_err(), "nothing is overwritten");
-    let copied = SqliteStore::open(&copy).unwrap();
+    let copied = open(&copy).unwrap();
     assert!(copied.get(&"one".into()).await.unwrap().is_some());
     drop(bed.store.clone());
     vacuum(&bed.file()).unwrap();

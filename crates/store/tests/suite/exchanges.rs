@@ -3,9 +3,7 @@
 use bytes::Bytes;
 use windlass_core::clock::Timestamp;
 use windlass_core::event::{Event, SessionEvent};
-use windlass_core::log::{
-    Exchange, Exchanges, Frame, History, NewExchange, RecordedAnswer, SessionLog, Sessions,
-};
+use windlass_core::log::{Exchange, Frame, History, NewExchange, RecordedAnswer};
 use windlass_core::message::Role;
 use windlass_core::tool::ToolSpec;
 

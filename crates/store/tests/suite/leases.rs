@@ -1,8 +1,7 @@
 //! One owner at a time.
 
-use windlass_core::log::{LogError, SessionLog, Sessions};
+use windlass_core::log::LogError;
 use windlass_core::message::Role;
-use windlass_store::SqliteStore;
 
 use super::bed::{Bed, batch, said};
 
@@ -12,7 +11,7 @@ use super::bed::{Bed, batch, said};
 async fn a_session_has_one_owner() {
     let bed = Bed::new();
     let first = bed.session("one").await;
-    let other = SqliteStore::owner();
+    let other = windlass_store::owner();
     let error = bed.again().open(&"one".into(), &other).await.unwrap_err();
     assert!(
         matches!(&error, LogError::Busy { owner, .. } if *owner == first.lease.owner),
@@ -54,7 +53,7 @@ async fn an_older_fence_is_refused() {
 #[tokio::test]
 async fn a_dead_owner_is_replaced() {
     let bed = Bed::new();
-    let own = SqliteStore::owner();
+    let own = windlass_store::owner();
     let (host, rest) = own.split_once('/').unwrap();
     let pid = rest.split('/').next().unwrap();
     let mut gone = std::process::Command::new("true").spawn().unwrap();

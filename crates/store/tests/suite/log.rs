@@ -3,11 +3,8 @@
 use windlass_core::clock::Timestamp;
 use windlass_core::event::{Event, SessionEvent};
 use windlass_core::id::MessageId;
-use windlass_core::log::{
-    Blobs, DraftChange, History, LogError, Preferences, SessionLog, SessionStatus, Sessions,
-};
+use windlass_core::log::{DraftChange, History, LogError, SessionStatus};
 use windlass_core::message::{Message, Part, Role};
-use windlass_store::SqliteStore;
 
 use super::bed::{Bed, append, batch, said, the_end};
 
@@ -115,7 +112,7 @@ async fn opening_reads_from_the_last_summary() {
     bed.store.release(&opened.lease).await.unwrap();
     let again = bed
         .store
-        .open(&"one".into(), &SqliteStore::owner())
+        .open(&"one".into(), &windlass_store::owner())
         .await
         .unwrap();
     assert_eq!(again.entries.len(), 4, "not the whole log");
@@ -156,35 +153,14 @@ async fn a_damaged_entry_is_named() {
         "{error}"
     );
     assert_eq!(bed.store.entries(&"one".into(), 2, 10).await.unwrap().len(), 1);
-    let health = windlass_store::check(&bed.file()).unwrap();
+    let health = windlass_store::maintenance::check(&bed.file()).unwrap();
     assert_eq!(health.problems.len(), 1, "{health:?}");
 }
 
-/// SES-1: contents are stored by their digest, and a changed one is not returned; preferences are stored by
-/// name.
+/// SES-1: preferences are stored by name.
 #[tokio::test]
-async fn blobs_and_preferences() {
+async fn preferences() {
     let bed = Bed::new();
-    let address = bed.store.keep(b"content").await.unwrap();
-    assert_eq!(bed.store.keep(b"content").await.unwrap(), address);
-    assert_eq!(
-        bed.store.content(&address).await.unwrap().as_deref(),
-        Some(&b"content"[..])
-    );
-    for other in ["", "../../etc/passwd", &"0".repeat(64)] {
-        assert_eq!(bed.store.content(other).await.unwrap(), None, "{other}");
-    }
-    let file = bed
-        .file()
-        .with_file_name("blobs")
-        .join(address.split_at(2).0)
-        .join(address.split_at(2).1);
-    std::fs::write(&file, "changed").unwrap();
-    assert!(matches!(
-        bed.store.content(&address).await,
-        Err(LogError::Damaged { .. })
-    ));
-
     bed.store
         .set_preference("cli", "provider", Some("x"))
         .await

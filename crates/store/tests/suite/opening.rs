@@ -2,9 +2,8 @@
 
 use windlass_core::event::{Event, GoalCompletion, SessionEvent, Waiting};
 use windlass_core::id::MessageId;
-use windlass_core::log::{History, Opened, SessionLog, Sessions};
+use windlass_core::log::{History, Opened};
 use windlass_core::message::{Part, Role};
-use windlass_store::SqliteStore;
 
 use super::bed::{Bed, append, said, the_end};
 
@@ -28,7 +27,7 @@ fn compaction(history: &[&Event]) -> Event {
 async fn reopened(bed: &Bed, opened: &Opened) -> (Opened, Vec<String>) {
     bed.store.release(&opened.lease).await.unwrap();
     let session = &opened.info.id;
-    let again = bed.store.open(session, &SqliteStore::owner()).await.unwrap();
+    let again = bed.store.open(session, &windlass_store::owner()).await.unwrap();
     let history = History::read(&again.entries).into_messages();
     let seen = history.iter().map(|message| message.text()).collect();
     // A reader of the whole log sees the same.

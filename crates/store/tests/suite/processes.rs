@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use windlass_core::clock::Timestamp;
-use windlass_core::log::{NewSession, SessionLog, SessionQuery, Sessions};
+use windlass_core::log::{NewSession, SessionQuery};
 use windlass_core::message::Role;
-use windlass_store::SqliteStore;
 
 use super::bed::{Bed, append, said};
 
@@ -24,7 +23,7 @@ async fn many_writers_share_a_database() {
                 time: Timestamp(1),
                 ..NewSession::default()
             };
-            let opened = store.create(new, &SqliteStore::owner()).await.unwrap();
+            let opened = store.create(new, &windlass_store::owner()).await.unwrap();
             for seq in 1..=20 {
                 append(&store, &opened.lease, seq, vec![said(Role::User, "x")]).await;
             }
@@ -39,5 +38,10 @@ async fn many_writers_share_a_database() {
         all.iter()
             .all(|info| info.last_seq == 20 && info.totals.messages == 20)
     );
-    assert!(windlass_store::check(&bed.file()).unwrap().problems.is_empty());
+    assert!(
+        windlass_store::maintenance::check(&bed.file())
+            .unwrap()
+            .problems
+            .is_empty()
+    );
 }

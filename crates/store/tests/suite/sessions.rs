@@ -1,7 +1,7 @@
 //! Finds sessions.
 
 use windlass_core::clock::Timestamp;
-use windlass_core::log::{Label, LogError, NewSession, SessionLog, SessionQuery, Sessions};
+use windlass_core::log::{Label, LogError, NewSession, SessionQuery};
 use windlass_core::message::Role;
 
 use super::bed::{Bed, append, said, the_end};

@@ -120,7 +120,7 @@ impl Capture {
         self.live.flush();
         let truncated = self.clip.is_cut();
         let kept = match self.spill {
-            Some(mut spill) if truncated => spill.flush(patience).await,
+            Some(spill) if truncated => spill.close(patience).await,
             Some(spill) => {
                 spill.discard().await;
                 None

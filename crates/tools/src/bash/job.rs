@@ -240,6 +240,9 @@ impl Job {
             state.life = life;
             state.took = Some(took);
         });
+        if let Some(spill) = spill {
+            spill.close(DISK_TIME).await;
+        }
     }
 
     /// Stores the output on disk before it can be read, so that a reference to it is always valid.

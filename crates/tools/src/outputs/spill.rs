@@ -1,4 +1,4 @@
-//! An output that is kept while it is written, in flat memory and without waiting for the disk where others run.
+//! An output that is stored while it is written, in constant memory and without blocking an async thread.
 
 use std::fs::File;
 use std::io;
@@ -12,22 +12,24 @@ use windlass_core::tool::Kept;
 use super::OutputStore;
 use windlass_core::text::{boundary_before, size};
 
-/// The most that is kept of one output.
+/// Maximum number of bytes stored of one output.
 const MAX_BYTES: usize = 64_000_000;
-/// Less than this waits for more.
+/// Minimum number of bytes that are written at once.
 const BATCH: usize = 128 * 1024;
-/// A disk that takes longer for a batch gets no more.
+/// Maximum time for writing a batch; a slower disk gets no more.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// One output on its way to the store.
+/// An output that is being written to a file.
 pub(crate) struct Spill {
     store: Arc<OutputStore>,
     state: State,
     pending: Vec<u8>,
     /// Bytes that may still be kept.
     room: usize,
-    /// There was more.
+    /// True if the output was longer than what is stored.
     cut: bool,
+    /// True if everything so far has reached the file.
+    flushed: bool,
     characters: usize,
 }
 
@@ -42,16 +44,19 @@ enum State {
 }
 
 impl Spill {
-    /// Begins a file. Must be called inside a Tokio runtime.
+    /// Creates the file. Must be called inside a Tokio runtime.
     pub(crate) fn begin(store: &Arc<OutputStore>, tool: &str) -> Self {
         let (place, tool) = (Arc::clone(store), tool.to_owned());
         let bytes = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
         Self {
             store: Arc::clone(store),
-            state: State::Opening(tokio::task::spawn_blocking(move || place.create(&tool, bytes))),
+            state: State::Opening(tokio::task::spawn_blocking(move || {
+                place.files.create(&tool, bytes)
+            })),
             pending: Vec::new(),
             room: MAX_BYTES,
             cut: false,
+            flushed: false,
             characters: 0,
         }
     }
@@ -84,8 +89,9 @@ impl Spill {
 
     /// Writes all that waits, and says where it is. `None` when it could not be kept.
     pub(crate) async fn flush(&mut self, patience: Duration) -> Option<Kept> {
+        self.flushed = false;
         match tokio::time::timeout(patience, self.write()).await {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => self.flushed = true,
             // A canceled call does not wait, and the disk may still come round; an error is final.
             Err(_) if patience < PATIENCE => self.cut |= !self.pending.is_empty(),
             Ok(Err(_)) | Err(_) => self.give_up(),
@@ -93,16 +99,26 @@ impl Spill {
         self.kept()
     }
 
-    /// Half an output is no output.
+    /// Writes all that waits, and moves the file into the blob store. Returns the reference, or `None` if the
+    /// output could not be stored.
+    pub(crate) async fn close(mut self, patience: Duration) -> Option<Kept> {
+        let kept = self.flush(patience).await?;
+        if self.flushed {
+            self.store.settle(&kept.id, patience).await;
+        }
+        Some(kept)
+    }
+
+    /// Removes the file, because half an output is no output.
     fn give_up(&mut self) {
         self.pending = Vec::new();
         if let State::Open { id, .. } = std::mem::replace(&mut self.state, State::Failed) {
             let store = Arc::clone(&self.store);
-            drop(tokio::task::spawn_blocking(move || store.remove(&id)));
+            drop(tokio::task::spawn_blocking(move || store.files.remove(&id)));
         }
     }
 
-    /// Where it is, once that is known.
+    /// Returns the reference, once it is known.
     pub(crate) fn kept(&self) -> Option<Kept> {
         let State::Open { id, .. } = &self.state else {
             return None;

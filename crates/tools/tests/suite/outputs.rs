@@ -1,14 +1,17 @@
 //! Long outputs: stored whole, read in parts.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
-use windlass_core::id::CallId;
+use windlass_core::clock::Timestamp;
+use windlass_core::id::{CallId, SessionId};
+use windlass_core::log::{Attachment, BlobLimits, Blobs, LogError};
 use windlass_core::tool::{Outputs, ToolError};
 use windlass_tools::{OutputStore, ToolsConfig, builtin};
 
@@ -28,8 +31,8 @@ fn store() -> (TempDir, Arc<OutputStore>) {
     (folder, Arc::new(store))
 }
 
-fn keep(store: &OutputStore, tool: &str, content: &str) -> Option<String> {
-    store.keep(&CallId::from("c1"), tool, content)
+async fn keep(store: &OutputStore, tool: &str, content: &str) -> Option<String> {
+    store.keep(&CallId::from("c1"), tool, content).await
 }
 
 fn mode(path: &Path) -> u32 {
@@ -44,17 +47,20 @@ fn names(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// CTX-11: an output is a private file under a short reference; the folder is created for the first one.
-#[test]
-fn what_is_kept_is_private() {
+/// CTX-11: an output is a private file under a short reference; the folder is made for the first one.
+#[tokio::test]
+async fn what_is_kept_is_private() {
     let (folder, store) = store();
     let place = folder.path().join("state/outputs/s1");
     assert!(!place.exists());
-    let id = keep(&store, "My_Tool ../x", "hello\n").expect("kept");
+    let id = keep(&store, "My_Tool ../x", "hello\n").await.expect("kept");
     assert!(id.starts_with("my-tool----x-") && id.len() < 24, "{id}");
     assert_eq!(fs::read_to_string(place.join(&id)).expect("a file"), "hello\n");
     assert_eq!((mode(&place), mode(&place.join(&id))), (0o700, 0o600));
-    let ids: std::collections::HashSet<_> = (0..100).filter_map(|_| keep(&store, "t", "x")).collect();
+    let mut ids = std::collections::HashSet::new();
+    for _ in 0..100 {
+        ids.extend(keep(&store, "t", "x").await);
+    }
     assert_eq!(ids.len(), 100);
     assert_eq!(names(&place).len(), 101, "nothing else is left there");
 }
@@ -65,7 +71,7 @@ async fn a_bad_disk_costs_no_result() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("file"), "").expect("a file");
     let store = Arc::new(OutputStore::new(folder.path().join("file/outputs")));
-    assert_eq!(keep(&store, "bash", "x"), None);
+    assert_eq!(keep(&store, "bash", "x").await, None);
     let output = desk(&store)
         .call("bash", json!({ "command": "seq 1 300000" }))
         .await
@@ -75,17 +81,18 @@ async fn a_bad_disk_costs_no_result() {
     assert!(output.content.ends_with("\n300000"));
 }
 
-/// CTX-11: a store is bounded. The oldest outputs of other sessions make room; those of this session stay.
-#[test]
-fn old_outputs_make_room() {
+/// CTX-11: a store is bounded. The oldest of other sessions make room; what is this session's stays.
+#[tokio::test]
+async fn old_outputs_make_room() {
     let root = tempfile::tempdir().expect("a folder");
     let session = |name: &str| OutputStore::new(root.path().join(name)).sharing(root.path().to_owned());
     fs::write(root.path().join("stranger.txt"), "not ours").expect("a file");
     let old = session("old").bounded(4, 100);
-    let first: Vec<String> = (0..4)
-        .map(|_| keep(&old, "bash", "0123456789").expect("kept"))
-        .collect();
-    assert_eq!(keep(&old, "bash", "x"), None, "its own are never removed");
+    let mut first = Vec::new();
+    for _ in 0..4 {
+        first.push(keep(&old, "bash", "0123456789").await.expect("kept"));
+    }
+    assert_eq!(keep(&old, "bash", "x").await, None, "its own are never removed");
     let place = |id: &str| root.path().join("old").join(id);
     for (index, id) in first.iter().enumerate() {
         let file = fs::File::open(place(id)).expect("a file");
@@ -94,14 +101,14 @@ fn old_outputs_make_room() {
     }
 
     let new = session("new").bounded(4, 100);
-    let kept = keep(&new, "bash", "by count").expect("kept");
+    let kept = keep(&new, "bash", "by count").await.expect("kept");
     let there: Vec<bool> = first.iter().map(|id| place(id).exists()).collect();
     assert_eq!(there, [true, true, true, false], "the oldest went");
-    keep(&new, "bash", &"s".repeat(75)).expect("kept by size");
+    keep(&new, "bash", &"s".repeat(75)).await.expect("kept by size");
     let there: Vec<bool> = first.iter().map(|id| place(id).exists()).collect();
     assert_eq!(there, [true, false, false, false]);
     assert_eq!(
-        keep(&new, "bash", &"s".repeat(95)),
+        keep(&new, "bash", &"s".repeat(95)).await,
         None,
         "more than there is room for"
     );
@@ -172,7 +179,7 @@ async fn pages_are_bounded() {
     let (_folder, store) = store();
     let desk = desk(&store);
     let line = format!("{}\n", "ü".repeat(900));
-    let id = keep(&store, "mcp", &line.repeat(100)).expect("kept");
+    let id = keep(&store, "mcp", &line.repeat(100)).await.expect("kept");
     let mut next = 1;
     let mut lines = 0;
     loop {
@@ -189,7 +196,7 @@ async fn pages_are_bounded() {
     }
     assert_eq!(lines, 100);
 
-    let id = keep(&store, "mcp", &"x".repeat(1_000_000)).expect("kept");
+    let id = keep(&store, "mcp", &"x".repeat(1_000_000)).await.expect("kept");
     let page = desk.text("tool_output", json!({ "id": id })).await;
     assert!(
         page.contains(" [line cut; it has 1000000 bytes]\n"),
@@ -214,9 +221,10 @@ async fn an_unknown_reference_names_the_known() {
         }
         other => panic!("{other:?}"),
     }
-    let ids: Vec<_> = (0..12)
-        .filter_map(|_| keep(&store, "run_tests", "0123456789"))
-        .collect();
+    let mut ids = Vec::new();
+    for _ in 0..12 {
+        ids.extend(keep(&store, "run_tests", "0123456789").await);
+    }
     let place = folder.path().join("state/outputs/s1");
     std::os::unix::fs::symlink(folder.path().join("secret"), place.join("link-1")).expect("a link");
     for id in [
@@ -267,6 +275,178 @@ fn the_reader_comes_with_the_store() {
     };
     assert!(builtin(&with).get("tool_output").is_some());
     assert!(builtin(&ToolsConfig::default()).get("tool_output").is_none());
+}
+
+/// Blobs in memory; refuses everything if it is told to.
+#[derive(Default)]
+struct MemoryBlobs {
+    refuses: bool,
+    attached: Mutex<Vec<(SessionId, Attachment, Vec<u8>)>>,
+}
+
+impl MemoryBlobs {
+    fn names(&self) -> Vec<String> {
+        let attached = self.attached.lock().expect("attached");
+        attached
+            .iter()
+            .map(|(_, attachment, _)| attachment.name.clone())
+            .collect()
+    }
+}
+
+#[async_trait::async_trait]
+impl Blobs for MemoryBlobs {
+    async fn attach(
+        &self,
+        session: &SessionId,
+        name: &str,
+        mut content: Box<dyn Read + Send>,
+        limits: BlobLimits,
+    ) -> Result<Attachment, LogError> {
+        assert_eq!((limits.count, limits.bytes), (500, 1_000_000_000));
+        if self.refuses {
+            return Err(LogError::Failed("refused".to_owned()));
+        }
+        let mut bytes = Vec::new();
+        content.read_to_end(&mut bytes).expect("a content");
+        let mut attached = self.attached.lock().expect("attached");
+        let attachment = Attachment {
+            name: name.to_owned(),
+            address: attached.len().to_string(),
+            bytes: bytes.len() as u64,
+            time: Timestamp(attached.len() as u64),
+        };
+        attached.push((session.clone(), attachment.clone(), bytes));
+        Ok(attachment)
+    }
+
+    async fn attachments(&self, session: &SessionId) -> Result<Vec<Attachment>, LogError> {
+        let attached = self.attached.lock().expect("attached");
+        let own = attached.iter().filter(|(of, ..)| of == session);
+        Ok(own.map(|(_, attachment, _)| attachment.clone()).rev().collect())
+    }
+
+    async fn read_at(&self, address: &str, offset: u64, limit: usize) -> Result<Option<Vec<u8>>, LogError> {
+        let content = self.content(address).await?;
+        let offset = usize::try_from(offset).expect("an offset");
+        Ok(content.map(|content| content.into_iter().skip(offset).take(limit).collect()))
+    }
+
+    async fn content(&self, address: &str) -> Result<Option<Vec<u8>>, LogError> {
+        let attached = self.attached.lock().expect("attached");
+        let found = attached
+            .iter()
+            .find(|(_, attachment, _)| attachment.address == address);
+        Ok(found.map(|(.., content)| content.clone()))
+    }
+}
+
+/// CTX-11: a settled output is a blob of its session, and no file is left; `tool_output` reads it by range and by
+/// pattern, also through another store of the same session, and not through one of another session.
+#[tokio::test]
+async fn settled_outputs_are_blobs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let blobs = Arc::new(MemoryBlobs::default());
+    let session = |name: &str| {
+        let store = OutputStore::new(folder.path().join(name));
+        Arc::new(store.in_blobs(Arc::clone(&blobs) as _, name.into()))
+    };
+    let store = session("s1");
+    let first = desk(&store);
+    let output = first
+        .call("bash", json!({ "command": "seq 1 300000" }))
+        .await
+        .expect("an answer");
+    let id = output.kept.expect("kept").id;
+    let other = keep(&store, "grep", "one\ntwo\n").await.expect("kept");
+    assert_eq!(blobs.names(), [id.clone(), other.clone()]);
+    assert_eq!(names(&folder.path().join("s1")), [""; 0], "no file is left");
+    for desk in [first, desk(&session("s1"))] {
+        let page = desk
+            .text("tool_output", json!({ "id": id, "offset": 299_999 }))
+            .await;
+        assert_eq!(
+            page,
+            "299999\t299999\n300000\t300000\n[lines 299999-300000 of 300000; this is the end]"
+        );
+        let found = desk
+            .text("tool_output", json!({ "id": other, "pattern": "w" }))
+            .await;
+        assert_eq!(found, "2: two\n[1 match]");
+    }
+    match desk(&session("s1"))
+        .error("tool_output", json!({ "id": "bash-1" }))
+        .await
+    {
+        ToolError::Permanent(text) => assert!(
+            text.ends_with(&format!("\n{other} (grep, 8 B)\n{id} (bash, 1.9 MB)")),
+            "{text}"
+        ),
+        error => panic!("{error:?}"),
+    }
+    match desk(&session("s2"))
+        .error("tool_output", json!({ "id": id }))
+        .await
+    {
+        ToolError::Permanent(text) => assert!(text.contains("None was kept"), "{text}"),
+        error => panic!("{error:?}"),
+    }
+}
+
+/// TOOL-3: an output that the blob store refuses stays a file and can be read.
+#[tokio::test]
+async fn refused_outputs_stay_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let blobs = Arc::new(MemoryBlobs {
+        refuses: true,
+        ..MemoryBlobs::default()
+    });
+    let place = folder.path().join("s1");
+    let store = Arc::new(OutputStore::new(place.clone()).in_blobs(blobs, "s1".into()));
+    let desk = desk(&store);
+    let output = desk
+        .call("bash", json!({ "command": "seq 1 300000" }))
+        .await
+        .expect("an answer");
+    let id = output.kept.expect("kept").id;
+    let other = keep(&store, "grep", "one\n").await.expect("kept");
+    assert_eq!(names(&place).len(), 2);
+    for (id, text) in [(id, "     1\t1\n"), (other, "     1\tone\n")] {
+        let page = desk.text("tool_output", json!({ "id": id, "limit": 1 })).await;
+        assert!(page.starts_with(text), "{page}");
+    }
+}
+
+/// TOOL-9, CTX-11: the output of a background command is read while it runs, and is a blob once it has ended.
+#[tokio::test]
+async fn a_job_leaves_a_blob() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let blobs = Arc::new(MemoryBlobs::default());
+    let place = folder.path().join("s1");
+    let store = Arc::new(OutputStore::new(place.clone()).in_blobs(Arc::clone(&blobs) as _, "s1".into()));
+    let desk = desk(&store);
+    let command = "echo begun; while [ ! -e go ]; do sleep 0.01; done; echo ended";
+    let started = desk
+        .call("bash", json!({ "command": command, "background": true }))
+        .await
+        .expect("a job");
+    assert!(started.content.contains("job-1"), "{}", started.content);
+    crate::desk::until("a file", || names(&place).len() == 1).await;
+    let id = names(&place).remove(0);
+    let text = |id: String| desk.text("tool_output", json!({ "id": id }));
+    assert_eq!(
+        text(id.clone()).await,
+        "     1\tbegun\n[lines 1-1 of 1; this is the end]"
+    );
+    desk.put("go", "");
+    crate::desk::until("a blob", || {
+        blobs.names() == [id.clone()] && names(&place).is_empty()
+    })
+    .await;
+    assert_eq!(
+        text(id).await,
+        "     1\tbegun\n     2\tended\n[lines 1-2 of 2; this is the end]"
+    );
 }
 
 proptest! {
