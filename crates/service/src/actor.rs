@@ -558,8 +558,13 @@ impl SessionActor {
         match report {
             Ok(report) => {
                 self.history = report.history;
-                report.facts.iter().for_each(|fact| self.goal.apply(fact));
-                events.extend(report.facts);
+                // The user may have changed the goal while the turn ran.
+                let facts = report
+                    .facts
+                    .into_iter()
+                    .filter(|fact| !self.goal.is_outdated(fact));
+                events.extend(facts);
+                events.iter().for_each(|fact| self.goal.apply(fact));
                 events.push(report.outcome.event());
             }
             // A fault of ours. What was recorded is the truth, and what it lacks is added as after a crash.

@@ -42,6 +42,14 @@ impl Goal {
         }
     }
 
+    /// Returns true if an event completes another goal than the active one.
+    pub(crate) fn is_outdated(&self, event: &Event) -> bool {
+        match event {
+            Event::Session(SessionEvent::GoalCompleted { text, .. }) => self.active() != Some(text.as_str()),
+            _ => false,
+        }
+    }
+
     /// What is to be reached.
     pub(crate) fn active(&self) -> Option<&str> {
         match self {

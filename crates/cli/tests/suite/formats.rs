@@ -89,6 +89,48 @@ fn earlier_export(session: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// As [`install`], with the sessions in the folder of the workspace: their own is not on this machine.
+fn install_here(workspace: &Workspace) {
+    install(workspace);
+    let database = rusqlite::Connection::open(workspace.home().join("data/windlass.db")).unwrap();
+    let place = workspace.path().display().to_string();
+    database
+        .execute("UPDATE session SET place = ?1", [place])
+        .unwrap();
+}
+
+/// The export of an earlier version as this version writes it: injected text has its source.
+fn converted_export(session: &str) -> Value {
+    let mut export = earlier_export(session);
+    export["windlass"] = json!(2);
+    for entry in export["entries"].as_array_mut().unwrap() {
+        let Some(parts) = entry["message"]["parts"].as_array_mut() else {
+            continue;
+        };
+        parts.iter_mut().for_each(convert);
+    }
+    export
+}
+
+/// The texts that version 0.1 injected, by their tags.
+fn convert(part: &mut Value) {
+    let Some(text) = part["data"]["text"].as_str().map(str::to_owned) else {
+        return;
+    };
+    let between = |start: &str, end: &str| text.strip_prefix(start)?.strip_suffix(end).map(str::to_owned);
+    let context =
+        |source: &str, text: String| json!({"type": "context", "data": {"source": source, "text": text}});
+    if let Some(inner) = between("<environment>\nworking directory: ", "\n</environment>") {
+        *part = context("environment", format!("working directory: {inner}"));
+    } else if let Some(inner) = between("<reminder>\n", "\n</reminder>") {
+        *part = context("reminder", inner);
+    } else if let Some(inner) = between("<said_by_the_user>\n", "\n</said_by_the_user>") {
+        *part = context("quote", inner);
+    } else if text.starts_with("<left_out ref=") {
+        *part = context("reference", text.clone());
+    }
+}
+
 /// Asserts that `now` has everything that `then` has. New fields are allowed.
 #[track_caller]
 fn assert_has_all(now: &Value, then: &Value, place: &str) {
@@ -129,7 +171,7 @@ fn an_earlier_database_is_read_whole() {
         assert!(!found.as_array().unwrap().is_empty(), "`{words}` in {name}");
         let now = export(&workspace, name);
         assert_eq!(now["session"]["totals"]["messages"], *messages, "{name}");
-        assert_has_all(&now, &earlier_export(name), name);
+        assert_has_all(&now, &converted_export(name), name);
         let read = workspace.run(&["sessions", "export", name]).output();
         read.assert_code(0);
     }
@@ -143,7 +185,7 @@ fn an_earlier_database_is_read_whole() {
 fn earlier_sessions_are_resumed() {
     for (name, messages, _, sent) in SESSIONS {
         let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("went on")]);
-        install(&workspace);
+        install_here(&workspace);
         let output = workspace.run(&["exec", "--resume", name, "Continue."]).output();
         assert_eq!(output.assert_code(0).stdout, "went on\n", "{name}");
         sim.assert_valid();
@@ -154,7 +196,7 @@ fn earlier_sessions_are_resumed() {
         }
         let now = export(&workspace, name);
         assert_eq!(now["session"]["totals"]["messages"], *messages + 2, "{name}");
-        let then = earlier_export(name);
+        let then = converted_export(name);
         let count = then["entries"].as_array().unwrap().len();
         let kept = now["entries"].as_array().unwrap()[..count].to_vec();
         assert_has_all(&Value::Array(kept), &then["entries"], name);
@@ -171,7 +213,7 @@ fn earlier_outputs_are_read() {
             Reply::text("read"),
         ],
     );
-    install(&workspace);
+    install_here(&workspace);
     let output = workspace
         .run(&["exec", "--resume", "tools", "Read the end of the output."])
         .output();
@@ -196,7 +238,7 @@ fn earlier_sessions_are_forked_and_deleted() {
     sim.assert_valid();
     assert_has_all(
         &export(&workspace, "compacted"),
-        &earlier_export("compacted"),
+        &converted_export("compacted"),
         "compacted",
     );
     let deleted = workspace.run(&["sessions", "delete", "--yes", "tools"]).output();

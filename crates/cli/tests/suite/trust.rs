@@ -361,7 +361,7 @@ fn a_broken_project_file_does_not_stop_a_run() {
     let listed = workspace.run(&["tools", "list"]).output();
     listed
         .assert_code(0)
-        .assert_says("is the name of a tool of the user's own");
+        .assert_says("is the name of one of the user's own tools");
     assert!(listed.stdout.contains("My own"), "{listed}");
     assert!(!listed.stdout.contains("Greets somebody"), "{listed}");
 }
