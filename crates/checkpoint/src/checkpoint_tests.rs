@@ -10,9 +10,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::checkpoint::Changed;
 use windlass_core::clock::SystemClock;
 use windlass_core::hook::{AdmittedCall, CallHook};
-use windlass_core::tool::{
-    Category, Person, Prepared, Progress, ToolContext, ToolError, ToolOutput, ToolSpec,
-};
+use windlass_core::tool::{Category, Person, Prepared, Progress, ToolContext, ToolError, ToolOutput};
 
 use super::files::Scope;
 use super::journal::Record;

@@ -173,8 +173,8 @@ async fn next_batch(deps: &Calls<'_>, calls: &mut VecDeque<Planned>, end: &mut E
     while batch.len() < MOST_AT_ONCE {
         let Some(planned) = calls.front() else { break };
         let candidate = match (end.text(deps), &planned.refusal) {
-            (Some(text), _) => Err(refused(&planned.call, text)),
-            (None, Some(text)) => Err(refused(&planned.call, text)),
+            (Some(text), _) => Err(Box::new(refused(&planned.call, text))),
+            (None, Some(text)) => Err(Box::new(refused(&planned.call, text))),
             (None, None) => validate(deps, &planned.call),
         };
         let shares = candidate
@@ -191,7 +191,7 @@ async fn next_batch(deps: &Calls<'_>, calls: &mut VecDeque<Planned>, end: &mut E
             Err(result) => Fate::Settled(result),
             Ok(candidate) => admit(deps, &call, candidate).await.unwrap_or_else(|reason| {
                 end.denied = Some(reason);
-                Fate::Settled(refused(&call, "Permission denied"))
+                Fate::Settled(Box::new(refused(&call, "Permission denied")))
             }),
         };
         batch.push(Admitted { call, fate });
@@ -215,7 +215,7 @@ fn can_share(candidate: &Candidate<'_>, mode: Execution) -> bool {
 fn start(deps: &Calls<'_>, admitted: Admitted) -> (ToolCall, Running) {
     let Admitted { call, fate } = admitted;
     let running = match fate {
-        Fate::Settled(result) => Running::settled(result),
+        Fate::Settled(result) => Running::settled(*result),
         Fate::Run { .. } if deps.cancel.is_cancelled() => Running::settled(refused(&call, CANCELED_TEXT)),
         Fate::Run {
             attempt,

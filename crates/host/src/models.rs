@@ -214,7 +214,6 @@ impl Models {
     }
 
     /// Returns the model that writes titles, if there is one.
-
     pub fn titles(&self) -> Option<Arc<dyn Titles>> {
         let model = self.settings.agent.session.title_model.clone()?;
         Some(Arc::new(TitleModel {

@@ -284,7 +284,7 @@ impl SessionActor {
         let is_idle = activity.is_idle();
         match request {
             Some(SessionRequest::Submit(input, answer)) if is_idle => {
-                *activity = self.submit(input, answer).await
+                *activity = self.submit(input, answer).await;
             }
             Some(SessionRequest::Summarize(answer)) if is_idle => *activity = self.summarize(answer).await,
             Some(SessionRequest::Shell(command, answer)) if is_idle => {

@@ -316,7 +316,7 @@ impl Client for Service {
 #[async_trait]
 impl Commands for Service {
     async fn catalog(&self, session: &SessionId) -> Vec<CommandInfo> {
-        let asked = self.request(session, |answer| SessionRequest::Catalog(answer));
+        let asked = self.request(session, SessionRequest::Catalog);
         asked.await.unwrap_or_else(|_| commands::built_in())
     }
 

@@ -24,12 +24,12 @@ pub(super) struct Admitted {
 pub(super) enum Fate {
     /// It runs.
     Run {
-        attempt: Attempt,
+        attempt: Box<Attempt>,
         traits: ToolTraits,
         admitted: Box<AdmittedCall>,
     },
     /// It has its result already.
-    Settled(ToolResult),
+    Settled(Box<ToolResult>),
 }
 
 /// A valid call that nobody has decided about. Making one has no effect.
@@ -50,9 +50,12 @@ impl Candidate<'_> {
 }
 
 /// Validates a call. `Err` is its result: an unknown tool or bad arguments.
-pub(super) fn validate<'a>(deps: &'a Calls<'_>, call: &ToolCall) -> Result<Candidate<'a>, ToolResult> {
+pub(super) fn validate<'a>(deps: &'a Calls<'_>, call: &ToolCall) -> Result<Candidate<'a>, Box<ToolResult>> {
     let Some(tool) = deps.config.tools.get(&call.name) else {
-        return Err(refused(call, &format!("Error: Unknown tool '{}'", call.name)));
+        return Err(Box::new(refused(
+            call,
+            &format!("Error: Unknown tool '{}'", call.name),
+        )));
     };
     prepare(tool, call, call.input.clone())
 }
@@ -61,14 +64,14 @@ fn prepare<'a>(
     tool: &'a Arc<dyn AnyTool>,
     call: &ToolCall,
     arguments: String,
-) -> Result<Candidate<'a>, ToolResult> {
+) -> Result<Candidate<'a>, Box<ToolResult>> {
     match Arc::clone(tool).prepare(&arguments) {
         Ok(prepared) => Ok(Candidate {
             tool,
             prepared,
             arguments,
         }),
-        Err(error) => Err(refused(call, &error.to_string())),
+        Err(error) => Err(Box::new(refused(call, &error.to_string()))),
     }
 }
 
@@ -90,7 +93,7 @@ pub(super) async fn admit(
                 reasons = more;
                 break;
             }
-            Judged::Deny(text) => return Ok(Fate::Settled(refused(call, &text))),
+            Judged::Deny(text) => return Ok(Fate::Settled(Box::new(refused(call, &text)))),
             Judged::Rewritten(arguments) if round < MAX_REWRITES => {
                 candidate = match prepare(candidate.tool, call, arguments) {
                     Ok(candidate) => candidate,
@@ -99,7 +102,7 @@ pub(super) async fn admit(
             }
             Judged::Rewritten(_) => {
                 let text = "Not run: hooks kept rewriting the arguments of this call.";
-                return Ok(Fate::Settled(refused(call, text)));
+                return Ok(Fate::Settled(Box::new(refused(call, text))));
             }
         }
     }
@@ -134,7 +137,7 @@ pub(super) async fn admit(
         Err(Denial {
             feedback: Some(feedback),
             ..
-        }) => Ok(Fate::Settled(refused(call, &feedback))),
+        }) => Ok(Fate::Settled(Box::new(refused(call, &feedback)))),
         Err(Denial {
             reason,
             feedback: None,
@@ -154,7 +157,7 @@ fn run(deps: &Calls<'_>, candidate: Candidate<'_>, admitted: AdmittedCall) -> Fa
         Attempt::once(candidate.prepared)
     };
     Fate::Run {
-        attempt,
+        attempt: Box::new(attempt),
         traits,
         admitted: Box::new(admitted),
     }

@@ -41,7 +41,6 @@ impl KeysFile {
     }
 
     /// Path of the file.
-
     pub fn path(&self) -> &Path {
         self.file.path()
     }

@@ -251,7 +251,7 @@ impl App {
             KeyAction::Send => self.send(OnBusy::Steer),
             // An answer is not a message.
             KeyAction::Queue if self.session.is_busy && !self.composer.has_aside() => {
-                self.send(OnBusy::Queue)
+                self.send(OnBusy::Queue);
             }
             KeyAction::Queue => {
                 self.caches.closed_menu = None;
