@@ -1,4 +1,4 @@
-//! From settings to everything a turn needs.
+//! Creates everything a turn needs from the settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,7 @@ use windlass_config::folders::{Folders, same_place};
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
 
-/// What the run is about, beside its settings.
+/// Parameters of a run besides its settings.
 #[derive(Clone)]
 pub struct SessionSpec {
     /// Folder of the session.
@@ -38,20 +38,20 @@ pub struct SessionSpec {
     pub session: SessionId,
     /// True if the model must end the turn with `done`.
     pub require_done: bool,
-    /// Whether somebody answers questions.
+    /// True if a person can answer permission requests.
     pub interactive: bool,
-    /// What the command line says of settings, for reading them again.
+    /// Settings given on the command line, needed when the settings are reloaded.
     pub given: Given,
-    /// Keeps what goes over the wire.
+    /// Records the wire traffic.
     pub recorder: Option<Arc<ExchangeRecorder>>,
-    /// Where the session is kept, for reading back what is no longer sent.
+    /// Store of the session, for recalling content that is no longer sent.
     pub store: Option<Arc<dyn Store>>,
-    /// What the sessions of a run have in common.
+    /// Prefixes that the sessions of a run share.
     pub prefixes: Arc<Prefixes>,
 }
 
 impl SessionSpec {
-    /// Only to look at tools and rules.
+    /// A specification for listing tools and rules only.
     pub fn looking(cwd: &Path, session: &str) -> Self {
         Self {
             cwd: cwd.to_owned(),
@@ -66,25 +66,25 @@ impl SessionSpec {
     }
 }
 
-/// The tools of a session, and the list that `todo` keeps.
+/// Returns the tools of a session, and the list that `todo` maintains.
 pub fn tools(settings: &Settings, purpose: &SessionSpec) -> Result<(ToolCatalog, TodoList), Problem> {
     let Grounded { workbench, todos, .. } = grounded(settings, purpose)?;
     Ok((workbench, todos))
 }
 
-/// Tools, and what they share with others.
+/// Tools, and the state that they share with other parts.
 pub struct Grounded {
     /// The tools.
     pub workbench: ToolCatalog,
     /// The todo list that the tools share.
     pub todos: TodoList,
-    /// Where they work.
+    /// The folders that the tools work in.
     pub ground: Workspace,
     /// Context management.
     pub context: ContextParts,
 }
 
-/// The same, with what they share.
+/// Returns the tools and the state that they share with other parts.
 pub fn grounded(settings: &Settings, purpose: &SessionSpec) -> Result<Grounded, Problem> {
     let todos = TodoList::new();
     let reach = SandboxAccess::new(&settings.security, &purpose.cwd)?;
@@ -122,12 +122,13 @@ pub fn grounded(settings: &Settings, purpose: &SessionSpec) -> Result<Grounded, 
     })
 }
 
-/// CTX-11: where a session's long outputs are kept. Commands cannot go there, `tool_output` reads it for them.
+/// CTX-11: the store of a session's long outputs. Commands cannot access its folder; `tool_output` reads it
+/// for them.
 fn outputs(folders: &Folders, session: &SessionId) -> OutputStore {
     OutputStore::new(outputs_folder(folders, session)).sharing(folders.outputs())
 }
 
-/// The folder of a session's long outputs; it need not exist.
+/// Returns the folder of a session's long outputs; it may not exist.
 pub fn outputs_folder(folders: &Folders, session: &SessionId) -> PathBuf {
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
     let name = match session.as_str() {
@@ -137,7 +138,7 @@ pub fn outputs_folder(folders: &Folders, session: &SessionId) -> PathBuf {
     folders.outputs().join(name)
 }
 
-/// Where calls run.
+/// Returns the context that tool calls run in.
 fn execution_context(purpose: &SessionSpec) -> Arc<ExecutionContext> {
     Arc::new(ExecutionContext {
         cwd: purpose.cwd.clone(),
@@ -174,7 +175,7 @@ impl LocalFactory {
     /// has its own exit code. `place` is the folder that the session belongs to.
     ///
     /// # Errors
-    /// When the settings of the folder cannot be used, or the folder is not here.
+    /// Fails if the settings of the folder cannot be used, or the folder does not exist.
     pub fn prepare(&self, place: &Path) -> Result<(), Problem> {
         let env = self.environment(&self.spec.session, place, self.models.clone())?;
         *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some(env);
@@ -234,16 +235,16 @@ impl SessionFactory for LocalFactory {
 
     async fn forget(&self, session: &SessionId) {
         if let Ok(folders) = environment::folders() {
-            // They are of no use without the session.
+            // The outputs are useless without the session.
             let _ = std::fs::remove_dir_all(outputs_folder(&folders, session));
         }
     }
 }
 
-/// The rules and the mode in effect.
+/// Returns the rules and the mode in effect.
 pub fn policy(settings: &Settings) -> Policy {
     let security = &settings.security;
-    // Each was checked when the settings were read.
+    // Each rule was checked when the settings were read.
     let rules = |texts: &[String]| {
         texts
             .iter()

@@ -1,4 +1,4 @@
-//! What one session works with, looked at again before every turn.
+//! The environment of a session on this machine, refreshed before every turn.
 
 use std::sync::Arc;
 
@@ -39,12 +39,12 @@ use windlass_config::settings::Settings;
 
 /// The tool that runs commands.
 const BASH: &str = "bash";
-/// GOAL-1: where a system prompt tells the goal.
+/// GOAL-1: heading of the goal in the system prompt.
 const CURRENT_GOAL: &str = "{current_goal}";
-/// The most that it tells of it, in characters.
+/// Maximum length of the goal in the system prompt, in characters.
 const TOLD_GOAL: usize = 2_000;
 
-/// What a session works with.
+/// The environment of a session on this machine.
 pub struct LocalEnv {
     session: SessionId,
     roster: Models,
@@ -56,26 +56,26 @@ pub struct LocalEnv {
     approver: Arc<dyn Approver>,
     incomplete: Arc<OpenWork>,
     reading: Reading,
-    /// Keeps lasting answers, where somebody is asked.
+    /// Stores lasting grants, if a person can be asked.
     grants: Option<GrantFile>,
     recorder: Option<Arc<ExchangeRecorder>>,
 }
 
-/// CFG-2: what is read again before every turn.
+/// CFG-2: sources that are reread before every turn.
 struct Reading {
     settings: SettingsAgain,
     instructions: Instructions,
     /// The system prompt without instructions, and without the goal.
     system: String,
-    /// The goal as the system prompt tells it; `None` when it does not.
+    /// The goal in the system prompt; `None` if it is not included.
     goal: Option<String>,
     require_done: bool,
-    /// The mode was set by hand, and stays.
+    /// True if the user set the mode; reloading the settings does not change it.
     has_mode: bool,
 }
 
 impl Reading {
-    /// The system prompt as it is now.
+    /// Returns the current system prompt.
     fn system_prompt(&self) -> String {
         let instructions = self.instructions.text();
         match &self.goal {
@@ -86,7 +86,7 @@ impl Reading {
 }
 
 impl LocalEnv {
-    /// Puts a session's parts together.
+    /// Assembles the parts of a session.
     pub fn new(settings: &Arc<Settings>, roster: Models, purpose: &SessionSpec) -> Result<Self, Problem> {
         let Grounded {
             mut workbench,
@@ -96,7 +96,7 @@ impl LocalEnv {
         } = grounded(settings, purpose)?;
         let folders = environment::folders()?;
         let mut instructions = Instructions::new(&folders, &purpose.cwd);
-        // That they are there is nothing new; that some are cut is.
+        // Existing instructions are not news; truncated ones are.
         let (_, cut) = instructions.refresh();
         let system = system_prompt(settings, purpose.require_done);
         workbench.notify(cut);
@@ -127,7 +127,7 @@ impl LocalEnv {
                 policy: policy(settings),
                 ..call_limits(settings)
             },
-            // The person to ask is known when the session is.
+            // The asker is known once the session is.
             approver: Arc::new(NobodyNow(grants()?)),
             workbench,
             incomplete: Arc::new(OpenWork {
@@ -145,14 +145,14 @@ impl LocalEnv {
         self.workbench.notify(warnings);
     }
 
-    /// Somebody is there who can be asked.
+    /// Returns true if a person can be asked.
     pub fn ask(&mut self, asker: Arc<dyn Asker>) {
         if let Some(grants) = self.grants.take() {
             self.approver = Arc::new(Granting::new(asker, Box::new(grants)));
         }
     }
 
-    /// CTX-10: who compresses long outputs; nobody unless that is wished.
+    /// CTX-10: returns the compressor of long outputs; `None` unless the settings enable it.
     async fn compressor(
         &self,
         settings: &Settings,
@@ -212,7 +212,7 @@ impl LocalEnv {
         }
     }
 
-    /// Reads again what changed. What the user should know.
+    /// Rereads changed files. Returns notices for the user.
     fn reread(&mut self, goal: Option<&str>) -> Vec<String> {
         let (settings, mut notices) = self.reading.settings.refresh();
         let goal = told_goal(&self.reading.settings.now(), goal);
@@ -347,7 +347,7 @@ impl Permissions for LocalEnv {
             }
             Err(problem) => (Vec::new(), vec![problem.to_string()]),
         };
-        // What is granted for good is so for the session, too.
+        // A permanent grant also counts for the session.
         let mut session = self.approver.session_grants();
         session.retain(|grant| !lasting.contains(grant));
         let session = session.iter().map(grant_line).collect();
@@ -391,7 +391,8 @@ impl EnvFacts for LocalEnv {
     }
 }
 
-/// The arguments of a command that the user typed. One that does more than read reaches what a person can allow.
+/// Returns the arguments of a command that the user typed. A command that does more than read gets the access
+/// that a person can approve.
 fn own_input(tools: &ToolSet, command: &str) -> String {
     let plain = json!({ "command": command }).to_string();
     let prepared = tools
@@ -405,7 +406,7 @@ fn own_input(tools: &ToolSet, command: &str) -> String {
     }
 }
 
-/// What stands in a system prompt for the goal; `None` when it is not to be told.
+/// Returns the text about the goal for the system prompt; `None` if it is not to be included.
 fn told_goal(settings: &Settings, goal: Option<&str>) -> Option<String> {
     let Settings { agent, .. } = settings;
     let asks = agent
@@ -428,7 +429,7 @@ fn system_prompt(settings: &Settings, require_done: bool) -> String {
     system
 }
 
-/// SES-11: who follows what calls change; nobody when that is off.
+/// SES-11: returns the checkpoints that track file changes; `None` if they are off.
 fn tracker(
     settings: &Settings,
     ground: &Workspace,
@@ -481,7 +482,7 @@ pub fn limits(settings: &Settings) -> Limits {
     }
 }
 
-/// Knows of open todos, and of a `done` that was not called.
+/// Reports open todos, and a `done` call that is missing.
 struct OpenWork {
     todos: TodoList,
     require_done: bool,

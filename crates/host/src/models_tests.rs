@@ -9,7 +9,7 @@ use crate::backoff::tests::ManualClock;
 use windlass_config::settings::ProviderEntry;
 use windlass_providers::Wire;
 
-/// Providers on addresses where nobody listens.
+/// Providers at addresses where nothing listens.
 fn settings(names: &[&str]) -> Arc<Settings> {
     windlass_providers::install_tls();
     let mut settings = Settings {
@@ -48,8 +48,8 @@ async fn ask(line: &ActiveProvider) -> Result<(), ProviderErrorKind> {
         .map_err(|error| error.kind)
 }
 
-/// PROV-9: after a refused connection the next turn has no line, for the same reason, until the window is over; another
-/// provider is not meant by that.
+/// PROV-9: after a refused connection the next turn fails for the same reason, until the window is over;
+/// other providers are not affected.
 #[tokio::test]
 async fn nobody_there_is_not_tried_again_at_once() {
     let clock = Arc::new(ManualClock::default());
@@ -79,7 +79,7 @@ async fn nobody_there_is_not_tried_again_at_once() {
     assert!(roster.ready().await.is_ok());
 }
 
-/// PROV-7: another provider or model is asked from the next turn on; one that cannot be changes nothing.
+/// PROV-7: another provider or model is used from the next turn on; an unusable one changes nothing.
 #[tokio::test]
 async fn the_choice_holds_for_the_next_turn() {
     let mut roster = Models::new(&settings(&["first", "Other"]), None);
