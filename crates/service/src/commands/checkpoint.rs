@@ -1,4 +1,4 @@
-//! `/checkpoint`, `/undo` and `/redo`: what turns did to files, taken back and done again.
+//! `/checkpoint`, `/undo` and `/redo`: undoing and redoing the file changes of turns.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::format::cut;
 use windlass_core::log::record;
 
-/// How much is shown of what the user said.
+/// Number of characters shown of the user's message.
 const PROMPT: usize = 60;
-/// How many lines of a difference are shown.
+/// Maximum number of lines shown of a diff.
 const DIFF_LINES: usize = 200;
 
 const CONVERSATION: &str = "--conversation";
@@ -151,7 +151,8 @@ fn shown(text: &mut String, diff: &str) {
     }
 }
 
-/// Takes files back to a checkpoint, and the conversation when that is asked for. What cannot be done is found out first.
+/// Restores files to a checkpoint, and the conversation on request. Obstacles are detected before anything is
+/// changed.
 async fn rewind(
     cx: &mut CommandContext<'_>,
     checkpoints: &dyn Checkpoints,
@@ -167,7 +168,7 @@ async fn rewind(
     let mut text = format!("Undid {}.", named(&restored.checkpoints));
     tell(&mut text, &restored);
     match to {
-        // The files are back already, so this is told beside it.
+        // The files are already restored, so this is reported in addition.
         Some(to) => match cx.session.rewind(to).await {
             Ok(()) => text.push_str("\nThe conversation goes on from before that."),
             Err(error) => {
@@ -180,7 +181,7 @@ async fn rewind(
     Ok(Said::text(text))
 }
 
-/// The number of the last entry before the message of a checkpoint.
+/// Returns the number of the last entry before the message of a checkpoint.
 async fn before(cx: &CommandContext<'_>, checkpoints: &dyn Checkpoints, number: u64) -> Result<u64, Stop> {
     let all = checkpoints.list().await.map_err(refused)?;
     let last = all.last().map_or(0, |checkpoint| checkpoint.number);
@@ -199,7 +200,7 @@ async fn before(cx: &CommandContext<'_>, checkpoints: &dyn Checkpoints, number: 
     })
 }
 
-/// The number of the entry in which a message was first told.
+/// Returns the number of the entry in which a message first occurs.
 pub(super) fn place(entries: &[Entry], wanted: &MessageId) -> Option<u64> {
     let found = entries
         .iter()
@@ -207,7 +208,7 @@ pub(super) fn place(entries: &[Entry], wanted: &MessageId) -> Option<u64> {
     found.map(|entry| entry.seq)
 }
 
-/// After files were done again: brings the conversation back that was taken back with them. What is told about it.
+/// After a redo of files: restores the conversation that was undone with them. Returns the report.
 async fn bring_back(cx: &mut CommandContext<'_>, restored: &Restored) -> Result<Option<&'static str>, Stop> {
     let entries = record(cx.store(), &cx.session.info.id).await?;
     let first = restored.checkpoints.first();
@@ -219,7 +220,7 @@ async fn bring_back(cx: &mut CommandContext<'_>, restored: &Restored) -> Result<
     let Some(undo) = entries.iter().rev().find(is_undo) else {
         return Ok(None);
     };
-    // One that was brought back already, by a rewind to just before it.
+    // An entry that was already restored, by a rewind to just before it.
     let is_back = |entry: &Entry| {
         entry.seq > undo.seq
             && matches!(entry.event, Event::Session(SessionEvent::Rewind { to }) if to == undo.seq.saturating_sub(1))
@@ -235,7 +236,7 @@ async fn bring_back(cx: &mut CommandContext<'_>, restored: &Restored) -> Result<
     Ok(Some("The conversation is as it was before it was undone."))
 }
 
-/// Checkpoints in a few words.
+/// Names checkpoints briefly.
 fn named(checkpoints: &[Checkpoint]) -> String {
     match checkpoints {
         [] => "nothing".to_owned(),
@@ -244,7 +245,7 @@ fn named(checkpoints: &[Checkpoint]) -> String {
     }
 }
 
-/// What was done to each path, and what could not be covered.
+/// Reports the change of each path, and the changes that are not covered.
 pub(super) fn tell(text: &mut String, restored: &Restored) {
     for FileChange { path, what, .. } in &restored.changes {
         let what = match what {

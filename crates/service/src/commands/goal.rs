@@ -1,11 +1,11 @@
-//! `/goal` and `/done`: what the session is to reach. Served at any time: a running turn does not know of it.
+//! `/goal` and `/done`: the goal of the session. Available at any time: a running turn does not see the goal.
 
 use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::goal::{Goal, LONGEST};
 
 pub(super) async fn goal(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     followed(cx)?;
-    // GOAL-3: refused before anything else is looked at.
+    // GOAL-3: refused before anything else is checked.
     if words.has("--auto") || words.has("--turns") {
         let text = "working towards a goal without you (--auto) is off: nothing was set. Without it, /goal TEXT says what \
                     this session is to reach";
@@ -62,7 +62,7 @@ async fn set(cx: &mut CommandContext<'_>, text: &str) -> Outcome {
 
 async fn complete(cx: &mut CommandContext<'_>) -> Outcome {
     match cx.session.complete_goal().await? {
-        // What it was is told by its event.
+        // The event already reports the goal.
         Some(_) => Ok(Said::text(
             "That is done. Your next message is a new goal, or /goal TEXT.",
         )),

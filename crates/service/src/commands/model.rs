@@ -1,4 +1,5 @@
-//! `/provider`, `/model` and `/connect`: who is asked from the next turn on, and who could be.
+//! `/provider`, `/model` and `/connect`: the provider and model from the next turn on, and the available
+//! ones.
 
 use std::fmt::Write;
 
@@ -118,7 +119,7 @@ pub(super) async fn model(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Out
     }
 }
 
-/// A front end that can ask for a secret sets a provider up itself; this is for the others.
+/// A front end that can ask for a secret sets a provider up itself; this command is for the others.
 pub(super) async fn connect(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
     let offers = cx.session.env.models().offers();

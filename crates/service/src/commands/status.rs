@@ -1,4 +1,4 @@
-//! `/status`, `/tools`, `/permissions`, `/mode` and `/plan`: how the session stands and what it may do.
+//! `/status`, `/tools`, `/permissions`, `/mode` and `/plan`: the state and the permissions of the session.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::environment::Granted;
 use crate::format::{called, cut, dollars, one_line, standing};
 use crate::goal::Goal;
 
-/// The modes, as they are written.
+/// Names of the modes.
 pub(super) const MODES: &[(&str, Mode)] = &[
     ("plan", Mode::Plan),
     ("default", Mode::Default),
@@ -18,7 +18,7 @@ pub(super) const MODES: &[(&str, Mode)] = &[
     ("full", Mode::Full),
 ];
 
-/// How much of the goal is shown, in characters.
+/// Number of characters shown of the goal.
 const GOAL: usize = 100;
 
 pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
@@ -125,7 +125,7 @@ pub(super) async fn plan(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     set(cx, Mode::Plan)
 }
 
-/// A turn that runs keeps what it began with.
+/// Sets the mode. A running turn keeps the mode it started with.
 fn set(cx: &mut CommandContext<'_>, mode: Mode) -> Outcome {
     cx.session.env.permissions().set_mode(mode);
     Ok(Said::text(format!(
@@ -135,7 +135,7 @@ fn set(cx: &mut CommandContext<'_>, mode: Mode) -> Outcome {
     )))
 }
 
-/// The mode as it is written.
+/// Returns the name of a mode.
 pub(super) fn mode_word(mode: Mode) -> &'static str {
     let found = MODES.iter().find(|(_, known)| *known == mode);
     found.map_or("", |(name, _)| name)

@@ -30,15 +30,15 @@ use windlass_store::SqliteStore;
 
 use super::kit::Kit;
 
-/// A store in a folder, and what services over it share.
+/// A store in a folder, and the state that services over it share.
 pub(crate) struct Bed {
     folder: TempDir,
     pub(crate) provider: Arc<ScriptedProvider>,
-    /// Lets the tool `wait` go on.
+    /// Releases the tool `wait`.
     pub(crate) gate: Arc<Notify>,
-    /// What the tool `note` was told.
+    /// Texts that the tool `note` was called with.
     pub(crate) notes: Arc<Mutex<Vec<String>>>,
-    /// What the bench offers beside.
+    /// Settings of the test environment.
     pub(crate) kit: Arc<Kit>,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -63,7 +63,8 @@ impl Bed {
         SqliteStore::open(&self.file()).unwrap()
     }
 
-    /// Another process that writes: the store waits until this is told to commit or to roll back.
+    /// A second connection to the database: the store is blocked until its transaction is committed or rolled
+    /// back.
     pub(crate) fn writer(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.file()).unwrap();
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -105,13 +106,13 @@ pub(crate) fn say(session: &SessionId, text: &str) -> Submission {
     Submission::text(session.clone(), text)
 }
 
-/// All events to the end.
+/// Collects all events.
 pub(crate) async fn all(events: EventStream) -> Vec<Envelope> {
     let all = events.collect();
     tokio::time::timeout(Duration::from_secs(60), all).await.unwrap()
 }
 
-/// Runs a turn and gives its answer.
+/// Runs a turn and returns its answer.
 pub(crate) async fn answer(service: &Service, session: &SessionId, text: &str) -> String {
     let events = all(service.submit(say(session, text)).await.unwrap()).await;
     match &events.last().unwrap().event {
@@ -293,7 +294,7 @@ impl Permissions for TestBench {
         }
     }
 
-    /// The command is the tool's name and its text.
+    /// The command consists of the tool's name and its text.
     async fn user_command(&mut self, _: &TurnStart, command: &str) -> UserCommand {
         let (tool, text) = command.split_once(' ').unwrap_or((command, ""));
         let input = match tool {
@@ -328,7 +329,7 @@ impl EnvFacts for TestBench {
     }
 }
 
-/// Whoever is there answers questions, and allows nothing.
+/// Passes questions to the person, and denies permission requests.
 struct Reached(Arc<dyn Asker>);
 
 #[async_trait]
@@ -407,7 +408,7 @@ impl Tool for Note {
     }
 }
 
-/// The texts of all text parts.
+/// Returns the texts of all text parts.
 pub(crate) fn texts(envelopes: &[Envelope]) -> Vec<String> {
     let text = |envelope: &Envelope| match &envelope.event {
         Event::Message { message } => message.parts.iter().find_map(|part| match part {

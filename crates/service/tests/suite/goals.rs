@@ -1,4 +1,4 @@
-//! GOAL-1, GOAL-2: what a session is to reach, through the client.
+//! GOAL-1, GOAL-2: the goal of a session, through the client.
 
 use serde_json::json;
 use windlass_api::{
@@ -10,7 +10,7 @@ use windlass_service::{Goals, Service};
 
 use super::bed::{Bed, all, answer, new_session, say};
 
-/// What `/done` answers.
+/// Reply to `/done`.
 const DONE: &str = "That is done. Your next message is a new goal, or /goal TEXT.";
 
 /// A bed whose sessions have goals.
@@ -35,7 +35,7 @@ async fn told(service: &Service, session: &SessionId, line: &str) -> String {
     }
 }
 
-/// The goals that the record tells, in order.
+/// Returns the goals in the record, in order.
 async fn record(bed: &Bed, session: &SessionId) -> Vec<String> {
     let entries = bed.store().entries(session, 0, 1000).await.unwrap();
     let line = |event: Event| match event {
@@ -49,8 +49,9 @@ async fn record(bed: &Bed, session: &SessionId) -> Vec<String> {
         .collect()
 }
 
-/// GOAL-1, GOAL-2, EVT-4: the first message is the goal, later ones leave it; an answer that says a phrase completes it just
-/// before the turn ends; the next message is a new one. Another process reads the same. No request tells of it.
+/// GOAL-1, GOAL-2, EVT-4: the first message is the goal, later ones do not change it; an answer that contains
+/// a phrase completes it just before the turn ends; the next message is a new goal. Another process reads the
+/// same state. No request mentions the goal.
 #[tokio::test]
 async fn goals_begin_and_are_reached() {
     let texts = [
@@ -91,8 +92,8 @@ async fn goals_begin_and_are_reached() {
     }
 }
 
-/// GOAL-1, GOAL-2, CMD-1: `/goal TEXT` sets a goal whatever was before, `/goal clear` takes it away, `/done` completes it; what
-/// cannot be is refused and changes nothing.
+/// GOAL-1, GOAL-2, CMD-1: `/goal TEXT` sets a goal in any state, `/goal clear` removes it, `/done` completes
+/// it; impossible changes are refused and have no effect.
 #[tokio::test]
 async fn commands_change_the_goal() {
     let bed = bed([]);
@@ -165,8 +166,8 @@ async fn commands_change_the_goal() {
     );
 }
 
-/// GOAL-1: a goal is of its session: one that begins with `/clear` has none, a fork has that of the place it begins at, and
-/// going back goes back to the goal of then.
+/// GOAL-1: a goal belongs to its session: a session created by `/clear` has none, a fork has the goal of the
+/// place it starts at, and a rewind restores the goal of that time.
 #[tokio::test]
 async fn goals_follow_forks_and_rewinds() {
     let bed = bed(["one", "Task complete.", "three"].map(Scene::text));
@@ -206,7 +207,7 @@ async fn goals_follow_forks_and_rewinds() {
     again.close().await;
 }
 
-/// GOAL-1: a goal outlives a summary, after which the record before it is not read any more.
+/// GOAL-1: a goal survives a summary, although the record before it is no longer read.
 #[tokio::test]
 async fn goals_outlive_summaries() {
     let answers = (0..6).map(|number| Scene::text(&format!("answer {number} ").repeat(60)));
@@ -229,8 +230,8 @@ async fn goals_outlive_summaries() {
     service.close().await;
 }
 
-/// GOAL-1, CMD-2: a running turn does not know of goals: they can be set and completed meanwhile. What a command of the
-/// user's own printed is no goal.
+/// GOAL-1, CMD-2: a running turn does not see goals: they can be set and completed meanwhile. The output of a
+/// user's command is not a goal.
 #[tokio::test]
 async fn a_running_turn_is_not_concerned() {
     let bed = bed([
@@ -256,7 +257,7 @@ async fn a_running_turn_is_not_concerned() {
     assert_eq!(record(&bed, &session).await, ["go", "Command: go"]);
 }
 
-/// GOAL-1: where goals are off there are none, and commands about them say so.
+/// GOAL-1: if goals are off there are none, and commands about them report it.
 #[tokio::test]
 async fn goals_can_be_off() {
     let bed = bed(["Task complete."].map(Scene::text));
