@@ -4,9 +4,9 @@
 //! [`CallHook`] around tool calls, [`CompactionHook`] around compactions. [`Hooks`] is the list; it runs the hooks in their
 //! order, gives each a time limit, and combines the answers.
 //!
-//! Two rules hold for every hook. It can make nothing wider than the rules allow: no answer of a hook lifts a denial. And
-//! a hook that does not answer in time never passes silently for a yes: where permission is decided the call then asks a
-//! person, and everywhere else the user is warned.
+//! Two rules hold for every hook. It can only narrow what the rules allow: no answer of a hook lifts a
+//! denial. And a hook that does not answer in time never counts as a yes: a call that it should have judged
+//! needs a person's approval, and in all other cases the user is warned.
 //!
 //! The order is the order of the list. Before an action the first hook comes first; after it the last one does, so that
 //! hooks nest.

@@ -1,4 +1,4 @@
-//! How messages are stored.
+//! Storage format of messages.
 
 use serde_json::{Value, json};
 
@@ -178,7 +178,7 @@ fn origin_is_verbatim() {
     assert_eq!(back.origin, message.origin);
 }
 
-/// A message is encoded once per wire; a changed copy is encoded anew.
+/// A message is encoded once per wire format; a changed copy is encoded again.
 #[test]
 fn memo_keeps_bytes() {
     let message = whole_message();
