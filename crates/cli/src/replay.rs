@@ -249,12 +249,12 @@ async fn copy(
 ) -> Result<SessionId, Problem> {
     let id = SessionId::generate();
     let settings = Arc::new(settings);
-    let purpose = SessionSpec::looking(Path::new(&info.place), id.as_str());
-    let workshop = LocalFactory::new(&settings, &Models::new(&settings, None), purpose);
-    workshop.prepare(Path::new(&info.place))?;
+    let spec = SessionSpec::looking(Path::new(&info.place), id.as_str());
+    let factory = LocalFactory::new(&settings, &Models::new(&settings, None), spec);
+    factory.prepare(Path::new(&info.place))?;
     let service = Service::new(
         store as _,
-        Arc::new(workshop),
+        Arc::new(factory),
         Arc::new(SystemClock::default()),
         SqliteStore::owner(),
         Options::default(),

@@ -84,7 +84,7 @@ const NOTHING: fn(&str) -> Option<String> = |_| None;
 pub async fn connect(
     settings: &Settings,
     env: Env<'_>,
-    tape: Option<&SharedRecorder>,
+    recorder: Option<&SharedRecorder>,
 ) -> Result<Connection, Problem> {
     let choice = choose(settings, env)?;
     let sim = if choice.name == SIM && choice.base_url.is_empty() {
@@ -95,7 +95,7 @@ pub async fn connect(
     let base_url = sim
         .as_ref()
         .map_or_else(|| choice.base_url.clone(), SimHandle::url);
-    connect_to(settings, env, choice, base_url, sim, tape).await
+    connect_to(settings, env, choice, base_url, sim, recorder).await
 }
 
 /// Creates a provider for a simulated model that is already running.
@@ -168,7 +168,7 @@ async fn connect_to(
     choice: Choice<'_>,
     base_url: String,
     sim: Option<SimHandle>,
-    tape: Option<&SharedRecorder>,
+    recorder: Option<&SharedRecorder>,
 ) -> Result<Connection, Problem> {
     let mut notices = Vec::new();
     if choice.name == SIM {
@@ -181,8 +181,8 @@ async fn connect_to(
         notices.push(unknown_model(&model));
     }
     let provider = http_provider(settings, env, &choice, base_url, model).await?;
-    let provider = match tape {
-        Some(tape) => provider.recorded(Arc::clone(tape)),
+    let provider = match recorder {
+        Some(recorder) => provider.recorded(Arc::clone(recorder)),
         None => provider,
     };
     Ok(Connection {

@@ -67,57 +67,57 @@ impl SessionSpec {
 }
 
 /// Returns the tools of a session, and the list that `todo` maintains.
-pub fn tools(settings: &Settings, purpose: &SessionSpec) -> Result<(ToolCatalog, TodoList), Problem> {
-    let Grounded { workbench, todos, .. } = grounded(settings, purpose)?;
-    Ok((workbench, todos))
+pub fn tools(settings: &Settings, spec: &SessionSpec) -> Result<(ToolCatalog, TodoList), Problem> {
+    let Grounded { catalog, todos, .. } = grounded(settings, spec)?;
+    Ok((catalog, todos))
 }
 
 /// Tools, and the state that they share with other parts.
 pub struct Grounded {
     /// The tools.
-    pub workbench: ToolCatalog,
+    pub catalog: ToolCatalog,
     /// The todo list that the tools share.
     pub todos: TodoList,
     /// The folders that the tools work in.
-    pub ground: Workspace,
+    pub workspace: Workspace,
     /// Context management.
     pub context: ContextParts,
 }
 
 /// Returns the tools and the state that they share with other parts.
-pub fn grounded(settings: &Settings, purpose: &SessionSpec) -> Result<Grounded, Problem> {
+pub fn grounded(settings: &Settings, spec: &SessionSpec) -> Result<Grounded, Problem> {
     let todos = TodoList::new();
-    let reach = SandboxAccess::new(&settings.security, &purpose.cwd)?;
-    let ground = reach.ground()?;
+    let access = SandboxAccess::new(&settings.security, &spec.cwd)?;
+    let workspace = access.workspace()?;
     let folders = environment::folders()?;
     let config = ToolsConfig {
         command_timeout: settings.tools.timeout,
         max_command_output: settings.tools.max_output_bytes,
-        offer_done: purpose.require_done,
-        offer_ask_user: purpose.interactive,
+        offer_done: spec.require_done,
+        offer_ask_user: spec.interactive,
         todos: todos.clone(),
         blocked_commands: settings.security.blocked_commands.clone(),
-        sandbox: reach.walls(&ground),
+        sandbox: access.sandbox(&workspace),
         fetch: settings.security.network.then(FetchConfig::default),
-        outputs: Some(Arc::new(outputs(&folders, &purpose.session))),
+        outputs: Some(Arc::new(outputs(&folders, &spec.session))),
         background: BackgroundJobs::default(),
-        workspace: ground.clone(),
+        workspace: workspace.clone(),
     };
-    let files = ToolFiles::new(folders, &purpose.cwd);
-    let execution = execution_context(purpose);
+    let files = ToolFiles::new(folders, &spec.cwd);
+    let execution = execution_context(spec);
     let open = (todos.clone(), config.background.clone());
-    let context = ContextParts::new(settings, open, purpose.store.clone(), &purpose.session)?;
+    let context = ContextParts::new(settings, open, spec.store.clone(), &spec.session)?;
     let mut tools = builtin(&config);
     context.add_tools(&mut tools);
-    if let Some(store) = &purpose.store {
-        tools.insert(recall_tool(Arc::clone(store), &purpose.session));
+    if let Some(store) = &spec.store {
+        tools.insert(recall_tool(Arc::clone(store), &spec.session));
     }
-    let mut workbench = ToolCatalog::new(tools, config, files, execution)?;
-    workbench.share(Arc::clone(&purpose.prefixes));
+    let mut catalog = ToolCatalog::new(tools, config, files, execution)?;
+    catalog.share(Arc::clone(&spec.prefixes));
     Ok(Grounded {
-        workbench,
+        catalog,
         todos,
-        ground,
+        workspace,
         context,
     })
 }
@@ -139,11 +139,11 @@ pub fn outputs_folder(folders: &Folders, session: &SessionId) -> PathBuf {
 }
 
 /// Returns the context that tool calls run in.
-fn execution_context(purpose: &SessionSpec) -> Arc<ExecutionContext> {
+fn execution_context(spec: &SessionSpec) -> Arc<ExecutionContext> {
     Arc::new(ExecutionContext {
-        cwd: purpose.cwd.clone(),
-        env: child_environment(std::env::vars(), &purpose.cwd, purpose.session.as_str()),
-        session: Some(purpose.session.clone()),
+        cwd: spec.cwd.clone(),
+        env: child_environment(std::env::vars(), &spec.cwd, spec.session.as_str()),
+        session: Some(spec.session.clone()),
     })
 }
 

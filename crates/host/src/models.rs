@@ -25,7 +25,7 @@ pub struct Models {
     now: Arc<Mutex<Selection>>,
     remembered: Option<ModelPreference>,
     /// Records the wire traffic.
-    tape: Option<SharedRecorder>,
+    recorder: Option<SharedRecorder>,
     clock: Arc<dyn Clock>,
 }
 
@@ -33,7 +33,7 @@ pub struct Models {
 struct Selection {
     /// The selection that overrides the settings.
     chosen: Option<Named>,
-    line: Option<Arc<ActiveProvider>>,
+    active: Option<Arc<ActiveProvider>>,
 }
 
 /// A connected provider.
@@ -61,21 +61,21 @@ impl Models {
             settings: Arc::clone(settings),
             now: Arc::default(),
             remembered,
-            tape: None,
+            recorder: None,
             clock: Arc::new(SystemClock::default()),
         }
     }
 
     /// Records all wire traffic. Must be called before a provider is connected.
-    pub fn recorded(self, tape: Option<SharedRecorder>) -> Self {
-        Self { tape, ..self }
+    pub fn recorded(self, recorder: Option<SharedRecorder>) -> Self {
+        Self { recorder, ..self }
     }
 
     /// Uses a provider that is already connected.
     pub fn with(settings: &Arc<Settings>, connection: Connection) -> Self {
-        let roster = Self::new(settings, None);
-        roster.lock().line = Some(roster.line(connection));
-        roster
+        let models = Self::new(settings, None);
+        models.lock().active = Some(models.activate(connection));
+        models
     }
 
     /// Returns the same models for another session: it starts with the same selection, and can change its
@@ -116,38 +116,38 @@ impl Models {
     /// Returns the active provider, connecting it if necessary. A restored selection that can no longer be
     /// used is replaced by the one in the settings.
     pub async fn connect(&self) -> Result<Arc<ActiveProvider>, Problem> {
-        if let Some(line) = self.lock().line.clone() {
-            return Ok(line);
+        if let Some(active) = self.lock().active.clone() {
+            return Ok(active);
         }
         let chosen = self.lock().chosen.clone();
-        let line = match &chosen {
+        let active = match &chosen {
             None => self.open(&self.settings).await?,
             Some(chosen) => match self.open(&self.settings_with(chosen)).await {
-                Ok(line) => line,
+                Ok(active) => active,
                 Err(_) => {
                     self.lock().chosen = None;
                     self.open(&self.settings).await?
                 }
             },
         };
-        self.lock().line = Some(Arc::clone(&line));
-        Ok(line)
+        self.lock().active = Some(Arc::clone(&active));
+        Ok(active)
     }
 
     /// Returns the provider for the next turn, or an error shortly after a connection failure.
     pub async fn ready(&self) -> Result<Arc<ActiveProvider>, NotReady> {
-        let line = self.connect().await.map_err(not_connected)?;
-        line.backoff.check()?;
-        Ok(line)
+        let active = self.connect().await.map_err(not_connected)?;
+        active.backoff.check()?;
+        Ok(active)
     }
 
     async fn open(&self, settings: &Settings) -> Result<Arc<ActiveProvider>, Problem> {
-        let connection = connect(settings, &Process, self.tape.as_ref()).await?;
+        let connection = connect(settings, &Process, self.recorder.as_ref()).await?;
         check_cost_limit(settings, &connection)?;
-        Ok(self.line(connection))
+        Ok(self.activate(connection))
     }
 
-    fn line(&self, connection: Connection) -> Arc<ActiveProvider> {
+    fn activate(&self, connection: Connection) -> Arc<ActiveProvider> {
         let window = self.settings.timeouts.no_providers_backoff;
         let backoff = Backoff::new(Arc::clone(&self.clock), window);
         let provider = Arc::new(Watched {
@@ -210,7 +210,7 @@ impl Models {
             provider: Some(self.known(provider)?),
             model,
         });
-        let connection = connect(&settings, &Process, self.tape.as_ref()).await.ok()?;
+        let connection = connect(&settings, &Process, self.recorder.as_ref()).await.ok()?;
         Some(Arc::clone(&connection.provider))
     }
 
@@ -220,7 +220,7 @@ impl Models {
         let model = self.settings.agent.session.title_model.clone()?;
         Some(Arc::new(TitleModel {
             model,
-            roster: self.clone(),
+            models: self.clone(),
             connection: tokio::sync::Mutex::new(None),
         }))
     }
@@ -266,8 +266,8 @@ impl ModelSwitch for Models {
     }
 
     fn active(&self) -> Result<(String, String), String> {
-        if let Some(line) = &self.lock().line {
-            return Ok((line.provider.name().to_owned(), line.provider.model().id.clone()));
+        if let Some(active) = &self.lock().active {
+            return Ok((active.provider.name().to_owned(), active.provider.model().id.clone()));
         }
         let settings = self.effective();
         let choice = choose(&settings, &Process).map_err(|problem| problem.to_string())?;
@@ -300,19 +300,19 @@ impl ModelSwitch for Models {
             model: model.map(str::to_owned),
         };
         let opened = self.open(&self.settings_with(&chosen)).await;
-        let line = opened.map_err(|problem| ChooseError::Failed(problem.to_string()))?;
+        let active = opened.map_err(|problem| ChooseError::Failed(problem.to_string()))?;
         {
             let mut now = self.lock();
             now.chosen = Some(chosen.clone());
-            now.line = Some(Arc::clone(&line));
+            now.active = Some(Arc::clone(&active));
         }
         if let Some(remembered) = &self.remembered {
             remembered.write(chosen).await;
         }
         Ok(Chosen {
-            provider: line.provider.name().to_owned(),
-            model: line.provider.model().id.clone(),
-            notices: line.take_notices(),
+            provider: active.provider.name().to_owned(),
+            model: active.provider.model().id.clone(),
+            notices: active.take_notices(),
         })
     }
 }
@@ -346,27 +346,27 @@ fn check_cost_limit(settings: &Settings, connection: &Connection) -> Result<(), 
 /// SES-6: the model that writes titles, connected when the first title is needed.
 struct TitleModel {
     model: String,
-    roster: Models,
+    models: Models,
     connection: tokio::sync::Mutex<Option<Connection>>,
 }
 
 impl TitleModel {
     async fn connect(&self) -> Option<Connection> {
-        let mut settings = self.roster.effective();
+        let mut settings = self.models.effective();
         let named = self.model.split_once('/');
-        let named = named.and_then(|(name, model)| Some((self.roster.known(name)?, model)));
+        let named = named.and_then(|(name, model)| Some((self.models.known(name)?, model)));
         match named {
             Some((provider, model)) => {
                 settings.provider = Some(provider);
                 settings.model = Some(model.to_owned());
             }
             None => {
-                settings.provider = Some(self.roster.active().ok()?.0);
+                settings.provider = Some(self.models.active().ok()?.0);
                 settings.model = Some(self.model.clone());
             }
         }
         settings.agent.reasoning = None;
-        connect(&settings, &Process, self.roster.tape.as_ref()).await.ok()
+        connect(&settings, &Process, self.models.recorder.as_ref()).await.ok()
     }
 }
 

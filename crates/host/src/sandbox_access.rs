@@ -81,17 +81,17 @@ impl SandboxAccess {
     }
 
     /// Returns the workspace of the file tools.
-    pub fn ground(&self) -> Result<Workspace, Problem> {
-        let ground = Workspace::new(&self.cwd, self.home.as_deref());
-        ground.limited(&self.allowed, &self.denied).map_err(|error| {
+    pub fn workspace(&self) -> Result<Workspace, Problem> {
+        let workspace = Workspace::new(&self.cwd, self.home.as_deref());
+        workspace.limited(&self.allowed, &self.denied).map_err(|error| {
             let why = format!("security.allowed_paths, security.denied_paths: {error}");
             Problem::new(ProblemKind::Config, why)
         })
     }
 
     /// Returns the sandbox for commands.
-    pub fn walls(&self, ground: &Workspace) -> Arc<CommandSandbox> {
-        Arc::new(CommandSandbox::new(self.policy()).hiding(ground))
+    pub fn sandbox(&self, workspace: &Workspace) -> Arc<CommandSandbox> {
+        Arc::new(CommandSandbox::new(self.policy()).hiding(workspace))
     }
 
     /// Returns the policy for commands: they read everything that is not denied, and write where file tools

@@ -53,7 +53,7 @@ impl ToolCatalog {
         files: ToolFiles,
         execution: Arc<ExecutionContext>,
     ) -> Result<Self, Problem> {
-        let mut bench = Self {
+        let mut catalog = Self {
             offer: ToolOffer {
                 tools: built_in.clone(),
                 prefix: Arc::default(),
@@ -65,16 +65,16 @@ impl ToolCatalog {
             notices: Vec::new(),
             prefixes: Arc::default(),
         };
-        let news = bench.files.refresh();
+        let news = catalog.files.refresh();
         if let Some(error) = news.error {
-            if bench.files.is_of_user(&error) {
+            if catalog.files.is_of_user(&error) {
                 return Err(Problem::new(ProblemKind::Config, error.to_string()));
             }
-            bench.notices.push(error.to_string());
+            catalog.notices.push(error.to_string());
         }
         // The settings are read first and have already reported whether the project is in effect.
-        bench.rebuild();
-        Ok(bench)
+        catalog.rebuild();
+        Ok(catalog)
     }
 
     /// Shares identical prefixes with other sessions.

@@ -99,21 +99,21 @@ impl Bed {
             session: None,
         };
         let files = ToolFiles::new(folders.clone(), &repo);
-        let mut workbench = ToolCatalog::new(builtin(&config), config, files, Arc::new(execution)).unwrap();
-        workbench.set_system_prompt("Work.".to_owned());
+        let mut catalog = ToolCatalog::new(builtin(&config), config, files, Arc::new(execution)).unwrap();
+        catalog.set_system_prompt("Work.".to_owned());
         let provider = Arc::new(ExchangeRecorder {
             script,
             prefixes: Mutex::default(),
         });
-        let bench = TestBench {
+        let env = TestEnv {
             provider: Arc::clone(&provider),
-            workbench,
-            roster: Models::new(&Arc::new(Settings::default()), None),
+            catalog,
+            models: Models::new(&Arc::new(Settings::default()), None),
         };
         let store = SqliteStore::open(&root.path().join("session.db")).unwrap();
         let client = Service::new(
             Arc::new(store),
-            Arc::new(TestWorkshop(Mutex::new(Some(bench)))),
+            Arc::new(TestFactory(Mutex::new(Some(env)))),
             Arc::new(SystemClock::default()),
             SqliteStore::owner(),
             Options::default(),
@@ -178,18 +178,18 @@ impl Bed {
 }
 
 /// An environment with one tool catalog and one model.
-struct TestBench {
+struct TestEnv {
     provider: Arc<ExchangeRecorder>,
-    workbench: ToolCatalog,
-    roster: Models,
+    catalog: ToolCatalog,
+    models: Models,
 }
 
-impl EnvFacts for TestBench {}
+impl EnvFacts for TestEnv {}
 
 #[async_trait]
-impl SessionEnv for TestBench {
+impl SessionEnv for TestEnv {
     async fn plan(&mut self, _: &TurnStart) -> Result<TurnPlan, NotReady> {
-        let (offer, notices) = self.workbench.refresh();
+        let (offer, notices) = self.catalog.refresh();
         Ok(TurnPlan {
             config: Config {
                 prefix: offer.prefix,
@@ -215,7 +215,7 @@ impl SessionEnv for TestBench {
     }
 
     fn models(&mut self) -> &mut dyn ModelSwitch {
-        &mut self.roster
+        &mut self.models
     }
 
     fn permissions(&mut self) -> &mut dyn Permissions {
@@ -228,7 +228,7 @@ impl SessionEnv for TestBench {
 }
 
 #[async_trait]
-impl Permissions for TestBench {
+impl Permissions for TestEnv {
     fn tools(&mut self) -> Vec<ToolInfo> {
         Vec::new()
     }
@@ -248,10 +248,10 @@ impl Permissions for TestBench {
     }
 }
 
-struct TestWorkshop(Mutex<Option<TestBench>>);
+struct TestFactory(Mutex<Option<TestEnv>>);
 
 #[async_trait]
-impl SessionFactory for TestWorkshop {
+impl SessionFactory for TestFactory {
     async fn create(&self, _: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
         Ok(Box::new(self.0.lock().unwrap().take().unwrap()))
     }

@@ -34,15 +34,15 @@ const OTHERS: usize = 8;
 
 /// Sets up providers.
 pub struct ProviderSetup {
-    roster: Models,
+    models: Models,
     /// The model to use, if one was named.
     model: Option<String>,
 }
 
 impl ProviderSetup {
     /// Sets up providers for these models.
-    pub fn new(roster: Models) -> Self {
-        Self { roster, model: None }
+    pub fn new(models: Models) -> Self {
+        Self { models, model: None }
     }
 
     /// Sets the model to use.
@@ -54,11 +54,11 @@ impl ProviderSetup {
 #[async_trait]
 impl Connections for ProviderSetup {
     fn offers(&self) -> Vec<Offer> {
-        offers(&self.roster)
+        offers(&self.models)
     }
 
     async fn connect(&self, provider: &str, key: &str) -> Result<String, ClientError> {
-        let Some(name) = self.roster.known(provider) else {
+        let Some(name) = self.models.known(provider) else {
             let names: Vec<String> = self.offers().into_iter().map(|offer| offer.name).collect();
             return Err(refused(&format!(
                 "there is no provider `{provider}`; known are {}",
@@ -83,7 +83,7 @@ impl ProviderSetup {
     /// Sends a minimal request with this key, or with the existing one if `key` is empty. If no model is
     /// known, tries the models that the server lists.
     async fn test(&self, name: &str, key: &str) -> Result<Vec<String>, ClientError> {
-        let mut settings = test_settings(&self.roster, name, self.model.clone());
+        let mut settings = test_settings(&self.models, name, self.model.clone());
         let typed = Typed { name, key };
         let env: &dyn Surroundings = if key.is_empty() {
             &Process
@@ -126,7 +126,7 @@ impl ProviderSetup {
             "" => None,
             key => Some(file.keep(name, key).map_err(told)?),
         };
-        let chosen = match self.roster.clone().choose(Some(name), model).await {
+        let chosen = match self.models.clone().choose(Some(name), model).await {
             Ok(chosen) => chosen,
             Err(error) => return Err(taken_back(&file, kept.as_ref(), &error.to_string())),
         };
@@ -136,7 +136,7 @@ impl ProviderSetup {
         );
         if kept.is_some() {
             text.push_str(&format!("\nThe key is kept in {}.", file.path().display()));
-            let settings = self.roster.settings_with(&named(name));
+            let settings = self.models.settings_with(&named(name));
             text.push_str(&note_first(Choice::of(name, &settings, &Process)));
         }
         for notice in &chosen.notices {
@@ -206,8 +206,8 @@ fn others(name: &str, models: &[String]) -> String {
 }
 
 /// Returns every known provider, the usable ones first.
-pub fn offers(roster: &Models) -> Vec<Offer> {
-    let own = roster.settings().providers.keys();
+pub fn offers(models: &Models) -> Vec<Offer> {
+    let own = models.settings().providers.keys();
     let known = presets().map(|preset| &preset.name);
     let mut names: Vec<&String> = own.collect();
     for name in known {
@@ -215,13 +215,13 @@ pub fn offers(roster: &Models) -> Vec<Offer> {
             names.push(name);
         }
     }
-    let mut offers: Vec<Offer> = names.into_iter().map(|name| offer(roster, name)).collect();
+    let mut offers: Vec<Offer> = names.into_iter().map(|name| offer(models, name)).collect();
     offers.sort_by_key(|offer| !offer.is_ready);
     offers
 }
 
-fn offer(roster: &Models, name: &str) -> Offer {
-    let mut settings = roster.settings_with(&named(name));
+fn offer(models: &Models, name: &str) -> Offer {
+    let mut settings = models.settings_with(&named(name));
     let model = Choice::of(name, &settings, &Process).map(|choice| choice.model);
     if model.is_err() {
         settings.model = Some(SOME_MODEL.to_owned());
@@ -290,8 +290,8 @@ impl Surroundings for Typed<'_> {
 }
 
 /// Settings of a test: one request without retries.
-fn test_settings(roster: &Models, name: &str, model: Option<String>) -> Settings {
-    let mut settings = roster.settings_with(&Named { model, ..named(name) });
+fn test_settings(models: &Models, name: &str, model: Option<String>) -> Settings {
+    let mut settings = models.settings_with(&Named { model, ..named(name) });
     settings.retry.max_retries = 0;
     settings.agent.reasoning = None;
     settings

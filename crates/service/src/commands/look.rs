@@ -49,15 +49,15 @@ impl CommandContext<'_> {
         let id = self.session.info.id.clone();
         let info = self.service().info(&id).await?;
         let info = info.ok_or(ClientError::Unknown(id))?;
-        let bench = &mut self.session.env;
-        let models = bench.models();
+        let env = &mut self.session.env;
+        let models = env.models();
         let (provider, model) = models.active().unwrap_or_default();
         let window = if model.is_empty() {
             0
         } else {
             models.window(&model)
         };
-        let access = bench.permissions();
+        let access = env.permissions();
         Ok(Overview {
             info,
             provider,

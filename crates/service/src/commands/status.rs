@@ -36,15 +36,15 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
         ("folder", info.place.clone()),
         ("standing", format!("{}, {state}", standing(info.standing))),
     ];
-    let bench = &mut cx.session.env;
-    match bench.models().active() {
+    let env = &mut cx.session.env;
+    match env.models().active() {
         Ok((provider, model)) => {
             rows.push(("provider", provider));
             rows.push(("model", model));
         }
         Err(why) => rows.push(("model", why.lines().next().unwrap_or_default().to_owned())),
     }
-    rows.push(("mode", mode_word(bench.permissions().policy().mode).to_owned()));
+    rows.push(("mode", mode_word(env.permissions().policy().mode).to_owned()));
     let totals = &info.totals;
     rows.push(("messages", totals.messages.to_string()));
     rows.push(("context", format!("{} tokens", totals.context_tokens)));
@@ -53,7 +53,7 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     rows.push(("cost", dollars(totals.cost_usd)));
     rows.push(("queue", format!("{queue} waiting")));
     rows.extend(goal.map(|goal| ("goal", cut(&goal, GOAL))));
-    if let Some(checkpoints) = bench.checkpoints() {
+    if let Some(checkpoints) = env.checkpoints() {
         let count = match checkpoints.list().await {
             Ok(all) => all.len().to_string(),
             Err(error) => error.to_string(),

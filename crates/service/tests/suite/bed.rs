@@ -76,7 +76,7 @@ impl Bed {
     }
 
     pub(crate) fn service_of(&self, owner: String, options: Options) -> Service {
-        let workshop = TestWorkshop {
+        let factory = TestFactory {
             provider: Arc::clone(&self.provider),
             gate: Arc::clone(&self.gate),
             notes: Arc::clone(&self.notes),
@@ -84,7 +84,7 @@ impl Bed {
         };
         Service::new(
             Arc::new(self.store()),
-            Arc::new(workshop),
+            Arc::new(factory),
             Arc::clone(&self.clock),
             owner,
             options,
@@ -121,7 +121,7 @@ pub(crate) async fn answer(service: &Service, session: &SessionId, text: &str) -
     }
 }
 
-struct TestWorkshop {
+struct TestFactory {
     provider: Arc<ScriptedProvider>,
     gate: Arc<Notify>,
     notes: Arc<Mutex<Vec<String>>>,
@@ -129,13 +129,13 @@ struct TestWorkshop {
 }
 
 #[async_trait]
-impl SessionFactory for TestWorkshop {
+impl SessionFactory for TestFactory {
     async fn create(&self, _: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
         let tools = ToolSet::new()
             .with(Ask)
             .with(Wait(Arc::clone(&self.gate)))
             .with(Note(Arc::clone(&self.notes)));
-        Ok(Box::new(TestBench {
+        Ok(Box::new(TestEnv {
             asker,
             mode: Mode::default(),
             kit: Arc::clone(&self.kit),
@@ -150,7 +150,7 @@ impl SessionFactory for TestWorkshop {
     }
 }
 
-struct TestBench {
+struct TestEnv {
     asker: Arc<dyn Asker>,
     mode: Mode,
     kit: Arc<Kit>,
@@ -160,7 +160,7 @@ struct TestBench {
 }
 
 #[async_trait]
-impl SessionEnv for TestBench {
+impl SessionEnv for TestEnv {
     async fn plan(&mut self, turn: &TurnStart) -> Result<TurnPlan, NotReady> {
         self.kit.prepare().await;
         self.kit.begin(turn)?;
@@ -214,7 +214,7 @@ fn calls() -> CallConfig {
 }
 
 #[async_trait]
-impl ModelSwitch for TestBench {
+impl ModelSwitch for TestEnv {
     fn list(&self) -> Vec<ModelChoice> {
         let choice = |name: &str| ModelChoice {
             provider: name.to_owned(),
@@ -266,7 +266,7 @@ impl ModelSwitch for TestBench {
 }
 
 #[async_trait]
-impl Permissions for TestBench {
+impl Permissions for TestEnv {
     fn tools(&mut self) -> Vec<ToolInfo> {
         let tool = |spec: windlass_core::tool::ToolSpec| ToolInfo {
             name: spec.name,
@@ -315,7 +315,7 @@ impl Permissions for TestBench {
     }
 }
 
-impl EnvFacts for TestBench {
+impl EnvFacts for TestEnv {
     fn environment(&self) -> Option<String> {
         self.kit.surroundings.lock().unwrap().clone()
     }
