@@ -182,7 +182,7 @@ pub(crate) async fn run(
     } else {
         if let Some(info) = &engine.past {
             job.style
-                .note(&format!("going on with {}", session_choice::line(info)));
+                .note(&format!("resuming {}", session_choice::line(info)));
             runner.tell_queue(job.style).await;
         }
         let said = vec![Part::text(job.prompt.clone())];
@@ -257,7 +257,7 @@ impl Runner<'_> {
         let waits = overview.map_or(0, |overview| overview.queue.len());
         if waits > 0 {
             style.note(&format!(
-                "asked first, because it waited already: {waits} in the queue"
+                "queued messages are sent first: {waits}"
             ));
         }
     }
@@ -344,7 +344,7 @@ impl Runner<'_> {
                 return Ending::failed(
                     Exit::Failed,
                     "lost",
-                    "the turn ended without an end".to_owned(),
+                    "the event stream ended before the turn did".to_owned(),
                     None,
                 );
             };

@@ -26,7 +26,7 @@ use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
 
 /// Notice when no key was found and the simulated model is used.
-const NO_KEY: &str = "no key was found: the simulated model answers. /connect sets up a real one";
+const NO_KEY: &str = "no API key found: using the simulated model. /connect sets up a real one";
 
 /// Runs an interactive session.
 pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> Result<Exit, Problem> {
@@ -89,7 +89,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     let spoken = spoken?;
     if spoken.has_talked && keeps && !style.quiet {
         let id = &spoken.session;
-        tell_last(format!("go on with windlass --resume {id}"));
+        tell_last(format!("Resume with: windlass --resume {id}"));
     }
     Ok(spoken.exit)
 }
@@ -131,7 +131,7 @@ fn greet(scene: &Scene<'_>) {
         style.warn(warning);
     }
     if let Some(past) = scene.past {
-        style.note(&format!("going on with {}", session_choice::line(past)));
+        style.note(&format!("resuming {}", session_choice::line(past)));
     }
     for notice in scene.notices {
         style.note(notice);
@@ -141,7 +141,7 @@ fn greet(scene: &Scene<'_>) {
             Ok((provider, model)) => format!("{provider} {model} · "),
             Err(_) => String::new(),
         };
-        style.note(&format!("{model}/help lists the commands · Ctrl+D leaves"));
+        style.note(&format!("{model}/help lists the commands · Ctrl+D quits"));
     }
 }
 

@@ -150,7 +150,7 @@ impl Approver for NobodyToAsk {
             format!(" ({})", proposal.reasons.join("; "))
         };
         let reason = format!(
-            "`{}` needs approval and nobody is there to ask{about}{why}",
+            "`{}` needs approval, and no one is available to give it{about}{why}",
             proposal.tool
         );
         Err(Denial {

@@ -45,7 +45,7 @@ pub(crate) async fn reply(
             event = stream.next() => event,
         };
         let Some(event) = event else {
-            let error = ProviderError::new(ProviderErrorKind::Network, "the reply ended without an end");
+            let error = ProviderError::new(ProviderErrorKind::Network, "the reply broke off before its end");
             return ModelAnswer::Failed {
                 error,
                 partial: listener.partial(),

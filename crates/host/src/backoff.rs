@@ -41,7 +41,7 @@ impl Backoff {
         if left.is_zero() {
             return Ok(());
         }
-        let wait = format!("wait {:.1} s before the next try", left.as_secs_f64());
+        let wait = format!("retry in {:.1} s", left.as_secs_f64());
         let hint = match &error.hint {
             Some(hint) => format!("{hint}; {wait}"),
             None => wait,

@@ -40,7 +40,7 @@ impl GrantFile {
     pub fn read(&self) -> Result<Vec<Grant>, Problem> {
         let wrong = |why: String| {
             let text = format!(
-                "{}: {why}; nothing in it counts until you mend or remove it",
+                "{}: {why}; its grants are ignored until you fix or remove it",
                 self.file.path().display()
             );
             Problem::new(ProblemKind::Config, text)

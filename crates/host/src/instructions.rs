@@ -57,7 +57,7 @@ impl Instructions {
                         changed.push(self.shown(&path));
                         if is_cut {
                             notices.push(format!(
-                                "{}: instructions may have {MOST} bytes altogether; the rest is left out",
+                                "{}: instructions are limited to {MOST} bytes in total; the rest is omitted",
                                 self.shown(&path)
                             ));
                         }
@@ -70,7 +70,7 @@ impl Instructions {
                     }
                     (_, Err(error)) => {
                         notices.push(format!(
-                            "{}: {error}; it counts as it last was",
+                            "{}: {error}; keeping its last content",
                             self.shown(&path)
                         ));
                         match known {

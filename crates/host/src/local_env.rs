@@ -235,7 +235,7 @@ impl LocalEnv {
             self.reading.system = system_prompt(settings, self.reading.require_done);
         }
         if !changed.is_empty() {
-            notices.push(format!("instructions read anew: {}", changed.join(", ")));
+            notices.push(format!("instructions reloaded: {}", changed.join(", ")));
         }
         notices.extend(more);
         if settings.is_some() || !changed.is_empty() || has_goal_changed {

@@ -67,7 +67,7 @@ async fn nobody_there_is_not_tried_again_at_once() {
         why.message.contains("cannot connect to http://127.0.0.1:1"),
         "{why:?}"
     );
-    assert!(why.hint.unwrap().ends_with("wait 1.0 s before the next try"));
+    assert!(why.hint.unwrap().ends_with("retry in 1.0 s"));
     models.choose(Some("other"), None).await.unwrap();
     assert!(models.ready().await.is_ok());
     models.choose(Some("gone"), None).await.unwrap();

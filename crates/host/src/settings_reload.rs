@@ -70,7 +70,7 @@ impl SettingsAgain {
         let new = match read {
             Ok(new) => new,
             Err(problem) => {
-                let text = format!("{problem}\nthe settings stay as they last were right");
+                let text = format!("{problem}\nkeeping the last valid settings");
                 return (None, vec![text]);
             }
         };
@@ -94,7 +94,7 @@ impl SettingsAgain {
         }
         if !later.is_empty() {
             notices.push(format!(
-                "settings changed, from the next start on: {}",
+                "settings changed, from the next start: {}",
                 list(&later)
             ));
         }

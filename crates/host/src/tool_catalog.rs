@@ -102,7 +102,7 @@ impl ToolCatalog {
         self.notices.extend(news.notice);
         if let Some(error) = news.error {
             let kept = if self.files.is_of_user(&error) {
-                "\nthe tools stay as they last were right"
+                "\nkeeping the last valid tools"
             } else {
                 ""
             };

@@ -283,7 +283,7 @@ async fn the_users_tools_are_reloaded_between_turns() {
         "{warnings:?}"
     );
     assert!(
-        warnings[0].contains("stay as they last were right"),
+        warnings[0].contains("keeping the last valid tools"),
         "{warnings:?}"
     );
     assert_eq!(bed.turn().await, (vec!["one".to_owned()], vec![]), "told once");

@@ -573,7 +573,7 @@ impl SessionActor {
                 self.history = history.into_messages();
                 events.push(Event::Failed {
                     reason: FailureKind::Interrupted,
-                    message: format!("the turn failed inside: {error}"),
+                    message: format!("the turn failed with an internal error: {error}"),
                     hint: None,
                     finish: FinishReason::Error,
                 });
@@ -604,8 +604,8 @@ fn not_ready(why: NotReady) -> Event {
 
 fn not_stored(error: &LogError) -> Event {
     let hint = match error {
-        LogError::Locked(_) => "wait until the other process is done, then go on with the session",
-        _ => "free some space or mend the store, then go on with the session",
+        LogError::Locked(_) => "wait until the other process is done, then continue the session",
+        _ => "free some space or repair the store, then continue the session",
     };
     Event::Failed {
         reason: FailureKind::Log,

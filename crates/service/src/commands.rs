@@ -220,7 +220,7 @@ impl<'d> CommandContext<'d> {
 
     pub(crate) async fn run(&mut self, line: &str) -> Result<Said, ClientError> {
         let Some(parsed) = command_line(line) else {
-            let text = "this is not a command: one begins with a slash and a word, as in /help";
+            let text = "this is not a command: commands start with a slash and a word, as in /help";
             return Err(ClientError::CommandUsage(text.to_owned()));
         };
         let Some(command) = find(parsed.name) else {

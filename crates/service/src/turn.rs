@@ -77,7 +77,7 @@ fn unread_images(model: &Model, message: &Message) -> Option<String> {
     is_unread.then(|| {
         let names = names.join(", ");
         format!(
-            "{} reads no images: it is only told the name of {names}.",
+            "{} does not read images: it only gets the name of {names}.",
             model.id
         )
     })

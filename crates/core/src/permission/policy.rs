@@ -68,7 +68,7 @@ impl Policy {
                 told("Permission denied: this is plan mode, and only reading is allowed.".to_owned())
             }
             (Mode::Unattended, _) => told(
-                "Permission denied: nobody watches this run, and no rule allows this. Find another way, or say what \
+                "Permission denied: this run is unattended, and no rule allows this. Find another way, or say what \
                  you need."
                     .to_owned(),
             ),

@@ -122,7 +122,7 @@ impl KeysFile {
         };
         if mode & 0o077 != 0 {
             let why = format!(
-                "others can read your keys, so none is used: chmod 600 {}",
+                "other users can read your keys, so none is used: chmod 600 {}",
                 self.path().display()
             );
             return Err(self.wrong(&why));
@@ -174,7 +174,7 @@ fn parse(text: &str) -> Result<StoredKeys, (usize, String)> {
             let start = item.span().map(|span| span.start);
             let key = item
                 .as_str()
-                .ok_or_else(|| (line(start), format!("the key of `{provider}` is no text; {form}")))?;
+                .ok_or_else(|| (line(start), format!("the key of `{provider}` is not a string; {form}")))?;
             if !key.trim().is_empty() {
                 keys.insert(provider.to_owned(), Secret::new(key));
             }

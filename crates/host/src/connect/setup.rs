@@ -131,7 +131,7 @@ impl ProviderSetup {
             Err(error) => return Err(taken_back(&file, kept.as_ref(), &error.to_string())),
         };
         let mut text = format!(
-            "Connected to {}: {} is asked from the next turn on.",
+            "Connected to {}: {} is used from the next turn.",
             chosen.provider, chosen.model
         );
         if kept.is_some() {
@@ -169,7 +169,7 @@ async fn pick(
     };
     let models = models.map_err(|why| {
         refused(&format!(
-            "{name} did not say which models it has: {}. Name one, as in `/model {name}/NAME`",
+            "{name} did not list its models: {}. Name one, as in `/model {name}/NAME`",
             why.trim_end_matches('.')
         ))
     })?;
@@ -324,7 +324,7 @@ fn taken_back(file: &KeysFile, kept: Option<&StoredKey>, why: &str) -> ClientErr
     match kept.map(|kept| file.put_back(kept)) {
         None | Some(Ok(())) => refused(why),
         Some(Err(problem)) => ClientError::Command(format!(
-            "{}. The key was put into {} and could not be taken out again: {problem}",
+            "{}. The key was stored in {} and could not be removed again: {problem}",
             why.trim_end_matches('.'),
             file.path().display()
         )),
@@ -358,7 +358,7 @@ fn is_local(base_url: &str) -> bool {
 
 fn failed(name: &str, base_url: &str, error: &ProviderError) -> ClientError {
     match error.kind {
-        ProviderErrorKind::Auth => refused(&format!("{name} does not take the key: {}", error.message)),
+        ProviderErrorKind::Auth => refused(&format!("{name} rejected the key: {}", error.message)),
         ProviderErrorKind::Network => not_reached(name, base_url, &error.message),
         _ => refused(&format!("{name} answered with an error: {}", error.message)),
     }
@@ -372,7 +372,7 @@ async fn reached(name: &str, base_url: &str) -> Result<(), ClientError> {
 
 fn not_reached(name: &str, base_url: &str, why: &str) -> ClientError {
     let place = if base_url.is_empty() { SIM } else { base_url };
-    refused(&format!("{name} was not reached at {place}: {why}"))
+    refused(&format!("{name} could not be reached at {place}: {why}"))
 }
 
 fn told(problem: Problem) -> ClientError {
@@ -380,7 +380,7 @@ fn told(problem: Problem) -> ClientError {
 }
 
 fn refused(why: &str) -> ClientError {
-    ClientError::Command(format!("{}. Nothing was kept.", why.trim_end_matches('.')))
+    ClientError::Command(format!("{}. Nothing was stored.", why.trim_end_matches('.')))
 }
 
 fn first_line(problem: &Problem) -> String {
@@ -410,11 +410,11 @@ mod tests {
         });
         let text = |error: ClientError| error.to_string();
         let failed = text(taken_back(&file, None, "no such model."));
-        assert!(failed.ends_with("no such model. Nothing was kept."), "{failed}");
+        assert!(failed.ends_with("no such model. Nothing was stored."), "{failed}");
 
         let kept = file.keep("anthropic", "sk-1").unwrap();
         let failed = text(taken_back(&file, Some(&kept), "no such model"));
-        assert!(failed.ends_with("Nothing was kept."), "{failed}");
+        assert!(failed.ends_with("Nothing was stored."), "{failed}");
         assert!(file.read().unwrap().is_empty());
 
         // A folder at its path can neither be read nor written as a file.
@@ -424,7 +424,7 @@ mod tests {
         let path = file.path().display().to_string();
         assert!(failed.contains("no such model. The key was put into"), "{failed}");
         assert!(
-            failed.contains(&path) && !failed.contains("Nothing was kept"),
+            failed.contains(&path) && !failed.contains("Nothing was stored"),
             "{failed}"
         );
     }

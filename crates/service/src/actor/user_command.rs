@@ -157,7 +157,7 @@ fn told(command: &str, done: &Result<ToolResult, JoinError>) -> String {
     let (lead, output) = match done {
         Ok(result) if result.is_error => ("It failed:", result.content.clone()),
         Ok(result) => ("Its output:", result.content.clone()),
-        Err(error) => ("It failed inside:", error.to_string()),
+        Err(error) => ("It failed with an internal error:", error.to_string()),
     };
     format!(
         "I ran this command myself:\n\n{}\n\n{lead}\n\n{}",

@@ -43,7 +43,7 @@ pub(super) async fn undo(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     let all = checkpoints.list().await.map_err(refused)?;
     let Some(last) = all.iter().rev().find(|checkpoint| !checkpoint.undone) else {
         return Err(Stop::Failed(
-            "There is nothing to undo: no turn of this session has changed files, or all of it is undone."
+            "Nothing to undo: no turn of this session has changed files, or all changes are undone."
                 .to_owned(),
         ));
     };
@@ -55,7 +55,7 @@ pub(super) async fn redo(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     cx.wait_for_turn()?;
     let checkpoints = kept(cx)?;
     let restored = checkpoints.redo(force(words)).await.map_err(refused)?;
-    let mut text = format!("Did again {}.", named(&restored.checkpoints));
+    let mut text = format!("Redid {}.", named(&restored.checkpoints));
     tell(&mut text, &restored);
     if let Some(line) = bring_back(cx, &restored).await? {
         let _ = write!(text, "\n{line}");
@@ -67,7 +67,7 @@ pub(super) fn kept(cx: &CommandContext<'_>) -> Result<Arc<dyn Checkpoints>, Stop
     cx.session
         .env
         .checkpoints()
-        .ok_or_else(|| Stop::Failed("No checkpoints are kept here.".to_owned()))
+        .ok_or_else(|| Stop::Failed("Checkpoints are off here.".to_owned()))
 }
 
 pub(super) fn force(words: &Words<'_>) -> Force {
@@ -81,7 +81,7 @@ pub(super) fn force(words: &Words<'_>) -> Force {
 pub(super) fn refused(error: CheckpointError) -> Stop {
     Stop::Failed(match &error {
         CheckpointError::Conflict(_) => {
-            format!("Nothing was done, because some files were {error}. {FORCE} takes them back as well.")
+            format!("Nothing was changed, because some files were {error}. {FORCE} restores them anyway.")
         }
         _ => error.to_string(),
     })
@@ -170,9 +170,9 @@ async fn rewind(
     match to {
         // The files are already restored, so this is reported in addition.
         Some(to) => match cx.session.rewind(to).await {
-            Ok(()) => text.push_str("\nThe conversation goes on from before that."),
+            Ok(()) => text.push_str("\nThe conversation continues from before that."),
             Err(error) => {
-                let _ = write!(text, "\nThe conversation could not be taken back: {error}");
+                let _ = write!(text, "\nThe conversation could not be rewound: {error}");
             }
         },
         None => text.push_str("\nThe conversation stays as it is."),
@@ -194,7 +194,7 @@ async fn before(cx: &CommandContext<'_>, checkpoints: &dyn Checkpoints, number: 
         .and_then(|message| place(&entries, message));
     said.map(|seq| seq.saturating_sub(1)).ok_or_else(|| {
         Stop::Failed(format!(
-            "Nothing was done: the message that checkpoint {number} was made for is not in the record, so the \
+            "Nothing was changed: the message that checkpoint {number} was made for is not in the record, so the \
              conversation cannot be taken back. Without {CONVERSATION} only files are."
         ))
     })
@@ -230,10 +230,10 @@ async fn bring_back(cx: &mut CommandContext<'_>, restored: &Restored) -> Result<
     }
     let went_on = |entry: &Entry| entry.seq > undo.seq && matches!(entry.event, Event::Message { .. });
     if entries.iter().any(went_on) {
-        return Ok(Some("The conversation stays as it is: it has gone on since."));
+        return Ok(Some("The conversation is unchanged: it has continued since."));
     }
     cx.session.rewind(undo.seq.saturating_sub(1)).await?;
-    Ok(Some("The conversation is as it was before it was undone."))
+    Ok(Some("The conversation was restored."))
 }
 
 /// Names checkpoints briefly.

@@ -119,7 +119,7 @@ async fn pin(cx: &mut CommandContext<'_>, number: usize) -> Outcome {
     keep(cx.store(), &cx.session.info.id, &pins).await?;
     cx.session.pins = pins;
     let text = format!(
-        "SpanRow {number} is pinned: its {characters} characters go word for word into every summary from the next turn on."
+        "Row {number} is pinned: its {characters} characters go word for word into every summary from the next turn."
     );
     said(&next.notices, &text)
 }
@@ -130,7 +130,7 @@ async fn evict(cx: &mut CommandContext<'_>, number: usize, is_sure: bool) -> Out
     let message = at(&next, number)?;
     let Some(masked) = without_outputs(&message) else {
         return Err(Stop::Failed(format!(
-            "row {number} has no output that is worth taking out; what you and the model said stays"
+            "row {number} has no output worth evicting; messages of you and the model stay"
         )));
     };
     let start = next
@@ -253,7 +253,7 @@ async fn costs(cx: &mut CommandContext<'_>) -> Outcome {
                 (all.to_string(), cached.to_string())
             });
         let said = match line.cause {
-            None => "as good as it can be".to_owned(),
+            None => "full cache hit".to_owned(),
             Some(Cause::First) => Cause::First.told().to_owned(),
             Some(cause) => {
                 lost += line.lost_usd.unwrap_or(0.0);

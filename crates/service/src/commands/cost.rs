@@ -24,9 +24,9 @@ pub(super) async fn cost(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     let rows = cx.store().spent(session, by).await?;
     if rows.is_empty() {
         return Ok(Said::text(if is_all {
-            "Nothing was spent yet."
+            "No costs yet."
         } else {
-            "Nothing was spent in this session yet. /cost --all is about all sessions."
+            "No costs in this session yet. /cost --all covers all sessions."
         }));
     }
     let mut names = Vec::new();

@@ -147,13 +147,13 @@ pub(super) async fn connect(cx: &mut CommandContext<'_>, words: &Words<'_>) -> O
 fn how_to(offer: &Offer) -> String {
     let Offer { name, hint, .. } = offer;
     match (offer.is_ready, offer.needs_key) {
-        (true, _) => format!("{name} is ready: {hint}. /provider {name} has it asked from the next turn on."),
+        (true, _) => format!("{name} is ready: {hint}. /provider {name} selects it from the next turn."),
         (false, true) => format!(
             "{name} is not set up: {hint}.\nTo enter its key, type /connect in the terminal UI, pipe it into \
              `windlass connect {name}`, or export the variable before you start."
         ),
         (false, false) => {
-            format!("{name} is not set up: {hint}.\n`windlass connect {name}` looks whether it can be used.")
+            format!("{name} is not set up: {hint}.\n`windlass connect {name}` checks whether it can be used.")
         }
     }
 }

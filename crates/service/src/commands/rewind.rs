@@ -28,7 +28,7 @@ pub(super) async fn rewind(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     cx.wait_for_turn()?;
     let Some((_, message)) = said.iter().find(|(seq, _)| *seq == number) else {
         return Err(Stop::Failed(format!(
-            "Entry {number} is no message of yours in this conversation; /rewind lists them."
+            "Entry {number} is not one of your messages in this conversation; /rewind lists them."
         )));
     };
     let (mut moved, mut left) = (None, None);
@@ -39,14 +39,14 @@ pub(super) async fn rewind(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     }
     match (cx.session.rewind(number - 1).await, moved) {
         (Ok(()), moved) => Ok(Said::text(format!(
-            "The conversation goes on from before \"{}\". What came after stays in the record.{}{}",
+            "The conversation continues from before \"{}\". Everything after it stays in the record.{}{}",
             cut(&message.user_text(), MESSAGE),
             moved.unwrap_or_default(),
             left.unwrap_or_default()
         ))),
         // The files are already restored, so this is reported in addition.
         (Err(error), Some(moved)) => Ok(Said::text(format!(
-            "The conversation could not be taken back: {error}{moved}\n/redo brings the files back."
+            "The conversation could not be rewound: {error}{moved}\n/redo restores the files."
         ))),
         (Err(error), None) => Err(error.into()),
     }
@@ -115,7 +115,7 @@ fn list(said: &[(u64, &Message)]) -> String {
         let _ = writeln!(text, "{number:>5}  {}", cut(&message.user_text(), MESSAGE));
     }
     if text.is_empty() {
-        return "Nothing has been said yet.".to_owned();
+        return "No messages yet.".to_owned();
     }
     text + "/rewind N goes back to before one of them, files included; --keep-files leaves those."
 }

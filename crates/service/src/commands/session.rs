@@ -150,7 +150,7 @@ async fn new(cx: &mut CommandContext<'_>, name: &str) -> Outcome {
     let old = short(&cx.session.info);
     Ok(Said {
         text: format!(
-            "Started new session: {} (id={}). The one before stays: /session resume {old}",
+            "Started new session: {} (id={}). The previous one is saved: /session resume {old}",
             short(&info),
             info.id
         ),
@@ -257,7 +257,7 @@ async fn search(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     }
     let found = cx.store().search(&wanted, LISTED).await?;
     if found.is_empty() {
-        return Ok(Said::text(format!("Nobody said that: {wanted}")));
+        return Ok(Said::text(format!("No messages match: {wanted}")));
     }
     let lines = found.iter().map(|place| {
         let title = match place.title.as_str() {

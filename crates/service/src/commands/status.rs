@@ -129,7 +129,7 @@ pub(super) async fn plan(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
 fn set(cx: &mut CommandContext<'_>, mode: Mode) -> Outcome {
     cx.session.env.permissions().set_mode(mode);
     Ok(Said::text(format!(
-        "Mode: {}, for this session from the next turn on, as long as this program runs: {}",
+        "Mode {} from the next turn, until you quit: {}",
         mode_word(mode),
         meaning(mode)
     )))
@@ -143,10 +143,10 @@ pub(super) fn mode_word(mode: Mode) -> &'static str {
 
 fn meaning(mode: Mode) -> &'static str {
     match mode {
-        Mode::Plan => "only reading runs",
-        Mode::Default => "reading and writing run, what destroys or reaches outside asks",
-        Mode::AcceptEdits => "reading and file edits run, everything else asks",
-        Mode::Unattended => "reading runs, everything else only when a rule allows it",
-        Mode::Full => "everything runs but what a rule denies or asks about",
+        Mode::Plan => "only reads run",
+        Mode::Default => "reads and edits run; deleting, the network and other folders ask",
+        Mode::AcceptEdits => "reads and file edits run; everything else asks",
+        Mode::Unattended => "reads run; everything else needs a rule that allows it",
+        Mode::Full => "nothing asks unless a rule says so",
     }
 }

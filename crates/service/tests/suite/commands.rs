@@ -241,7 +241,7 @@ async fn files_define_commands() {
     assert!(
         told(&service, &session, "/cost")
             .await
-            .contains("Nothing was spent")
+            .contains("No costs")
     );
     assert_eq!(service.complete(&session, "/rev").await, ["/review"]);
     bed.kit.defined.lock().unwrap().commands.clear();

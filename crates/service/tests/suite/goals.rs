@@ -11,7 +11,7 @@ use windlass_service::{Goals, Service};
 use super::bed::{Bed, all, answer, new_session, say};
 
 /// Reply to `/done`.
-const DONE: &str = "That is done. Your next message is a new goal, or /goal TEXT.";
+const DONE: &str = "Goal completed. Your next message is a new goal, or /goal TEXT.";
 
 /// A bed whose sessions have goals.
 fn bed(scenes: impl IntoIterator<Item = Scene>) -> Bed {
@@ -102,7 +102,7 @@ async fn commands_change_the_goal() {
     let long = format!("/goal {}", "x".repeat(2_001));
     let off = "refused: working towards a goal without you (--auto) is off";
     for (line, text, now) in [
-        ("/done", "refused: there is no goal to be reached", None),
+        ("/done", "refused: there is no active goal", None),
         ("/goal ship it", "Goal: ship it", Some("ship it")),
         (
             "/goal create the new one",
@@ -137,12 +137,12 @@ async fn commands_change_the_goal() {
             Some("creates two lines"),
         ),
         ("/done", DONE, None),
-        ("/done", "refused: there is no goal to be reached", None),
+        ("/done", "refused: there is no active goal", None),
         ("/goal again", "Goal: again", Some("again")),
         ("/goal status", "Goal: again", Some("again")),
         ("/goal complete", DONE, None),
         ("/goal third", "Goal: third", Some("third")),
-        ("/goal clear", "There is no goal now.", None),
+        ("/goal clear", "Goal cleared.", None),
         ("/goal", "No goal.", None),
     ] {
         let said = told(&service, &session, line).await;

@@ -282,7 +282,7 @@ async fn a_mode_holds_from_the_next_turn_on() {
     let queued = service.submit(queued).await.unwrap();
     let said = service.command(&session, "/mode plan").await.unwrap().text;
     assert!(
-        said.starts_with("Mode: plan, for this session from the next turn on"),
+        said.starts_with("Mode plan from the next turn"),
         "{said}"
     );
     bed.gate.notify_one();

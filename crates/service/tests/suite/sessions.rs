@@ -267,7 +267,7 @@ async fn images_that_are_not_read_are_told() {
         address("data:image/png;base64,iVBORw0KGgo="),
     ];
     let told =
-        "scripted reads no images: it is only told the name of a.png, https://example.org/b.png, an image.";
+        "scripted does not read images: it only gets the name of a.png, https://example.org/b.png, an image.";
     for reads in [false, true] {
         let mut bed = Bed::new(scenes());
         if !reads {

@@ -103,11 +103,11 @@ async fn own_commands_are_no_messages() {
         Err(error) => format!("error: {error}"),
     };
     let events = all(shell(&service, &session, "note one").await).await;
-    assert_eq!(told("/rewind").await, "Nothing has been said yet.");
+    assert_eq!(told("/rewind").await, "No messages yet.");
     let of_message = |envelope: &&Envelope| matches!(envelope.event, Event::Message { .. });
     let number = events.iter().find(of_message).unwrap().seq;
     let refused = told(&format!("/rewind {number}")).await;
-    assert!(refused.contains("is no message of yours"), "{refused}");
+    assert!(refused.contains("is not one of your messages"), "{refused}");
     assert_eq!(answer(&service, &session, "and?").await, "I see");
     let listed = told("/rewind").await;
     assert!(

@@ -75,7 +75,7 @@ async fn files_are_undone() {
     );
     let redone = told(&service, &session, "/redo").await;
     assert!(
-        redone.starts_with("Did again checkpoint 3") && !redone.contains("conversation"),
+        redone.starts_with("Redid checkpoint 3") && !redone.contains("conversation"),
         "{redone}"
     );
     assert!(
@@ -100,7 +100,7 @@ async fn conflicts_are_told() {
     *kept.conflict.lock().unwrap() = vec!["mine.txt".to_owned()];
     let refused = told(&service, &session, "/undo").await;
     assert!(
-        refused.contains("Nothing was done") && refused.contains("mine.txt"),
+        refused.contains("Nothing was changed") && refused.contains("mine.txt"),
         "{refused}"
     );
     assert!(refused.contains("--force"), "{refused}");
@@ -123,7 +123,7 @@ async fn the_conversation_is_undone() {
     }
     let first = told(&service, &session, "/undo --conversation").await;
     assert!(
-        first.contains("The conversation goes on from before that."),
+        first.contains("The conversation continues from before that."),
         "{first}"
     );
     told(&service, &session, "/undo --conversation").await;
@@ -137,7 +137,7 @@ async fn the_conversation_is_undone() {
     // The conversation has continued, so only files can be redone.
     let redone = told(&service, &session, "/redo").await;
     assert!(
-        redone.contains("Did again checkpoint 3") && redone.contains("it has gone on since"),
+        redone.contains("Redid checkpoint 3") && redone.contains("it has continued since"),
         "{redone}"
     );
     answer(&service, &session, "more").await;
@@ -190,7 +190,7 @@ async fn messages_left_behind_are_not_offered() {
     );
     let refused = told(&service, &session, &format!("/rewind {two}")).await;
     assert!(
-        refused.contains("is no message of yours in this conversation"),
+        refused.contains("is not one of your messages in this conversation"),
         "{refused}"
     );
     let kept = told(&service, &session, "/checkpoint list").await;
@@ -235,7 +235,7 @@ async fn restored_files_are_told_when_the_record_fails() {
     *kept.lost.lock().unwrap() = Some((bed.store(), session.clone(), owner));
     let told = told(&service, &session, "/rewind 1").await;
     assert!(
-        told.starts_with("The conversation could not be taken back: "),
+        told.starts_with("The conversation could not be rewound: "),
         "{told}"
     );
     assert!(told.contains("file1.txt: restored"), "{told}");
