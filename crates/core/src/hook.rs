@@ -4,12 +4,12 @@
 //! [`CallHook`] around tool calls, [`CompactionHook`] around compactions. [`Hooks`] is the list; it runs the hooks in their
 //! order, gives each a time limit, and combines the answers.
 //!
-//! Two rules hold for every hook. It can only narrow what the rules allow: no answer of a hook lifts a
-//! denial. And a hook that does not answer in time never counts as a yes: a call that it should have judged
-//! needs a person's approval, and in all other cases the user is warned.
+//! Two rules hold for every hook. It can only narrow what the rules allow: no answer of a hook lifts a denial. And
+//! a hook that does not answer in time never counts as a yes to a call: the call then needs approval. Before and
+//! after a turn the user is warned about a late hook; at the other points the turn continues without its answer.
 //!
-//! The order is the order of the list. Before an action the first hook comes first; after it the last one does, so that
-//! hooks nest.
+//! The order is the order of the list, except that the result of a call passes through the hooks from the last to
+//! the first, so that hooks nest around a call.
 
 mod adapt;
 mod list;

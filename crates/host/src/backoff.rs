@@ -171,7 +171,7 @@ pub(crate) mod tests {
         let told = backoff.check().unwrap_err();
         assert_eq!(told.kind, FailureKind::Provider(ProviderErrorKind::Network));
         assert_eq!(told.message, "cannot connect to http://x");
-        assert_eq!(told.hint.as_deref(), Some("wait 1.5 s before the next try"));
+        assert_eq!(told.hint.as_deref(), Some("retry in 1.5 s"));
         clock.pass(1_500);
         assert_eq!(backoff.check(), Ok(()));
         ask(&provider).await;

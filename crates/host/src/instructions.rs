@@ -261,7 +261,7 @@ mod tests {
         assert!(instructions.text().contains("another"));
         bed.write("repo/AGENTS.md", &"x".repeat(40_000));
         let (_, notices) = instructions.refresh();
-        assert!(notices[0].contains("the rest is left out"), "{notices:?}");
+        assert!(notices[0].contains("the rest is omitted"), "{notices:?}");
         assert!(instructions.text().len() < 34_000);
         fs::remove_file(bed.folder.path().join("repo/AGENTS.md")).unwrap();
         assert_eq!(instructions.refresh().0, ["../../AGENTS.md"]);
