@@ -256,9 +256,7 @@ impl Runner<'_> {
         let overview = self.client.overview(&self.session).await;
         let waits = overview.map_or(0, |overview| overview.queue.len());
         if waits > 0 {
-            style.note(&format!(
-                "queued messages are sent first: {waits}"
-            ));
+            style.note(&format!("queued messages are sent first: {waits}"));
         }
     }
 

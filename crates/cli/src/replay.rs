@@ -131,7 +131,9 @@ impl ReplayProviders for RecordedProviders<'_> {
             .frame(digest)
             .await
             .map_err(|error| error.to_string())?;
-        found.ok_or_else(|| "the system prompt and the tools of this turn are no longer in the store".to_owned())
+        found.ok_or_else(|| {
+            "the system prompt and the tools of this turn are no longer in the store".to_owned()
+        })
     }
 }
 

@@ -576,7 +576,8 @@ async fn auto_compaction() {
     assert!(second.contains("[Earlier summary]: the story so far"), "{second}");
 }
 
-/// The usage every scripted reply reports is small, so the pressure comes from the estimate: five rounds fill the window.
+/// The usage every scripted reply reports is small, so the pressure comes from the estimate: five rounds fill
+/// the window.
 fn with_summaries(scenes: Vec<Scene>) -> Vec<Scene> {
     let usage = |n: u64| crate::model::Usage {
         input: n,
@@ -622,7 +623,8 @@ impl ModelRegistry for OneModel {
     }
 }
 
-/// LIB-1: usage tracking, model registry, output cap, tool choice, iteration limit and switching compaction off.
+/// LIB-1: usage tracking, model registry, output cap, tool choice, iteration limit and switching compaction
+/// off.
 #[tokio::test]
 async fn builder_choices() {
     let provider = provider([
@@ -754,7 +756,8 @@ fn schema_from_the_type() {
     );
 }
 
-/// LOOP-8: canceled while an overflowing context is being compacted, a turn ends as canceled and not as failed.
+/// LOOP-8: canceled while an overflowing context is being compacted, a turn ends as canceled and not as
+/// failed.
 #[tokio::test]
 async fn cancel_while_compacting() {
     let mut scenes: Vec<Scene> = (0..4)

@@ -1,8 +1,9 @@
 //! Runs the calls of one iteration: admit, run, settle, in call order.
 //!
-//! A call is proposed → admitted or refused → run → settled → recorded. Unknown tools, bad arguments, denials, panics and
-//! interruptions are results, not branches of the loop. A call is admitted directly before it starts, so what was judged
-//! is what runs: calls before it may have changed the files that it names.
+//! A call is proposed → admitted or refused → run → settled → recorded. Unknown tools, bad arguments,
+//! denials, panics and interruptions are results, not branches of the loop. A call is admitted directly
+//! before it starts, so what was judged is what runs: calls before it may have changed the files that it
+//! names.
 
 mod admit;
 mod attempt;

@@ -155,7 +155,8 @@ async fn forced_scheduling() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// LOOP-5, LOOP-4: for any mix of calls and any mode, results keep call order, writes and exclusive tools run alone.
+    /// LOOP-5, LOOP-4: for any mix of calls and any mode, results keep call order, writes and exclusive tools
+    /// run alone.
     #[test]
     fn scheduling_holds(calls in proptest::collection::vec((prop::sample::select(vec!['r', 'w', 'x']), 1u64..30), 1..14), mode in 0usize..3) {
         let mode = [Execution::Auto, Execution::Parallel, Execution::Sequential][mode];

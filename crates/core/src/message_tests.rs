@@ -62,7 +62,8 @@ fn whole_message() -> Message {
     message
 }
 
-/// MSG-1, MSG-2: a message has its fields, and its parts are stored as `{"type", "data"}` and read back the same.
+/// MSG-1, MSG-2: a message has its fields, and its parts are stored as `{"type", "data"}` and read back the
+/// same.
 #[test]
 fn messages_are_stored_and_read_back() {
     let message = whole_message();

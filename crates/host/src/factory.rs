@@ -149,9 +149,9 @@ fn execution_context(spec: &SessionSpec) -> Arc<ExecutionContext> {
 
 /// SES-15: creates the environments of sessions, each for the folder that the session belongs to.
 ///
-/// The settings and models of the run's own folder are shared with the sessions of that folder, except for the choice of a
-/// model, which is each session's own. A session of another folder gets the settings, trust, tools, models and sandbox of
-/// that folder.
+/// The settings and models of the run's own folder are shared with the sessions of that folder, except for
+/// the choice of a model, which is each session's own. A session of another folder gets the settings, trust,
+/// tools, models and sandbox of that folder.
 pub struct LocalFactory {
     settings: Arc<Settings>,
     models: Models,
@@ -171,8 +171,8 @@ impl LocalFactory {
         }
     }
 
-    /// Creates the environment of the session that the run is about before the service asks for it, so that a problem
-    /// has its own exit code. `place` is the folder that the session belongs to.
+    /// Creates the environment of the session that the run is about before the service asks for it, so that a
+    /// problem has its own exit code. `place` is the folder that the session belongs to.
     ///
     /// # Errors
     /// Fails if the settings of the folder cannot be used, or the folder does not exist.

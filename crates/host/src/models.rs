@@ -267,7 +267,10 @@ impl ModelSwitch for Models {
 
     fn active(&self) -> Result<(String, String), String> {
         if let Some(active) = &self.lock().active {
-            return Ok((active.provider.name().to_owned(), active.provider.model().id.clone()));
+            return Ok((
+                active.provider.name().to_owned(),
+                active.provider.model().id.clone(),
+            ));
         }
         let settings = self.effective();
         let choice = choose(&settings, &Process).map_err(|problem| problem.to_string())?;
@@ -366,7 +369,9 @@ impl TitleModel {
             }
         }
         settings.agent.reasoning = None;
-        connect(&settings, &Process, self.models.recorder.as_ref()).await.ok()
+        connect(&settings, &Process, self.models.recorder.as_ref())
+            .await
+            .ok()
     }
 }
 

@@ -41,7 +41,8 @@ async fn ask(active: &ActiveProvider) -> Result<(), ProviderErrorKind> {
         session,
         cancel: CancellationToken::new(),
     };
-    active.provider
+    active
+        .provider
         .send(request)
         .await
         .map(drop)

@@ -93,10 +93,7 @@ impl SettingsAgain {
             notices.push(format!("settings changed: {}", list(&at_once)));
         }
         if !later.is_empty() {
-            notices.push(format!(
-                "settings changed, from the next start: {}",
-                list(&later)
-            ));
+            notices.push(format!("settings changed, from the next start: {}", list(&later)));
         }
         self.now = Arc::new(new);
         (Some(Arc::clone(&self.now)), notices)

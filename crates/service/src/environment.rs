@@ -34,8 +34,8 @@ pub trait SessionFactory: Send + Sync {
 
 /// Facts about the environment of a session.
 pub trait EnvFacts {
-    /// Describes the environment to the model: folder, platform. The text goes with the user's message whenever the
-    /// conversation does not contain it already; `None` adds nothing.
+    /// Describes the environment to the model: folder, platform. The text goes with the user's message
+    /// whenever the conversation does not contain it already; `None` adds nothing.
     fn environment(&self) -> Option<String> {
         None
     }

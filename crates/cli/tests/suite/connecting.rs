@@ -232,11 +232,7 @@ fn a_server_without_models_is_told() {
             "broken".to_owned(),
             "did not list its models: broken (HTTP 500)",
         ),
-        (
-            "200 OK",
-            " ".repeat(3 * 1024 * 1024),
-            "did not list its models",
-        ),
+        ("200 OK", " ".repeat(3 * 1024 * 1024), "did not list its models"),
     ];
     for (status, body, text) in cases {
         let address = serving(status, body);

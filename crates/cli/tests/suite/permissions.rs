@@ -44,7 +44,9 @@ fn rules_decide() {
     let output = workspace
         .run(&["exec", "go", "-c", "security.ask=[\"read_file\"]"])
         .output();
-    output.assert_code(5).assert_says("needs approval, and no one is available to give it");
+    output
+        .assert_code(5)
+        .assert_says("needs approval, and no one is available to give it");
     assert_eq!(sim.count(), 1);
 }
 

@@ -8,7 +8,7 @@ use windlass_testkit::{Screen, Workspace, eventually};
 
 use super::support::{with_replies, workspace};
 
-/// What stands where one writes as long as nothing is written.
+/// Placeholder of the empty input.
 pub(super) const EMPTY: &str = "What should I do?";
 
 /// Starts the terminal UI and waits until it accepts input.

@@ -261,7 +261,9 @@ fn a_message_is_gone_back_to() {
     };
     let (first, second) = (number("first"), number("second"));
     let rewind = |words: &str| run(&workspace, &["exec", "--continue", &format!("/rewind {words}")]);
-    rewind("2").assert_code(1).assert_says("is not one of your messages");
+    rewind("2")
+        .assert_code(1)
+        .assert_says("is not one of your messages");
     rewind(&format!("{second} --keep-files")).assert_code(0);
     assert_eq!(file().as_deref(), Some("two\n"));
     // The message is no longer part of the conversation; its files are restored all the same.

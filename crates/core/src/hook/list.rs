@@ -156,7 +156,8 @@ impl Hooks {
         }
     }
 
-    /// Lets the hooks answer a permission request. A denial wins; a hook that does not answer leaves it to the user.
+    /// Lets the hooks answer a permission request. A denial wins; a hook that does not answer leaves it to
+    /// the user.
     pub async fn on_permission_request(&self, clock: &dyn Clock, proposal: &Proposal) -> PermissionAction {
         let mut action = PermissionAction::AskUser;
         for (hook, call) in self.calls() {

@@ -172,9 +172,12 @@ fn parse(text: &str) -> Result<StoredKeys, (usize, String)> {
             table.ok_or_else(|| (line(start), format!("there is only the table `[keys]`; {form}")))?;
         for (provider, item) in table.iter() {
             let start = item.span().map(|span| span.start);
-            let key = item
-                .as_str()
-                .ok_or_else(|| (line(start), format!("the key of `{provider}` is not a string; {form}")))?;
+            let key = item.as_str().ok_or_else(|| {
+                (
+                    line(start),
+                    format!("the key of `{provider}` is not a string; {form}"),
+                )
+            })?;
             if !key.trim().is_empty() {
                 keys.insert(provider.to_owned(), Secret::new(key));
             }

@@ -118,7 +118,10 @@ fn mistakes_are_told_without_keys() {
     let keys = file(folder.path());
     let cases = [
         ("[keys]\nanthropic = sk-secret\n", "line 2: this is not TOML"),
-        ("[keys]\na = \"x\"\nb = 5\n", "line 3: the key of `b` is not a string"),
+        (
+            "[keys]\na = \"x\"\nb = 5\n",
+            "line 3: the key of `b` is not a string",
+        ),
         (
             "\nanthropic = \"sk-secret\"\n",
             "line 2: there is only the table `[keys]`",

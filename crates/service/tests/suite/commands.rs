@@ -238,11 +238,7 @@ async fn files_define_commands() {
     };
     assert_eq!(parts, vec![Part::text("Review a.rs in a.rs b.rs.")]);
     assert!(bed.provider.seen().is_empty(), "the front end submits it");
-    assert!(
-        told(&service, &session, "/cost")
-            .await
-            .contains("No costs")
-    );
+    assert!(told(&service, &session, "/cost").await.contains("No costs"));
     assert_eq!(service.complete(&session, "/rev").await, ["/review"]);
     bed.kit.defined.lock().unwrap().commands.clear();
     let gone = refused(&service, &session, "/review a.rs").await;

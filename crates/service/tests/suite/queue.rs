@@ -281,10 +281,7 @@ async fn a_mode_holds_from_the_next_turn_on() {
     let queued = busy(say(&session, "later"), OnBusy::Queue);
     let queued = service.submit(queued).await.unwrap();
     let said = service.command(&session, "/mode plan").await.unwrap().text;
-    assert!(
-        said.starts_with("Mode plan from the next turn"),
-        "{said}"
-    );
+    assert!(said.starts_with("Mode plan from the next turn"), "{said}");
     bed.gate.notify_one();
     all(events).await;
     all(queued).await;
