@@ -775,7 +775,7 @@ async fn cancel_while_compacting() {
     let cancel = stream.cancellation();
     let mut last = None;
     while let Some(event) = stream.next().await {
-        if matches!(&event, Event::Status { text } if text.starts_with("Compacting")) {
+        if matches!(&event, Event::Session(SessionEvent::Compacting { .. })) {
             cancel.cancel();
         }
         last = Some(event);

@@ -130,11 +130,12 @@ async fn figures_of_a_compaction() {
             "{strategy}"
         );
         let shown = format!("Compacting: {before}→{after} tokens");
-        assert_eq!(
-            statuses(&events),
-            ["Compacting context…", shown.as_str()],
-            "{strategy}"
-        );
+        let starts = events.iter().filter_map(|event| match event {
+            Event::Session(SessionEvent::Compacting { before }) => Some(*before),
+            _ => None,
+        });
+        assert_eq!(starts.collect::<Vec<_>>(), [before], "{strategy}");
+        assert_eq!(statuses(&events), [shown.as_str()], "{strategy}");
 
         let mut told = History::default();
         for message in &history {
@@ -178,7 +179,7 @@ async fn notices_are_said() {
     history.push(user("go on"));
     let compactor = Strategy::Summarize.compactor(Parts::default());
     let (_, events) = turn(&history, &provider, compactor, &[]).await;
-    let said = "Compaction: the summary is an outline that no model made, because busy.";
+    let said = "Compaction: the summary is an outline made without a model, because busy.";
     assert_eq!(warnings(&events), [said]);
 }
 
