@@ -185,7 +185,7 @@ fn a_local_server_says_its_models() {
     let connected = run(&["connect", "ollama"], &address);
     let told = &connected.assert_code(0).stdout;
     assert!(
-        told.contains("Connected to ollama: sim-1 is asked"),
+        told.contains("Connected to ollama: sim-1 is used"),
         "{connected}"
     );
     assert!(!told.contains("It also has"), "{connected}");
@@ -195,7 +195,7 @@ fn a_local_server_says_its_models() {
     let address = serving("200 OK", list(&names));
     let connected = run(&["connect", "ollama"], &address);
     let told = &connected.assert_code(0).stdout;
-    assert!(told.contains("Connected to ollama: a:1b is asked"), "{connected}");
+    assert!(told.contains("Connected to ollama: a:1b is used"), "{connected}");
     let others = "It also has b, c, d, e, f, g, h, i and 2 more: choose one with `/model ollama/NAME`.";
     assert!(told.contains(others), "{connected}");
     let active = || run(&["exec", "/provider status"], &address);

@@ -151,7 +151,7 @@ fn what_is_kept_is_private() {
     .assert_code(0);
     exec(&["exec", "-c", "session.record=false", "not kept"]).assert_code(0);
     let none = exec(&["replay", &session(&workspace)]);
-    none.assert_code(2).assert_says("nothing was recorded");
+    none.assert_code(2).assert_says("has no recording");
     let missing = exec(&["replay", "nothing"]);
     missing.assert_code(2).assert_says("there is no session nothing");
 }

@@ -45,7 +45,7 @@ async fn files_are_undone() {
     let service = bed.service();
     let session = new_session(&service).await.id;
     let none = told(&service, &session, "/undo").await;
-    assert!(none.contains("nothing to undo"), "{none}");
+    assert!(none.contains("Nothing to undo"), "{none}");
     for prompt in ["one", "two", "three"] {
         answer(&service, &session, prompt).await;
     }
