@@ -342,7 +342,7 @@ async fn the_users_names_are_the_users() {
     let (names, warnings) = bed.turn().await;
     assert_eq!(names, ["one"]);
     assert!(
-        warnings.len() == 1 && warnings[0].contains("is the name of a tool of the user's own"),
+        warnings.len() == 1 && warnings[0].contains("is the name of one of the user's own tools"),
         "{warnings:?}"
     );
     assert_eq!(bed.turn().await.1, [""; 0], "told once");

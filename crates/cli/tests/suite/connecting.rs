@@ -184,10 +184,7 @@ fn a_local_server_says_its_models() {
     let address = format!("{}/v1", sim.url());
     let connected = run(&["connect", "ollama"], &address);
     let told = &connected.assert_code(0).stdout;
-    assert!(
-        told.contains("Connected to ollama: sim-1 is used"),
-        "{connected}"
-    );
+    assert!(told.contains("Connected to ollama: sim-1 is used"), "{connected}");
     assert!(!told.contains("It also has"), "{connected}");
     assert_eq!(run(&["exec", "hello"], &address).assert_code(0).stdout, "fine\n");
 

@@ -312,7 +312,7 @@ fn a_closed_input_is_told() {
         .on_screen(80, 24);
     assert_eq!(screen.wait_exit(), Some(2), "{}", screen.contents());
     assert!(
-        screen.contents().contains("nothing was said"),
+        screen.contents().contains("no input: standard input is closed"),
         "{}",
         screen.contents()
     );

@@ -422,7 +422,10 @@ mod tests {
         fs::create_dir_all(file.path().join("in the way")).unwrap();
         let failed = text(taken_back(&file, Some(&kept), "no such model"));
         let path = file.path().display().to_string();
-        assert!(failed.contains("no such model. The key was put into"), "{failed}");
+        assert!(
+            failed.contains("no such model. The key was stored in"),
+            "{failed}"
+        );
         assert!(
             failed.contains(&path) && !failed.contains("Nothing was stored"),
             "{failed}"
