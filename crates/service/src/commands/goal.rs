@@ -7,8 +7,8 @@ pub(super) async fn goal(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     followed(cx)?;
     // GOAL-3: refused before anything else is checked.
     if words.has("--auto") || words.has("--turns") {
-        let text = "working towards a goal unattended (--auto) is off: nothing was set. Without it, /goal TEXT says what \
-                    this session is to reach";
+        let text = "working towards a goal unattended (--auto) is off: nothing was set. Without it, /goal TEXT \
+                    sets the goal of this session";
         return Err(Stop::Failed(text.to_owned()));
     }
     let raw = words.raw.trim();

@@ -153,7 +153,7 @@ async fn a_busy_session_serves_what_only_looks() {
     bed.gate.notify_one();
     all(events).await;
     assert!(told(&service, &session, "/mode plan").await.contains("plan"));
-    assert!(told(&service, &session, "/mode").await.contains("only reading"));
+    assert!(told(&service, &session, "/mode").await.contains("only reads run"));
     assert!(told(&service, &session, "/status").await.contains("free"));
 }
 

@@ -100,7 +100,7 @@ async fn commands_change_the_goal() {
     let service = bed.service();
     let session = new_session(&service).await.id;
     let long = format!("/goal {}", "x".repeat(2_001));
-    let off = "refused: working towards a goal without you (--auto) is off";
+    let off = "refused: working towards a goal unattended (--auto) is off";
     for (line, text, now) in [
         ("/done", "refused: there is no active goal", None),
         ("/goal ship it", "Goal: ship it", Some("ship it")),

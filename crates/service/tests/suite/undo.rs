@@ -129,7 +129,7 @@ async fn the_conversation_is_undone() {
     told(&service, &session, "/undo --conversation").await;
     // Forward again, step by step.
     let redone = told(&service, &session, "/redo").await;
-    assert!(redone.contains("The conversation is as it was"), "{redone}");
+    assert!(redone.contains("The conversation was restored."), "{redone}");
     service.close().await;
     let service = bed.service();
     answer(&service, &session, "instead").await;
@@ -156,7 +156,7 @@ async fn back_and_forth_loses_nothing() {
     for _ in 0..2 {
         told(&service, &session, "/checkpoint rewind 1 --conversation").await;
         let redone = told(&service, &session, "/redo").await;
-        assert!(redone.contains("The conversation is as it was"), "{redone}");
+        assert!(redone.contains("The conversation was restored."), "{redone}");
     }
     told(&service, &session, "/undo --conversation").await;
     told(&service, &session, "/undo").await;
@@ -164,7 +164,7 @@ async fn back_and_forth_loses_nothing() {
     let files = told(&service, &session, "/redo").await;
     assert!(!files.contains("onversation"), "{files}");
     let both = told(&service, &session, "/redo").await;
-    assert!(both.contains("The conversation is as it was"), "{both}");
+    assert!(both.contains("The conversation was restored."), "{both}");
     answer(&service, &session, "four").await;
     assert_eq!(asked(&bed), ["one", "two", "three", "four"]);
 }
