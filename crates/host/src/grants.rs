@@ -102,7 +102,7 @@ pub fn grant_line(grant: &Grant) -> String {
     )
 }
 
-/// An asker without a person: permanent grants count, every other request is denied.
+/// An approver without a person: permanent grants count, every other request is denied.
 pub struct NobodyNow(pub GrantFile);
 
 #[async_trait]

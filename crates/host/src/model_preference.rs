@@ -49,7 +49,7 @@ pub struct ModelPreference {
 }
 
 impl ModelPreference {
-    /// The preference of runs in a folder; `None` if sessions are not saved.
+    /// The preference of runs in a folder; `None` if `agent.session.provider_persistence` is off.
     pub fn of_exec(settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
         Self::of("exec", settings, store, folder)
     }

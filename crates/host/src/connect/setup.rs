@@ -80,8 +80,8 @@ impl Connections for ProviderSetup {
 }
 
 impl ProviderSetup {
-    /// Sends a minimal request with this key, or with the existing one if `key` is empty. If no model is
-    /// known, tries the models that the server lists.
+    /// Sends a minimal request with this key, or with the existing one if `key` is empty. If no model is known
+    /// for a local server, uses the first that it lists. Returns the listed models.
     async fn test(&self, name: &str, key: &str) -> Result<Vec<String>, ClientError> {
         let mut settings = test_settings(&self.models, name, self.model.clone());
         let typed = Typed { name, key };
