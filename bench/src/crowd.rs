@@ -1,6 +1,6 @@
 //! Memory of many live sessions in one process that all stream at once.
 
-mod bench;
+mod env;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use windlass_api::{Begin, Client, Event, EventStream, Label, SessionId, Submissi
 use windlass_core::clock::SystemClock;
 use windlass_service::{Options, Service};
 
-use self::bench::CrowdFactory;
+use self::env::CrowdFactory;
 use crate::process::{memory, peak_memory};
 
 /// Options of the crowd.
@@ -64,10 +64,10 @@ pub(crate) fn crowd(options: &CrowdOptions) -> Result<()> {
 }
 
 async fn run(options: &CrowdOptions) -> Result<()> {
-    let workshop = CrowdFactory::new(options.port, options.helper.clone(), options.data.join("outputs"))?;
+    let factory = CrowdFactory::new(options.port, options.helper.clone(), options.data.join("outputs"))?;
     let service = Service::new(
         windlass_store::open(options.data.join("windlass.db"), Arc::new(SystemClock::default()))?,
-        Arc::new(workshop),
+        Arc::new(factory),
         Arc::new(SystemClock::default()),
         windlass_store::owner(),
         Options::default(),

@@ -26,7 +26,7 @@ const BUFFER: usize = 16_384;
 
 /// The models of a run, and the recorder of their requests and replies.
 pub(crate) struct ModelRuntime {
-    pub(crate) roster: Models,
+    pub(crate) models: Models,
     pub(crate) recorder: Option<Arc<ExchangeRecorder>>,
 }
 
@@ -43,11 +43,11 @@ impl ModelRuntime {
             SessionChoice::Ephemeral => None,
             _ => recorder(settings, keeper),
         };
-        let tape = recorder.clone().map(|recorder| recorder as SharedRecorder);
+        let shared = recorder.clone().map(|recorder| recorder as SharedRecorder);
         let remembered = remembered.filter(|_| *which != SessionChoice::Ephemeral);
-        let roster = Models::new(settings, remembered).recorded(tape);
-        roster.restore().await;
-        Self { roster, recorder }
+        let models = Models::new(settings, remembered).recorded(shared);
+        models.restore().await;
+        Self { models, recorder }
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) async fn start(
         settings: &Arc<Settings>,
-        roster: &Models,
+        models: &Models,
         plan: Plan,
         keeper: SessionStore,
     ) -> Result<Self, Problem> {
@@ -110,7 +110,7 @@ impl Engine {
             store: Some(Arc::clone(&keeper.store) as _),
             prefixes: Arc::default(),
         };
-        let factory = Arc::new(LocalFactory::new(settings, roster, spec));
+        let factory = Arc::new(LocalFactory::new(settings, models, spec));
         let service = Service::new(
             Arc::clone(&keeper.store) as _,
             Arc::clone(&factory) as _,
@@ -121,7 +121,7 @@ impl Engine {
                 ..Options::default()
             },
         );
-        // While the bench is made, the store is opened and the session written down.
+        // The store is opened and the session recorded while the environment is created.
         let (begun, prepared) = tokio::join!(service.begin(begin), async { factory.prepare(&place) });
         if let Err(problem) = prepared {
             keeper.ready().await?;

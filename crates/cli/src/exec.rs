@@ -49,12 +49,12 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
     }
     let prompt = read_prompt(words, style).await?;
     let remembered = ModelPreference::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
-    let ModelRuntime { roster, recorder } = ModelRuntime::new(&settings, &keeper, &which, remembered).await;
+    let ModelRuntime { models, recorder } = ModelRuntime::new(&settings, &keeper, &which, remembered).await;
     // Piped input is data, so only a prompt on the command line can be a slash command.
     let is_command = command_line(&words.join(" ")).is_some();
     // A command may need no model; if it does, it connects later.
     if !is_command {
-        connect(&roster, style).await?;
+        connect(&models, style).await?;
     }
     let job = Job {
         prompt,
@@ -69,7 +69,7 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         given: options.settings.given_with(flags(options)),
         recorder,
     };
-    Ok(run(&settings, &roster, cwd, job, keeper).await?.exit)
+    Ok(run(&settings, &models, cwd, job, keeper).await?.exit)
 }
 
 /// Runs a slash command on a stored session: the given one, or the latest one in this folder. It runs in the
@@ -113,13 +113,13 @@ pub(crate) async fn kept(
         given: Given::default(),
         recorder: None,
     };
-    let roster = Models::new(&settings, None);
-    Ok(run(&settings, &roster, cwd, job, keeper).await?.exit)
+    let models = Models::new(&settings, None);
+    Ok(run(&settings, &models, cwd, job, keeper).await?.exit)
 }
 
 /// Connects before the turn starts, so that connection problems have their own exit code.
-async fn connect(roster: &Models, style: Style) -> Result<(), Problem> {
-    for notice in roster.connect().await?.take_notices() {
+async fn connect(models: &Models, style: Style) -> Result<(), Problem> {
+    for notice in models.connect().await?.take_notices() {
         style.note(&notice);
     }
     Ok(())
@@ -149,7 +149,7 @@ pub(crate) struct Job {
 /// Runs a job to its end, including its output, and leaves no process behind.
 pub(crate) async fn run(
     settings: &Arc<Settings>,
-    roster: &Models,
+    models: &Models,
     cwd: PathBuf,
     job: Job,
     keeper: SessionStore,
@@ -165,7 +165,7 @@ pub(crate) async fn run(
         recorder: job.recorder.clone(),
     };
     let signals = Signals::begin();
-    let engine = Engine::start(settings, roster, plan, keeper).await?;
+    let engine = Engine::start(settings, models, plan, keeper).await?;
     let session = engine.session.id.clone();
     let mut runner = Runner {
         client: &engine.backend,
@@ -178,11 +178,11 @@ pub(crate) async fn run(
     };
     let ending = if job.is_command {
         let last = engine.past.as_ref().map_or(0, |past| past.last_seq);
-        runner.command(&job, roster, last).await
+        runner.command(&job, models, last).await
     } else {
         if let Some(info) = &engine.past {
             job.style
-                .note(&format!("going on with {}", session_choice::line(info)));
+                .note(&format!("resuming {}", session_choice::line(info)));
             runner.tell_queue(job.style).await;
         }
         let said = vec![Part::text(job.prompt.clone())];
@@ -256,9 +256,7 @@ impl Runner<'_> {
         let overview = self.client.overview(&self.session).await;
         let waits = overview.map_or(0, |overview| overview.queue.len());
         if waits > 0 {
-            style.note(&format!(
-                "asked first, because it waited already: {waits} in the queue"
-            ));
+            style.note(&format!("queued messages are sent first: {waits}"));
         }
     }
 
@@ -344,7 +342,7 @@ impl Runner<'_> {
                 return Ending::failed(
                     Exit::Failed,
                     "lost",
-                    "the turn ended without an end".to_owned(),
+                    "the event stream ended before the turn did".to_owned(),
                     None,
                 );
             };

@@ -26,7 +26,7 @@ use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
 
 /// Notice when no key was found and the simulated model is used.
-const NO_KEY: &str = "no key was found: the simulated model answers. /connect sets up a real one";
+const NO_KEY: &str = "no API key found: using the simulated model. /connect sets up a real one";
 
 /// Runs an interactive session.
 pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> Result<Exit, Problem> {
@@ -66,13 +66,13 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         recorder: lines.recorder.clone(),
     };
     let preferences: Arc<dyn Preferences> = Arc::clone(&keeper.store) as _;
-    let engine = Engine::start(&settings, &lines.roster, plan, keeper).await?;
+    let engine = Engine::start(&settings, &lines.models, plan, keeper).await?;
     let scene = Scene {
         backend: &engine.backend,
         session: &engine.session,
         past: engine.past.as_ref(),
         settings: &settings,
-        roster: &lines.roster,
+        models: &lines.models,
         preferences: &preferences,
         notices: &notices,
         style,
@@ -89,7 +89,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     let spoken = spoken?;
     if spoken.has_talked && keeps && !style.quiet {
         let id = &spoken.session;
-        tell_last(format!("go on with windlass --resume {id}"));
+        tell_last(format!("Resume with: windlass --resume {id}"));
     }
     Ok(spoken.exit)
 }
@@ -101,7 +101,7 @@ pub(crate) struct Scene<'a> {
     /// The resumed session, as it was before.
     pub(crate) past: Option<&'a SessionInfo>,
     pub(crate) settings: &'a Arc<Settings>,
-    pub(crate) roster: &'a Models,
+    pub(crate) models: &'a Models,
     /// Store of small choices.
     pub(crate) preferences: &'a Arc<dyn Preferences>,
     /// Notices to show first.
@@ -131,17 +131,17 @@ fn greet(scene: &Scene<'_>) {
         style.warn(warning);
     }
     if let Some(past) = scene.past {
-        style.note(&format!("going on with {}", session_choice::line(past)));
+        style.note(&format!("resuming {}", session_choice::line(past)));
     }
     for notice in scene.notices {
         style.note(notice);
     }
     if scene.is_somebody_there {
-        let model = match scene.roster.active() {
+        let model = match scene.models.active() {
             Ok((provider, model)) => format!("{provider} {model} · "),
             Err(_) => String::new(),
         };
-        style.note(&format!("{model}/help lists the commands · Ctrl+D leaves"));
+        style.note(&format!("{model}/help lists the commands · Ctrl+D quits"));
     }
 }
 
@@ -184,14 +184,14 @@ impl Ready {
         let settings = read(&given, cwd)?;
         let remembered = ModelPreference::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
         let lines = ModelRuntime::new(&settings, &keeper, which, remembered).await;
-        if lines.roster.active().is_err() && has_no_key(&settings) {
+        if lines.models.active().is_err() && has_no_key(&settings) {
             // As if given on the command line, so that reloading the settings does not change it.
             given.provider = Some(SIM.to_owned());
             let settings = read(&given, cwd)?;
             let remembered = ModelPreference::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
             let lines = ModelRuntime::new(&settings, &keeper, which, remembered).await;
             // The notice below replaces those of the connection.
-            lines.roster.connect().await?.take_notices();
+            lines.models.connect().await?.take_notices();
             let notices = vec![NO_KEY.to_owned()];
             return Ok(Self {
                 settings,
@@ -201,7 +201,7 @@ impl Ready {
                 notices,
             });
         }
-        let notices = match lines.roster.connect().await {
+        let notices = match lines.models.connect().await {
             Ok(line) => line.take_notices(),
             // Turns report the problem again, and commands can fix it.
             Err(problem) if problem.kind == ProblemKind::Provider => vec![problem.message],

@@ -72,7 +72,7 @@ pub(crate) async fn test(options: &ReplayOptions) -> Result<Exit, Problem> {
     let settings = environment::settings(&options.settings.given(), &cwd)?;
     tell_warnings(&settings.warnings);
     if let Some(file) = &options.calls {
-        test_file(file, &Bench::new(&settings, &cwd)?)?;
+        test_file(file, &CallEnv::new(&settings, &cwd)?)?;
     }
     if of_sessions {
         past::test(options, &settings, &cwd).await?;
@@ -80,7 +80,7 @@ pub(crate) async fn test(options: &ReplayOptions) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-fn test_file(file: &Path, bench: &Bench) -> Result<(), Problem> {
+fn test_file(file: &Path, env: &CallEnv) -> Result<(), Problem> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Problem::usage(format!("{}: {error}", file.display())))?;
     for (number, line) in text
@@ -94,23 +94,23 @@ fn test_file(file: &Path, bench: &Bench) -> Result<(), Problem> {
                 "{place}: {error}; each line is a call, as in {{\"tool\": \"bash\", \"arguments\": {{\"command\": \"ls\"}}}}"
             ))
         })?;
-        say!("{}", plain(&bench.judge(&call).to_string()));
+        say!("{}", plain(&env.judge(&call).to_string()));
     }
     Ok(())
 }
 
 /// Tools and rules, without an environment to run them in.
-struct Bench {
+struct CallEnv {
     tools: ToolSet,
     policy: Policy,
     cwd: PathBuf,
 }
 
-impl Bench {
+impl CallEnv {
     fn new(settings: &Settings, cwd: &Path) -> Result<Self, Problem> {
-        let purpose = SessionSpec::looking(cwd, "permissions");
+        let spec = SessionSpec::looking(cwd, "permissions");
         Ok(Self {
-            tools: tools(settings, &purpose)?.0.tools().clone(),
+            tools: tools(settings, &spec)?.0.tools().clone(),
             policy: policy(settings),
             cwd: cwd.to_owned(),
         })

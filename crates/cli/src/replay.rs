@@ -35,7 +35,7 @@ pub(crate) async fn replay(options: &ReplaySessionOptions) -> Result<Exit, Probl
     let exchanges = store.exchanges(&info.id).await.map_err(session_choice::problem)?;
     if exchanges.is_empty() {
         return Err(Problem::usage(format!(
-            "nothing was recorded of session {}: it was imported or copied, or `session.record` is off",
+            "session {} has no recording: it was imported or copied, or `session.record` is off",
             info.id
         )));
     }
@@ -43,7 +43,7 @@ pub(crate) async fn replay(options: &ReplaySessionOptions) -> Result<Exit, Probl
         && (number == 0 || number > exchanges.len())
     {
         return Err(Problem::usage(format!(
-            "there is no request {number}: {} were recorded of this session",
+            "there is no request {number}: this session has {} recorded requests",
             exchanges.len()
         )));
     }
@@ -130,7 +130,9 @@ impl ReplayProviders for RecordedProviders<'_> {
             .frame(digest)
             .await
             .map_err(|error| error.to_string())?;
-        found.ok_or_else(|| "the system prompt and the tools of this turn are gone from the store".to_owned())
+        found.ok_or_else(|| {
+            "the system prompt and the tools of this turn are no longer in the store".to_owned()
+        })
     }
 }
 
@@ -163,13 +165,13 @@ fn tell(turns: &[TurnAgain], reel: &ReplayRecording) -> std::io::Result<Exit> {
     match exit {
         Exit::Ok if !is_whole => writeln!(
             out,
-            "{played} of {all} recorded requests were sent again, byte for byte the same"
+            "{played} of {all} recorded requests replayed, byte for byte identical"
         )?,
         Exit::Ok => writeln!(
             out,
-            "{played} of {all} recorded requests were sent again, byte for byte the same; the history is the same"
+            "{played} of {all} recorded requests replayed, byte for byte identical; the history is identical"
         )?,
-        _ => writeln!(out, "{played} of {all} recorded requests were the same")?,
+        _ => writeln!(out, "{played} of {all} recorded requests were identical")?,
     }
     Ok(exit)
 }
@@ -191,7 +193,7 @@ async fn fork(
         .iter()
         .position(|entry| message(entry).is_some_and(|message| Some(&message.id) == last))
     else {
-        let why = "this request was about no message of the log, such as a summary; take the one before or after it";
+        let why = "this request belongs to no message of the log, as for a summary; choose the one before or after it";
         return Err(Problem::usage(why));
     };
     let before = entries.get(..=place).unwrap_or_default();
@@ -212,7 +214,7 @@ async fn fork(
             let mut out = std::io::stdout().lock();
             let told = writeln!(
                 out,
-                "{id}\nA new session begins where request {} was sent; go on with\n  windlass exec --resume {id} \"…\"",
+                "{id}\nA new session that starts at request {}. Resume with:\n  windlass exec --resume {id} \"…\"",
                 options.fork_at.unwrap_or_default()
             );
             told.map_err(|error| Problem::new(ProblemKind::BrokenPipe, error.to_string()))?;
@@ -248,12 +250,12 @@ async fn copy(
 ) -> Result<SessionId, Problem> {
     let id = SessionId::generate();
     let settings = Arc::new(settings);
-    let purpose = SessionSpec::looking(Path::new(&info.place), id.as_str());
-    let workshop = LocalFactory::new(&settings, &Models::new(&settings, None), purpose);
-    workshop.prepare(Path::new(&info.place))?;
+    let spec = SessionSpec::looking(Path::new(&info.place), id.as_str());
+    let factory = LocalFactory::new(&settings, &Models::new(&settings, None), spec);
+    factory.prepare(Path::new(&info.place))?;
     let service = Service::new(
         store as _,
-        Arc::new(workshop),
+        Arc::new(factory),
         Arc::new(SystemClock::default()),
         windlass_store::owner(),
         Options::default(),
@@ -279,11 +281,11 @@ async fn edited(text: &str, old: &Message) -> Result<String, Problem> {
     });
     let Some(editor) = editor::chosen() else {
         return Err(Problem::usage(
-            "--edit: give the new text, or set VISUAL or EDITOR to be shown the old one",
+            "--edit: give the new text, or set VISUAL or EDITOR to edit the old one",
         ));
     };
     let edited = editor::edit(&editor, &old.unwrap_or_default()).await;
     let edited = edited.map_err(|error| Problem::new(ProblemKind::Failed, format!("{editor}: {error}")))?;
     let written = edited.ok().filter(|text| !text.trim().is_empty());
-    written.ok_or_else(|| Problem::usage("nothing was written, so nothing was done"))
+    written.ok_or_else(|| Problem::usage("the new text is empty, so nothing was changed"))
 }

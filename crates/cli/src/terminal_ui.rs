@@ -39,7 +39,7 @@ pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, 
     notices.extend_from_slice(scene.notices);
     let start = Start {
         backend: Arc::clone(scene.backend) as _,
-        connections: Arc::new(ProviderSetup::new(scene.roster.clone())),
+        connections: Arc::new(ProviderSetup::new(scene.models.clone())),
         desktop: Arc::new(machine),
         clock: Arc::new(SystemClock::default()),
         session: scene.session.clone(),

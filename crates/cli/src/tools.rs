@@ -31,24 +31,24 @@ pub(crate) async fn command(command: ToolsCommand) -> Result<Exit, Problem> {
     }
 }
 
-fn purpose() -> Result<SessionSpec, Problem> {
+fn spec() -> Result<SessionSpec, Problem> {
     Ok(SessionSpec::looking(&working_directory(None)?, "tools"))
 }
 
 /// Returns the tools of this folder, and reports invalid files and files that are not in effect.
-fn workbench(options: &SettingsOptions, purpose: &SessionSpec) -> Result<ToolCatalog, Problem> {
-    let settings = environment::settings(&options.given(), &purpose.cwd)?;
-    let (workbench, _) = tools(&settings, purpose)?;
+fn catalog(options: &SettingsOptions, spec: &SessionSpec) -> Result<ToolCatalog, Problem> {
+    let settings = environment::settings(&options.given(), &spec.cwd)?;
+    let (catalog, _) = tools(&settings, spec)?;
     tell_warnings(&settings.warnings);
-    tell_warnings(workbench.notices());
-    Ok(workbench)
+    tell_warnings(catalog.notices());
+    Ok(catalog)
 }
 
 fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
-    let workbench = workbench(options, &purpose()?)?;
-    for spec in workbench.tools().specs() {
+    let catalog = catalog(options, &spec()?)?;
+    for spec in catalog.tools().specs() {
         let first = spec.description.split_inclusive(". ").next().unwrap_or_default();
-        let source = source(workbench.declared(), &spec.name);
+        let source = source(catalog.declared(), &spec.name);
         say!("{:<18} {source:<9} {}", spec.name, plain(first.trim()));
     }
     Ok(Exit::Ok)
@@ -91,9 +91,9 @@ fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
 }
 
 async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<Exit, Problem> {
-    let purpose = purpose()?;
-    let workbench = workbench(options, &purpose)?;
-    let tools = workbench.tools();
+    let spec = spec()?;
+    let catalog = catalog(options, &spec)?;
+    let tools = catalog.tools();
     let Some(tool) = tools.get(name) else {
         let known: Vec<_> = tools.specs().into_iter().map(|spec| spec.name).collect();
         return Err(Problem::usage(format!(
@@ -108,7 +108,7 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
     let cx = ToolContext {
         call_id: CallId::from("run"),
         cancel: cancel.clone(),
-        execution: workbench.execution(),
+        execution: catalog.execution(),
         progress: Progress::none(),
         person: Person::nobody(),
     };

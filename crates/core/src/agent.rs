@@ -27,7 +27,7 @@ use crate::turn::TurnInput;
 
 /// A model, tools and a conversation.
 ///
-/// Each run is one turn; the conversation goes on from run to run. One turn runs at a time: a second
+/// Each run is one turn, and the conversation continues from run to run. One turn runs at a time: a second
 /// run waits for the first.
 #[derive(Clone)]
 pub struct Agent {
@@ -48,7 +48,7 @@ struct Shared {
     tasks: TaskTracker,
 }
 
-/// What an agent used so far.
+/// Usage of an agent so far.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct UsageSummary {
     /// Tokens of all model calls.
@@ -59,18 +59,18 @@ pub struct UsageSummary {
     pub turns: u64,
 }
 
-/// Why a run gave no answer.
+/// Reason a run produced no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// It was canceled.
+    /// The run was canceled.
     #[error("canceled")]
     Canceled,
-    /// It failed.
+    /// The run failed.
     #[error("{message}")]
     Failed {
-        /// Why, for programs.
+        /// Reason, for programs.
         reason: FailureKind,
-        /// Why, for people.
+        /// Reason, for people.
         message: String,
         /// The finish reason.
         finish: FinishReason,
@@ -86,7 +86,7 @@ impl Agent {
     /// Runs one turn and returns its answer: [`Agent::run_stream`] read to its first `final`.
     ///
     /// # Errors
-    /// When the turn was canceled or failed.
+    /// Fails if the turn was canceled or failed.
     pub async fn run(&self, input: impl Into<String>) -> Result<String, RunError> {
         let mut stream = self.run_stream(input);
         while let Some(event) = stream.next().await {
@@ -124,12 +124,12 @@ impl Agent {
         RunStream::new(receiver, cancel)
     }
 
-    /// The conversation so far.
+    /// Returns the conversation so far.
     pub async fn history(&self) -> Vec<Arc<Message>> {
         self.shared.conversation.lock().await.clone()
     }
 
-    /// What the agent used so far; stays zero when usage tracking is off.
+    /// Returns the usage so far; zero if usage tracking is off.
     pub fn usage(&self) -> UsageSummary {
         let spent = self.shared.spent.as_ref();
         spent.map_or_else(UsageSummary::default, |spent| {
@@ -156,8 +156,8 @@ impl Shared {
             model: self.provider.model().id.clone(),
         };
         let ports = self.ports(Arc::clone(&events), cancel);
-        // The terminal event is held back until the conversation is in place, so that whoever has
-        // seen it finds the turn's messages there.
+        // The terminal event is held back until the conversation is updated, so that a caller who has seen it
+        // finds the turn's messages there.
         let report = run_with_hooks(input, &self.config, &ports).await;
         report.facts.into_iter().for_each(|fact| events.send(fact));
         events.send(report.outcome.event());

@@ -1,4 +1,4 @@
-//! The loop through its library face, with a scripted model and tools made for the test.
+//! The loop through its library interface, with a scripted model and test tools.
 
 #[path = "agent_tools_tests.rs"]
 mod tools;
@@ -50,7 +50,7 @@ fn kinds(events: &[Event]) -> Vec<String> {
         .collect()
 }
 
-/// The result texts of the last tool message.
+/// Returns the result texts of the last tool message.
 async fn last_results(agent: &Agent) -> Vec<(String, bool)> {
     let history = agent.history().await;
     let last = history.iter().rev().find(|message| message.role == Role::Tool);
@@ -60,7 +60,7 @@ async fn last_results(agent: &Agent) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// LOOP-1, LOOP-3, MSG-5: the loop takes everything from outside; system prompt and tools stand first, once,
+/// LOOP-1, LOOP-3, MSG-5: the loop gets everything from outside; system prompt and tools come first, once,
 /// and are the same in every request of a turn.
 #[tokio::test]
 async fn a_whole_turn() {
@@ -152,7 +152,8 @@ async fn run_is_a_fold() {
     assert_eq!(builder(&provider(scenes())).build().run("go").await.ok(), last);
 }
 
-/// LOOP-6 (S5.4), LOOP-7: errors are content; the loop goes on. Arguments that are not JSON reach only a tool that takes text.
+/// LOOP-6 (S5.4), LOOP-7: errors are content; the loop continues. Arguments that are not JSON reach only a
+/// tool that takes text.
 #[tokio::test]
 async fn errors_are_content() {
     let cases = [
@@ -266,7 +267,8 @@ async fn cancel_in_a_tool() {
     }
 }
 
-/// LOOP-8: cancellation reaches the model's stream; what was said is kept, and the caller gets `Canceled`.
+/// LOOP-8: cancellation reaches the model's stream; the partial reply is kept, and the caller gets
+/// `Canceled`.
 #[tokio::test]
 async fn cancel_in_the_stream() {
     let provider = provider([
@@ -298,7 +300,7 @@ async fn cancel_in_the_stream() {
     assert!(matches!(last, Some(Event::Canceled { .. })));
 }
 
-/// LOOP-6: a call that takes too long is stopped, says so, and the loop goes on.
+/// LOOP-6: a call that takes too long is stopped and reports it, and the loop continues.
 #[tokio::test(start_paused = true)]
 async fn timed_out_call() {
     let provider = provider([Scene::call("c1", "hang", json!({})), Scene::text("moving on")]);
@@ -308,7 +310,8 @@ async fn timed_out_call() {
     assert_eq!(last_results(&agent).await, [(expected.to_owned(), true)]);
 }
 
-/// LOOP-10: `done` ends the turn with its message; its result stays in history, and so does one for what came after it.
+/// LOOP-10: `done` ends the turn with its message; its result stays in history, and so do results for the
+/// calls after it.
 #[tokio::test]
 async fn done_ends_the_turn() {
     let provider = provider([Scene::calls(vec![
@@ -331,7 +334,8 @@ impl Approver for Answering {
     }
 }
 
-/// LOOP-11: a denial ends the turn, answers the rest as canceled; with feedback it is a result and the loop goes on.
+/// LOOP-11: a denial ends the turn and answers the other calls as canceled; with feedback it is a result and
+/// the loop continues.
 #[tokio::test]
 async fn denial() {
     let scenes = || {
@@ -442,7 +446,7 @@ impl PermissionHook for Strict {
     }
 }
 
-/// LOOP-14: the embedder's hook decides before the built-in rules: allow, deny or ask.
+/// LOOP-14: the embedder's hook comes before the built-in rules: allow, deny or ask.
 #[tokio::test]
 async fn permission_hook() {
     let provider = provider([
@@ -531,8 +535,8 @@ async fn middleware_around_iterations() {
     );
 }
 
-/// LOOP-12: auto-compaction is a middleware; the summary stands for the middle, calls and results stay together,
-/// and the next compaction is given the summary of the last.
+/// LOOP-12: auto-compaction is a middleware; the summary replaces the middle, calls and results stay
+/// together, and the next compaction receives the summary of the last.
 #[tokio::test]
 async fn auto_compaction() {
     let long = "x".repeat(4_000);
@@ -545,7 +549,8 @@ async fn auto_compaction() {
         ));
     }
     scenes.push(Scene::text("finished"));
-    // Summaries are asked of the same model, so they are scenes too: one after each two rounds that overflow.
+    // Summaries are requests to the same model, so they are scenes as well: one after each two rounds that
+    // overflow.
     let provider = Arc::new(ScriptedProvider::new(with_summaries(scenes)).with_context_window(12_000));
     let agent = builder(&provider)
         .compaction(Some(CompactionConfig {
@@ -571,7 +576,8 @@ async fn auto_compaction() {
     assert!(second.contains("[Earlier summary]: the story so far"), "{second}");
 }
 
-/// The usage every scripted reply reports is small, so the pressure comes from the estimate: five rounds fill the window.
+/// The usage every scripted reply reports is small, so the pressure comes from the estimate: five rounds fill
+/// the window.
 fn with_summaries(scenes: Vec<Scene>) -> Vec<Scene> {
     let usage = |n: u64| crate::model::Usage {
         input: n,
@@ -617,7 +623,8 @@ impl ModelRegistry for OneModel {
     }
 }
 
-/// LIB-1: usage tracking, model registry, output cap, tool choice, iteration limit and switching compaction off.
+/// LIB-1: usage tracking, model registry, output cap, tool choice, iteration limit and switching compaction
+/// off.
 #[tokio::test]
 async fn builder_choices() {
     let provider = provider([
@@ -660,7 +667,7 @@ async fn builder_choices() {
     assert_eq!(limited.usage(), UsageSummary::default());
 }
 
-/// LOOP-9: the last word is asked without tools, and the question is not stored.
+/// LOOP-9: the last-word request has no tools, and its prompt is not stored.
 #[tokio::test]
 async fn last_word_request() {
     let provider = provider([
@@ -685,7 +692,7 @@ async fn last_word_request() {
     );
 }
 
-/// LOOP-6: a provider failure ends the turn with its own message and hint, and the history can go on.
+/// LOOP-6: a provider failure ends the turn with its own message and hint, and the history can be continued.
 #[tokio::test]
 async fn provider_failure() {
     let provider = provider([
@@ -725,7 +732,8 @@ impl Tool for LookUp {
     }
 }
 
-/// TOOL-1 (S6.1): name, description and JSON Schema of a tool come from one Rust type, without what a model does not need.
+/// TOOL-1 (S6.1): name, description and JSON Schema of a tool come from one Rust type, without details that a
+/// model does not need.
 #[test]
 fn schema_from_the_type() {
     let tool = crate::tool::erase(LookUp);
@@ -748,7 +756,8 @@ fn schema_from_the_type() {
     );
 }
 
-/// LOOP-8: canceled while an overflowing context is being compacted, a turn ends as canceled and not as failed.
+/// LOOP-8: canceled while an overflowing context is being compacted, a turn ends as canceled and not as
+/// failed.
 #[tokio::test]
 async fn cancel_while_compacting() {
     let mut scenes: Vec<Scene> = (0..4)
@@ -766,10 +775,7 @@ async fn cancel_while_compacting() {
     let cancel = stream.cancellation();
     let mut last = None;
     while let Some(event) = stream.next().await {
-        if matches!(
-            &event,
-            Event::Session(crate::event::SessionEvent::Compacting { .. })
-        ) {
+        if matches!(&event, Event::Session(SessionEvent::Compacting { .. })) {
             cancel.cancel();
         }
         last = Some(event);

@@ -56,7 +56,7 @@ impl Tool for Admin {
 /// Waits until it is stopped.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct HangInput {
-    /// Whether it ignores being stopped.
+    /// True if it ignores being stopped.
     #[serde(default)]
     deaf: bool,
 }

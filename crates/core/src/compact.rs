@@ -44,7 +44,7 @@ use crate::provider::Provider;
 use crate::run::{Config, Ports};
 use crate::tokens::{Estimate, Gauge, of_message};
 
-/// What a compactor works on.
+/// Input of a compactor.
 pub struct Job<'a> {
     /// The whole history.
     pub history: &'a [Arc<Message>],
@@ -188,7 +188,7 @@ impl<'a> CompactionPorts<'a> {
 /// Runs the configured compactor for at most `limit` and records the result.
 ///
 /// # Errors
-/// When nothing was done; says why, in a form people can read. The history then stays as it is.
+/// Fails with a message for the user if nothing was compacted. The history is then unchanged.
 pub async fn compact(
     deps: &CompactionPorts<'_>,
     history: &[Arc<Message>],
@@ -248,7 +248,8 @@ pub async fn compact(
     Ok(smaller)
 }
 
-/// Adds the fragments of hooks to the newest summary. Without one nothing was lost that they could bring back.
+/// Adds the fragments of hooks to the newest summary. Without a summary nothing was lost that they could
+/// restore.
 async fn inject(deps: &CompactionPorts<'_>, history: &mut [Arc<Message>]) {
     let fragments = deps.hooks.after_compact(&**deps.clock, history).await;
     let has_summary = |message: &&mut Arc<Message>| {
@@ -268,7 +269,7 @@ async fn inject(deps: &CompactionPorts<'_>, history: &mut [Arc<Message>]) {
     *summary = Arc::new(message);
 }
 
-/// Where nobody said how far: to half of what is there, or to what leaves room in the window.
+/// Default target: half of the current tokens, or less if the window requires it.
 fn sensible_target(tokens: u64, window: u64) -> u64 {
     let half = tokens / 2;
     match window {
@@ -277,7 +278,7 @@ fn sensible_target(tokens: u64, window: u64) -> u64 {
     }
 }
 
-/// Records what is new or changed in the smaller history, and which messages it is made of from here on.
+/// Records the new and changed messages of the smaller history, and the list of its messages.
 async fn tell(
     deps: &CompactionPorts<'_>,
     old: &[Arc<Message>],

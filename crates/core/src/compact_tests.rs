@@ -130,9 +130,12 @@ async fn figures_of_a_compaction() {
             "{strategy}"
         );
         let shown = format!("Compacting: {before}→{after} tokens");
+        let starts = events.iter().filter_map(|event| match event {
+            Event::Session(SessionEvent::Compacting { before }) => Some(*before),
+            _ => None,
+        });
+        assert_eq!(starts.collect::<Vec<_>>(), [before], "{strategy}");
         assert_eq!(statuses(&events), [shown.as_str()], "{strategy}");
-        let started = Event::Session(SessionEvent::Compacting { before });
-        assert!(events.contains(&started), "{strategy}");
 
         let mut told = History::default();
         for message in &history {

@@ -1,8 +1,9 @@
 //! Runs the calls of one iteration: admit, run, settle, in call order.
 //!
-//! A call is proposed → admitted or refused → run → settled → recorded. Unknown tools, bad arguments, denials, panics and
-//! interruptions are results, not branches of the loop. A call is admitted directly before it starts, so what was judged
-//! is what runs: calls before it may have changed the files that it names.
+//! A call is proposed → admitted or refused → run → settled → recorded. Unknown tools, bad arguments,
+//! denials, panics and interruptions are results, not branches of the loop. A call is admitted directly
+//! before it starts, so what was judged is what runs: calls before it may have changed the files that it
+//! names.
 
 mod admit;
 mod attempt;
@@ -45,7 +46,7 @@ pub struct CallConfig {
     pub timeout: Duration,
     /// Maximum number of characters of a result that go into the context; `None` for no cap.
     pub max_result_chars: Option<usize>,
-    /// True if a call that only reads is tried once more after a transient error.
+    /// True if a read-only call is retried once after a transient error.
     pub retry_transient: bool,
 }
 
@@ -111,7 +112,7 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// Runs one call that no model made like any other: it can be refused, and has exactly one result.
+/// Runs one call that no model made, like any other call: it can be refused, and has exactly one result.
 pub async fn call(calls: &Calls<'_>, call: ToolCall) -> ToolResult {
     let answer = refused(&call, CANCELED_TEXT);
     let planned = Planned { call, refusal: None };
@@ -147,7 +148,7 @@ pub(crate) async fn dispatch(deps: &Calls<'_>, calls: Vec<Planned>) -> Settled {
     }
 }
 
-/// Why no further call runs.
+/// Reason no further call runs.
 #[derive(Default)]
 struct Ending {
     /// A call was denied, for this reason.
@@ -157,7 +158,7 @@ struct Ending {
 }
 
 impl Ending {
-    /// The result of a call that does not run any more.
+    /// Returns the result of a call that no longer runs.
     fn text(&self, deps: &Calls<'_>) -> Option<&'static str> {
         if deps.cancel.is_cancelled() || self.denied.is_some() {
             return Some(CANCELED_TEXT);
@@ -180,7 +181,7 @@ async fn next_batch(deps: &Calls<'_>, calls: &mut VecDeque<Planned>, end: &mut E
         let shares = candidate
             .as_ref()
             .map_or(true, |candidate| can_share(candidate, deps.config.execution_mode));
-        // A call that does not join is looked at again when its turn comes.
+        // A call that does not join the batch is validated again when its turn comes.
         if !shares && !batch.is_empty() {
             break;
         }
@@ -231,7 +232,7 @@ fn start(deps: &Calls<'_>, admitted: Admitted) -> (ToolCall, Running) {
     (call, running)
 }
 
-/// Waits for one call and tells about it, in the fixed order of step events.
+/// Waits for one call and reports it, in the fixed order of step events.
 async fn record_step(deps: &Calls<'_>, call: &ToolCall, running: Running, number: u32) -> Settlement {
     let args = raw_arguments(&call.input);
     let title = title(&call.name, &args);
@@ -290,12 +291,13 @@ async fn record_step(deps: &Calls<'_>, call: &ToolCall, running: Running, number
     settlement
 }
 
-/// A call that could not be recorded still gets its result; the loop finds the broken record at its next step.
+/// Records an event. A call that could not be recorded still gets its result; the loop notices the failed
+/// record at its next step.
 async fn record(deps: &Calls<'_>, event: Event) {
     let _ = deps.events.record(event).await;
 }
 
-/// A short line for people: the tool and the argument that says most.
+/// Returns a short line for people: the tool and its most telling argument.
 pub fn title(name: &str, args: &serde_json::Value) -> String {
     const TELLING: [&str; 6] = ["command", "path", "pattern", "url", "message", "question"];
     let telling = TELLING

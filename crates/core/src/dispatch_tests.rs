@@ -16,7 +16,7 @@ use crate::turn::Limits;
 
 use super::*;
 
-/// A tool that sleeps and notes who else is running.
+/// A tool that sleeps and records which other calls are running.
 struct Sleeper {
     spec: ToolSpec,
     category: Category,
@@ -79,7 +79,8 @@ fn sleeper(name: &str, category: Category, exclusive: bool, log: &Arc<Mutex<Log>
     })
 }
 
-/// Runs calls named by letter: `r`ead, `w`rite, e`x`clusive read. Returns overlaps, result order and the time it took.
+/// Runs calls named by letter: `r`ead, `w`rite, e`x`clusive read. Returns overlaps, result order and
+/// duration.
 async fn schedule(calls: &[(char, u64)], mode: Execution) -> (Vec<(String, String)>, Vec<String>, Duration) {
     let log = Arc::new(Mutex::new(Log::default()));
     let mut tools = ToolSet::new();
@@ -154,7 +155,8 @@ async fn forced_scheduling() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// LOOP-5, LOOP-4: for any mix of calls and any mode, results keep call order, writes and exclusive tools run alone.
+    /// LOOP-5, LOOP-4: for any mix of calls and any mode, results keep call order, writes and exclusive tools
+    /// run alone.
     #[test]
     fn scheduling_holds(calls in proptest::collection::vec((prop::sample::select(vec!['r', 'w', 'x']), 1u64..30), 1..14), mode in 0usize..3) {
         let mode = [Execution::Auto, Execution::Parallel, Execution::Sequential][mode];

@@ -199,12 +199,12 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionEvent {
-    /// The context is about to be made smaller. A live event.
+    /// The context is about to be compacted. A live event.
     Compacting {
-        /// Tokens before.
+        /// Tokens before the compaction.
         before: u64,
     },
-    /// The context was made smaller.
+    /// The context was compacted.
     Compaction {
         /// Tokens before the compaction.
         before: u64,
@@ -252,7 +252,7 @@ pub enum GoalCompletion {
     Phrase,
 }
 
-/// Something that waits: a call for the user, or an input for its turn.
+/// A pending request: a call that needs the user, or an input that waits for its turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Waiting {

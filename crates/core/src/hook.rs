@@ -1,15 +1,16 @@
 //! Extension points of a turn: one ordered list of hooks, each point with its own typed answer.
 //!
-//! A [`Hook`] names itself and offers any of three small traits: [`TurnHook`] around a turn and its iterations,
-//! [`CallHook`] around tool calls, [`CompactionHook`] around compactions. [`Hooks`] is the list; it runs the hooks in their
-//! order, gives each a time limit, and combines the answers.
+//! A [`Hook`] names itself and offers any of three small traits: [`TurnHook`] around a turn and its
+//! iterations, [`CallHook`] around tool calls, [`CompactionHook`] around compactions. [`Hooks`] is the list;
+//! it runs the hooks in their order, gives each a time limit, and combines the answers.
 //!
-//! Two rules hold for every hook. It can make nothing wider than the rules allow: no answer of a hook lifts a denial. And
-//! a hook that does not answer in time never passes silently for a yes: where permission is decided the call then asks a
-//! person, and everywhere else the user is warned.
+//! Two rules hold for every hook. It cannot widen what the rules allow: no answer of a hook lifts a denial.
+//! And a hook that does not answer in time never counts as a yes to a call: the call then needs approval.
+//! Before and after a turn the user is warned about a late hook; at the other points the turn continues
+//! without its answer.
 //!
-//! The order is the order of the list. Before an action the first hook comes first; after it the last one does, so that
-//! hooks nest.
+//! The order is the order of the list, except that the result of a call passes through the hooks from the
+//! last to the first, so that hooks nest around a call.
 
 mod adapt;
 mod list;
@@ -132,8 +133,8 @@ pub trait CallHook: Send + Sync {
         PermissionAction::AskUser
     }
 
-    /// The call was admitted and starts when this returns. Runs in the call's own task, so a hook that takes long is
-    /// stopped together with the call.
+    /// The call was admitted and starts when this returns. Runs in the call's own task, so a hook that takes
+    /// long is stopped together with the call.
     async fn call_starting(&self, _call: &AdmittedCall, _cx: &ToolContext) {}
 
     /// The call ended. The returned result takes the place of `result`.

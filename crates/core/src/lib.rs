@@ -1,14 +1,16 @@
-//! The core of Windlass: a model, tools, and a loop that turns.
+//! The core of Windlass: a model, tools, and the loop between them.
 //!
-//! No IO is in here: no HTTP, no database, no file system, no terminal, no clock but a port. Everything a turn needs
-//! arrives through small traits, and everything it does leaves as events.
+//! No IO happens here: no HTTP, no database, no file system, no terminal, and no clock except a port.
+//! Everything a turn needs arrives through small traits, and everything it does leaves as events.
 //!
 //! The types to know:
 //!
-//! - [`message::Message`] is what a model reads and writes, [`event::Event`] is what happened.
-//! - [`provider::Provider`] is a source of replies, [`tool::Tool`] something a model can do.
-//! - [`turn::Turn`] is the pure machine that decides what comes next; [`run::run`] is the loop that does it.
-//! - [`agent::Agent`] is all of it as a library.
+//! - [`message::Message`] is the content that a model reads and writes, [`event::Event`] reports what
+//! happened.
+//! - [`provider::Provider`] is a source of replies, [`tool::Tool`] a capability of the model.
+//! - [`turn::Turn`] is the pure machine that decides on the next action; [`run::run`] is the loop that
+//! carries it out.
+//! - [`agent::Agent`] combines all of it as a library.
 //!
 //! A tool is a dozen lines, an agent a few more:
 //!
@@ -50,7 +52,7 @@
 //! # }
 //! ```
 //!
-//! What it deliberately does not do: store anything, know a vendor, spawn a process, or keep state between turns.
+//! Deliberately absent: storage, vendor names, processes, and state between turns.
 
 pub mod agent;
 pub mod checkpoint;

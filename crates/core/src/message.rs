@@ -17,7 +17,7 @@ pub use self::part::{
 use crate::clock::Timestamp;
 use crate::id::{MessageId, SessionId};
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -34,22 +34,22 @@ pub enum Role {
 /// One message of a session. Immutable once shared: a change is a new value with the same id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Its id.
+    /// Id of the message.
     pub id: MessageId,
-    /// The session it belongs to.
+    /// Session the message belongs to.
     pub session_id: SessionId,
-    /// Who speaks.
+    /// Author of the message.
     pub role: Role,
-    /// What is said, in order.
+    /// Content, in order.
     pub parts: Vec<Part>,
     /// The model that wrote it, for assistant messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// When it began.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// What the provider returned, item by item, for sending back to the same provider.
+    /// The provider's reply, item by item, for sending back to the same provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// The wire bytes of this message, kept so that it is encoded once.
@@ -82,7 +82,7 @@ impl PartialEq for Origin {
 }
 
 impl Message {
-    /// A message of `role` with `parts`, made at `now`.
+    /// Creates a message of `role` with `parts`, at the time `now`.
     pub fn new(session_id: &SessionId, role: Role, parts: Vec<Part>, now: Timestamp) -> Self {
         Self {
             id: MessageId::generate(),
@@ -97,12 +97,12 @@ impl Message {
         }
     }
 
-    /// A user message with one text.
+    /// Creates a user message with one text.
     pub fn user(session_id: &SessionId, text: impl Into<String>, now: Timestamp) -> Self {
         Self::new(session_id, Role::User, vec![Part::text(text)], now)
     }
 
-    /// All text parts, joined by line breaks.
+    /// Returns all text parts, joined by line breaks.
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.text.as_str()),
@@ -134,7 +134,7 @@ impl Message {
         found.map(|fragment| fragment.text.as_str())
     }
 
-    /// The tool calls, in order.
+    /// Returns the tool calls, in order.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolCall(call) => Some(call),
@@ -142,7 +142,7 @@ impl Message {
         })
     }
 
-    /// The tool results, in order.
+    /// Returns the tool results, in order.
     pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolResult(result) => Some(result),
@@ -150,7 +150,7 @@ impl Message {
         })
     }
 
-    /// Why the message ended, if it has ended.
+    /// Returns the reason the message ended, if it has ended.
     pub fn finish(&self) -> Option<FinishReason> {
         self.parts.iter().rev().find_map(|part| match part {
             Part::Finish(finish) => Some(finish.reason),
@@ -158,7 +158,7 @@ impl Message {
         })
     }
 
-    /// The same message with another finish reason.
+    /// Returns the same message with another finish reason.
     #[must_use]
     pub fn finished(&self, reason: FinishReason, time: Timestamp) -> Self {
         let mut message = self.clone();

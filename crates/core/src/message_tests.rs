@@ -1,4 +1,4 @@
-//! How messages are stored.
+//! Storage format of messages.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,8 @@ fn whole_message() -> Message {
     message
 }
 
-/// MSG-1, MSG-2: a message has its fields, and its parts are stored as `{"type", "data"}` and read back the same.
+/// MSG-1, MSG-2: a message has its fields, and its parts are stored as `{"type", "data"}` and read back the
+/// same.
 #[test]
 fn messages_are_stored_and_read_back() {
     let message = whole_message();
@@ -178,7 +179,7 @@ fn origin_is_verbatim() {
     assert_eq!(back.origin, message.origin);
 }
 
-/// A message is encoded once per wire; a changed copy is encoded anew.
+/// A message is encoded once per wire format; a changed copy is encoded again.
 #[test]
 fn memo_keeps_bytes() {
     let message = whole_message();

@@ -1,4 +1,4 @@
-//! Steps around every iteration: limits, compaction, whatever an embedder adds.
+//! Steps around every iteration: limits, compaction, and those of an embedder.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::message::Message;
 use crate::model::{Model, Usage};
 use crate::provider::Prefix;
 
-/// What a middleware sees of the turn.
+/// State of the turn, as a middleware sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct IterationView<'a> {
     /// The conversation so far.
     pub history: &'a [Arc<Message>],
-    /// The iteration, from 1.
+    /// Number of the iteration, starting at 1.
     pub iteration: u32,
-    /// What the last model call used.
+    /// Usage of the last model call.
     pub last_usage: Option<Usage>,
-    /// US dollars of this turn so far.
+    /// Cost of this turn so far, in US dollars.
     pub cost_usd: f64,
     /// The model.
     pub model: &'a Model,
@@ -26,40 +26,40 @@ pub struct IterationView<'a> {
     pub prefix: &'a Prefix,
 }
 
-/// How far the context is made smaller.
+/// Depth of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// By what costs nothing and is ready. Nothing is said when there is nothing.
+    /// Only steps that are free and ready. Silent if there are none.
     Soft,
-    /// By whatever it takes.
+    /// All available steps.
     Hard,
 }
 
-/// A wish for a smaller context.
+/// A request to compact the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shrink {
-    /// How far.
+    /// Depth of the compaction.
     pub depth: Depth,
-    /// The tokens of the conversation to get under, without the system prompt and the tools; `None` leaves the choice to
-    /// the compactor.
+    /// Number of tokens of the conversation to get below, without the system prompt and the tools; `None`
+    /// leaves the choice to the compactor.
     pub target: Option<u64>,
 }
 
 impl Shrink {
-    /// By whatever it takes, to whatever is sensible.
+    /// Uses all available steps, with the compactor's own target.
     pub const HARD: Self = Self {
         depth: Depth::Hard,
         target: None,
     };
 }
 
-/// What should happen next.
+/// Next step of the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Flow {
-    /// Go on.
+    /// Continue.
     #[default]
     Continue,
-    /// Make the context smaller, then go on.
+    /// Compact the context, then continue.
     Compact(Shrink),
     /// End the turn.
     Stop,
@@ -68,26 +68,26 @@ pub enum Flow {
 /// A middleware's answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Verdict {
-    /// What should happen next.
+    /// Next step of the turn.
     pub flow: Flow,
-    /// Why, for people.
+    /// Reason, for people.
     pub reason: String,
-    /// Anything else, for programs.
+    /// Additional data, for programs.
     pub metadata: Map<String, Value>,
 }
 
 impl Verdict {
-    /// Go on.
+    /// Continues the turn.
     pub fn proceed() -> Self {
         Self::default()
     }
 
-    /// Make the context smaller, by whatever it takes.
+    /// Compacts the context with all available steps.
     pub fn compact(reason: impl Into<String>) -> Self {
         Self::shrink(reason, Shrink::HARD)
     }
 
-    /// Make the context smaller, so far.
+    /// Compacts the context as requested.
     pub fn shrink(reason: impl Into<String>, shrink: Shrink) -> Self {
         Self {
             flow: Flow::Compact(shrink),
@@ -96,7 +96,7 @@ impl Verdict {
         }
     }
 
-    /// End the turn.
+    /// Ends the turn.
     pub fn stop(reason: impl Into<String>) -> Self {
         Self {
             flow: Flow::Stop,
@@ -109,21 +109,21 @@ impl Verdict {
 /// A step around every iteration. Its cost must not grow with the history.
 #[async_trait]
 pub trait Middleware: Send + Sync {
-    /// Called before the model is asked.
+    /// Called before the model request.
     async fn before_iteration(&self, _view: IterationView<'_>) -> Verdict {
         Verdict::proceed()
     }
 
-    /// Called when an iteration has ended.
+    /// Called after an iteration.
     async fn after_iteration(&self, _view: IterationView<'_>) -> Verdict {
         Verdict::proceed()
     }
 }
 
-/// Where in an iteration the pipeline runs.
+/// Point of an iteration at which the pipeline runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Before the model is asked.
+    /// Before the model request.
     Before,
     /// After the iteration.
     After,

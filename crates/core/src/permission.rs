@@ -1,4 +1,4 @@
-//! Whether a call may run. Deciding is pure; only asking waits.
+//! Permission for tool calls. Deciding is pure; only asking waits.
 
 mod escalation;
 mod grant;
@@ -28,21 +28,21 @@ pub struct Proposal {
     pub category: Category,
     /// The arguments.
     pub arguments: Value,
-    /// What the call is about, part by part: each command of a line, each path, each host.
+    /// Subjects of the call, part by part: each command of a line, each path, each host.
     pub subjects: Vec<Subject>,
-    /// Why the tool itself will not do this, whatever the rules say.
+    /// Reason the tool itself refuses the call, whatever the rules say.
     pub refusal: Option<String>,
-    /// Why somebody should look at it first, each in a few words about "it".
+    /// Reasons to ask the user first, each a few words with "it" as the implied subject.
     pub reasons: Vec<String>,
-    /// The folder it would run in.
+    /// Folder the call would run in.
     pub cwd: PathBuf,
-    /// What the tool is, when that can change: a digest of its definition.
+    /// Digest of the tool's definition, if the definition can change.
     pub definition: Option<String>,
-    /// What would happen, for a person to read: the command, the diff. Only made when somebody is asked.
+    /// Preview of the effect for a person: the command, the diff. Created only for a permission request.
     pub preview: Option<String>,
 }
 
-/// One thing a call is about; what a rule's pattern is held against.
+/// One subject of a call; rule patterns are matched against it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A simple command of a command line.
@@ -54,7 +54,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The command, path or host.
+    /// Returns the command, path or host.
     pub fn text(&self) -> &str {
         match self {
             Self::Command(text) | Self::Path(text) | Self::Host(text) => text,
@@ -63,7 +63,7 @@ impl Subject {
 }
 
 impl Proposal {
-    /// Whether the call changes files and does nothing else.
+    /// Returns true if the call changes files and does nothing else.
     pub fn edits_files(&self) -> bool {
         !self.subjects.is_empty()
             && self
@@ -73,41 +73,42 @@ impl Proposal {
     }
 }
 
-/// What may happen with a call.
+/// Decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// Somebody is asked.
+    /// A person is asked.
     Ask,
-    /// It does not run.
+    /// The call does not run.
     Deny(Denial),
 }
 
-/// Why a call does not run.
+/// Reason a call does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Denial {
     /// Shown to the user.
     pub reason: Option<String>,
-    /// Told to the model instead of ending the turn.
+    /// Sent to the model instead of ending the turn.
     pub feedback: Option<String>,
 }
 
-/// An embedder's say before the built-in rules. Must not block and must not have effects.
+/// An embedder's check before the built-in rules. Must not block and must not have effects.
 pub trait PermissionHook: Send + Sync {
-    /// `None` leaves the call to the rules.
+    /// Judges a call; `None` leaves it to the rules. An approval answers the permission request that the
+    /// rules would make; it does not lift a denial.
     fn can_execute_tool(&self, proposal: &Proposal) -> Option<Decision>;
 }
 
 /// Asks a person.
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Whether the same was approved before, for longer than once.
+    /// Returns true if a lasting grant covers the call.
     fn granted(&self, _proposal: &Proposal) -> bool {
         false
     }
 
-    /// What was approved for this session, in order.
+    /// Returns the grants of this session, in order.
     fn session_grants(&self) -> Vec<Grant> {
         Vec::new()
     }
@@ -115,7 +116,7 @@ pub trait Approver: Send + Sync {
     /// Waits for the answer. The loop drops the future when the turn is canceled.
     async fn approve(&self, proposal: &Proposal) -> Result<(), Denial>;
 
-    /// Waits for the answer to a question that a tool asks. `None` when nobody is there.
+    /// Waits for the answer to a question that a tool asks. `None` if no person is available.
     async fn answer(&self, _call: &CallId, _question: &Question) -> Option<String> {
         None
     }
@@ -124,13 +125,13 @@ pub trait Approver: Send + Sync {
 /// A question to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// What is asked.
+    /// Text of the question.
     pub text: String,
-    /// Answers to choose from; any other text is an answer, too.
+    /// Suggested answers; any other text is also accepted.
     pub options: Vec<String>,
 }
 
-/// Nobody is there: every question is answered with no.
+/// An approver without a person: every permission request is denied.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NobodyToAsk;
 
@@ -149,7 +150,7 @@ impl Approver for NobodyToAsk {
             format!(" ({})", proposal.reasons.join("; "))
         };
         let reason = format!(
-            "`{}` needs approval and nobody is there to ask{about}{why}",
+            "`{}` needs approval, and no one is available to give it{about}{why}",
             proposal.tool
         );
         Err(Denial {

@@ -86,7 +86,8 @@ fn bad_rules() {
     }
 }
 
-/// SAFE-6: deny beats ask beats allow; an allowed line needs every piece allowed, a denied one only one piece.
+/// SAFE-6: deny beats ask beats allow; an allowed line needs every piece allowed, a denied one only one
+/// piece.
 #[test]
 fn order_of_rules() {
     let policy = Policy {

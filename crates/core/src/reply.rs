@@ -1,4 +1,4 @@
-//! Asks the model once. Never fails: whatever happens is an answer.
+//! Sends one request to the model. Never fails: every failure is an answer.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::provider::{
 use crate::run::{Config, Ports};
 use crate::turn::{Ask, LAST_WORD_PROMPT, ModelAnswer};
 
-/// Asks the model about `history` and shows the reply as it comes.
+/// Sends `history` to the model and shows the reply as it arrives.
 pub(crate) async fn reply(
     config: &Config,
     ports: &Ports,
@@ -45,7 +45,7 @@ pub(crate) async fn reply(
             event = stream.next() => event,
         };
         let Some(event) = event else {
-            let error = ProviderError::new(ProviderErrorKind::Network, "the reply ended without an end");
+            let error = ProviderError::new(ProviderErrorKind::Network, "the reply broke off before its end");
             return ModelAnswer::Failed {
                 error,
                 partial: listener.partial(),
@@ -125,7 +125,8 @@ impl Listener<'_> {
         self.ports.events.live(Event::Delta { kind, text });
     }
 
-    /// A lost note about a retry is not worth the turn; the record's health is checked with every state event.
+    /// Records an event. A lost notice about a retry does not fail the turn; the record is checked with every
+    /// state event.
     async fn record(&self, event: Event) {
         let _ = self.ports.events.record(event).await;
     }
@@ -157,8 +158,8 @@ impl Listener<'_> {
         }
     }
 
-    /// The text that was shown before the reply broke off. Half calls and unsigned reasoning are worth
-    /// nothing and would make the history invalid.
+    /// Returns the text that was shown before the reply broke off. Incomplete calls and unsigned reasoning
+    /// are dropped, because they would make the history invalid.
     fn partial(&self) -> Option<Message> {
         if self.text.trim().is_empty() {
             return None;

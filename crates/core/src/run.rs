@@ -31,7 +31,7 @@ pub struct Config {
     pub tool_choice: ToolChoice,
     /// Maximum number of tokens of a reply.
     pub max_output: Option<u64>,
-    /// The caps.
+    /// Limits of the turn.
     pub limits: Limits,
     /// Tools, permissions and limits of calls.
     pub calls: CallConfig,
@@ -44,11 +44,11 @@ pub struct Config {
 pub struct Ports {
     /// The model.
     pub provider: Arc<dyn Provider>,
-    /// Makes the history smaller; `None` when compaction is off.
+    /// Compacts the history; `None` if compaction is off.
     pub compactor: Option<Arc<dyn Compactor>>,
-    /// Asks a person.
+    /// Asks a person for approval.
     pub approver: Arc<dyn Approver>,
-    /// Stores the whole of a result that is too long; `None` when the rest is lost.
+    /// Stores the whole of a result that is too long; `None` if the rest is discarded.
     pub outputs: Option<Arc<dyn Outputs>>,
     /// Messages that the user sends meanwhile.
     pub inbox: Arc<dyn Inbox>,
@@ -62,21 +62,21 @@ pub struct Ports {
     pub tasks: TaskTracker,
 }
 
-/// Knows whether an answer comes too early. Must not have effects.
+/// Checks whether an answer comes too early. Must not have effects.
 #[async_trait]
 pub trait IncompleteWork: Send + Sync {
-    /// A prompt that sends the model back to work, or `None` to accept the answer.
+    /// Returns a prompt that sends the model back to work, or `None` to accept the answer.
     async fn prompt(&self, answer: &str) -> Option<String>;
 }
 
-/// Messages the user sends while a turn runs. Taking must not wait for new ones.
+/// Messages that the user sends while a turn runs. Taking them must not wait for new ones.
 #[async_trait]
 pub trait Inbox: Send + Sync {
-    /// All pending messages, oldest first.
+    /// Takes all pending messages, oldest first.
     async fn take(&self) -> Vec<Message>;
 }
 
-/// An inbox nobody writes to.
+/// An inbox that is always empty.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EmptyInbox;
 
@@ -89,8 +89,8 @@ impl Inbox for EmptyInbox {
 
 /// Runs one turn: from the pending input until the model has nothing left to do.
 ///
-/// Holds no state between calls and owns no session, storage or terminal. Every state event is
-/// recorded before the next action, so what is acted on is what the record says.
+/// Holds no state between calls and owns no session, storage or terminal. Every state event is recorded
+/// before the next action, so the record is never behind.
 pub async fn run(input: TurnInput, config: &Config, ports: &Ports) -> TurnReport {
     let limit = config.limits.context_prep_timeout;
     let mut turn = Turn::new(input);

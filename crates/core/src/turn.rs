@@ -1,8 +1,7 @@
-//! The pure turn machine: it is told what happened and says what to do next.
+//! The pure turn machine: it receives what happened and returns the next action.
 //!
-//! A [`Turn`] does no IO, knows no time but what it is told, and is not stored: rebuilding it from the
-//! log gives suspend, resume, fork and replay with one mechanism. Its tests are tables of feeds and
-//! expected actions.
+//! A [`Turn`] does no IO, gets the time from its driver, and is not stored: rebuilding it from the log gives
+//! suspend, resume, fork and replay with one mechanism. Its tests are tables of feeds and expected actions.
 
 mod answer;
 mod limits;
@@ -26,26 +25,26 @@ use crate::middleware::{Depth, Flow, IterationView, Shrink, Stage, Verdict};
 use crate::model::{Model, Price, Usage};
 use crate::provider::{Prefix, ProviderError};
 
-/// What the driver must do next.
+/// Next action of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Take what the user said meanwhile, then call [`Turn::heard`].
+    /// Take the messages the user sent meanwhile, then call [`Turn::heard`].
     Listen,
     /// Run the middleware, then call [`Turn::consulted`].
     Consult(Stage),
-    /// Ask the model about the history, then call [`Turn::answered`].
+    /// Send the history to the model, then call [`Turn::answered`].
     Ask(Ask),
     /// Run these calls, then call [`Turn::settled`].
     Call(Vec<Planned>),
-    /// Make the history smaller, then call [`Turn::shrunk`].
+    /// Compact the history, then call [`Turn::shrunk`].
     Shrink(Shrink),
     /// Ask the incomplete-work hook about this answer, then call [`Turn::reviewed`].
     Review(String),
-    /// Nothing: the turn is over.
+    /// Nothing: the turn has ended.
     Done(Outcome),
 }
 
-/// How the model is asked.
+/// Kind of model request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
     /// With the tools.
@@ -66,16 +65,16 @@ const CUT_CALL_TEXT: &str = "Not run: the reply was cut at the output limit befo
 const CONTINUE_PROMPT: &str =
     "Your reply was cut at the output limit. Go on from where it stopped, in smaller steps.";
 
-/// What a turn starts from.
+/// Input of a turn.
 #[derive(Debug, Clone)]
 pub struct TurnInput {
     /// The session.
     pub session: SessionId,
     /// The conversation, the new user message last.
     pub history: Vec<Arc<Message>>,
-    /// The caps.
+    /// Limits of the turn.
     pub limits: Limits,
-    /// The model's prices, for the cost cap.
+    /// The model's prices, for the cost limit.
     pub price: Option<Price>,
     /// Shown in the first event.
     pub provider: String,
@@ -100,7 +99,7 @@ pub struct Turn {
     now: Timestamp,
 }
 
-/// Things that may happen only so often in a row.
+/// Counters of events that may happen only a limited number of times in a row.
 #[derive(Debug, Default)]
 struct Streaks {
     cut: u32,
@@ -108,7 +107,7 @@ struct Streaks {
     incomplete: u32,
     overflow: u32,
     compacted: u32,
-    /// A compaction freed nothing: another one would not either, before the next turn.
+    /// True if a compaction freed nothing: another one in this turn would not either.
     exhausted: bool,
 }
 
@@ -137,7 +136,7 @@ enum State {
     Over(Outcome),
 }
 
-/// Where to go after a detour through middleware or compaction.
+/// Step to continue with after middleware or compaction.
 #[derive(Debug, Clone)]
 enum Next {
     Ask,
@@ -146,7 +145,7 @@ enum Next {
 }
 
 impl Turn {
-    /// A turn over `input`.
+    /// Creates a turn over `input`.
     pub fn new(input: TurnInput) -> Self {
         let now = input
             .history
@@ -171,7 +170,7 @@ impl Turn {
         }
     }
 
-    /// What to do next. Waiting twice gives the same answer.
+    /// Returns the next action. Repeated calls return the same action.
     pub fn advance(&self) -> Action {
         match &self.state {
             State::Listening => Action::Listen,
@@ -184,7 +183,7 @@ impl Turn {
         }
     }
 
-    /// The conversation so far.
+    /// Returns the conversation so far.
     pub fn history(&self) -> &[Arc<Message>] {
         &self.history
     }
@@ -194,7 +193,7 @@ impl Turn {
         std::mem::take(&mut self.news)
     }
 
-    /// What middleware sees.
+    /// Returns the state that middleware sees.
     pub fn view<'a>(&'a self, model: &'a Model, prefix: &'a Prefix) -> IterationView<'a> {
         IterationView {
             history: &self.history,
@@ -206,7 +205,7 @@ impl Turn {
         }
     }
 
-    /// The user said this meanwhile.
+    /// Takes messages that the user sent meanwhile.
     pub fn heard(&mut self, messages: Vec<Message>) {
         for message in messages {
             self.append(message);
@@ -218,7 +217,7 @@ impl Turn {
         };
     }
 
-    /// The middleware said this.
+    /// Takes the verdict of the middleware.
     pub fn consulted(&mut self, verdict: Verdict) {
         let State::Consulting { stage, next } = &self.state else {
             return;
@@ -231,7 +230,7 @@ impl Turn {
                 }
                 self.go(next);
             }
-            // A context that stays full however often it is compacted is not compacted for ever.
+            // A context that stays full after compaction is not compacted forever.
             Flow::Compact(Shrink {
                 depth: Depth::Hard, ..
             }) if self.streaks.exhausted || self.streaks.compacted >= self.limits.max_compactions => {
@@ -245,13 +244,13 @@ impl Turn {
                     overflow: None,
                 };
             }
-            // An answer that is already there is worth more than the wish to stop.
+            // An existing answer is worth more than the request to stop.
             Flow::Stop if matches!(next, Next::End(_)) => self.go(next),
             Flow::Stop => self.fail(FailureKind::Stopped, verdict.reason, None, FinishReason::Error),
         }
     }
 
-    /// The model answered, or did not.
+    /// Takes the reply of the model, or its failure.
     pub fn answered(&mut self, answer: ModelAnswer) {
         let State::Waiting(ask) = self.state else { return };
         match answer {
@@ -276,7 +275,7 @@ impl Turn {
         }
     }
 
-    /// The calls have their results.
+    /// Takes the results of the calls.
     pub fn settled(&mut self, settled: Settled) {
         let State::Calling(calls) = std::mem::replace(&mut self.state, State::Listening) else {
             return;
@@ -313,7 +312,7 @@ impl Turn {
         }
     }
 
-    /// The compactor made the history smaller, or says why it could not.
+    /// Takes the compacted history, or the reason compaction failed.
     pub fn shrunk(&mut self, result: Result<Compacted, String>) {
         let State::Shrinking {
             shrink,
@@ -348,7 +347,7 @@ impl Turn {
         }
     }
 
-    /// The incomplete-work hook was asked about an answer.
+    /// Takes the verdict of the incomplete-work hook about an answer.
     pub fn reviewed(&mut self, prompt: Option<String>) {
         let State::Reviewing(text) = std::mem::replace(&mut self.state, State::Listening) else {
             return;
@@ -369,7 +368,7 @@ impl Turn {
         }
     }
 
-    /// The record cannot be written: nothing more may happen.
+    /// Ends the turn because the record cannot be written: no further action may happen.
     pub fn abort(&mut self, error: &SinkError) {
         self.fail(FailureKind::Log, error.to_string(), None, FinishReason::Error);
     }
@@ -384,7 +383,7 @@ impl Turn {
         }))
     }
 
-    /// What the turn came to.
+    /// Returns the report of the turn.
     pub fn report(self, outcome: Outcome) -> TurnReport {
         TurnReport {
             outcome,
@@ -397,7 +396,7 @@ impl Turn {
         }
     }
 
-    /// Goes on with a smaller history. Whoever made it has recorded what is new in it.
+    /// Continues with a smaller history. The compactor has already recorded its new messages.
     fn adopt(&mut self, compacted: Compacted) {
         if let Some(usage) = compacted.usage {
             self.book(usage, "compaction");
@@ -408,7 +407,7 @@ impl Turn {
             self.spent.context.compaction_last_at_ms = compacted.at.0;
         }
         self.history = compacted.history;
-        // What the provider reported last was about the longer history.
+        // The last reported usage belongs to the longer history.
         self.last_usage = None;
     }
 

@@ -71,7 +71,7 @@ fn ok(call: &ToolCall, content: &str) -> ToolResult {
     }
 }
 
-/// Walks the machine to its next question to the model, with quiet middleware and an empty inbox.
+/// Advances the machine to its next model request, with quiet middleware and an empty inbox.
 fn to_question(turn: &mut Turn) -> Action {
     loop {
         match turn.advance() {
@@ -113,7 +113,7 @@ fn answer(turn: &mut Turn) -> Answered {
     }
 }
 
-/// LOOP-2 (S5.1): no tool call is one iteration, and the text is the answer.
+/// LOOP-2 (S5.1): a reply without tool calls is one iteration, and its text is the answer.
 #[test]
 fn text_alone_is_the_answer() {
     let mut turn = turn();
@@ -134,7 +134,7 @@ fn text_alone_is_the_answer() {
     );
 }
 
-/// LOOP-3 (S5.2, S5.6): call, result, next question, until there is an answer.
+/// LOOP-3 (S5.2, S5.6): call, result, next request, until there is an answer.
 #[test]
 fn a_call_leads_to_another_question() {
     let mut turn = turn();
@@ -325,7 +325,7 @@ fn half_a_call_is_not_run() {
     assert_eq!(to_question(&mut turn), Action::Ask(Ask::Iteration));
 }
 
-/// LOOP-15: an empty reply is asked again once, then the turn ends with a clear error.
+/// LOOP-15: an empty reply is retried once, then the turn ends with a clear error.
 #[test]
 fn empty_replies() {
     let mut turn = turn();
@@ -342,7 +342,7 @@ fn empty_replies() {
     assert_eq!(failure(&mut silent).kind, FailureKind::EmptyReply);
 }
 
-/// LOOP-17: the fourth equal call is answered with a note, the fifth ends the turn and says why.
+/// LOOP-17: the fourth equal call is answered with a note, the fifth ends the turn with the reason.
 #[test]
 fn repetition() {
     let mut turn = turn();
@@ -370,7 +370,7 @@ fn repetition() {
     );
 }
 
-/// LOOP-17: another result, other arguments or a pause break the row.
+/// LOOP-17: another result, other arguments or a pause break the streak.
 #[test]
 fn what_is_not_repetition() {
     let mut turn = turn();
@@ -389,7 +389,7 @@ fn what_is_not_repetition() {
     assert_eq!(to_question(&mut turn), Action::Ask(Ask::Iteration));
 }
 
-/// LOOP-17: the cost limit ends the turn before the next question, and says what was spent.
+/// LOOP-17: the cost limit ends the turn before the next request, and reports the cost.
 #[test]
 fn cost_limit() {
     let mut turn = turn_with(Limits {
@@ -440,7 +440,7 @@ fn overflow_compacts_and_retries_once() {
     assert!(failure(&mut stuck).message.contains("nothing to summarize"));
 }
 
-/// LOOP-12: middleware may stop or compact before and after an iteration; an answer that is there wins.
+/// LOOP-12: middleware may stop or compact before and after an iteration; an existing answer wins.
 #[test]
 fn middleware_verdicts() {
     let mut stopped = turn();
@@ -494,7 +494,8 @@ fn compactions_are_capped() {
     assert_eq!(compactions, 3);
 }
 
-/// CTX-5: a compaction that frees nothing says so and is not tried again in the turn; a soft one without work is silent.
+/// CTX-5: a compaction that frees nothing reports it and is not repeated in the turn; a soft one without work
+/// is silent.
 #[test]
 fn a_compaction_without_effect_is_not_repeated() {
     let soft = Shrink {
@@ -534,7 +535,8 @@ fn a_compaction_without_effect_is_not_repeated() {
     );
 }
 
-/// LOOP-8: a canceled reply is kept as far as it came, marked `canceled`, and the history stays whole.
+/// LOOP-8: a canceled reply is kept as far as it was received, marked `canceled`, and the history stays
+/// valid.
 #[test]
 fn cancel_keeps_what_was_said() {
     let mut turn = turn();
@@ -611,7 +613,7 @@ fn order_of_news() {
     assert_eq!(kinds(&mut turn), ["usage", "message", "final"]);
 }
 
-/// LOOP-16: a reply that was paused by its provider goes back as it is.
+/// LOOP-16: a reply that was paused by its provider is sent back unchanged.
 #[test]
 fn paused_replies_go_on() {
     let mut turn = turn();
@@ -624,7 +626,7 @@ fn paused_replies_go_on() {
     );
 }
 
-/// LOOP-17: whatever a model does, a turn comes to an end within its caps.
+/// LOOP-17: every turn ends within its limits, whatever the model does.
 #[test]
 fn every_turn_ends() {
     use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! PROV-9: after nobody could be reached, the next turns fail at once for a while, instead of trying again and again.
+//! PROV-9: after a connection failure, the next turns fail immediately for a while instead of retrying.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use windlass_core::provider::{Layout, Provider, ProviderError, ProviderErrorKind
 use windlass_core::tool::ToolSpec;
 use windlass_service::NotReady;
 
-/// Remembers when nobody could be reached, and why.
+/// Remembers the time and the reason of the last connection failure.
 pub struct Backoff {
     clock: Arc<dyn Clock>,
     window: Duration,
@@ -31,7 +31,7 @@ impl Backoff {
         })
     }
 
-    /// Refuses a turn that comes too soon, with the reason of the one that failed.
+    /// Refuses a turn that starts within the window, with the reason of the failed one.
     pub fn check(&self) -> Result<(), NotReady> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((at, error)) = &*failed else {
@@ -41,7 +41,7 @@ impl Backoff {
         if left.is_zero() {
             return Ok(());
         }
-        let wait = format!("wait {:.1} s before the next try", left.as_secs_f64());
+        let wait = format!("retry in {:.1} s", left.as_secs_f64());
         let hint = match &error.hint {
             Some(hint) => format!("{hint}; {wait}"),
             None => wait,
@@ -59,11 +59,11 @@ impl Backoff {
     }
 }
 
-/// A provider that tells a [`Backoff`] when nobody could be reached.
+/// A provider that reports connection failures to a [`Backoff`].
 pub struct Watched {
     /// The provider.
     pub provider: Arc<dyn Provider>,
-    /// The pause between attempts.
+    /// The backoff that failures are reported to.
     pub backoff: Arc<Backoff>,
 }
 
@@ -87,7 +87,7 @@ impl Provider for Watched {
                 backoff.note(Some(error).filter(|_| unreachable && !has_begun));
             }
             ProviderEvent::Retry(_) | ProviderEvent::Warning(_) => {}
-            // Whoever says something is there.
+            // Any event from the stream means that the server is reachable.
             _ => has_begun = true,
         });
         events.boxed()
@@ -111,7 +111,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A clock that goes on when it is told to.
+    /// A clock that advances only on request.
     #[derive(Default)]
     pub(crate) struct ManualClock(Mutex<Duration>);
 
@@ -148,8 +148,8 @@ pub(crate) mod tests {
         let _ = provider.send(request).await;
     }
 
-    /// PROV-9: inside the window a turn is refused with the same reason and how long to wait; after it, and after an
-    /// answer, it is not; and only a provider that could not be reached begins a window.
+    /// PROV-9: inside the window a turn is refused with the same reason and the remaining time; after the
+    /// window, or after a reply, it is not. Only a provider that could not be reached starts a window.
     #[tokio::test]
     async fn nobody_there_begins_a_window() {
         let clock = Arc::new(ManualClock::default());
@@ -171,7 +171,7 @@ pub(crate) mod tests {
         let told = backoff.check().unwrap_err();
         assert_eq!(told.kind, FailureKind::Provider(ProviderErrorKind::Network));
         assert_eq!(told.message, "cannot connect to http://x");
-        assert_eq!(told.hint.as_deref(), Some("wait 1.5 s before the next try"));
+        assert_eq!(told.hint.as_deref(), Some("retry in 1.5 s"));
         clock.pass(1_500);
         assert_eq!(backoff.check(), Ok(()));
         ask(&provider).await;

@@ -1,7 +1,8 @@
-//! CMD-1: commands of the user's own, and of a trusted project: Markdown files that are a text for the model.
+//! CMD-1: commands defined by the user or by a trusted project: Markdown files that contain a prompt.
 //!
-//! `commands/review.md` is `/review`, `commands/git/commit.md` is `/git:commit`. A file may begin with YAML between two lines
-//! of `---`: `description` and `argument-hint`. What is wrong with one file costs that file only.
+//! `commands/review.md` is `/review`, `commands/git/commit.md` is `/git:commit`. A file may start with YAML
+//! between two lines of `---`: `description` and `argument-hint`. An error in one file affects only that
+//! file.
 
 use std::path::{Path, PathBuf};
 
@@ -13,22 +14,22 @@ use windlass_service::{Defined, DefinedCommand};
 use windlass_config::folders::Folders;
 use windlass_config::trust::{self, TrustState};
 
-/// The largest file, in bytes.
+/// Maximum size of a file in bytes.
 const LARGEST: u64 = 64 * 1024;
-/// How many files are looked at, and how deep.
+/// Maximum number of files that are read, and the maximum depth of folders.
 const MOST: usize = 500;
 const DEEPEST: usize = 5;
-/// How much of the text stands for a missing description.
+/// Number of characters of the prompt that replace a missing description.
 const SHOWN: usize = 80;
 
-/// Where the files of a session are.
+/// Folders that hold the command files of a session.
 pub struct CommandFiles {
     folders: Folders,
     cwd: PathBuf,
 }
 
 impl CommandFiles {
-    /// Looks for command files of the user and of the project around `cwd`.
+    /// Looks for command files of the user and of the project that contains `cwd`.
     pub fn new(folders: Folders, cwd: &Path) -> Self {
         Self {
             folders,
@@ -36,7 +37,7 @@ impl CommandFiles {
         }
     }
 
-    /// The commands as the files are now; the user's own come first.
+    /// Reads the files and returns the commands, the user's own first.
     pub fn read(&self) -> Defined {
         let mut defined = Defined::default();
         self.read_user(&mut defined);
@@ -82,7 +83,7 @@ impl CommandFiles {
     }
 }
 
-/// The Markdown files below a folder. One that cannot be read has none.
+/// Returns the Markdown files below a folder; none if the folder cannot be read.
 fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
@@ -143,7 +144,7 @@ fn add(
     }
 }
 
-/// The name of a command, from the path below the folder of commands.
+/// Returns the name of a command from its path below the folder of commands.
 fn called(path: &Path) -> Result<String, String> {
     let path = path.with_extension("");
     let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
@@ -157,7 +158,7 @@ fn called(path: &Path) -> Result<String, String> {
     }
 }
 
-/// What stands before the text.
+/// Front matter of a command file.
 #[derive(Debug, Default, Deserialize)]
 struct Head {
     description: Option<String>,
@@ -182,7 +183,7 @@ impl Hint {
     }
 }
 
-/// The head and the text of a file.
+/// Splits a file into its front matter and its prompt.
 fn parts(file: &str) -> Result<(Head, &str), String> {
     let file = file.strip_prefix('\u{feff}').unwrap_or(file);
     let is_fence = |line: &str| line.trim_end() == "---";
@@ -219,7 +220,7 @@ mod tests {
         defined.commands.pop().ok_or_else(|| defined.warnings.join("\n"))
     }
 
-    /// CMD-1: a file is a name, a head that may be missing, and a text.
+    /// CMD-1: a file has a name, optional front matter, and a prompt.
     #[test]
     fn files_are_read() {
         let whole =
@@ -243,7 +244,7 @@ mod tests {
         assert_eq!(empty_head.body, "text");
     }
 
-    /// CMD-1: what is wrong with a file is named.
+    /// CMD-1: an error in a file is reported with its cause.
     #[test]
     fn mistakes_are_named() {
         for (file, why) in [

@@ -1,4 +1,4 @@
-//! Which model to ask: from settings and environment to a provider.
+//! Selects the provider and model to use, from settings and environment, and connects to it.
 
 mod key;
 mod keys_file;
@@ -25,28 +25,28 @@ pub use self::setup::{ProviderSetup, offers};
 use windlass_config::settings::{ProviderEntry, Settings};
 use windlass_config::{Problem, ProblemKind, environment};
 
-/// The name of the simulated model's provider.
+/// Name of the simulated model's provider.
 pub const SIM: &str = "sim";
 
-/// A provider ready to be asked.
+/// A provider that is ready for requests.
 pub struct Connection {
     /// The provider.
     pub provider: Arc<dyn Provider>,
-    /// What the user should know first.
+    /// Notices to show the user first.
     pub notices: Vec<String>,
     /// Keeps the simulated model alive.
     _sim: Option<SimHandle>,
 }
 
-/// What is around a process: variables, and the keys that the user has put down.
+/// The variables of a process, and the API keys that the user has stored.
 pub trait Surroundings: Sync {
-    /// A variable that is set and not empty.
+    /// Returns the variable if it is set and not empty.
     fn var(&self, name: &str) -> Option<String>;
 
-    /// The keys, by provider, as they are now.
+    /// Returns the stored keys by provider, read at the time of the call.
     ///
     /// # Errors
-    /// When there are some that cannot be used.
+    /// Fails if there are keys that cannot be used.
     fn keys(&self) -> Result<StoredKeys, Problem>;
 }
 
@@ -63,7 +63,7 @@ impl Surroundings for Process {
     }
 }
 
-/// Variables alone.
+/// Variables without stored keys.
 impl<F: Fn(&str) -> Option<String> + Sync> Surroundings for F {
     fn var(&self, name: &str) -> Option<String> {
         self(name)
@@ -74,17 +74,17 @@ impl<F: Fn(&str) -> Option<String> + Sync> Surroundings for F {
     }
 }
 
-/// Where variables and keys are looked for.
+/// Source of variables and keys.
 pub type Env<'a> = &'a dyn Surroundings;
 
-/// Nothing around.
+/// An empty environment.
 const NOTHING: fn(&str) -> Option<String> = |_| None;
 
-/// Makes the provider that the settings ask for, or the first one whose key is in the environment.
+/// Creates the provider that the settings name, or the first one that has a key in the environment.
 pub async fn connect(
     settings: &Settings,
     env: Env<'_>,
-    tape: Option<&SharedRecorder>,
+    recorder: Option<&SharedRecorder>,
 ) -> Result<Connection, Problem> {
     let choice = choose(settings, env)?;
     let sim = if choice.name == SIM && choice.base_url.is_empty() {
@@ -95,10 +95,10 @@ pub async fn connect(
     let base_url = sim
         .as_ref()
         .map_or_else(|| choice.base_url.clone(), SimHandle::url);
-    connect_to(settings, env, choice, base_url, sim, tape).await
+    connect_to(settings, env, choice, base_url, sim, recorder).await
 }
 
-/// Makes a provider for a simulated model that runs already.
+/// Creates a provider for a simulated model that is already running.
 pub async fn connect_sim(settings: &Settings, sim: SimHandle, wire: Wire) -> Result<Connection, Problem> {
     let choice = Choice {
         wire,
@@ -108,7 +108,7 @@ pub async fn connect_sim(settings: &Settings, sim: SimHandle, wire: Wire) -> Res
     connect_to(settings, &NOTHING, choice, base_url, Some(sim), None).await
 }
 
-/// Makes a provider like the one of a recorded session that asks somebody else: the same requests, and no key.
+/// Creates a provider like that of a recorded session, for another server: the same requests, without a key.
 pub async fn connect_recorded(
     settings: &Settings,
     name: &str,
@@ -127,7 +127,7 @@ pub async fn connect_recorded(
             ..Choice::of(name, &settings, env)?
         })
     };
-    // Which variable has the key can matter; without any, something must stand for it.
+    // The name of the variable that holds the key can matter; without one, a placeholder is needed.
     let made = match connect_to(&settings, env, choice()?, base_url.clone(), None, None).await {
         Err(problem) if problem.kind == ProblemKind::Provider => {
             let key = |_: &str| Some("recorded".to_owned());
@@ -154,7 +154,7 @@ pub async fn start_sim(brain: Brain) -> Result<SimHandle, Problem> {
     Sim::start(config).await.map_err(failed)
 }
 
-/// The models that the server of a choice says it has.
+/// Returns the models that the chosen provider's server lists.
 async fn listed(settings: &Settings, env: Env<'_>, choice: &Choice<'_>) -> Result<Vec<String>, Problem> {
     let model = registry::lookup(&choice.model, &overrides(settings));
     let provider = http_provider(settings, env, choice, choice.base_url.clone(), model).await?;
@@ -168,7 +168,7 @@ async fn connect_to(
     choice: Choice<'_>,
     base_url: String,
     sim: Option<SimHandle>,
-    tape: Option<&SharedRecorder>,
+    recorder: Option<&SharedRecorder>,
 ) -> Result<Connection, Problem> {
     let mut notices = Vec::new();
     if choice.name == SIM {
@@ -181,8 +181,8 @@ async fn connect_to(
         notices.push(unknown_model(&model));
     }
     let provider = http_provider(settings, env, &choice, base_url, model).await?;
-    let provider = match tape {
-        Some(tape) => provider.recorded(Arc::clone(tape)),
+    let provider = match recorder {
+        Some(recorder) => provider.recorded(Arc::clone(recorder)),
         None => provider,
     };
     Ok(Connection {
@@ -232,12 +232,12 @@ async fn http_provider(
         .map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))
 }
 
-/// What a model costs, as far as settings and registry know.
+/// Returns the price of a model, if the settings or the registry have one.
 pub fn price_of(settings: &Settings, model: &str) -> Option<Price> {
     registry::lookup(model, &overrides(settings)).price
 }
 
-/// How many tokens a model reads at most, as far as settings and registry know.
+/// Returns the context window of a model in tokens, from the settings or the registry.
 pub fn window_of(settings: &Settings, model: &str) -> u64 {
     registry::lookup(model, &overrides(settings)).context_window
 }
@@ -250,7 +250,7 @@ fn unknown_model(model: &Model) -> String {
     )
 }
 
-/// What was chosen, before any key was looked for.
+/// The provider and model that were chosen, before a key is looked up.
 pub struct Choice<'a> {
     /// Name of the provider.
     pub name: String,
@@ -264,12 +264,12 @@ pub struct Choice<'a> {
     preset: Option<&'static Preset>,
 }
 
-/// Decides on provider and model.
+/// Chooses the provider and the model.
 pub fn choose<'a>(settings: &'a Settings, env: Env<'_>) -> Result<Choice<'a>, Problem> {
     if let Some(name) = &settings.provider {
         return Choice::of(name, settings, env);
     }
-    // `anthropic/claude-…` names both; a slash may also be part of a model's own name.
+    // `anthropic/claude-…` names both; a slash can also be part of a model's id.
     if let Some((name, model)) = settings.model.as_deref().and_then(|model| model.split_once('/'))
         && (settings.providers.contains_key(name) || preset(name).is_some())
     {
@@ -332,7 +332,7 @@ impl<'a> Choice<'a> {
             .ok_or_else(|| incomplete(name, "base_url", "where its server is"))?;
         let wire = match (entry.and_then(|entry| entry.wire), preset) {
             (Some(wire), _) => wire,
-            // A server that only looks like OpenAI rarely speaks the newer wire.
+            // A server that is merely compatible with OpenAI rarely supports the newer wire format.
             (None, Some(preset))
                 if preset.wire == Wire::Responses && from_env.is_some() && !is_openai(&base_url) =>
             {
@@ -370,7 +370,7 @@ impl<'a> Choice<'a> {
         })
     }
 
-    /// What to set when the key is missing or refused.
+    /// Explains what to set when the key is missing or rejected.
     fn key_hint(&self) -> String {
         match (self.entry.and_then(|entry| entry.key_env.as_ref()), self.preset) {
             (Some(variable), _) => format!("set {variable}"),

@@ -1,5 +1,5 @@
-//! What keeps a session's conversation within its model's window: counting, pressure, the strategy of choice, and what it
-//! needs between turns.
+//! Keeps a session's conversation within its model's context window: token counting, pressure, the configured
+//! strategy, and its state between turns.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,10 +28,11 @@ use windlass_tools::{BackgroundJobs, TodoList};
 use windlass_config::settings::{ContextSettings, Settings};
 use windlass_config::{Problem, ProblemKind};
 
-/// How many turns pass before a model is asked which outputs can go.
+/// Number of turns between two requests that ask a model which outputs can be evicted.
 const SIDEQUEST_TURNS: u32 = 10;
 
-/// What a summarizer has less time than the whole: the rest is for what follows.
+/// A summarizer's timeout is this much shorter than the whole compaction's, to leave time for the remaining
+/// steps.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// The state of a session's context. One per session.
@@ -47,12 +48,12 @@ pub struct ContextParts {
     cancel: CancellationToken,
     clock: Arc<dyn Clock>,
     books: Books,
-    /// Whether what an earlier process knew was taken up.
+    /// True once the state of an earlier process has been restored.
     is_restored: Arc<Mutex<bool>>,
     pins: Pins,
 }
 
-/// Where calls in the background are booked.
+/// Accounts for the usage of background model calls.
 #[derive(Clone)]
 struct Books {
     store: Option<Arc<dyn Store>>,
@@ -77,11 +78,11 @@ impl Books {
     }
 }
 
-/// CTX-15: what stands open outside of the conversation.
+/// CTX-15: open work that is not part of the conversation.
 struct Open {
     todos: TodoList,
     background: BackgroundJobs,
-    /// What the user pinned.
+    /// Messages that the user pinned.
     pins: Pins,
 }
 
@@ -113,7 +114,7 @@ impl OpenFacts for Open {
 }
 
 impl ContextParts {
-    /// What the settings ask for.
+    /// Creates the context parts that the settings ask for.
     pub fn new(
         settings: &Settings,
         open: (TodoList, BackgroundJobs),
@@ -167,7 +168,7 @@ impl ContextParts {
         })
     }
 
-    /// Reads the shares again; a strategy is chosen once.
+    /// Rereads the pressure thresholds; the strategy is chosen once per session.
     pub fn adjust(&mut self, context: &ContextSettings) {
         self.soft = context.soft_threshold;
         self.hard = context.hard_threshold;
@@ -177,12 +178,12 @@ impl ContextParts {
         }
     }
 
-    /// What makes the conversation smaller; `None` when nothing does.
+    /// Returns the compactor; `None` if compaction is off.
     pub fn compactor(&self) -> Option<Arc<dyn Compactor>> {
         self.strategy.compactor(self.parts.clone())
     }
 
-    /// The hooks that watch the context of a turn.
+    /// Returns the hooks that watch the context of a turn.
     pub fn hooks(&self, provider: &Arc<dyn Provider>) -> Hooks {
         let mut hooks = self.pressure();
         if let (true, Some(deferred)) = (self.has_pairs, &self.parts.deferred) {
@@ -208,7 +209,7 @@ impl ContextParts {
         hooks
     }
 
-    /// The same without those that call models in the background.
+    /// Returns the same hooks without those that call models in the background.
     pub fn pressure(&self) -> Hooks {
         let mut hooks = Hooks::new();
         if self.strategy == Strategy::None {
@@ -226,7 +227,7 @@ impl ContextParts {
         hooks
     }
 
-    /// The tools that the strategy needs.
+    /// Returns the tools that the strategy needs.
     pub fn add_tools(&self, tools: &mut ToolSet) {
         if self.strategy == Strategy::Focus {
             tools.insert(erase(StartFocus(Arc::clone(&self.parts.focus))));
@@ -234,7 +235,7 @@ impl ContextParts {
         }
     }
 
-    /// Takes up what the conversation tells of an earlier process, and what is pinned.
+    /// Restores the state of an earlier process from the conversation, and the pins.
     pub fn restore(&self, history: &[Arc<Message>], pins: &[String]) {
         *self.pins.lock().unwrap_or_else(PoisonError::into_inner) = pins.to_vec();
         let mut is_restored = self.is_restored.lock().unwrap_or_else(PoisonError::into_inner);
@@ -243,13 +244,13 @@ impl ContextParts {
         }
     }
 
-    /// Counts the tokens of a text, as they are counted for the model in use.
+    /// Counts the tokens of a text with the counter of the current model.
     pub fn count(&self) -> Arc<dyn Fn(&str) -> u64 + Send + Sync> {
         let gauge = Arc::clone(&self.parts.gauge);
         Arc::new(move |text| gauge.text(text))
     }
 
-    /// Books what a call beside the turn used.
+    /// Records the usage of a model call outside the turn.
     pub fn booker(&self, cause: &'static str) -> Booker {
         let (books, clock) = (self.books.clone(), Arc::clone(&self.clock));
         Arc::new(move |provider, usage| books.book(provider, usage, cause, &*clock))
@@ -260,12 +261,12 @@ impl ContextParts {
         Arc::new(move |usage| book(&*provider, usage))
     }
 
-    /// What is being worked on, as far as it was found out.
+    /// Returns the current subgoal, if one was detected.
     pub fn subgoal(&self) -> Option<String> {
         self.parts.subgoals.active()
     }
 
-    /// Ends what still works in the background.
+    /// Stops background work.
     pub async fn close(&self) {
         self.cancel.cancel();
         self.tasks.close();
@@ -273,7 +274,7 @@ impl ContextParts {
     }
 }
 
-/// The strategy that the settings choose.
+/// Creates the strategy that the settings choose.
 fn strategy(context: &ContextSettings) -> Strategy {
     if context.auto_compact {
         context.strategy

@@ -1,4 +1,4 @@
-//! From settings to everything a turn needs.
+//! Creates everything a turn needs from the settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,7 @@ use windlass_config::folders::{Folders, same_place};
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
 
-/// What the run is about, beside its settings.
+/// Parameters of a run besides its settings.
 #[derive(Clone)]
 pub struct SessionSpec {
     /// Folder of the session.
@@ -38,20 +38,20 @@ pub struct SessionSpec {
     pub session: SessionId,
     /// True if the model must end the turn with `done`.
     pub require_done: bool,
-    /// Whether somebody answers questions.
+    /// True if a person can answer permission requests.
     pub interactive: bool,
-    /// What the command line says of settings, for reading them again.
+    /// Settings given on the command line, needed when the settings are reloaded.
     pub given: Given,
-    /// Keeps what goes over the wire.
+    /// Records the wire traffic.
     pub recorder: Option<Arc<ExchangeRecorder>>,
-    /// Where the session is kept, for reading back what is no longer sent.
+    /// Store of the session, for recalling content that is no longer sent.
     pub store: Option<Arc<dyn Store>>,
-    /// What the sessions of a run have in common.
+    /// Prefixes that the sessions of a run share.
     pub prefixes: Arc<Prefixes>,
 }
 
 impl SessionSpec {
-    /// Only to look at tools and rules.
+    /// A specification for listing tools and rules only.
     pub fn looking(cwd: &Path, session: &str) -> Self {
         Self {
             cwd: cwd.to_owned(),
@@ -66,67 +66,67 @@ impl SessionSpec {
     }
 }
 
-/// The tools of a session, and the list that `todo` keeps.
-pub fn tools(settings: &Settings, purpose: &SessionSpec) -> Result<(ToolCatalog, TodoList), Problem> {
-    let Grounded { workbench, todos, .. } = grounded(settings, purpose)?;
-    Ok((workbench, todos))
+/// Returns the tools of a session, and the list that `todo` maintains.
+pub fn tools(settings: &Settings, spec: &SessionSpec) -> Result<(ToolCatalog, TodoList), Problem> {
+    let Grounded { catalog, todos, .. } = grounded(settings, spec)?;
+    Ok((catalog, todos))
 }
 
-/// Tools, and what they share with others.
+/// Tools, and the state that they share with other parts.
 pub struct Grounded {
     /// The tools.
-    pub workbench: ToolCatalog,
+    pub catalog: ToolCatalog,
     /// The todo list that the tools share.
     pub todos: TodoList,
-    /// Where they work.
-    pub ground: Workspace,
+    /// The folders that the tools work in.
+    pub workspace: Workspace,
     /// Context management.
     pub context: ContextParts,
 }
 
-/// The same, with what they share.
-pub fn grounded(settings: &Settings, purpose: &SessionSpec) -> Result<Grounded, Problem> {
+/// Returns the tools and the state that they share with other parts.
+pub fn grounded(settings: &Settings, spec: &SessionSpec) -> Result<Grounded, Problem> {
     let todos = TodoList::new();
-    let reach = SandboxAccess::new(&settings.security, &purpose.cwd)?;
-    let ground = reach.ground()?;
+    let access = SandboxAccess::new(&settings.security, &spec.cwd)?;
+    let workspace = access.workspace()?;
     let folders = environment::folders()?;
     let config = ToolsConfig {
         command_timeout: settings.tools.timeout,
         max_command_output: settings.tools.max_output_bytes,
-        offer_done: purpose.require_done,
-        offer_ask_user: purpose.interactive,
+        offer_done: spec.require_done,
+        offer_ask_user: spec.interactive,
         todos: todos.clone(),
         blocked_commands: settings.security.blocked_commands.clone(),
-        sandbox: reach.walls(&ground),
+        sandbox: access.sandbox(&workspace),
         fetch: settings.security.network.then(FetchConfig::default),
-        outputs: Some(Arc::new(outputs(&folders, purpose))),
+        outputs: Some(Arc::new(outputs(&folders, spec))),
         background: BackgroundJobs::default(),
-        workspace: ground.clone(),
+        workspace: workspace.clone(),
     };
-    let files = ToolFiles::new(folders, &purpose.cwd);
-    let execution = execution_context(purpose);
+    let files = ToolFiles::new(folders, &spec.cwd);
+    let execution = execution_context(spec);
     let open = (todos.clone(), config.background.clone());
-    let context = ContextParts::new(settings, open, purpose.store.clone(), &purpose.session)?;
+    let context = ContextParts::new(settings, open, spec.store.clone(), &spec.session)?;
     let mut tools = builtin(&config);
     context.add_tools(&mut tools);
-    if let Some(store) = &purpose.store {
-        tools.insert(recall_tool(Arc::clone(store), &purpose.session));
+    if let Some(store) = &spec.store {
+        tools.insert(recall_tool(Arc::clone(store), &spec.session));
     }
-    let mut workbench = ToolCatalog::new(tools, config, files, execution)?;
-    workbench.share(Arc::clone(&purpose.prefixes));
+    let mut catalog = ToolCatalog::new(tools, config, files, execution)?;
+    catalog.share(Arc::clone(&spec.prefixes));
     Ok(Grounded {
-        workbench,
+        catalog,
         todos,
-        ground,
+        workspace,
         context,
     })
 }
 
 /// CTX-11: creates the store of a session's long outputs. Commands cannot access it; `tool_output` reads it for them.
-fn outputs(folders: &Folders, purpose: &SessionSpec) -> OutputStore {
-    let session = &purpose.session;
+fn outputs(folders: &Folders, spec: &SessionSpec) -> OutputStore {
+    let session = &spec.session;
     let outputs = OutputStore::new(outputs_folder(folders, session)).sharing(folders.outputs());
-    match &purpose.store {
+    match &spec.store {
         Some(store) => outputs.in_blobs(Arc::clone(store) as _, session.clone()),
         None => outputs,
     }
@@ -142,20 +142,20 @@ pub fn outputs_folder(folders: &Folders, session: &SessionId) -> PathBuf {
     folders.outputs().join(name)
 }
 
-/// Where calls run.
-fn execution_context(purpose: &SessionSpec) -> Arc<ExecutionContext> {
+/// Returns the context that tool calls run in.
+fn execution_context(spec: &SessionSpec) -> Arc<ExecutionContext> {
     Arc::new(ExecutionContext {
-        cwd: purpose.cwd.clone(),
-        env: child_environment(std::env::vars(), &purpose.cwd, purpose.session.as_str()),
-        session: Some(purpose.session.clone()),
+        cwd: spec.cwd.clone(),
+        env: child_environment(std::env::vars(), &spec.cwd, spec.session.as_str()),
+        session: Some(spec.session.clone()),
     })
 }
 
 /// SES-15: creates the environments of sessions, each for the folder that the session belongs to.
 ///
-/// The settings and models of the run's own folder are shared with the sessions of that folder, except for the choice of a
-/// model, which is each session's own. A session of another folder gets the settings, trust, tools, models and sandbox of
-/// that folder.
+/// The settings and models of the run's own folder are shared with the sessions of that folder, except for
+/// the choice of a model, which is each session's own. A session of another folder gets the settings, trust,
+/// tools, models and sandbox of that folder.
 pub struct LocalFactory {
     settings: Arc<Settings>,
     models: Models,
@@ -175,11 +175,11 @@ impl LocalFactory {
         }
     }
 
-    /// Creates the environment of the session that the run is about before the service asks for it, so that a problem
-    /// has its own exit code. `place` is the folder that the session belongs to.
+    /// Creates the environment of the session that the run is about before the service asks for it, so that a
+    /// problem has its own exit code. `place` is the folder that the session belongs to.
     ///
     /// # Errors
-    /// When the settings of the folder cannot be used, or the folder is not here.
+    /// Fails if the settings of the folder cannot be used, or the folder does not exist.
     pub fn prepare(&self, place: &Path) -> Result<(), Problem> {
         let env = self.environment(&self.spec.session, place, self.models.clone())?;
         *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some(env);
@@ -239,16 +239,16 @@ impl SessionFactory for LocalFactory {
 
     async fn forget(&self, session: &SessionId) {
         if let Ok(folders) = environment::folders() {
-            // They are of no use without the session.
+            // The outputs are useless without the session.
             let _ = std::fs::remove_dir_all(outputs_folder(&folders, session));
         }
     }
 }
 
-/// The rules and the mode in effect.
+/// Returns the rules and the mode in effect.
 pub fn policy(settings: &Settings) -> Policy {
     let security = &settings.security;
-    // Each was checked when the settings were read.
+    // Each rule was checked when the settings were read.
     let rules = |texts: &[String]| {
         texts
             .iter()

@@ -1,4 +1,4 @@
-//! The grants that outlive a session, in a file of the user's.
+//! Grants that outlive a session, in a file of the user.
 
 use std::io;
 
@@ -10,10 +10,11 @@ use windlass_config::folders::Folders;
 use windlass_config::private_file::{Held, PrivateFile};
 use windlass_config::{Problem, ProblemKind};
 
-/// Older grants go first when there are more.
+/// Maximum number of stored grants; the oldest are dropped first.
 const MAX_GRANTS: usize = 2000;
 
-/// A file of grants. Read each time it is asked, so that another process's answers count, and so do yours when you edit it.
+/// A grants file. It is read on every use, so that the answers of other processes and manual edits take
+/// effect.
 pub struct GrantFile {
     file: PrivateFile,
 }
@@ -25,21 +26,21 @@ struct Content {
 }
 
 impl GrantFile {
-    /// The grants file of the user.
+    /// Returns the grants file of the user.
     pub fn new(folders: &Folders) -> Self {
         Self {
             file: PrivateFile::new(folders.grants_file()),
         }
     }
 
-    /// The grants.
+    /// Returns the grants.
     ///
     /// # Errors
-    /// When the file cannot be read or is not what we write.
+    /// Fails if the file cannot be read or parsed.
     pub fn read(&self) -> Result<Vec<Grant>, Problem> {
         let wrong = |why: String| {
             let text = format!(
-                "{}: {why}; nothing in it counts until you mend or remove it",
+                "{}: {why}; its grants are ignored until you fix or remove it",
                 self.file.path().display()
             );
             Problem::new(ProblemKind::Config, text)
@@ -52,7 +53,7 @@ impl GrantFile {
         Ok(content.grants)
     }
 
-    /// Forgets all of them, and says how many there were. What cannot be read is forgotten, too.
+    /// Removes all grants and returns their number. Unreadable grants are removed as well.
     pub fn clear(&self) -> Result<usize, Problem> {
         if matches!(self.file.read(), Ok(None)) {
             return Ok(0);
@@ -74,7 +75,7 @@ fn write(held: &Held, grants: Vec<Grant>) -> io::Result<()> {
 
 impl GrantStore for GrantFile {
     fn all(&self) -> Vec<Grant> {
-        // A file that is not ours to understand grants nothing.
+        // A file that cannot be parsed grants nothing.
         self.read().unwrap_or_default()
     }
 
@@ -90,7 +91,7 @@ impl GrantStore for GrantFile {
     }
 }
 
-/// A grant, for people.
+/// Formats a grant for display.
 pub fn grant_line(grant: &Grant) -> String {
     let parts: Vec<&str> = grant.parts().collect();
     format!(
@@ -101,7 +102,7 @@ pub fn grant_line(grant: &Grant) -> String {
     )
 }
 
-/// Nobody is there to ask, but what was granted for good is granted.
+/// An approver without a person: permanent grants count, every other request is denied.
 pub struct NobodyNow(pub GrantFile);
 
 #[async_trait]
@@ -122,7 +123,8 @@ mod tests {
     use super::*;
     use windlass_testkit::at_once;
 
-    /// SAFE-6: what is allowed for good at the same time is all allowed, and forgetting is for all of it.
+    /// SAFE-6: permanent grants that are stored at the same time are all stored, and forgetting removes all
+    /// of them.
     #[test]
     fn no_yes_is_lost() {
         let folder = tempfile::tempdir().unwrap();
@@ -142,7 +144,7 @@ mod tests {
         assert_eq!(file.clear().unwrap(), 8);
         assert_eq!(file.read().unwrap(), []);
 
-        // What cannot be understood is not written over by a yes, and can be forgotten.
+        // A file that cannot be parsed is not overwritten by an approval, but can be forgotten.
         std::fs::write(file.file.path(), "{ broken").unwrap();
         assert!(file.add(&grants[0]).unwrap_err().contains("grants.json"));
         assert_eq!(file.clear().unwrap(), 0);

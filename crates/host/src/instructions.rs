@@ -1,7 +1,7 @@
-//! EXT-1, CFG-2: what the user and a project want every model to know: `AGENTS.md` and its kin.
+//! EXT-1, CFG-2: instructions of the user and the project for every model: `AGENTS.md` and similar files.
 //!
-//! They are part of the system prompt, so compaction never touches them. They are looked at again before every turn; as long
-//! as they are the same, the prompt is the same to the byte.
+//! They are part of the system prompt, so compaction never touches them. They are checked for changes before
+//! every turn; if they have not changed, the prompt stays identical to the byte.
 
 use std::fs;
 use std::io::Read;
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use windlass_config::folders::Folders;
 
-/// What is read in each folder: the first of these that is there.
+/// File names to look for in each folder; the first that exists is read.
 const NAMES: [&str; 3] = ["AGENTS.override.md", "AGENTS.md", "CLAUDE.md"];
-/// The most bytes of all of them together.
+/// Maximum size of all files together, in bytes.
 const MOST: usize = 32 << 10;
 
 /// The instructions of a session.
@@ -32,7 +32,7 @@ struct Found {
 }
 
 impl Instructions {
-    /// Those of the user and of the folders around `cwd`. Nothing is read yet.
+    /// The instructions of the user and of the folders around `cwd`. Reads nothing yet.
     pub fn new(folders: &Folders, cwd: &Path) -> Self {
         Self {
             user: folders.config.clone(),
@@ -41,7 +41,7 @@ impl Instructions {
         }
     }
 
-    /// Looks again: the files that are new, changed or gone, and what else the user should know.
+    /// Rereads the files. Returns those that are new, changed or removed, and other notices for the user.
     pub fn refresh(&mut self) -> (Vec<String>, Vec<String>) {
         let mut notices = Vec::new();
         let mut files = Vec::new();
@@ -57,7 +57,7 @@ impl Instructions {
                         changed.push(self.shown(&path));
                         if is_cut {
                             notices.push(format!(
-                                "{}: instructions may have {MOST} bytes altogether; the rest is left out",
+                                "{}: instructions are limited to {MOST} bytes in total; the rest is omitted",
                                 self.shown(&path)
                             ));
                         }
@@ -70,7 +70,7 @@ impl Instructions {
                     }
                     (_, Err(error)) => {
                         notices.push(format!(
-                            "{}: {error}; it counts as it last was",
+                            "{}: {error}; keeping its last content",
                             self.shown(&path)
                         ));
                         match known {
@@ -93,7 +93,7 @@ impl Instructions {
         (changed, notices)
     }
 
-    /// What goes into the system prompt; empty when there are none.
+    /// Returns the text for the system prompt; empty if there are no instructions.
     pub fn text(&self) -> String {
         if self.files.is_empty() {
             return String::new();
@@ -116,10 +116,10 @@ impl Instructions {
         text
     }
 
-    /// The files that count, the most general first.
+    /// Returns the files in effect, the most general first.
     fn paths(&self) -> Vec<PathBuf> {
         let mut folders = vec![self.user.clone()];
-        // Never from outside the repository; without one, only from the folder itself.
+        // Never from outside the repository; without a repository, only from the folder itself.
         let root = self.cwd.ancestors().find(|folder| folder.join(".git").exists());
         let root = root.unwrap_or(&self.cwd);
         let mut inside: Vec<PathBuf> = self
@@ -164,7 +164,7 @@ fn stamp(path: &Path) -> Option<(u64, i64, i64, u64)> {
     Some((data.size(), data.mtime(), data.mtime_nsec(), data.ino()))
 }
 
-/// The text, and whether it was cut.
+/// Returns the text, and true if it was truncated.
 fn read(path: &Path, most: usize) -> std::io::Result<(String, bool)> {
     let mut bytes = Vec::new();
     fs::File::open(path)?
@@ -205,8 +205,8 @@ mod tests {
         }
     }
 
-    /// EXT-1: the user's file, then one per folder from the root of the repository to the working folder, never from
-    /// outside.
+    /// EXT-1: the user's file, then one per folder from the root of the repository down to the working
+    /// folder, and none from outside.
     #[test]
     fn one_per_folder_from_the_root() {
         let bed = Bed::new();
@@ -242,7 +242,8 @@ mod tests {
         );
     }
 
-    /// CFG-2, EXT-1: a change is noticed and said, no change is none, and what is too much is said.
+    /// CFG-2, EXT-1: a change is noticed and reported, an unchanged file is not, and an oversized file is
+    /// reported.
     #[test]
     fn changes_are_noticed() {
         let bed = Bed::new();
@@ -260,7 +261,7 @@ mod tests {
         assert!(instructions.text().contains("another"));
         bed.write("repo/AGENTS.md", &"x".repeat(40_000));
         let (_, notices) = instructions.refresh();
-        assert!(notices[0].contains("the rest is left out"), "{notices:?}");
+        assert!(notices[0].contains("the rest is omitted"), "{notices:?}");
         assert!(instructions.text().len() < 34_000);
         fs::remove_file(bed.folder.path().join("repo/AGENTS.md")).unwrap();
         assert_eq!(instructions.refresh().0, ["../../AGENTS.md"]);

@@ -1,7 +1,7 @@
 //! The environment a session works in: its folder, settings, trust, tools, models, sandbox and permissions.
 //!
-//! The service runs sessions and is handed this crate's implementation of its ports; the binary chooses the folder and
-//! the settings. Nothing here reads arguments, prints, or knows a front end.
+//! The service runs sessions and is handed this crate's implementation of its ports; the binary chooses the
+//! folder and the settings. Nothing here reads arguments, prints, or knows a front end.
 
 pub mod backoff;
 pub mod command_files;

@@ -1,4 +1,4 @@
-//! What one session works with, looked at again before every turn.
+//! The environment of a session on this machine, refreshed before every turn.
 
 use std::sync::Arc;
 
@@ -39,43 +39,43 @@ use windlass_config::settings::Settings;
 
 /// The tool that runs commands.
 const BASH: &str = "bash";
-/// GOAL-1: where a system prompt tells the goal.
+/// GOAL-1: heading of the goal in the system prompt.
 const CURRENT_GOAL: &str = "{current_goal}";
-/// The most that it tells of it, in characters.
+/// Maximum length of the goal in the system prompt, in characters.
 const TOLD_GOAL: usize = 2_000;
 
-/// What a session works with.
+/// The environment of a session on this machine.
 pub struct LocalEnv {
     session: SessionId,
-    roster: Models,
+    models: Models,
     tracker: Option<Tracker>,
     commands: CommandFiles,
-    workbench: ToolCatalog,
+    catalog: ToolCatalog,
     context: ContextParts,
     calls: CallConfig,
     approver: Arc<dyn Approver>,
     incomplete: Arc<OpenWork>,
     reading: Reading,
-    /// Keeps lasting answers, where somebody is asked.
+    /// Stores lasting grants, if a person can be asked.
     grants: Option<GrantFile>,
     recorder: Option<Arc<ExchangeRecorder>>,
 }
 
-/// CFG-2: what is read again before every turn.
+/// CFG-2: sources that are reread before every turn.
 struct Reading {
     settings: SettingsAgain,
     instructions: Instructions,
     /// The system prompt without instructions, and without the goal.
     system: String,
-    /// The goal as the system prompt tells it; `None` when it does not.
+    /// The goal in the system prompt; `None` if it is not included.
     goal: Option<String>,
     require_done: bool,
-    /// The mode was set by hand, and stays.
+    /// True if the user set the mode; reloading the settings does not change it.
     has_mode: bool,
 }
 
 impl Reading {
-    /// The system prompt as it is now.
+    /// Returns the current system prompt.
     fn system_prompt(&self) -> String {
         let instructions = self.instructions.text();
         match &self.goal {
@@ -86,24 +86,24 @@ impl Reading {
 }
 
 impl LocalEnv {
-    /// Puts a session's parts together.
-    pub fn new(settings: &Arc<Settings>, roster: Models, purpose: &SessionSpec) -> Result<Self, Problem> {
+    /// Assembles the parts of a session.
+    pub fn new(settings: &Arc<Settings>, models: Models, spec: &SessionSpec) -> Result<Self, Problem> {
         let Grounded {
-            mut workbench,
+            mut catalog,
             todos,
-            ground,
+            workspace,
             context,
-        } = grounded(settings, purpose)?;
+        } = grounded(settings, spec)?;
         let folders = environment::folders()?;
-        let mut instructions = Instructions::new(&folders, &purpose.cwd);
-        // That they are there is nothing new; that some are cut is.
+        let mut instructions = Instructions::new(&folders, &spec.cwd);
+        // Existing instructions are not news; truncated ones are.
         let (_, cut) = instructions.refresh();
-        let system = system_prompt(settings, purpose.require_done);
-        workbench.notify(cut);
+        let system = system_prompt(settings, spec.require_done);
+        catalog.notify(cut);
         let again = SettingsAgain::new(
-            purpose.given.clone(),
+            spec.given.clone(),
             folders.clone(),
-            &purpose.cwd,
+            &spec.cwd,
             Arc::clone(settings),
         );
         let reading = Reading {
@@ -111,48 +111,48 @@ impl LocalEnv {
             settings: again,
             instructions,
             system,
-            require_done: purpose.require_done,
+            require_done: spec.require_done,
             has_mode: false,
         };
-        workbench.set_system_prompt(reading.system_prompt());
+        catalog.set_system_prompt(reading.system_prompt());
         let grants = || -> Result<GrantFile, Problem> { Ok(GrantFile::new(&folders)) };
         Ok(Self {
-            session: purpose.session.clone(),
-            roster,
-            tracker: tracker(settings, &ground, purpose)?,
-            commands: CommandFiles::new(folders.clone(), &purpose.cwd),
+            session: spec.session.clone(),
+            models,
+            tracker: tracker(settings, &workspace, spec)?,
+            commands: CommandFiles::new(folders.clone(), &spec.cwd),
             context,
             calls: CallConfig {
-                execution: workbench.execution(),
+                execution: catalog.execution(),
                 policy: policy(settings),
                 ..call_limits(settings)
             },
-            // The person to ask is known when the session is.
+            // The asker is known once the session is.
             approver: Arc::new(NobodyNow(grants()?)),
-            workbench,
+            catalog,
             incomplete: Arc::new(OpenWork {
                 todos,
-                require_done: purpose.require_done,
+                require_done: spec.require_done,
             }),
             reading,
-            grants: purpose.interactive.then(grants).transpose()?,
-            recorder: purpose.recorder.clone(),
+            grants: spec.interactive.then(grants).transpose()?,
+            recorder: spec.recorder.clone(),
         })
     }
 
     /// Adds warnings for the user, shown before the next turn.
     pub fn notify(&mut self, warnings: Vec<String>) {
-        self.workbench.notify(warnings);
+        self.catalog.notify(warnings);
     }
 
-    /// Somebody is there who can be asked.
+    /// Returns true if a person can be asked.
     pub fn ask(&mut self, asker: Arc<dyn Asker>) {
         if let Some(grants) = self.grants.take() {
             self.approver = Arc::new(Granting::new(asker, Box::new(grants)));
         }
     }
 
-    /// CTX-10: who compresses long outputs; nobody unless that is wished.
+    /// CTX-10: returns the compressor of long outputs; `None` unless the settings enable it.
     async fn compressor(
         &self,
         settings: &Settings,
@@ -160,7 +160,7 @@ impl LocalEnv {
     ) -> Option<OutputCompressor> {
         let wanted = Some(&settings.context.taco).filter(|taco| taco.enabled)?;
         let provider = match &wanted.provider {
-            Some(name) => self.roster.other(name).await?,
+            Some(name) => self.models.other(name).await?,
             None => Arc::clone(provider),
         };
         let tool = |name: &String| match name.as_str() {
@@ -187,13 +187,13 @@ impl LocalEnv {
 
     /// The store of long outputs.
     fn outputs(&self) -> Option<Arc<dyn Outputs>> {
-        self.workbench.outputs().map(|store| store as _)
+        self.catalog.outputs().map(|store| store as _)
     }
 
     /// Prepares the tools of a turn, and the hooks that follow their calls.
     async fn hands(&mut self, turn: &TurnStart) -> Hands {
         let mut notices = self.reread(turn.goal.as_deref());
-        let (offer, more) = self.workbench.refresh();
+        let (offer, more) = self.catalog.refresh();
         notices.extend(more);
         let mut hooks = Hooks::new();
         if let (Some(tracker), Some(message)) = (&self.tracker, &turn.message) {
@@ -212,7 +212,7 @@ impl LocalEnv {
         }
     }
 
-    /// Reads again what changed. What the user should know.
+    /// Rereads changed files. Returns notices for the user.
     fn reread(&mut self, goal: Option<&str>) -> Vec<String> {
         let (settings, mut notices) = self.reading.settings.refresh();
         let goal = told_goal(&self.reading.settings.now(), goal);
@@ -235,11 +235,11 @@ impl LocalEnv {
             self.reading.system = system_prompt(settings, self.reading.require_done);
         }
         if !changed.is_empty() {
-            notices.push(format!("instructions read anew: {}", changed.join(", ")));
+            notices.push(format!("instructions reloaded: {}", changed.join(", ")));
         }
         notices.extend(more);
         if settings.is_some() || !changed.is_empty() || has_goal_changed {
-            self.workbench.set_system_prompt(self.reading.system_prompt());
+            self.catalog.set_system_prompt(self.reading.system_prompt());
         }
         notices
     }
@@ -257,27 +257,27 @@ struct Hands {
 #[async_trait]
 impl SessionEnv for LocalEnv {
     async fn plan(&mut self, turn: &TurnStart) -> Result<TurnPlan, NotReady> {
-        let line = self.roster.ready().await?;
+        let active = self.models.ready().await?;
         let Hands {
             offer,
             calls,
             mut hooks,
             mut notices,
         } = self.hands(turn).await;
-        notices.extend(line.take_notices());
+        notices.extend(active.take_notices());
         let settings = self.reading.settings.now();
         let max_output = settings.agent.max_output_tokens;
-        if let Some(compressor) = self.compressor(&settings, &line.provider).await {
+        if let Some(compressor) = self.compressor(&settings, &active.provider).await {
             hooks.push(compressor);
         }
-        hooks.extend(&self.context.hooks(&line.provider));
+        hooks.extend(&self.context.hooks(&active.provider));
         hooks.push_shared(Arc::clone(&self.incomplete) as _);
         if let Some(recorder) = &self.recorder {
             recorder.frame(&self.session, &offer.prefix, max_output);
         }
         self.context.restore(&turn.history, &turn.pins);
         // The sandbox is built while the model thinks, so that judging a command never builds it.
-        self.workbench.prepare_sandbox();
+        self.catalog.prepare_sandbox();
         Ok(TurnPlan {
             config: Config {
                 prefix: offer.prefix,
@@ -287,7 +287,7 @@ impl SessionEnv for LocalEnv {
                 hooks,
                 ..Config::default()
             },
-            provider: Arc::clone(&line.provider),
+            provider: Arc::clone(&active.provider),
             compactor: self.context.compactor(),
             approver: Arc::clone(&self.approver),
             outputs: self.outputs(),
@@ -301,7 +301,7 @@ impl SessionEnv for LocalEnv {
     }
 
     fn models(&mut self) -> &mut dyn ModelSwitch {
-        &mut self.roster
+        &mut self.models
     }
 
     fn permissions(&mut self) -> &mut dyn Permissions {
@@ -320,9 +320,9 @@ impl SessionEnv for LocalEnv {
 #[async_trait]
 impl Permissions for LocalEnv {
     fn tools(&mut self) -> Vec<ToolInfo> {
-        let specs = self.workbench.tools().specs().into_iter();
+        let specs = self.catalog.tools().specs().into_iter();
         let tool = |spec: windlass_core::tool::ToolSpec| ToolInfo {
-            source: source(self.workbench.declared(), &spec.name).to_owned(),
+            source: source(self.catalog.declared(), &spec.name).to_owned(),
             name: spec.name,
             description: spec.description,
         };
@@ -347,7 +347,7 @@ impl Permissions for LocalEnv {
             }
             Err(problem) => (Vec::new(), vec![problem.to_string()]),
         };
-        // What is granted for good is so for the session, too.
+        // A permanent grant also counts for the session.
         let mut session = self.approver.session_grants();
         session.retain(|grant| !lasting.contains(grant));
         let session = session.iter().map(grant_line).collect();
@@ -378,7 +378,7 @@ impl EnvFacts for LocalEnv {
     }
 
     fn titles(&self) -> Option<Arc<dyn Titles>> {
-        self.roster.titles()
+        self.models.titles()
     }
 
     fn goals(&self) -> Goals {
@@ -391,7 +391,8 @@ impl EnvFacts for LocalEnv {
     }
 }
 
-/// The arguments of a command that the user typed. One that does more than read reaches what a person can allow.
+/// Returns the arguments of a command that the user typed. A command that does more than read gets the access
+/// that a person can approve.
 fn own_input(tools: &ToolSet, command: &str) -> String {
     let plain = json!({ "command": command }).to_string();
     let prepared = tools
@@ -405,7 +406,7 @@ fn own_input(tools: &ToolSet, command: &str) -> String {
     }
 }
 
-/// What stands in a system prompt for the goal; `None` when it is not to be told.
+/// Returns the text about the goal for the system prompt; `None` if it is not to be included.
 fn told_goal(settings: &Settings, goal: Option<&str>) -> Option<String> {
     let Settings { agent, .. } = settings;
     let asks = agent
@@ -428,11 +429,11 @@ fn system_prompt(settings: &Settings, require_done: bool) -> String {
     system
 }
 
-/// SES-11: who follows what calls change; nobody when that is off.
+/// SES-11: returns the checkpoints that track file changes; `None` if they are off.
 fn tracker(
     settings: &Settings,
-    ground: &Workspace,
-    purpose: &SessionSpec,
+    workspace: &Workspace,
+    spec: &SessionSpec,
 ) -> Result<Option<Tracker>, Problem> {
     let wanted = &settings.agent.session.checkpoints;
     if !wanted.enabled {
@@ -448,9 +449,9 @@ fn tracker(
     let folder = environment::folders()?.checkpoints();
     let clock = Arc::new(SystemClock::default());
     Ok(Some(Tracker::new(
-        ground,
+        workspace,
         &folder,
-        &purpose.session,
+        &spec.session,
         clock,
         limits,
     )))
@@ -481,7 +482,7 @@ pub fn limits(settings: &Settings) -> Limits {
     }
 }
 
-/// Knows of open todos, and of a `done` that was not called.
+/// Reports open todos, and a `done` call that is missing.
 struct OpenWork {
     todos: TodoList,
     require_done: bool,

@@ -1,7 +1,8 @@
-//! PROV-8: the provider and model that a channel was told to use last, kept beside its sessions.
+//! PROV-8: the provider and model that were last chosen in a channel, stored beside its sessions.
 //!
-//! What is kept is kept per channel: for `exec` and for conversations, per folder. A flag or a variable beats it; so does a settings file that
-//! says something else now than when the choice was made. Nothing that goes wrong here stops a run.
+//! The choice is stored per channel: for `exec`, and for conversations, per folder. A flag or a variable
+//! overrides it, and so does a settings file that has changed since the choice was made. Errors here never
+//! stop a run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use windlass_core::log::Preferences;
 
 use windlass_config::settings::Settings;
 
-/// How long a start waits for it.
+/// Timeout for reading the preference at startup.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// The name it is kept under.
+/// Key that the preference is stored under.
 const NAME: &str = "model";
 
-/// A provider, and a model where one was named.
+/// A provider, and a model if one was named.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Named {
     /// Name of the provider.
@@ -32,28 +33,28 @@ pub struct Named {
 struct Kept {
     #[serde(flatten)]
     chosen: Named,
-    /// What the settings said when it was chosen.
+    /// The settings at the time of the choice.
     over: Named,
 }
 
-/// Where a channel's choice is kept.
+/// Storage of a channel's choice.
 #[derive(Clone)]
 pub struct ModelPreference {
     store: Arc<dyn Preferences>,
     clock: Arc<dyn Clock>,
     scope: String,
     settings: Named,
-    /// Whether this run was told what to use, so that nothing is restored.
+    /// True if this run names its model explicitly, so that nothing is restored.
     is_told: bool,
 }
 
 impl ModelPreference {
-    /// The memory of runs in a folder; `None` when none is wished.
+    /// The preference of runs in a folder; `None` if `agent.session.provider_persistence` is off.
     pub fn of_exec(settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
         Self::of("exec", settings, store, folder)
     }
 
-    /// The same of conversations in a folder, whatever front end they are had in.
+    /// The preference of conversations in a folder, shared by all front ends.
     pub fn of_terminal(settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
         Self::of("terminal", settings, store, folder)
     }
@@ -71,7 +72,7 @@ impl ModelPreference {
         })
     }
 
-    /// What was chosen last, if it still counts.
+    /// Returns the last choice, if it is still valid.
     pub async fn read(&self) -> Option<Named> {
         if self.is_told {
             return None;
@@ -85,7 +86,7 @@ impl ModelPreference {
         (kept.over == self.settings).then_some(kept.chosen)
     }
 
-    /// Keeps a choice. It counts now, whether it can be kept or not.
+    /// Stores a choice. The choice takes effect even if storing it fails.
     pub async fn write(&self, chosen: Named) {
         let kept = Kept {
             chosen,
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
     use crate::backoff::tests::ManualClock;
 
-    /// A store that says this, whatever it is asked; nothing when it never answers.
+    /// A store that always returns this value, or never answers if there is none.
     struct Saying(Option<Result<Option<String>, LogError>>);
 
     #[async_trait]
@@ -140,8 +141,8 @@ mod tests {
         }
     }
 
-    /// PROV-8: a store that fails, that says nothing of use or that never answers is passed over, and so is a choice that was
-    /// made over other settings.
+    /// PROV-8: a store that fails, returns garbage or never answers is ignored, and so is a choice that was
+    /// made under other settings.
     #[tokio::test]
     async fn a_store_that_fails_is_passed_over() {
         let kept = |over: &str| {

@@ -1,4 +1,4 @@
-//! PROV-7: the models a run can ask: which there are, which one is asked, and how another one takes its place.
+//! PROV-7: the models of a run: the available ones, the selected one, and switching between them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,29 +18,29 @@ use crate::model_preference::{ModelPreference, Named};
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
 
-/// The models of a run. Its sessions share one choice, so a clone is the same roster.
+/// The models of a run. Clones share the selection.
 #[derive(Clone)]
 pub struct Models {
     settings: Arc<Settings>,
     now: Arc<Mutex<Selection>>,
     remembered: Option<ModelPreference>,
-    /// Keeps what goes over the wire.
-    tape: Option<SharedRecorder>,
+    /// Records the wire traffic.
+    recorder: Option<SharedRecorder>,
     clock: Arc<dyn Clock>,
 }
 
 #[derive(Default, Clone)]
 struct Selection {
-    /// What was chosen instead of what the settings say.
+    /// The selection that overrides the settings.
     chosen: Option<Named>,
-    line: Option<Arc<ActiveProvider>>,
+    active: Option<Arc<ActiveProvider>>,
 }
 
-/// An open line to a provider.
+/// A connected provider.
 pub struct ActiveProvider {
-    /// Keeps a simulated model alive.
+    /// Keeps the simulated model alive.
     _connection: Connection,
-    /// What the user should know, until somebody is told.
+    /// Notices that the user has not seen yet.
     notices: Mutex<Vec<String>>,
     /// The provider.
     pub provider: Arc<dyn Provider>,
@@ -48,37 +48,38 @@ pub struct ActiveProvider {
 }
 
 impl ActiveProvider {
-    /// What the user should know about it, once.
+    /// Returns notices for the user, once.
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Models {
-    /// The models that settings and environment offer. Nothing is connected yet.
+    /// The models that settings and environment offer. Connects to nothing yet.
     pub fn new(settings: &Arc<Settings>, remembered: Option<ModelPreference>) -> Self {
         Self {
             settings: Arc::clone(settings),
             now: Arc::default(),
             remembered,
-            tape: None,
+            recorder: None,
             clock: Arc::new(SystemClock::default()),
         }
     }
 
-    /// The same with everything kept that goes over the wire. Before a line is open.
-    pub fn recorded(self, tape: Option<SharedRecorder>) -> Self {
-        Self { tape, ..self }
+    /// Records all wire traffic. Must be called before a provider is connected.
+    pub fn recorded(self, recorder: Option<SharedRecorder>) -> Self {
+        Self { recorder, ..self }
     }
 
-    /// The same with a line that is open already.
+    /// Uses a provider that is already connected.
     pub fn with(settings: &Arc<Settings>, connection: Connection) -> Self {
-        let roster = Self::new(settings, None);
-        roster.lock().line = Some(roster.line(connection));
-        roster
+        let models = Self::new(settings, None);
+        models.lock().active = Some(models.activate(connection));
+        models
     }
 
-    /// The same models for another session: it starts with the same choice, which it can change for itself.
+    /// Returns the same models for another session: it starts with the same selection, and can change its
+    /// own.
     #[must_use]
     pub fn of_session(&self) -> Self {
         let selection = self.lock().clone();
@@ -88,7 +89,7 @@ impl Models {
         }
     }
 
-    /// The models of another folder. Nothing is connected yet.
+    /// Returns the models of another folder. Connects to nothing yet.
     #[must_use]
     pub fn of_folder(&self, settings: &Arc<Settings>) -> Self {
         Self {
@@ -99,7 +100,7 @@ impl Models {
         }
     }
 
-    /// Takes up what was chosen last, unless there is no such provider any more.
+    /// Restores the last selection, unless its provider no longer exists.
     pub async fn restore(&self) {
         let Some(remembered) = &self.remembered else {
             return;
@@ -112,41 +113,41 @@ impl Models {
         }
     }
 
-    /// The line to the provider that is asked, opened when it is not. One that was only remembered and cannot be used
-    /// any more gives way to what the settings say.
+    /// Returns the active provider, connecting it if necessary. A restored selection that can no longer be
+    /// used is replaced by the one in the settings.
     pub async fn connect(&self) -> Result<Arc<ActiveProvider>, Problem> {
-        if let Some(line) = self.lock().line.clone() {
-            return Ok(line);
+        if let Some(active) = self.lock().active.clone() {
+            return Ok(active);
         }
         let chosen = self.lock().chosen.clone();
-        let line = match &chosen {
+        let active = match &chosen {
             None => self.open(&self.settings).await?,
             Some(chosen) => match self.open(&self.settings_with(chosen)).await {
-                Ok(line) => line,
+                Ok(active) => active,
                 Err(_) => {
                     self.lock().chosen = None;
                     self.open(&self.settings).await?
                 }
             },
         };
-        self.lock().line = Some(Arc::clone(&line));
-        Ok(line)
+        self.lock().active = Some(Arc::clone(&active));
+        Ok(active)
     }
 
-    /// The line for the next turn. When nobody could be reached a moment ago there is none.
+    /// Returns the provider for the next turn, or an error shortly after a connection failure.
     pub async fn ready(&self) -> Result<Arc<ActiveProvider>, NotReady> {
-        let line = self.connect().await.map_err(not_connected)?;
-        line.backoff.check()?;
-        Ok(line)
+        let active = self.connect().await.map_err(not_connected)?;
+        active.backoff.check()?;
+        Ok(active)
     }
 
     async fn open(&self, settings: &Settings) -> Result<Arc<ActiveProvider>, Problem> {
-        let connection = connect(settings, &Process, self.tape.as_ref()).await?;
+        let connection = connect(settings, &Process, self.recorder.as_ref()).await?;
         check_cost_limit(settings, &connection)?;
-        Ok(self.line(connection))
+        Ok(self.activate(connection))
     }
 
-    fn line(&self, connection: Connection) -> Arc<ActiveProvider> {
+    fn activate(&self, connection: Connection) -> Arc<ActiveProvider> {
         let window = self.settings.timeouts.no_providers_backoff;
         let backoff = Backoff::new(Arc::clone(&self.clock), window);
         let provider = Arc::new(Watched {
@@ -161,7 +162,7 @@ impl Models {
         })
     }
 
-    /// What they are chosen by.
+    /// Returns the settings that models are selected from.
     pub fn settings(&self) -> &Arc<Settings> {
         &self.settings
     }
@@ -170,8 +171,8 @@ impl Models {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The settings as if they named this choice. Without a model, a provider's own one counts: the one the settings
-    /// name is meant for the provider they name.
+    /// Returns the settings as if they named this selection. Without a model, the provider's own default
+    /// applies: the model in the settings belongs to the provider in the settings.
     pub fn settings_with(&self, chosen: &Named) -> Settings {
         let mut settings = (*self.settings).clone();
         let default = choose(&self.settings, &Process).ok();
@@ -181,7 +182,7 @@ impl Models {
         settings
     }
 
-    /// The provider of this name, in whatever letters it is written.
+    /// Returns the provider of this name, ignoring case.
     pub fn known(&self, name: &str) -> Option<String> {
         let own = self.settings.providers.keys().map(String::as_str);
         let all = own.chain(presets().map(|preset| preset.name.as_str()));
@@ -198,8 +199,8 @@ impl Models {
         }
     }
 
-    /// What makes titles, when a model does.
-    /// Another one than is asked: a provider, or `provider/model`. `None` when it cannot be used.
+    /// Returns another provider than the active one, named as a provider or as `provider/model`. `None` if it
+    /// cannot be used.
     pub async fn other(&self, name: &str) -> Option<Arc<dyn Provider>> {
         let (provider, model) = match name.split_once('/') {
             Some((provider, model)) => (provider, Some(model.to_owned())),
@@ -209,7 +210,7 @@ impl Models {
             provider: Some(self.known(provider)?),
             model,
         });
-        let connection = connect(&settings, &Process, self.tape.as_ref()).await.ok()?;
+        let connection = connect(&settings, &Process, self.recorder.as_ref()).await.ok()?;
         Some(Arc::clone(&connection.provider))
     }
 
@@ -218,7 +219,7 @@ impl Models {
         let model = self.settings.agent.session.title_model.clone()?;
         Some(Arc::new(TitleModel {
             model,
-            roster: self.clone(),
+            models: self.clone(),
             connection: tokio::sync::Mutex::new(None),
         }))
     }
@@ -264,8 +265,11 @@ impl ModelSwitch for Models {
     }
 
     fn active(&self) -> Result<(String, String), String> {
-        if let Some(line) = &self.lock().line {
-            return Ok((line.provider.name().to_owned(), line.provider.model().id.clone()));
+        if let Some(active) = &self.lock().active {
+            return Ok((
+                active.provider.name().to_owned(),
+                active.provider.model().id.clone(),
+            ));
         }
         let settings = self.effective();
         let choice = choose(&settings, &Process).map_err(|problem| problem.to_string())?;
@@ -285,7 +289,7 @@ impl ModelSwitch for Models {
     }
 
     async fn choose(&mut self, provider: Option<&str>, model: Option<&str>) -> Result<Chosen, ChooseError> {
-        // A slash may also be part of a model's own name.
+        // A slash can also be part of a model's id.
         let split = model.and_then(|model| model.split_once('/'));
         let split = split.and_then(|(name, model)| Some((self.known(name)?, model)));
         let (provider, model) = match (provider, split) {
@@ -298,24 +302,24 @@ impl ModelSwitch for Models {
             model: model.map(str::to_owned),
         };
         let opened = self.open(&self.settings_with(&chosen)).await;
-        let line = opened.map_err(|problem| ChooseError::Failed(problem.to_string()))?;
+        let active = opened.map_err(|problem| ChooseError::Failed(problem.to_string()))?;
         {
             let mut now = self.lock();
             now.chosen = Some(chosen.clone());
-            now.line = Some(Arc::clone(&line));
+            now.active = Some(Arc::clone(&active));
         }
         if let Some(remembered) = &self.remembered {
             remembered.write(chosen).await;
         }
         Ok(Chosen {
-            provider: line.provider.name().to_owned(),
-            model: line.provider.model().id.clone(),
-            notices: line.take_notices(),
+            provider: active.provider.name().to_owned(),
+            model: active.provider.model().id.clone(),
+            notices: active.take_notices(),
         })
     }
 }
 
-/// Why there can be no turn, for whoever waits for it.
+/// Converts a connection problem into the reason why a turn cannot start.
 fn not_connected(problem: Problem) -> NotReady {
     let kind = match problem.kind {
         ProblemKind::Config | ProblemKind::Usage => ProviderErrorKind::InvalidRequest,
@@ -328,7 +332,7 @@ fn not_connected(problem: Problem) -> NotReady {
     }
 }
 
-/// A cost limit that cannot be measured would be a promise nobody keeps.
+/// Rejects a cost limit if the price is unknown, because it could not be enforced.
 fn check_cost_limit(settings: &Settings, connection: &Connection) -> Result<(), Problem> {
     let model = connection.provider.model();
     if settings.agent.max_cost_usd.is_some() && model.price.is_none() {
@@ -341,30 +345,32 @@ fn check_cost_limit(settings: &Settings, connection: &Connection) -> Result<(), 
     Ok(())
 }
 
-/// SES-6: the model that makes titles, connected when the first one is made.
+/// SES-6: the model that writes titles, connected when the first title is needed.
 struct TitleModel {
     model: String,
-    roster: Models,
+    models: Models,
     connection: tokio::sync::Mutex<Option<Connection>>,
 }
 
 impl TitleModel {
     async fn connect(&self) -> Option<Connection> {
-        let mut settings = self.roster.effective();
+        let mut settings = self.models.effective();
         let named = self.model.split_once('/');
-        let named = named.and_then(|(name, model)| Some((self.roster.known(name)?, model)));
+        let named = named.and_then(|(name, model)| Some((self.models.known(name)?, model)));
         match named {
             Some((provider, model)) => {
                 settings.provider = Some(provider);
                 settings.model = Some(model.to_owned());
             }
             None => {
-                settings.provider = Some(self.roster.active().ok()?.0);
+                settings.provider = Some(self.models.active().ok()?.0);
                 settings.model = Some(self.model.clone());
             }
         }
         settings.agent.reasoning = None;
-        connect(&settings, &Process, self.roster.tape.as_ref()).await.ok()
+        connect(&settings, &Process, self.models.recorder.as_ref())
+            .await
+            .ok()
     }
 }
 

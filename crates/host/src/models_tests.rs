@@ -9,7 +9,7 @@ use crate::backoff::tests::ManualClock;
 use windlass_config::settings::ProviderEntry;
 use windlass_providers::Wire;
 
-/// Providers on addresses where nobody listens.
+/// Providers at addresses where nothing listens.
 fn settings(names: &[&str]) -> Arc<Settings> {
     windlass_providers::install_tls();
     let mut settings = Settings {
@@ -31,7 +31,7 @@ fn settings(names: &[&str]) -> Arc<Settings> {
     Arc::new(settings)
 }
 
-async fn ask(line: &ActiveProvider) -> Result<(), ProviderErrorKind> {
+async fn ask(active: &ActiveProvider) -> Result<(), ProviderErrorKind> {
     let session = "s".into();
     let request = Request {
         prefix: Arc::new(Prefix::default()),
@@ -41,64 +41,65 @@ async fn ask(line: &ActiveProvider) -> Result<(), ProviderErrorKind> {
         session,
         cancel: CancellationToken::new(),
     };
-    line.provider
+    active
+        .provider
         .send(request)
         .await
         .map(drop)
         .map_err(|error| error.kind)
 }
 
-/// PROV-9: after a refused connection the next turn has no line, for the same reason, until the window is over; another
-/// provider is not meant by that.
+/// PROV-9: after a refused connection the next turn fails for the same reason, until the window is over;
+/// other providers are not affected.
 #[tokio::test]
 async fn nobody_there_is_not_tried_again_at_once() {
     let clock = Arc::new(ManualClock::default());
-    let mut roster = Models {
+    let mut models = Models {
         clock: Arc::clone(&clock) as _,
         ..Models::new(&settings(&["gone", "other"]), None)
     };
-    let line = roster.ready().await.unwrap();
-    assert_eq!(ask(&line).await, Err(ProviderErrorKind::Network));
+    let active = models.ready().await.unwrap();
+    assert_eq!(ask(&active).await, Err(ProviderErrorKind::Network));
     clock.pass(1_000);
-    let Err(why) = roster.ready().await else {
+    let Err(why) = models.ready().await else {
         panic!("it is tried again")
     };
     assert!(
         why.message.contains("cannot connect to http://127.0.0.1:1"),
         "{why:?}"
     );
-    assert!(why.hint.unwrap().ends_with("wait 1.0 s before the next try"));
-    roster.choose(Some("other"), None).await.unwrap();
-    assert!(roster.ready().await.is_ok());
-    roster.choose(Some("gone"), None).await.unwrap();
+    assert!(why.hint.unwrap().ends_with("retry in 1.0 s"));
+    models.choose(Some("other"), None).await.unwrap();
+    assert!(models.ready().await.is_ok());
+    models.choose(Some("gone"), None).await.unwrap();
     assert_eq!(
-        ask(&roster.ready().await.unwrap()).await,
+        ask(&models.ready().await.unwrap()).await,
         Err(ProviderErrorKind::Network)
     );
     clock.pass(2_000);
-    assert!(roster.ready().await.is_ok());
+    assert!(models.ready().await.is_ok());
 }
 
-/// PROV-7: another provider or model is asked from the next turn on; one that cannot be changes nothing.
+/// PROV-7: another provider or model is used from the next turn on; an unusable one changes nothing.
 #[tokio::test]
 async fn the_choice_holds_for_the_next_turn() {
-    let mut roster = Models::new(&settings(&["first", "Other"]), None);
-    let asked = |roster: &Models| roster.active().unwrap();
+    let mut models = Models::new(&settings(&["first", "Other"]), None);
+    let asked = |models: &Models| models.active().unwrap();
     let is = |provider: &str, model: &str| (provider.to_owned(), model.to_owned());
-    assert_eq!(asked(&roster), is("first", "first-model"));
-    roster.choose(Some("other"), None).await.unwrap();
-    assert_eq!(asked(&roster), is("Other", "Other-model"));
-    roster.choose(None, Some("big")).await.unwrap();
-    assert_eq!(asked(&roster), is("Other", "big"));
-    roster.choose(None, Some("first/odd/name")).await.unwrap();
-    assert_eq!(asked(&roster), is("first", "odd/name"));
-    assert_eq!(roster.choose(Some("nix"), None).await, Err(ChooseError::Unknown));
-    let incomplete = roster.choose(Some("ollama"), None).await;
+    assert_eq!(asked(&models), is("first", "first-model"));
+    models.choose(Some("other"), None).await.unwrap();
+    assert_eq!(asked(&models), is("Other", "Other-model"));
+    models.choose(None, Some("big")).await.unwrap();
+    assert_eq!(asked(&models), is("Other", "big"));
+    models.choose(None, Some("first/odd/name")).await.unwrap();
+    assert_eq!(asked(&models), is("first", "odd/name"));
+    assert_eq!(models.choose(Some("nix"), None).await, Err(ChooseError::Unknown));
+    let incomplete = models.choose(Some("ollama"), None).await;
     assert!(
         matches!(incomplete, Err(ChooseError::Failed(_))),
         "{incomplete:?}"
     );
-    assert_eq!(asked(&roster), is("first", "odd/name"));
-    let line = roster.ready().await.unwrap();
-    assert_eq!(line.provider.model().id, "odd/name");
+    assert_eq!(asked(&models), is("first", "odd/name"));
+    let active = models.ready().await.unwrap();
+    assert_eq!(active.provider.model().id, "odd/name");
 }

@@ -1,4 +1,4 @@
-//! What the model is told before the user speaks. Nothing here changes within a session, so that prompt caches hit.
+//! System prompts. They never change within a session, so that prompt caches hit.
 
 /// The built-in system prompt.
 pub const SYSTEM_PROMPT: &str = "\
@@ -16,10 +16,10 @@ How to work:
 
 How to answer: say what was done and how you know it works, briefly. If something was not done or not checked, say so.";
 
-/// Added when the work counts as done only through the `done` tool.
+/// Added when the task ends only with a call of the `done` tool.
 pub const REQUIRE_DONE: &str = "\n\nWhen the work is finished and verified, call the done tool with your final answer; nothing else ends the work.";
 
-/// What the model should know about where it is. It goes with what the user says, not into the prompt's prefix.
+/// Describes the environment to the model. Sent with the user's message, not in the prompt's prefix.
 pub fn environment(cwd: &std::path::Path) -> String {
     format!(
         "working directory: {}\nplatform: {} {}",

@@ -1,4 +1,4 @@
-//! Where files may be used and what commands may reach, from the settings.
+//! File and command access of a session, from the settings.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use windlass_config::environment;
 use windlass_config::settings::SecuritySettings;
 use windlass_config::{Problem, ProblemKind};
 
-/// Folders in a project that its tools read and run by themselves, so that writing there is more than writing.
+/// Project folders whose content other tools read and run automatically, so that writing there can run code.
 const READ_ONLY: &[&str] = &[".windlass", ".git/hooks"];
 
-/// What a session in one folder may reach.
+/// File and command access of a session in one folder.
 pub struct SandboxAccess {
     cwd: PathBuf,
     home: Option<PathBuf>,
     allowed: Vec<PathBuf>,
-    /// Absolute paths, and patterns for names.
+    /// Absolute paths, and patterns for file names.
     denied: Vec<PathBuf>,
     network: bool,
 }
@@ -35,7 +35,7 @@ impl SandboxAccess {
             let path = place(text);
             match path.is_dir() {
                 true => allowed.push(path),
-                // Not every system has one, and nobody asked for it by name.
+                // Not every system has this folder, and the user did not name it.
                 false if path == temp => {}
                 false => {
                     let why = format!(
@@ -60,11 +60,12 @@ impl SandboxAccess {
             .collect();
         let folders = environment::folders()?;
         let private = [folders.keys_file(), folders.trust_file(), folders.grants_file()];
-        // One may be a link out of our folders. What it leads to is no less ours.
+        // An entry may be a link to a place outside our folders. Its target needs the same protection.
         let linked = private.iter().filter(|file| file.is_symlink());
         denied.extend(linked.filter_map(|file| file.canonicalize().ok()));
         for own in [folders.config, folders.data, folders.state] {
-            // The wall would hold its place until we exit, and we could not make it ourselves meanwhile.
+            // The sandbox would occupy its path until we exit, and we could not create it ourselves
+            // meanwhile.
             if allowed.iter().any(|allowed| own.starts_with(allowed)) {
                 private_folder(&own)?;
             }
@@ -79,21 +80,22 @@ impl SandboxAccess {
         })
     }
 
-    /// The same for the file tools.
-    pub fn ground(&self) -> Result<Workspace, Problem> {
-        let ground = Workspace::new(&self.cwd, self.home.as_deref());
-        ground.limited(&self.allowed, &self.denied).map_err(|error| {
+    /// Returns the workspace of the file tools.
+    pub fn workspace(&self) -> Result<Workspace, Problem> {
+        let workspace = Workspace::new(&self.cwd, self.home.as_deref());
+        workspace.limited(&self.allowed, &self.denied).map_err(|error| {
             let why = format!("security.allowed_paths, security.denied_paths: {error}");
             Problem::new(ProblemKind::Config, why)
         })
     }
 
-    /// The same for commands.
-    pub fn walls(&self, ground: &Workspace) -> Arc<CommandSandbox> {
-        Arc::new(CommandSandbox::new(self.policy()).hiding(ground))
+    /// Returns the sandbox for commands.
+    pub fn sandbox(&self, workspace: &Workspace) -> Arc<CommandSandbox> {
+        Arc::new(CommandSandbox::new(self.policy()).hiding(workspace))
     }
 
-    /// What a command may reach: it reads everything but what is denied, and writes where files may be used.
+    /// Returns the policy for commands: they read everything that is not denied, and write where file tools
+    /// may.
     pub fn policy(&self) -> SandboxPolicy {
         let below = |name: &&str| Some(self.cwd.join(name)).filter(|path| path.is_dir());
         SandboxPolicy {
@@ -129,7 +131,7 @@ fn placed(text: &str, cwd: &Path, home: Option<&Path>, temp: &Path) -> PathBuf {
     let path = from_home
         .or_else(|| below("$TMPDIR", temp))
         .unwrap_or_else(|| cwd.join(text));
-    // Without `.` and doubled slashes, and without a slash at its end.
+    // Without `.`, doubled slashes, and a trailing slash.
     path.components().collect()
 }
 
@@ -137,7 +139,7 @@ fn placed(text: &str, cwd: &Path, home: Option<&Path>, temp: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// SAFE-3: paths in the settings mean places.
+    /// SAFE-3: paths in the settings are resolved to absolute paths.
     #[test]
     fn paths_in_settings_mean_places() {
         let (cwd, home, temp) = (Path::new("/project"), Path::new("/home/ann"), Path::new("/tmp"));

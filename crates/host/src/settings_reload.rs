@@ -1,4 +1,4 @@
-//! CFG-2: the settings of a session, read again between turns when a file of theirs changed.
+//! CFG-2: rereads the settings of a session between turns when one of their files changed.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +10,7 @@ use windlass_config::environment::{self, Given};
 use windlass_config::folders::Folders;
 use windlass_config::settings::{Settings, changes};
 
-/// Settings that something is made from when a session begins: tools, walls, connections.
+/// Settings that are used only when a session starts: tools, sandbox, connections.
 const LATER: [&str; 14] = [
     "provider",
     "model",
@@ -28,7 +28,7 @@ const LATER: [&str; 14] = [
     "security.blocked_commands",
 ];
 
-/// Reads settings again when their files changed.
+/// Rereads settings when their files changed.
 pub struct SettingsAgain {
     given: Given,
     folders: Folders,
@@ -37,7 +37,7 @@ pub struct SettingsAgain {
     now: Arc<Settings>,
 }
 
-/// A file and what tells one state of it from another; `None` when it is not there.
+/// A file and the fingerprint of its state; `None` if it does not exist.
 type Stamp = (PathBuf, Option<(u64, i64, i64, u64)>);
 
 impl SettingsAgain {
@@ -54,12 +54,12 @@ impl SettingsAgain {
         again
     }
 
-    /// The settings in effect.
+    /// Returns the settings in effect.
     pub fn now(&self) -> Arc<Settings> {
         Arc::clone(&self.now)
     }
 
-    /// The new settings, if there are some, and what the user should know. A file with a mistake changes nothing.
+    /// Returns the new settings, if they changed, and notices for the user. An invalid file changes nothing.
     pub fn refresh(&mut self) -> (Option<Arc<Settings>>, Vec<String>) {
         let stamps = self.look();
         if stamps == self.stamps {
@@ -70,7 +70,7 @@ impl SettingsAgain {
         let new = match read {
             Ok(new) => new,
             Err(problem) => {
-                let text = format!("{problem}\nthe settings stay as they last were right");
+                let text = format!("{problem}\nkeeping the last valid settings");
                 return (None, vec![text]);
             }
         };
@@ -93,10 +93,7 @@ impl SettingsAgain {
             notices.push(format!("settings changed: {}", list(&at_once)));
         }
         if !later.is_empty() {
-            notices.push(format!(
-                "settings changed, from the next start on: {}",
-                list(&later)
-            ));
+            notices.push(format!("settings changed, from the next start: {}", list(&later)));
         }
         self.now = Arc::new(new);
         (Some(Arc::clone(&self.now)), notices)

@@ -1,7 +1,7 @@
-//! The tools of a session: the built-in ones, the user's and the project's, looked at again before every turn.
+//! The tools of a session: the built-in ones, the user's and the project's, refreshed before every turn.
 //!
-//! Nothing is watched. [`ToolCatalog::refresh`] compares the files with what it knows, and makes new tools and a new prefix
-//! only when they differ: a prefix is encoded once, and providers cache by its bytes.
+//! Files are not watched. [`ToolCatalog::refresh`] compares them with the loaded state, and creates new tools
+//! and a new prefix only when they differ: a prefix is encoded once, and providers cache by its bytes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use windlass_config::folders::Folders;
 use windlass_config::trust::{self, TrustState};
 use windlass_config::{Problem, ProblemKind};
 
-/// What a turn offers a model, and what runs when it is called.
+/// The tools that a turn offers the model, and their implementations.
 #[derive(Clone)]
 pub struct ToolOffer {
     /// The tools.
     pub tools: ToolSet,
     /// Their encoded form in requests.
     pub prefix: Arc<Prefix>,
-    /// TOOL-8: where the calls of the turn run.
+    /// TOOL-8: the context that the calls of the turn run in.
     pub execution: Arc<ExecutionContext>,
 }
 
-/// Makes the offer of each turn.
+/// Creates the tool offer of each turn.
 pub struct ToolCatalog {
     built_in: ToolSet,
     config: ToolsConfig,
     files: ToolFiles,
     offer: ToolOffer,
-    /// What the next turn tells the user.
+    /// Notices to show with the next turn.
     notices: Vec<String>,
-    /// Prefixes of other sessions, which may be the same.
+    /// Prefixes of other sessions, for sharing identical ones.
     prefixes: Arc<Prefixes>,
 }
 
@@ -45,15 +45,15 @@ impl ToolCatalog {
         windlass_sandbox::CommandSandbox::prepare(&self.config.sandbox);
     }
 
-    /// Adds to the built-in tools what the files declare. A mistake in the user's own file is an error; one in a project's
-    /// file costs its tools only, because the user may not be the one to mend it.
+    /// Adds the tools that files declare to the built-in ones. A mistake in the user's own file is an error;
+    /// one in a project's file only disables that file's tools, because the user may not be able to fix it.
     pub fn new(
         built_in: ToolSet,
         config: ToolsConfig,
         files: ToolFiles,
         execution: Arc<ExecutionContext>,
     ) -> Result<Self, Problem> {
-        let mut bench = Self {
+        let mut catalog = Self {
             offer: ToolOffer {
                 tools: built_in.clone(),
                 prefix: Arc::default(),
@@ -65,19 +65,19 @@ impl ToolCatalog {
             notices: Vec::new(),
             prefixes: Arc::default(),
         };
-        let news = bench.files.refresh();
+        let news = catalog.files.refresh();
         if let Some(error) = news.error {
-            if bench.files.is_of_user(&error) {
+            if catalog.files.is_of_user(&error) {
                 return Err(Problem::new(ProblemKind::Config, error.to_string()));
             }
-            bench.notices.push(error.to_string());
+            catalog.notices.push(error.to_string());
         }
-        // The settings, which are read first, have told whether the project is in effect.
-        bench.rebuild();
-        Ok(bench)
+        // The settings are read first and have already reported whether the project is in effect.
+        catalog.rebuild();
+        Ok(catalog)
     }
 
-    /// Has its prefix in common with others that are the same.
+    /// Shares identical prefixes with other sessions.
     pub fn share(&mut self, prefixes: Arc<Prefixes>) {
         self.prefixes = prefixes;
     }
@@ -91,18 +91,18 @@ impl ToolCatalog {
         });
     }
 
-    /// The next turn tells the user this, too.
+    /// Adds a notice to show with the next turn.
     pub fn notify(&mut self, notices: Vec<String>) {
         self.notices.extend(notices);
     }
 
-    /// Looks at the files again. The second value is what the user should know.
+    /// Rereads the files. The second value holds notices for the user.
     pub fn refresh(&mut self) -> (ToolOffer, Vec<String>) {
         let news = self.files.refresh();
         self.notices.extend(news.notice);
         if let Some(error) = news.error {
             let kept = if self.files.is_of_user(&error) {
-                "\nthe tools stay as they last were right"
+                "\nkeeping the last valid tools"
             } else {
                 ""
             };
@@ -115,7 +115,7 @@ impl ToolCatalog {
         (self.offer.clone(), std::mem::take(&mut self.notices))
     }
 
-    /// Goes where `set_working_directory` said.
+    /// Changes to the folder that `set_working_directory` set.
     fn move_on(&mut self) {
         let cwd = self.config.workspace.working_directory().begin_turn();
         if cwd != self.offer.execution.cwd {
@@ -126,33 +126,33 @@ impl ToolCatalog {
         }
     }
 
-    /// Where the whole of a long output is kept.
+    /// Returns the store of complete long outputs.
     pub fn outputs(&self) -> Option<Arc<OutputStore>> {
         self.config.outputs.clone()
     }
 
-    /// Where calls run.
+    /// Returns the context that calls run in.
     pub fn execution(&self) -> Arc<ExecutionContext> {
         Arc::clone(&self.offer.execution)
     }
 
-    /// The tools as of the last look.
+    /// Returns the tools as of the last refresh.
     pub fn tools(&self) -> &ToolSet {
         &self.offer.tools
     }
 
-    /// What files declare, as of the last look.
+    /// Returns the declarations in files, as of the last refresh.
     pub fn declared(&self) -> &Declarations {
         self.files.files.current()
     }
 
-    /// What the user should know and no turn has told yet.
+    /// Returns notices that no turn has shown yet.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
     fn rebuild(&mut self) {
-        // The built-in tools stay the same ones: they know which files the model has read.
+        // The built-in tools are reused: they know which files the model has read.
         let mut tools = self.built_in.clone();
         for tool in self.declared().tools(&self.config, &environment::var) {
             tools.insert(tool);
@@ -169,26 +169,26 @@ impl ToolCatalog {
     }
 }
 
-/// The user's file and that of the project around a folder, as far as the project is trusted.
+/// The declaration files of the user and of the project around a folder, if the project is trusted.
 pub struct ToolFiles {
     folders: Folders,
     cwd: PathBuf,
     user: PathBuf,
     files: LastGood,
-    /// Why the project was not in effect when we last looked.
+    /// Reason why the project was not in effect at the last refresh.
     told: Option<String>,
 }
 
-/// What a look at the files found.
+/// Changes found by a refresh.
 struct News {
     has_changed: bool,
-    /// Why the project is no longer in effect.
+    /// Reason why the project is no longer in effect.
     notice: Option<String>,
     error: Option<DeclarationError>,
 }
 
 impl ToolFiles {
-    /// The files for a session in `cwd`. Nothing is read yet.
+    /// The files for a session in `cwd`. Reads nothing yet.
     pub fn new(folders: Folders, cwd: &Path) -> Self {
         let user = folders.user_tools();
         let paths = Paths {
@@ -236,7 +236,7 @@ impl ToolFiles {
     }
 }
 
-/// Where a tool comes from, in a word.
+/// Returns the source of a tool as one word.
 pub fn source(declared: &Declarations, name: &str) -> &'static str {
     let outlines = declared.outlines();
     match outlines.iter().find(|outline| outline.name == name) {

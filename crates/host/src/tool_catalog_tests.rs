@@ -1,4 +1,4 @@
-//! Tools that come, change, break and go between turns.
+//! Tools that are added, changed, broken and removed between turns.
 
 use std::fs;
 use std::sync::Mutex;
@@ -33,7 +33,7 @@ use windlass_config::trust::trust;
 
 const TOOL: &str = "tools:\n  - {name: one, description: x, category: read, cmd: sh, args: [run.sh]}\n";
 
-/// Keeps the prefix of every request.
+/// Records the prefix of every request.
 struct ExchangeRecorder {
     script: ScriptedProvider,
     prefixes: Mutex<Vec<Arc<Prefix>>>,
@@ -59,7 +59,7 @@ impl Provider for ExchangeRecorder {
     }
 }
 
-/// A session in a project, with a home for the user.
+/// A session in a project, with a home folder for the user.
 struct Bed {
     root: tempfile::TempDir,
     folders: Folders,
@@ -68,7 +68,7 @@ struct Bed {
 }
 
 impl Bed {
-    /// The files are there when the session begins, and the project is trusted.
+    /// The files exist when the session starts, and the project is trusted.
     fn new(files: &[(&str, &str)]) -> Self {
         let script = ScriptedProvider::new((0..9).map(|_| Scene::text("fine")));
         Self::with_script(files, script)
@@ -98,22 +98,22 @@ impl Bed {
             session: None,
         };
         let files = ToolFiles::new(folders.clone(), &repo);
-        let mut workbench = ToolCatalog::new(builtin(&config), config, files, Arc::new(execution)).unwrap();
-        workbench.set_system_prompt("Work.".to_owned());
+        let mut catalog = ToolCatalog::new(builtin(&config), config, files, Arc::new(execution)).unwrap();
+        catalog.set_system_prompt("Work.".to_owned());
         let provider = Arc::new(ExchangeRecorder {
             script,
             prefixes: Mutex::default(),
         });
-        let bench = TestBench {
+        let env = TestEnv {
             provider: Arc::clone(&provider),
-            workbench,
-            roster: Models::new(&Arc::new(Settings::default()), None),
+            catalog,
+            models: Models::new(&Arc::new(Settings::default()), None),
         };
         let store =
             windlass_store::open(root.path().join("session.db"), Arc::new(SystemClock::default())).unwrap();
         let client = Service::new(
             store,
-            Arc::new(TestWorkshop(Mutex::new(Some(bench)))),
+            Arc::new(TestFactory(Mutex::new(Some(env)))),
             Arc::new(SystemClock::default()),
             windlass_store::owner(),
             Options::default(),
@@ -139,7 +139,7 @@ impl Bed {
         trust(&self.folders, &project).unwrap();
     }
 
-    /// Runs a turn: the declared tools that were offered, and the warnings.
+    /// Runs a turn. Returns the declared tools that were offered, and the warnings.
     async fn turn(&self) -> (Vec<String>, Vec<String>) {
         let session = SessionId::from("s");
         let begin = Begin::New {
@@ -148,7 +148,7 @@ impl Bed {
             label: Label::default(),
             parent: None,
         };
-        // The first turn makes the session, the others find it.
+        // The first turn creates the session, later ones open it.
         let _ = self.client.begin(begin).await;
         let submission = Submission {
             session,
@@ -171,25 +171,25 @@ impl Bed {
         (names.collect(), warnings)
     }
 
-    /// The last one that was sent.
+    /// Returns the last prefix that was sent.
     fn prefix(&self) -> Arc<Prefix> {
         Arc::clone(self.provider.prefixes.lock().unwrap().last().unwrap())
     }
 }
 
-/// A bench of one workbench and one model.
-struct TestBench {
+/// An environment with one tool catalog and one model.
+struct TestEnv {
     provider: Arc<ExchangeRecorder>,
-    workbench: ToolCatalog,
-    roster: Models,
+    catalog: ToolCatalog,
+    models: Models,
 }
 
-impl EnvFacts for TestBench {}
+impl EnvFacts for TestEnv {}
 
 #[async_trait]
-impl SessionEnv for TestBench {
+impl SessionEnv for TestEnv {
     async fn plan(&mut self, _: &TurnStart) -> Result<TurnPlan, NotReady> {
-        let (offer, notices) = self.workbench.refresh();
+        let (offer, notices) = self.catalog.refresh();
         Ok(TurnPlan {
             config: Config {
                 prefix: offer.prefix,
@@ -215,7 +215,7 @@ impl SessionEnv for TestBench {
     }
 
     fn models(&mut self) -> &mut dyn ModelSwitch {
-        &mut self.roster
+        &mut self.models
     }
 
     fn permissions(&mut self) -> &mut dyn Permissions {
@@ -228,7 +228,7 @@ impl SessionEnv for TestBench {
 }
 
 #[async_trait]
-impl Permissions for TestBench {
+impl Permissions for TestEnv {
     fn tools(&mut self) -> Vec<ToolInfo> {
         Vec::new()
     }
@@ -248,16 +248,17 @@ impl Permissions for TestBench {
     }
 }
 
-struct TestWorkshop(Mutex<Option<TestBench>>);
+struct TestFactory(Mutex<Option<TestEnv>>);
 
 #[async_trait]
-impl SessionFactory for TestWorkshop {
+impl SessionFactory for TestFactory {
     async fn create(&self, _: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
         Ok(Box::new(self.0.lock().unwrap().take().unwrap()))
     }
 }
 
-/// TOOL-5 (S6.7): a turn has the tools of its start; a broken file keeps the last good ones and says so, once.
+/// TOOL-5 (S6.7): a turn keeps the tools it started with; a broken file keeps the last good ones and is
+/// reported once.
 #[tokio::test]
 async fn the_users_tools_are_reloaded_between_turns() {
     let file = "home/config/tools.yaml";
@@ -282,7 +283,7 @@ async fn the_users_tools_are_reloaded_between_turns() {
         "{warnings:?}"
     );
     assert!(
-        warnings[0].contains("stay as they last were right"),
+        warnings[0].contains("keeping the last valid tools"),
         "{warnings:?}"
     );
     assert_eq!(bed.turn().await, (vec!["one".to_owned()], vec![]), "told once");
@@ -292,7 +293,8 @@ async fn the_users_tools_are_reloaded_between_turns() {
     assert_eq!(bed.turn().await, (vec![], vec![]));
 }
 
-/// SAFE-6, TOOL-5: a trusted project's tools are offered until anything about them changes; the user's are not touched.
+/// SAFE-6, TOOL-5: a trusted project's tools are offered until one of its files changes; the user's are not
+/// affected.
 #[tokio::test]
 async fn a_changed_project_is_inert_from_the_next_turn_on() {
     let both = || vec!["mine".to_owned(), "one".to_owned()];
@@ -315,7 +317,7 @@ async fn a_changed_project_is_inert_from_the_next_turn_on() {
     bed.trust();
     assert_eq!(bed.turn().await, (both(), vec![]));
 
-    // What is trusted and broken counts for nothing: the tools of before were those of another content.
+    // A trusted but broken file declares nothing: the earlier tools belonged to other content.
     bed.put("repo/.windlass/tools.yaml", "tools: 5\n");
     bed.trust();
     let (names, warnings) = bed.turn().await;
@@ -329,7 +331,8 @@ async fn a_changed_project_is_inert_from_the_next_turn_on() {
     assert_eq!(bed.turn().await, (mine(), vec![]));
 }
 
-/// SAFE-6, TOOL-5: a project that takes a name of the user's is told so in the first turn, and the user's tool stays.
+/// SAFE-6, TOOL-5: a project tool with the name of a user's tool is reported in the first turn, and the
+/// user's tool wins.
 #[tokio::test]
 async fn the_users_names_are_the_users() {
     let bed = Bed::new(&[
@@ -345,7 +348,8 @@ async fn the_users_names_are_the_users() {
     assert_eq!(bed.turn().await.1, [""; 0], "told once");
 }
 
-/// TOOL-8: a turn works where it began; `set_working_directory` counts from the next turn on, and rules see it, too.
+/// TOOL-8: a turn keeps its working folder; `set_working_directory` takes effect with the next turn, also for
+/// rules.
 #[tokio::test]
 async fn the_working_directory_changes_between_turns() {
     let bash = |id: &str| Scene::call(id, "bash", json!({ "command": "pwd" }));

@@ -33,10 +33,10 @@ use crate::sink::Sink;
 use crate::turn::PlannedTurn;
 use crate::{Inner, refused, title};
 
-/// How often a lease is renewed; it lasts three times as long.
+/// Interval between renewals of the lease; a lease lasts three times as long.
 const RENEWAL: Duration = Duration::from_secs(10);
 
-/// How much of what the user said a bench is told, in characters.
+/// Number of characters of the user's message that are passed to the environment.
 const PROMPT: usize = 120;
 
 /// Reply to an input: the id of its message when it has to wait for its turn.
@@ -58,7 +58,7 @@ pub(crate) enum SessionRequest {
     /// Carries out a slash command.
     Command(String, oneshot::Sender<Result<Said, ClientError>>),
     Look(Look),
-    /// No front end shows the session any more.
+    /// The last front end has left the session.
     Leave,
     Close,
 }
@@ -232,11 +232,11 @@ impl SessionActor {
         }
     }
 
-    /// Runs the session until nothing happens in it for a while.
+    /// Runs the session until it has been idle for a while.
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<SessionRequest>) {
         let clock = Arc::clone(&self.inner.clock);
         let mut renewal = tokio::time::interval(RENEWAL);
-        // Only requests and the end of work put it off.
+        // Only requests and finished work reset the timeout.
         let mut idle = clock.sleep(self.inner.options.idle);
         let mut activity = Activity::Idle;
         loop {
@@ -267,7 +267,7 @@ impl SessionActor {
         self.sink.feed().end();
     }
 
-    /// Returns true if a queued input may start by itself.
+    /// Returns true if a queued input may start without a further request.
     fn may_continue(&self) -> bool {
         self.stay != Stay::Closing && !self.sink.is_broken() && self.goes_on()
     }
@@ -317,7 +317,7 @@ impl SessionActor {
         }
     }
 
-    /// Renews the lease. Nobody waits for it: the next write notices a lost lease and reports it.
+    /// Renews the lease. The result is not awaited: the next write notices a lost lease and reports it.
     fn renew(&self) {
         let (store, lease) = (Arc::clone(&self.inner.store), self.lease.clone());
         tokio::spawn(async move { store.renew(&lease).await });
@@ -361,7 +361,7 @@ impl SessionActor {
         self.turn(&message, stop).await
     }
 
-    /// Stores an input, with what else is to be told then. It is part of the conversation from here on.
+    /// Stores an input together with further events. It is part of the conversation from here on.
     async fn take(&mut self, message: &Arc<Message>, queued: Option<Event>) -> Result<(), LogError> {
         let message = &self.surrounded(message);
         let said = Event::Message {
@@ -400,7 +400,7 @@ impl SessionActor {
         let mut turn = match planned {
             Ok(turn) => turn,
             Err(end) => {
-                // The session is named after its first message, also when that could not be answered.
+                // The session is named after its first message, even if that message could not be answered.
                 title.into_iter().for_each(|title| title.start());
                 self.end(end).await;
                 return Activity::Idle;
@@ -419,7 +419,7 @@ impl SessionActor {
         })
     }
 
-    /// What a bench is told about what begins.
+    /// Returns the start of a turn, as the environment sees it.
     pub(crate) fn turn_start(&self, message: Option<MessageId>, prompt: String) -> TurnStart {
         TurnStart {
             message,
@@ -430,7 +430,7 @@ impl SessionActor {
         }
     }
 
-    /// Tells the user what a setup has to say. What cannot be recorded is not worth a turn.
+    /// Reports notices of the plan to the user. A notice that cannot be recorded does not fail the turn.
     async fn warn(&self, notices: &[String]) {
         for message in notices.iter().cloned() {
             let event = Event::Warning { message };
@@ -438,7 +438,7 @@ impl SessionActor {
         }
     }
 
-    /// Plans a turn. `Err` is the event that ends it because there can be none.
+    /// Plans a turn. `Err` is the event that ends a turn that cannot start.
     async fn plan(&mut self, start: &TurnStart, cancel: &CancellationToken) -> Result<PlannedTurn, Event> {
         let plan = tokio::select! {
             biased;
@@ -465,7 +465,7 @@ impl SessionActor {
         })
     }
 
-    /// SES-13: drops the oldest exchanges of a conversation that is longer than it may be.
+    /// SES-13: drops the oldest exchanges of a conversation that exceeds its maximum length.
     async fn trim(&mut self, turn: &mut PlannedTurn) -> Result<(), LogError> {
         let most = turn.config.limits.max_conversation_messages;
         let Some(begin) = trim(&self.history, most) else {
@@ -473,7 +473,7 @@ impl SessionActor {
         };
         let mut kept = self.history.split_off(begin);
         let before = estimate_tokens(&self.history) + estimate_tokens(&kept);
-        // What goes may be what told the model where it is.
+        // The dropped messages may include the description of the environment.
         let reminder = self.reminder(&kept);
         kept.splice(..0, reminder.clone());
         let told = reminder.map(|message| Event::Message { message });
@@ -498,12 +498,12 @@ impl SessionActor {
         self.sink.store(events, Durability::Process).await
     }
 
-    /// OBS-3: what the running turn waits for.
+    /// OBS-3: returns the wait chain of the running turn.
     pub(crate) fn why(&self) -> Vec<Wait> {
         self.sink.why()
     }
 
-    /// Puts another version of a message in its place; the old one stays in the record.
+    /// Replaces a message by a new version; the old one stays in the record.
     pub(crate) async fn replace(&mut self, message: Message) -> Result<(), LogError> {
         let before = estimate_tokens(&self.history);
         let message = Arc::new(message);
@@ -524,7 +524,7 @@ impl SessionActor {
         Ok(())
     }
 
-    /// Goes back, or forward again, to how the conversation stood after an entry.
+    /// Moves the conversation back, or forward again, to its state after an entry.
     pub(crate) async fn rewind(&mut self, to: u64) -> Result<(), LogError> {
         let event = Event::Session(SessionEvent::Rewind { to });
         self.sink.store(vec![event], Durability::Disk).await?;
@@ -534,16 +534,16 @@ impl SessionActor {
         Ok(())
     }
 
-    /// Records how a turn ended; when that cannot be, the session is given up.
+    /// Records the end of a turn; if that fails, the session is closed.
     async fn end(&mut self, event: Event) {
         if let Err(error) = self.sink.store(vec![event], Durability::Disk).await {
             self.sink.tell_only(not_stored(&error));
-            // Nothing more can be promised here; whoever comes next opens the session again.
+            // The state of the record is unknown; the next client opens the session again.
             self.stay = Stay::Closing;
         }
     }
 
-    /// Records the end of an activity; then the session is free.
+    /// Records the end of an activity; the session is idle afterwards.
     async fn finish(&mut self, finished: Finished) {
         self.put_back().await;
         match finished {
@@ -567,7 +567,7 @@ impl SessionActor {
                 events.iter().for_each(|fact| self.goal.apply(fact));
                 events.push(report.outcome.event());
             }
-            // A fault of ours. What was recorded is the truth, and what it lacks is added as after a crash.
+            // A bug on our side. The record is authoritative, and is completed as after a crash.
             Err(error) => {
                 let entries = self.inner.store.entries(&self.info.id, 0, usize::MAX).await;
                 let entries = entries.unwrap_or_default();
@@ -578,7 +578,7 @@ impl SessionActor {
                 self.history = history.into_messages();
                 events.push(Event::Failed {
                     reason: FailureKind::Interrupted,
-                    message: format!("the turn failed inside: {error}"),
+                    message: format!("the turn failed with an internal error: {error}"),
                     hint: None,
                     finish: FinishReason::Error,
                 });
@@ -586,7 +586,7 @@ impl SessionActor {
         }
         if let Err(error) = self.sink.store(events, Durability::Disk).await {
             self.sink.tell_only(not_stored(&error));
-            // Nothing more can be promised here; whoever comes next opens the session again.
+            // The state of the record is unknown; the next client opens the session again.
             self.stay = Stay::Closing;
         }
     }
@@ -609,8 +609,8 @@ fn not_ready(why: NotReady) -> Event {
 
 fn not_stored(error: &LogError) -> Event {
     let hint = match error {
-        LogError::Locked(_) => "wait until the other process is done, then go on with the session",
-        _ => "free some space or mend the store, then go on with the session",
+        LogError::Locked(_) => "wait until the other process is done, then continue the session",
+        _ => "free some space or repair the store, then continue the session",
     };
     Event::Failed {
         reason: FailureKind::Log,

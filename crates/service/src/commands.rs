@@ -1,7 +1,8 @@
-//! What people type after a slash: one table of commands that describe themselves, and the cx they are served at.
+//! Slash commands: one table of commands that describe themselves, and the context they run in.
 //!
-//! A session's own task serves them ([`CommandContext`]), so that a command never meets a half-done turn: those that change the
-//! session are refused while one runs, those that only look are served at any time. No command sends anything to a model.
+//! A session's own task runs them ([`CommandContext`]), so that a command never sees a half-finished turn:
+//! commands that change the session are refused while a turn runs, read-only ones run at any time. No command
+//! sends anything to a model.
 
 mod checkpoint;
 mod complete;
@@ -29,13 +30,13 @@ use crate::actor::SessionActor;
 use crate::environment::{Defined, DefinedCommand};
 use crate::{Service, refused};
 
-/// What a command came to.
+/// Result of a command.
 pub(crate) struct Said {
     pub(crate) text: String,
     pub(crate) then: Then,
 }
 
-/// What follows.
+/// Follow-up action of a command.
 pub(crate) enum Then {
     Nothing,
     Submit(Vec<Part>),
@@ -54,15 +55,15 @@ impl Said {
     }
 }
 
-/// Why a command was not carried out.
+/// Reason a command was not carried out.
 enum Stop {
-    /// It is not written so.
+    /// The syntax is wrong.
     Usage,
-    /// It has to wait for the running turn.
+    /// The command has to wait for the running turn.
     Busy,
-    /// For people.
+    /// A message for the user.
     Failed(String),
-    /// Something else said no.
+    /// Another part of the service refused.
     Client(ClientError),
 }
 
@@ -103,29 +104,29 @@ impl Command {
         }
     }
 
-    /// How it is written.
+    /// Returns the syntax of the command.
     fn usage(&self) -> String {
         format!("/{} {}", self.name, self.arguments).trim_end().to_owned()
     }
 }
 
-/// The built-in command of this name.
+/// Returns the built-in command of this name.
 fn find(name: &str) -> Option<&'static Command> {
     COMMANDS
         .iter()
         .find(|command| command.name == name || command.aliases.contains(&name))
 }
 
-/// The built-in commands.
+/// Returns the built-in commands.
 pub(crate) fn built_in() -> Vec<CommandInfo> {
     COMMANDS.iter().map(Command::info).collect()
 }
 
-/// What follows a built-in command on its line: words, and flags that begin with `--`.
+/// Arguments of a built-in command: words, and flags that start with `--`.
 struct Words<'a> {
     words: Vec<&'a str>,
     flags: Vec<&'a str>,
-    /// All of it as it was typed, more lines included.
+    /// The arguments as they were typed, including further lines.
     raw: &'a str,
 }
 
@@ -146,7 +147,7 @@ impl<'a> Words<'a> {
         self.words.get(index).copied()
     }
 
-    /// The words from one on.
+    /// Joins the words from this index on.
     fn rest(&self, from: usize) -> String {
         self.words.get(from..).unwrap_or_default().join(" ")
     }
@@ -155,21 +156,21 @@ impl<'a> Words<'a> {
         self.flags.contains(&flag)
     }
 
-    /// Refuses more words than a command knows, and flags that it does not know.
+    /// Refuses more words than a command accepts, and unknown flags.
     fn check(&self, most: usize, flags: &[&str]) -> Result<(), Stop> {
         let fits = self.words.len() <= most && self.flags.iter().all(|flag| flags.contains(flag));
         fits.then_some(()).ok_or(Stop::Usage)
     }
 }
 
-/// Where the commands of a live session are served.
+/// Context in which the commands of a live session run.
 pub(crate) struct CommandContext<'d> {
     session: &'d mut SessionActor,
     is_busy: bool,
 }
 
 impl<'d> CommandContext<'d> {
-    /// The cx of a session that does nothing else.
+    /// Creates the context of an idle session.
     pub(crate) fn free(session: &'d mut SessionActor) -> Self {
         Self {
             session,
@@ -177,7 +178,7 @@ impl<'d> CommandContext<'d> {
         }
     }
 
-    /// The cx of a session that runs a turn.
+    /// Creates the context of a session that runs a turn.
     pub(crate) fn busy(session: &'d mut SessionActor) -> Self {
         Self {
             session,
@@ -193,7 +194,7 @@ impl<'d> CommandContext<'d> {
         all
     }
 
-    /// The commands that files define and that can be called: a built-in name is not theirs, and that is said.
+    /// Returns the usable commands that files define. Built-in names take precedence, which is reported.
     fn defined(&mut self) -> Defined {
         let mut defined = self.session.env.defined();
         let Defined { commands, warnings } = &mut defined;
@@ -219,7 +220,7 @@ impl<'d> CommandContext<'d> {
 
     pub(crate) async fn run(&mut self, line: &str) -> Result<Said, ClientError> {
         let Some(parsed) = command_line(line) else {
-            let text = "this is not a command: one begins with a slash and a word, as in /help";
+            let text = "this is not a command: commands start with a slash and a word, as in /help";
             return Err(ClientError::CommandUsage(text.to_owned()));
         };
         let Some(command) = find(parsed.name) else {
@@ -242,13 +243,13 @@ impl<'d> CommandContext<'d> {
         })
     }
 
-    /// Refuses to go on while a turn runs.
+    /// Refuses to continue while a turn runs.
     fn wait_for_turn(&self) -> Result<(), Stop> {
         if self.is_busy { Err(Stop::Busy) } else { Ok(()) }
     }
 
-    /// Begins another session, in which is gone on instead of in this one. Not while a turn runs here: nobody would see what
-    /// it does, or what it asks.
+    /// Starts a new session and switches to it. Refused while a turn runs: nobody would see its output or its
+    /// permission requests.
     async fn instead(&self, begin: Begin) -> Result<SessionInfo, Stop> {
         self.wait_for_turn()?;
         let begin = Begin::Instead {
@@ -266,7 +267,7 @@ impl<'d> CommandContext<'d> {
         &*self.session.inner.store
     }
 
-    /// The session as it stands in the store.
+    /// Returns the session as it is in the store.
     async fn info(&self) -> Result<SessionInfo, Stop> {
         let id = &self.session.info.id;
         let info = self.store().get(id).await?;
@@ -274,7 +275,7 @@ impl<'d> CommandContext<'d> {
     }
 }
 
-/// That there is no such command, and which may be meant.
+/// Returns the error for an unknown command, with the nearest name.
 fn unknown(name: &str, defined: &[DefinedCommand]) -> String {
     let own = COMMANDS
         .iter()
@@ -289,7 +290,7 @@ fn unknown(name: &str, defined: &[DefinedCommand]) -> String {
     format!("there is no command /{name}; {hint}")
 }
 
-/// The name that was meant, if one is near enough: begun and not ended, or mistyped.
+/// Returns the intended name, if one is close enough: an incomplete or a mistyped one.
 fn nearest<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let letters = name.chars().count();
     let distance = |candidate: &str| {

@@ -46,7 +46,7 @@ fn the_table_is_whole() {
     }
 }
 
-/// CMD-1: commands are found by whole words; what is near is suggested, and nothing that is far.
+/// CMD-1: commands are found by whole words; close names are suggested, distant ones are not.
 #[test]
 fn the_nearest_is_suggested() {
     assert!(find("cost").is_some() && find("costly").is_none() && find("cos").is_none());

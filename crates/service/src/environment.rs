@@ -1,4 +1,4 @@
-//! What a session's turns are made with. Whoever knows providers and tools implements this.
+//! Environment of a session: the port through which the service gets models, tools and permissions.
 
 use std::sync::Arc;
 
@@ -14,32 +14,33 @@ use windlass_core::provider::Provider;
 use windlass_core::run::Config;
 use windlass_core::tool::Outputs;
 
-/// Makes benches.
+/// Creates the environments of sessions.
 #[async_trait]
 pub trait SessionFactory: Send + Sync {
-    /// Creates the environment of a session that becomes live. `asker` reaches the person who answers its questions.
+    /// Creates the environment of a session that becomes live. `asker` reaches the person who answers its
+    /// permission requests and questions.
     ///
     /// # Errors
-    /// When there can be none; says why, for people.
+    /// Fails with a message for the user if the environment cannot be created.
     async fn create(
         &self,
         session: &SessionInfo,
         asker: Arc<dyn Asker>,
     ) -> Result<Box<dyn SessionEnv>, String>;
 
-    /// Removes what is kept of a deleted session outside the store.
+    /// Removes the data of a deleted session outside the store.
     async fn forget(&self, _session: &SessionId) {}
 }
 
 /// Facts about the environment of a session.
 pub trait EnvFacts {
-    /// Describes the environment to the model: folder, platform. The text goes with the user's message whenever the
-    /// conversation does not contain it already; `None` adds nothing.
+    /// Describes the environment to the model: folder, platform. The text goes with the user's message
+    /// whenever the conversation does not contain it already; `None` adds nothing.
     fn environment(&self) -> Option<String> {
         None
     }
 
-    /// Returns what the session works towards, and how that is followed.
+    /// Returns the goal settings and the current subgoal of the session.
     fn goals(&self) -> Goals {
         Goals::default()
     }
@@ -50,219 +51,219 @@ pub trait EnvFacts {
     }
 }
 
-/// What one session works with. Tools know what the model has seen, so it is kept when the session is no longer live, for
-/// when it is opened again.
+/// The environment of one session. Tools know which content the model has seen, so the environment is kept
+/// after the session's task ends, for the next time the session is opened.
 #[async_trait]
 pub trait SessionEnv: EnvFacts + Send + Sync {
-    /// Plans the next turn. Files that changed since the last one count from here on.
+    /// Plans the next turn. Files that changed since the last turn take effect here.
     ///
     /// # Errors
-    /// When there can be no turn now; says why. It then ends as failed, with nothing sent to anybody.
+    /// Fails with the reason if a turn cannot start. The turn then ends as failed, and no request is sent.
     async fn plan(&mut self, turn: &TurnStart) -> Result<TurnPlan, NotReady>;
 
-    /// What takes files back; `None` where nothing is kept of them.
+    /// Returns the checkpoints that restore files; `None` if they are off.
     fn checkpoints(&self) -> Option<Arc<dyn Checkpoints>>;
 
-    /// The models there are.
+    /// Returns the available models.
     fn models(&mut self) -> &mut dyn ModelSwitch;
 
-    /// What the session may do.
+    /// Returns the permissions of the session.
     fn permissions(&mut self) -> &mut dyn Permissions;
 
-    /// The commands that files define, as they are now.
+    /// Reads the commands that files define.
     fn defined(&mut self) -> Defined;
 
-    /// Ends what the session has left running. Called when the program ends.
+    /// Stops the session's background work. Called when the program ends.
     async fn close(&mut self) {}
 }
 
-/// What a turn begins with.
+/// Start of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnStart {
-    /// The user's message; `None` when the conversation is only made smaller.
+    /// The user's message; `None` for a compaction outside a turn.
     pub message: Option<MessageId>,
-    /// The first 120 characters of what the user said.
+    /// The first 120 characters of the user's message.
     pub prompt: String,
-    /// The conversation, with that message.
+    /// The conversation, including that message.
     pub history: Vec<Arc<Message>>,
-    /// What the session is to reach, as it was given.
+    /// Goal of the session, as it was given.
     pub goal: Option<String>,
-    /// The texts that were pinned, the first one first.
+    /// Pinned texts, oldest first.
     pub pins: Vec<String>,
 }
 
-/// Why there can be no turn now.
+/// Reason a turn cannot start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotReady {
-    /// For programs.
+    /// Kind of failure, for programs.
     pub kind: FailureKind,
-    /// For people.
+    /// Message for the user.
     pub message: String,
-    /// What to do about it.
+    /// Suggested fix.
     pub hint: Option<String>,
 }
 
-/// The models a session can ask, of which one is asked.
+/// The models available to a session, one of which is active.
 #[async_trait]
 pub trait ModelSwitch: Send + Sync {
-    /// The providers that are set up, or whose key is known. Must not connect to anything.
+    /// Returns the providers that are configured, or whose key is known. Must not connect to anything.
     fn list(&self) -> Vec<ModelChoice>;
 
-    /// Who is asked next: provider and model. Must not connect to anything.
+    /// Returns the active provider and model. Must not connect to anything.
     ///
     /// # Errors
-    /// Says why nobody can be.
+    /// Fails with the reason if there is none.
     fn active(&self) -> Result<(String, String), String>;
 
-    /// What a model costs, if that is known.
+    /// Returns the price of a model, if it is known.
     fn price(&self, model: &str) -> Option<Price>;
 
-    /// How many tokens a model reads at most; 0 when that is not known.
+    /// Returns the context window of a model in tokens; 0 if it is not known.
     fn window(&self, model: &str) -> u64;
 
-    /// Every provider that can be set up, those that can be used first. Must not connect to anything.
+    /// Returns every provider that can be set up, the usable ones first. Must not connect to anything.
     fn offers(&self) -> Vec<Offer>;
 
-    /// Has the next turns asked of another one; `None` leaves the provider, or takes the provider's own model. A model
-    /// may be written `provider/model`. When it fails, everything stays as it was.
+    /// Selects a provider and model for the next turns. `None` keeps the provider, or uses the provider's
+    /// default model. A model may be written `provider/model`. A failure changes nothing.
     ///
     /// # Errors
-    /// When there is no such provider, or it cannot be used.
+    /// Fails if there is no such provider, or it cannot be used.
     async fn choose(&mut self, provider: Option<&str>, model: Option<&str>) -> Result<Chosen, ChooseError>;
 }
 
-/// A provider that can be chosen.
+/// A provider that can be selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelChoice {
-    /// The name it is configured under.
+    /// Name it is configured under.
     pub provider: String,
-    /// What it speaks.
+    /// Wire format.
     pub kind: String,
-    /// The model it would ask; empty when one has to be named.
+    /// Its default model; empty if one has to be named.
     pub model: String,
 }
 
-/// What was chosen.
+/// The new selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     /// The provider.
     pub provider: String,
     /// The model.
     pub model: String,
-    /// What the user should know.
+    /// Notices for the user.
     pub notices: Vec<String>,
 }
 
-/// Why nothing was chosen.
+/// Reason a selection failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChooseError {
     /// There is no such provider.
     #[error("there is no such provider")]
     Unknown,
-    /// It cannot be used.
+    /// The provider cannot be used.
     #[error("{0}")]
     Failed(String),
 }
 
-/// What a session may do, and what it is about.
+/// Permissions of a session, and its tools.
 #[async_trait]
 pub trait Permissions: Send + Sync {
-    /// The tools a model can call next.
+    /// Returns the tools a model can call next.
     fn tools(&mut self) -> Vec<ToolInfo>;
 
-    /// The rules and the mode.
+    /// Returns the rules and the mode.
     fn policy(&self) -> Policy;
 
-    /// Sets the mode, for as long as the bench is kept.
+    /// Sets the mode for the lifetime of the environment.
     fn set_mode(&mut self, mode: Mode);
 
-    /// What the user has allowed for longer than once.
+    /// Returns the lasting grants of the user.
     fn granted(&self) -> Granted;
 
-    /// What a command that the user typed is run with. Must not connect to anything.
+    /// Returns the configuration for a command that the user typed. Must not connect to anything.
     async fn user_command(&mut self, turn: &TurnStart, command: &str) -> UserCommand;
 }
 
-/// What the user has allowed for longer than once, a line each.
+/// Lasting grants of the user, one line each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Granted {
-    /// For this session, and no longer.
+    /// Grants for this session.
     pub session: Vec<String>,
-    /// For good.
+    /// Permanent grants.
     pub always: Vec<String>,
 }
 
-/// What is worked towards, and how that is followed.
+/// Goal settings, and the current subgoal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Goals {
-    /// What is being worked on, when that is known.
+    /// Current subgoal, if it is known.
     pub subgoal: Option<String>,
-    /// GOAL-1: whether the session has goals.
+    /// GOAL-1: true if the session has goals.
     pub follows_goal: bool,
-    /// GOAL-2: words in an answer that say that the goal was reached.
+    /// GOAL-2: phrases in an answer that state that the goal was reached.
     pub completion_phrases: Vec<String>,
 }
 
-/// A command of the user's as a call.
+/// A command that the user typed, as a tool call.
 pub struct UserCommand {
-    /// Tools, permissions and limits, of which one tool runs it.
+    /// Tools, permissions and limits.
     pub calls: CallConfig,
     /// The hooks, in order.
     pub hooks: Hooks,
     /// Stores long outputs.
     pub outputs: Option<Arc<dyn Outputs>>,
-    /// That tool.
+    /// Name of the tool that runs the command.
     pub tool: String,
-    /// Its arguments.
+    /// Arguments of the call.
     pub input: String,
-    /// What the user should know first.
+    /// Notices to show the user first.
     pub notices: Vec<String>,
 }
 
-/// A tool, for people.
+/// A tool, described for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolInfo {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// Where it comes from, in a word.
+    /// Source of the tool, as one word.
     pub source: String,
-    /// What it does.
+    /// Purpose of the tool.
     pub description: String,
 }
 
 /// The commands that files define.
 #[derive(Debug, Clone, Default)]
 pub struct Defined {
-    /// Those that can be used. Of two with one name the first counts.
+    /// Usable commands. If two have the same name, the first counts.
     pub commands: Vec<DefinedCommand>,
-    /// What is wrong with others, a line each.
+    /// Errors in other files, one line each.
     pub warnings: Vec<String>,
 }
 
-/// A command that a file defines: a text for the model.
+/// A command that a file defines: a prompt with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinedCommand {
-    /// Its name: `name`, or `folder:name`.
+    /// Name of the command: `name`, or `folder:name`.
     pub name: String,
-    /// What it does, in a line.
+    /// Description in one line.
     pub description: String,
-    /// What may follow it.
+    /// Arguments, for the help.
     pub hint: String,
-    /// The text, with `$ARGUMENTS`, `$1` to `$9`, and `$$` for a dollar.
+    /// The prompt, with `$ARGUMENTS`, `$1` to `$9`, and `$$` for a dollar sign.
     pub body: String,
-    /// Whose file it is.
+    /// Owner of the file.
     pub source: CommandSource,
-    /// The file.
+    /// Path of the file.
     pub file: String,
 }
 
-/// The settings of one turn, and the connections that its environment provides.
+/// The configuration of one turn, and the connections that its environment provides.
 pub struct TurnPlan {
-    /// The settings.
+    /// The configuration.
     pub config: Config,
     /// The model.
     pub provider: Arc<dyn Provider>,
-    /// Makes the history smaller; `None` when that is off.
+    /// Compacts the history; `None` if compaction is off.
     pub compactor: Option<Arc<dyn Compactor>>,
     /// Asks the user.
     pub approver: Arc<dyn Approver>,
@@ -272,9 +273,9 @@ pub struct TurnPlan {
     pub notices: Vec<String>,
 }
 
-/// Makes titles.
+/// Provides the model that writes titles.
 #[async_trait]
 pub trait Titles: Send + Sync {
-    /// The model for it, connected when it is needed; `None` when it cannot be. Called in the background.
+    /// Returns the model, connecting it if necessary; `None` if that fails. Called in the background.
     async fn provider(&self) -> Option<Arc<dyn Provider>>;
 }

@@ -1,4 +1,4 @@
-//! A new session that begins with another one's past.
+//! A new session that starts with the history of another one.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use windlass_core::message::Message;
 
 use crate::Inner;
 
-/// How many entries are copied at a time.
+/// Number of entries copied at a time.
 const PAGE: usize = 500;
 
-/// Copies what happened up to an entry, or all of it. The other session is only read: somebody may work in it.
+/// Copies the entries up to a number, or all of them. The other session is only read: it may be in use.
 pub(crate) async fn fork(
     inner: &Inner,
     of: &SessionId,
@@ -61,11 +61,12 @@ pub(crate) async fn fork(
             break;
         }
     }
-    // Opened like any other, so that a turn that was cut in two is closed like any other.
+    // Opened like any other session, so that an incomplete turn is closed.
     inner.store.open(&session, &inner.owner).await
 }
 
-/// The event as one of another session. What waited there still does, and is not asked twice.
+/// Converts an event for the new session. Queued inputs stay with the original session, and are not answered
+/// twice.
 fn moved(event: Event, session: &SessionId) -> Event {
     match event {
         Event::Message { message } => Event::Message {

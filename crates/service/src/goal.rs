@@ -1,4 +1,5 @@
-//! GOAL-1: what a session is to reach. It is there for people: nothing waits for it and nothing ends because of it.
+//! GOAL-1: the goal of a session. It is information for people: nothing waits for it, and nothing ends
+//! because of it.
 
 mod phrase;
 
@@ -7,23 +8,23 @@ use windlass_core::log::{Entry, counting};
 
 pub(crate) use self::phrase::says;
 
-/// The longest goal that a command sets, in characters.
+/// Maximum length of a goal that a command sets, in characters.
 pub(crate) const LONGEST: usize = 2_000;
 
-/// How the goal of a session stands. A fold over its record.
+/// State of a session's goal. A fold over its record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum Goal {
-    /// There is none.
+    /// There is no goal.
     #[default]
     Idle,
-    /// This is to be reached.
+    /// This goal is being worked on.
     Active(String),
-    /// This was reached.
+    /// This goal was reached.
     Completed(String),
 }
 
 impl Goal {
-    /// The goal that entries tell, without those that a rewind left behind.
+    /// Reads the goal from entries, without those that a rewind left behind.
     pub(crate) fn read<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
         let mut goal = Self::default();
         for entry in counting(entries) {
@@ -32,7 +33,7 @@ impl Goal {
         goal
     }
 
-    /// Takes one event in.
+    /// Applies an event.
     pub(crate) fn apply(&mut self, event: &Event) {
         match event {
             Event::Session(SessionEvent::Goal { text: Some(text) }) => *self = Self::Active(text.clone()),
@@ -50,7 +51,7 @@ impl Goal {
         }
     }
 
-    /// What is to be reached.
+    /// Returns the active goal.
     pub(crate) fn active(&self) -> Option<&str> {
         match self {
             Self::Active(text) => Some(text),
@@ -58,7 +59,7 @@ impl Goal {
         }
     }
 
-    /// What an input makes of it: a goal where there is none. While one is to be reached, inputs are about it.
+    /// Returns the event for an input that starts a goal. While a goal is active, inputs do not change it.
     pub(crate) fn begun_by(&self, message: &Message) -> Option<Event> {
         if self.active().is_some() {
             return None;
@@ -73,7 +74,7 @@ impl Goal {
         }))
     }
 
-    /// That it was reached; nothing when there is nothing to reach.
+    /// Returns the completion event; `None` if no goal is active.
     pub(crate) fn completed(&self, how: GoalCompletion) -> Option<Event> {
         let text = self.active()?.to_owned();
         Some(Event::Session(SessionEvent::GoalCompleted { text, how }))

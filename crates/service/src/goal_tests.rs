@@ -1,4 +1,4 @@
-//! How goals come and go.
+//! Goals are set, completed and cleared.
 
 use std::sync::Arc;
 
@@ -72,8 +72,8 @@ fn a_goal_is_a_fold_over_the_record() {
     }
 }
 
-/// GOAL-1: the first message of the user's is the goal, whole; later ones are not, until it was reached. What has no words
-/// is none.
+/// GOAL-1: the user's first message is the goal, in full; later ones are not, until it was reached. A message
+/// without text sets none.
 #[test]
 fn messages_begin_goals() {
     let long = "word ".repeat(1000);
@@ -95,7 +95,7 @@ fn messages_begin_goals() {
     }
 }
 
-/// GOAL-2: only what is to be reached can be.
+/// GOAL-2: only an active goal can be completed.
 #[test]
 fn only_active_goals_are_completed() {
     let completed = |goal: Goal| goal.completed(GoalCompletion::Command);

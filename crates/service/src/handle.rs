@@ -1,4 +1,5 @@
-//! What a session has in this process beside its task: how to answer and to stop it, and what it works with.
+//! State of a session in this process outside its task: pending replies, the means to stop it, and its
+//! environment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use crate::environment::SessionEnv;
 use crate::replies::Replies;
 
-/// Outlives the session's task: one that is opened again goes on with the same bench, so that the mode that was set by
-/// hand, answers for the session and commands in the background are still there.
+/// Handle of a session. It outlives the session's task: a session that is opened again keeps its environment,
+/// so that the mode set by the user, grants for the session and background commands are still there.
 #[derive(Clone, Default)]
 pub(crate) struct SessionHandle {
     pub(crate) replies: Replies,
@@ -18,7 +19,7 @@ pub(crate) struct SessionHandle {
     env: Arc<Mutex<Option<Box<dyn SessionEnv>>>>,
 }
 
-/// Something that can be stopped from outside, until this is dropped.
+/// Work that can be stopped from outside, until this value is dropped.
 pub(crate) struct Stoppable {
     pub(crate) token: CancellationToken,
     running: Arc<Mutex<Option<CancellationToken>>>,
@@ -31,7 +32,7 @@ impl Drop for Stoppable {
 }
 
 impl SessionHandle {
-    /// Something begins. It can be stopped at once, whatever the session's task waits for.
+    /// Registers new work. It can be stopped immediately, whatever the session's task waits for.
     pub(crate) fn begin(&self) -> Stoppable {
         let token = CancellationToken::new();
         *lock(&self.running) = Some(token.clone());
@@ -41,7 +42,7 @@ impl SessionHandle {
         }
     }
 
-    /// Stops what runs. Whether something did.
+    /// Stops the running work. Returns true if there was any.
     pub(crate) fn stop(&self) -> bool {
         let running = lock(&self.running);
         if running.is_some() {
@@ -51,17 +52,18 @@ impl SessionHandle {
         running.is_some()
     }
 
-    /// How often something was stopped. What was said before the last time does not begin by itself.
+    /// Returns the number of stops. An input that was sent before the last stop does not start without a
+    /// further request.
     pub(crate) fn stops(&self) -> u64 {
         self.stops.load(Ordering::SeqCst)
     }
 
-    /// Keeps the bench of a session that is no longer live.
+    /// Stores the environment of a session that is no longer live.
     pub(crate) fn park(&self, env: Box<dyn SessionEnv>) {
         *lock(&self.env) = Some(env);
     }
 
-    /// The bench that was kept.
+    /// Takes the stored environment.
     pub(crate) fn parked(&self) -> Option<Box<dyn SessionEnv>> {
         lock(&self.env).take()
     }

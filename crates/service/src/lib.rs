@@ -1,13 +1,14 @@
-//! Runs sessions. Each live one is a task that owns its state; idle ones live in the store alone.
+//! Runs sessions. Each live session is a task that owns its state; idle ones exist only in the store.
 //!
-//! [`Service`] is the [`Client`] that front ends use, and carries out their [`Commands`]. It is handed a [`Store`], which keeps the log, and a [`SessionFactory`],
-//! which makes what a session's turns need: a model, tools, rules. It knows no provider, no tool and no database by name.
+//! [`Service`] is the [`Client`] that front ends use, and carries out their [`Commands`]. It is given a
+//! [`Store`], which holds the log, and a [`SessionFactory`], which creates the environment of each session: a
+//! model, tools, rules. It knows no provider, no tool and no database by name.
 //!
-//! The life of an input: it is stored, then acted on; every state event is stored before the next step; what a person is
-//! told last is on the disk. A process that is killed leaves a record that [`windlass_core::log::recover`] makes whole
-//! when the session is opened again.
+//! An input is stored before it is acted on, and every state event is stored before the next step. The end of
+//! a turn is on disk before it is reported. A killed process leaves a record that
+//! [`windlass_core::log::recover`] completes when the session is opened again.
 //!
-//! Deliberately absent: any way to reach a session but through its id, and any state that is not in the log.
+//! Deliberately absent: any access to a session except through its id, and any state that is not in the log.
 
 mod actor;
 mod commands;
@@ -59,17 +60,18 @@ use self::keyed::Routed;
 pub use self::recorder::ExchangeRecorder;
 use self::sink::Sink;
 
-/// How many requests may wait for a session's task. Nobody waits long: the task takes them at once.
+/// Maximum number of requests that wait for a session's task. The task takes them immediately, so the queue
+/// stays short.
 const REQUESTS: usize = 64;
 
-/// What the service itself can be told.
+/// Options of the service.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// How long a session stays in memory with nothing to do.
+    /// Time an idle session stays in memory.
     pub idle: Duration,
-    /// How many inputs may wait for a busy session.
+    /// Maximum number of inputs queued for a busy session.
     pub queue: usize,
-    /// How many live events a slow reader may be behind before it misses some.
+    /// Number of live events a slow reader may be behind before it misses some.
     pub buffer: usize,
 }
 
@@ -94,21 +96,21 @@ pub(crate) struct Inner {
     pub(crate) factory: Arc<dyn SessionFactory>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: Options,
-    /// This process as the owner of sessions.
+    /// Name of this process as the owner of sessions.
     pub(crate) owner: String,
-    /// Sessions, and what they do in the background.
+    /// Session tasks, and their background work.
     pub(crate) tasks: TaskTracker,
-    /// Calls that were given up on. Nobody waits for them.
+    /// Calls that were abandoned. Nothing waits for them.
     pub(crate) strays: TaskTracker,
-    /// Ends what nobody waits for.
+    /// Cancels work that nothing waits for.
     pub(crate) closing: CancellationToken,
-    /// Those that were live here; some are no longer.
+    /// Sessions that are or were live here.
     live: Mutex<HashMap<SessionId, LiveSession>>,
-    /// One session is opened at a time, so that none is opened twice.
+    /// Allows opening one session at a time, so that none is opened twice.
     opening: tokio::sync::Mutex<()>,
 }
 
-/// A live session from outside.
+/// A live session, seen from outside.
 #[derive(Clone)]
 struct LiveSession {
     requests: mpsc::Sender<SessionRequest>,
@@ -117,7 +119,7 @@ struct LiveSession {
 }
 
 impl Service {
-    /// A service over a store. `owner` names this process to others that share the store.
+    /// Creates a service over a store. `owner` names this process to others that share the store.
     pub fn new(
         store: Arc<dyn Store>,
         factory: Arc<dyn SessionFactory>,
@@ -141,7 +143,7 @@ impl Service {
         }
     }
 
-    /// Ends every live session: running turns are canceled and recorded, and leases are given back.
+    /// Ends every live session: running turns are canceled and recorded, and leases are released.
     pub async fn close(&self) {
         self.inner.closing.cancel();
         let sessions: Vec<LiveSession> = self.lock().values().cloned().collect();
@@ -167,13 +169,13 @@ impl Service {
         live.filter(|live| !live.requests.is_closed())
     }
 
-    /// Returns the live session; opens it when it is not live.
+    /// Returns the live session; opens it if it is not live.
     async fn open(&self, session: &SessionId) -> Result<LiveSession, ClientError> {
         if let Some(live) = self.known(session) {
             return Ok(live);
         }
         let _opening = self.inner.opening.lock().await;
-        // Somebody else may have been faster.
+        // Another caller may have been faster.
         if let Some(live) = self.known(session) {
             return Ok(live);
         }
@@ -208,7 +210,7 @@ impl Service {
         .await?;
         self.inner.tasks.spawn(actor.run(inbox));
         self.lock().insert(session, live.clone());
-        // Whoever closes the service may have looked before this one was there.
+        // The service may have been closed before this session was registered.
         if self.inner.closing.is_cancelled() {
             let _ = live.requests.send(SessionRequest::Close).await;
         }
@@ -271,7 +273,7 @@ impl Client for Service {
     async fn submit(&self, submission: Submission) -> Result<EventStream, ClientError> {
         let session = submission.session.clone();
         let live = self.open(&session).await?;
-        // Before the input is taken, so that nothing of its turn is missed.
+        // Created before the input is accepted, so that no event of its turn is missed.
         let reader = live.sink.feed().reader();
         let stops = live.handle.stops();
         let input = Input { submission, stops };
@@ -294,9 +296,9 @@ impl Client for Service {
     async fn subscribe(&self, session: &SessionId, after: u64) -> Result<EventStream, ClientError> {
         let known = self.lock().contains_key(session);
         let feed = match known {
-            // One that has ended here is opened again: whoever listens wants to hear how it goes on.
+            // A session that has ended here is opened again: the reader expects future events.
             true => self.open(session).await?.sink.feed().clone(),
-            // One that nobody works in can be read all the same.
+            // A session without an owner can still be read.
             false => match self.info(session).await? {
                 Some(info) => Feed::new(info.last_seq, self.inner.options.buffer),
                 None => return Err(ClientError::Unknown(session.clone())),
@@ -328,7 +330,7 @@ impl Commands for Service {
 
     async fn command(&self, session: &SessionId, line: &str) -> Result<CommandReply, ClientError> {
         if command_line(line).is_some_and(|typed| typed.name == "why") {
-            // The session's task may wait for the same thing.
+            // The session's task may be waiting for the same lock.
             let chain = self.why(session).await;
             if chain.iter().any(|wait| wait.on == WaitOn::Lock) {
                 return Ok(CommandReply {
@@ -362,7 +364,7 @@ impl Service {
         }
     }
 
-    /// Runs a command of the user's, and returns the events of that.
+    /// Runs a command of the user, and returns its events.
     async fn shell(&self, session: &SessionId, command: String) -> Result<EventStream, ClientError> {
         let live = self.open(session).await?;
         let reader = live.sink.feed().reader();
@@ -375,7 +377,7 @@ impl Service {
         self.inner.store.get(session).await.map_err(refused)
     }
 
-    /// Takes up a session, unless it is live in this process already.
+    /// Opens a session, unless it is already live in this process.
     async fn resume(&self, session: &SessionId) -> Result<SessionInfo, ClientError> {
         let _opening = self.inner.opening.lock().await;
         if self.known(session).is_some() {
@@ -389,21 +391,23 @@ impl Service {
         Ok(info)
     }
 
-    /// Nobody looks at a session any more. It ends when nothing is left to do in it, and others can have it.
+    /// The front end leaves a session. The session ends when nothing is left to do in it, and other processes
+    /// can open it.
     fn leave(&self, session: &SessionId) {
         if let Some(live) = self.known(session) {
-            // One that has so much to do is not idle. Waiting is not possible: it may be the session that asks.
+            // A session with a full queue is not idle. Waiting is not possible: the caller may be the session
+            // itself.
             let _ = live.requests.try_send(SessionRequest::Leave);
         }
     }
 
-    /// Drops all that is known here of a session that was deleted.
+    /// Drops all state of a deleted session.
     pub(crate) fn forget(&self, session: &SessionId) {
         self.lock().remove(session);
     }
 }
 
-/// What the store says, for a front end.
+/// Converts an error of the store for a front end.
 pub(crate) fn refused(error: LogError) -> ClientError {
     match error {
         LogError::Unknown(session) => ClientError::Unknown(session),

@@ -1,4 +1,4 @@
-//! Questions to a person, from the turn that waits to the front end that answers.
+//! Questions to a person, from the waiting turn to the front end that answers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,24 +8,24 @@ use tokio::sync::oneshot;
 use windlass_api::{Answer, CallId, UserReply};
 use windlass_core::permission::{Asker, Proposal, Question};
 
-/// The questions that wait for a reply. The question itself is an event; this is the way back.
+/// Questions that wait for a reply. The question itself is an event; this is the way back.
 #[derive(Clone, Default)]
 pub(crate) struct Replies {
     waiting: Arc<Mutex<HashMap<CallId, oneshot::Sender<UserReply>>>>,
 }
 
 impl Replies {
-    /// Hands a reply to whoever waits for it. Whether somebody did.
+    /// Passes a reply to the waiting call. Returns true if a call waited for it.
     pub(crate) fn give(&self, call: &CallId, reply: UserReply) -> bool {
         let waiting = self.lock().remove(call);
         waiting.is_some_and(|sender| sender.send(reply).is_ok())
     }
 
-    /// `None` when the front end is gone.
+    /// Waits for the reply; `None` if the front end is gone.
     async fn wait(&self, call: &CallId) -> Option<UserReply> {
         let (sender, receiver) = oneshot::channel();
         self.lock().insert(call.clone(), sender);
-        // A turn that is canceled drops this, and a late reply finds nobody.
+        // A canceled turn drops the receiver, and a late reply finds no call.
         receiver.await.ok()
     }
 

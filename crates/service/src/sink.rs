@@ -49,7 +49,7 @@ struct State {
     /// numbered.
     broken: Option<LogError>,
     reply: ReplySoFar,
-    /// Who writes the replies of this turn: provider and model.
+    /// Provider and model of the current requests.
     model: (String, String),
     /// Wait chain of the running turn.
     why: Why,

@@ -24,9 +24,10 @@ const GRACE: Duration = Duration::from_secs(5);
 const SYSTEM: &str = "Give the conversation that begins with this message a title of at most 50 characters, in the \
 language of the message. Answer with the title alone, in one line, without quotes.";
 
-/// Names a session that has no title: at once after its first message, and better later, when a model writes titles.
+/// Names a session that has no title: immediately after its first message, and again later if a model writes
+/// titles.
 ///
-/// Returns the hook that does so when the turn starts; `None` when the session has a title.
+/// Returns the hook that does so when the turn starts; `None` if the session has a title.
 pub(crate) fn hook(
     inner: &Arc<Inner>,
     info: &mut SessionInfo,

@@ -1,4 +1,4 @@
-//! One turn of a session, from its setup to its report.
+//! One turn of a session, from its plan to its report.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,7 +25,7 @@ pub(crate) struct PlannedTurn {
 }
 
 impl PlannedTurn {
-    /// Warnings for the user before it runs for a message.
+    /// Returns warnings to show before the turn of a message.
     pub(crate) fn notices(&self, message: &Message) -> Vec<String> {
         let unread = unread_images(self.ports.provider.model(), message);
         self.notices.iter().cloned().chain(unread).collect()
@@ -45,7 +45,7 @@ impl PlannedTurn {
         run_with_hooks(input, &self.config, &self.ports).await
     }
 
-    /// Makes the history smaller instead, and records that. Returns the new history.
+    /// Compacts the history instead, and records the compaction. Returns the new history.
     pub(crate) async fn shrink(self) -> Result<Vec<Arc<Message>>, String> {
         let compaction = CompactionPorts::new(&self.config, &self.ports);
         let limit = self.config.limits.context_prep_timeout;
@@ -64,7 +64,7 @@ impl PlannedTurn {
     }
 }
 
-/// What is said when a message has images that the model is not shown.
+/// Returns a warning if a message has images that the model cannot read.
 fn unread_images(model: &Model, message: &Message) -> Option<String> {
     let name = |part: &Part| match part {
         Part::Binary(file) if file.mime.starts_with("image/") => Some(file.path.clone()),
@@ -77,21 +77,21 @@ fn unread_images(model: &Model, message: &Message) -> Option<String> {
     is_unread.then(|| {
         let names = names.join(", ");
         format!(
-            "{} reads no images: it is only told the name of {names}.",
+            "{} does not read images: it only gets the name of {names}.",
             model.id
         )
     })
 }
 
-/// What the user says while a turn runs, until it is in the record as part of the conversation.
+/// Messages that the user sends while a turn runs, until they are recorded as part of the conversation.
 #[derive(Clone, Default)]
 pub(crate) struct Steering(Arc<Mutex<Steers>>);
 
 #[derive(Default)]
 struct Steers {
-    /// With whether the turn has taken it.
+    /// Messages, each with true if the turn has taken it.
     waiting: Vec<(Arc<Message>, bool)>,
-    /// Whether something was said since the last turn ended.
+    /// True if a message was sent since the last turn ended.
     is_used: bool,
 }
 
@@ -102,12 +102,12 @@ impl Steering {
         steers.waiting.push((message, false));
     }
 
-    /// A message is in the record.
+    /// Removes a message that is now recorded.
     pub(crate) fn heard(&self, message: &MessageId) {
         self.lock().waiting.retain(|(waiting, _)| waiting.id != *message);
     }
 
-    /// What is not in the record yet.
+    /// Returns the messages that are not recorded yet.
     pub(crate) fn waiting(&self) -> Vec<Arc<Message>> {
         let steers = self.lock();
         steers
@@ -117,7 +117,7 @@ impl Steering {
             .collect()
     }
 
-    /// The turn has ended: what it did not hear any more. `None` when nobody said anything.
+    /// Ends the turn. Returns the messages it did not take; `None` if none were sent.
     pub(crate) fn end(&self) -> Option<Vec<Arc<Message>>> {
         let steers = std::mem::take(&mut *self.lock());
         let unheard = steers.waiting.into_iter().map(|(message, _)| message);

@@ -254,8 +254,8 @@ fn people_are_waited_for() {
 /// afterwards.
 #[test]
 fn summaries_are_waited_for() {
-    let line = "waits for summary: the conversation is being compacted — for 4 s; ends when the summary is done or times out, \
-                or when you stop the turn";
+    let line = "waits for summary: the conversation is being compacted — for 4 s; ends when the summary is done or \
+                times out, or when you stop the turn";
     check(
         &[(1, Event::Session(SessionEvent::Compacting { before: 1 }))],
         5,

@@ -42,6 +42,8 @@ const FOR_HOST: Siblings = Siblings::BaseAnd(&[
     "windlass-checkpoint",
     "windlass-service",
     "windlass-store",
+    // The embedded simulated model.
+    "windlass-sim",
 ]);
 
 /// The table to edit when a crate is added, from the bottom up: a crate comes after those it uses.

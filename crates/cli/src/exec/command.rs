@@ -16,7 +16,7 @@ use windlass_host::models::Models;
 
 impl Runner<'_> {
     /// Runs the command of a job. `last` is the number of the session's last entry.
-    pub(super) async fn command(&mut self, job: &Job, roster: &Models, last: u64) -> Result<Ending, Problem> {
+    pub(super) async fn command(&mut self, job: &Job, models: &Models, last: u64) -> Result<Ending, Problem> {
         let reply = match self.client.command(&self.session, &job.prompt).await {
             Ok(reply) => reply,
             Err(error) => return Ok(refused(error)),
@@ -25,7 +25,7 @@ impl Runner<'_> {
             Follow::Nothing | Follow::Leave => {}
             Follow::Session(info) => self.went_to = Some(info.id),
             Follow::Submit(said) => {
-                connect(roster, job.style).await?;
+                connect(models, job.style).await?;
                 return Ok(self.work(job, said).await);
             }
             Follow::Watch(events) => {

@@ -9,7 +9,7 @@ use windlass_core::log::record;
 use windlass_core::log::{Entry, SessionInfo, SessionQuery};
 use windlass_core::turn::CANCELED_TEXT;
 
-use super::{Bench, Recorded, Verdict};
+use super::{CallEnv, Recorded, Verdict};
 use crate::args::ReplayOptions;
 use crate::session_choice::{self, find, problem};
 use crate::sessions::short;
@@ -71,12 +71,12 @@ pub(super) async fn test(options: &ReplayOptions, settings: &Settings, cwd: &Pat
         };
         sessions = store.list(&query).await.map_err(problem)?;
     }
-    let mut benches: HashMap<PathBuf, Bench> = HashMap::new();
+    let mut envs: HashMap<PathBuf, CallEnv> = HashMap::new();
     let mut counts = Counts::default();
     for info in &sessions {
-        let bench = bench(&mut benches, settings, &info.place, cwd)?;
+        let env = env(&mut envs, settings, &info.place, cwd)?;
         for (call, fate) in calls(&record(&*store, &info.id).await.map_err(problem)?) {
-            judge(bench, info, &call, fate, &mut counts);
+            judge(env, info, &call, fate, &mut counts);
         }
     }
     summary(&counts, sessions.len());
@@ -84,25 +84,25 @@ pub(super) async fn test(options: &ReplayOptions, settings: &Settings, cwd: &Pat
 }
 
 /// Returns the tools and rules of a folder. A folder that no longer exists is replaced by the current one.
-fn bench<'a>(
-    benches: &'a mut HashMap<PathBuf, Bench>,
+fn env<'a>(
+    envs: &'a mut HashMap<PathBuf, CallEnv>,
     settings: &Settings,
     place: &str,
     cwd: &Path,
-) -> Result<&'a Bench, Problem> {
+) -> Result<&'a CallEnv, Problem> {
     let place = PathBuf::from(place);
     let place = if place.is_dir() { place } else { cwd.to_owned() };
-    match benches.entry(place) {
+    match envs.entry(place) {
         std::collections::hash_map::Entry::Occupied(known) => Ok(known.into_mut()),
         std::collections::hash_map::Entry::Vacant(new) => {
-            let bench = Bench::new(settings, new.key())?;
-            Ok(new.insert(bench))
+            let env = CallEnv::new(settings, new.key())?;
+            Ok(new.insert(env))
         }
     }
 }
 
-fn judge(bench: &Bench, info: &SessionInfo, call: &Recorded, fate: Fate, counts: &mut Counts) {
-    let judged = bench.judge(call);
+fn judge(env: &CallEnv, info: &SessionInfo, call: &Recorded, fate: Fate, counts: &mut Counts) {
+    let judged = env.judge(call);
     counts.calls += 1;
     if [Verdict::Unknown, Verdict::Invalid].contains(&judged.verdict) {
         counts.unjudged += 1;

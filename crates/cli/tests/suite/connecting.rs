@@ -78,12 +78,12 @@ fn a_key_that_works_is_kept() {
 fn a_key_that_does_not_work_is_not_kept() {
     let (sim, workspace) = locked();
     let cases = [
-        (sim.url(), "sk-ant-wrong", 1, "anthropic does not take the key"),
+        (sim.url(), "sk-ant-wrong", 1, "anthropic rejected the key"),
         (
             "http://127.0.0.1:1".to_owned(),
             KEY,
             1,
-            "anthropic was not reached at http://127.0.0.1:1",
+            "anthropic could not be reached at http://127.0.0.1:1",
         ),
         (sim.url(), "two words", 1, "no white space"),
         (sim.url(), "contr\u{1}ol", 1, "no control characters"),
@@ -128,7 +128,7 @@ fn what_needs_no_key_is_connected_without() {
         connected
             .assert_code(0)
             .stdout
-            .contains("sim-1 is asked from the next turn on"),
+            .contains("sim-1 is used from the next turn"),
         "{connected}"
     );
     assert_eq!(sim.count(), 0);
@@ -184,10 +184,7 @@ fn a_local_server_says_its_models() {
     let address = format!("{}/v1", sim.url());
     let connected = run(&["connect", "ollama"], &address);
     let told = &connected.assert_code(0).stdout;
-    assert!(
-        told.contains("Connected to ollama: sim-1 is asked"),
-        "{connected}"
-    );
+    assert!(told.contains("Connected to ollama: sim-1 is used"), "{connected}");
     assert!(!told.contains("It also has"), "{connected}");
     assert_eq!(run(&["exec", "hello"], &address).assert_code(0).stdout, "fine\n");
 
@@ -195,7 +192,7 @@ fn a_local_server_says_its_models() {
     let address = serving("200 OK", list(&names));
     let connected = run(&["connect", "ollama"], &address);
     let told = &connected.assert_code(0).stdout;
-    assert!(told.contains("Connected to ollama: a:1b is asked"), "{connected}");
+    assert!(told.contains("Connected to ollama: a:1b is used"), "{connected}");
     let others = "It also has b, c, d, e, f, g, h, i and 2 more: choose one with `/model ollama/NAME`.";
     assert!(told.contains(others), "{connected}");
     let active = || run(&["exec", "/provider status"], &address);
@@ -225,18 +222,14 @@ fn a_server_without_models_is_told() {
         (
             "200 OK",
             "<html>".to_owned(),
-            "did not say which models it has: the list of models cannot be read",
+            "did not list its models: the list of models cannot be read",
         ),
         (
             "500 Oops",
             "broken".to_owned(),
-            "did not say which models it has: broken (HTTP 500)",
+            "did not list its models: broken (HTTP 500)",
         ),
-        (
-            "200 OK",
-            " ".repeat(3 * 1024 * 1024),
-            "did not say which models it has",
-        ),
+        ("200 OK", " ".repeat(3 * 1024 * 1024), "did not list its models"),
     ];
     for (status, body, text) in cases {
         let address = serving(status, body);
@@ -247,7 +240,7 @@ fn a_server_without_models_is_told() {
         refused
             .assert_code(1)
             .assert_says(text)
-            .assert_says("Nothing was kept.");
+            .assert_says("Nothing was stored.");
     }
     let nobody = workspace
         .run(&["connect", "ollama"])
@@ -255,7 +248,7 @@ fn a_server_without_models_is_told() {
         .output();
     nobody
         .assert_code(1)
-        .assert_says("ollama was not reached at http://127.0.0.1:1/v1");
+        .assert_says("ollama could not be reached at http://127.0.0.1:1/v1");
     let listed = workspace.run(&["connect"]).output();
     let line = listed
         .assert_code(0)

@@ -75,7 +75,7 @@ fn every_miss_has_a_cause() {
     let ledger = run(&workspace, &["context", "ledger"]);
     let lines: Vec<&str> = ledger.assert_code(0).stdout.lines().collect();
     assert!(lines[1].contains("the first request"), "{ledger}");
-    assert!(lines[2].contains("as good as it can be"), "{ledger}");
+    assert!(lines[2].contains("full cache hit"), "{ledger}");
     assert!(
         lines[3].contains("missed: the system prompt changed, $0."),
         "{ledger}"

@@ -179,7 +179,7 @@ impl Crash {
             // Killed between the session and its first entry: there is nothing to continue, and a new session works.
             Some(_) if entries(record).is_empty() => {
                 let refused = self.workspace.run(&["exec", "go on", "--continue"]).output();
-                refused.assert_code(2).assert_says("to go on with");
+                refused.assert_code(2).assert_says("to continue");
             }
             Some(_) => args.push("--continue"),
             None => {}

@@ -24,7 +24,7 @@ fn goals_need_nobody() {
     let listed = run(&workspace, &["sessions", "list", "--all", "--json"]);
     assert_eq!(listed.assert_code(0).stdout.trim(), "[]");
     let none = run(&workspace, &["exec", "/done"]);
-    none.assert_code(1).assert_says("there is no goal to be reached");
+    none.assert_code(1).assert_says("there is no active goal");
     let auto = run(&workspace, &["exec", "/goal create --auto --turns 3 win"]);
     auto.assert_code(1).assert_says("(--auto) is off");
     let set = run(&workspace, &["exec", "/goal ship it"]);
@@ -33,7 +33,7 @@ fn goals_need_nobody() {
     let done = run(&workspace, &["exec", "--continue", "/done"]);
     assert_eq!(
         done.assert_code(0).stdout,
-        "That is done. Your next message is a new goal, or /goal TEXT.\n"
+        "Goal completed. Your next message is a new goal, or /goal TEXT.\n"
     );
 }
 

@@ -44,7 +44,9 @@ fn rules_decide() {
     let output = workspace
         .run(&["exec", "go", "-c", "security.ask=[\"read_file\"]"])
         .output();
-    output.assert_code(5).assert_says("nobody is there to ask");
+    output
+        .assert_code(5)
+        .assert_says("needs approval, and no one is available to give it");
     assert_eq!(sim.count(), 1);
 }
 
@@ -307,7 +309,7 @@ fn an_unattended_run_does_what_is_listed() {
             .assert_code(0);
         let outlines = sim.outlines();
         assert!(outlines[1].contains("plain to see"), "{}", outlines[1]);
-        let told = outlines[2].contains("nobody watches this run");
+        let told = outlines[2].contains("this run is unattended");
         assert_eq!(told, !runs, "{listed}: {}", outlines[2]);
         assert_eq!(workspace.has("a.txt"), written, "{listed}");
     }

@@ -48,7 +48,7 @@ fn instructions_are_read_again() {
     );
     output
         .assert_code(0)
-        .assert_says("instructions read anew: AGENTS.md");
+        .assert_says("instructions reloaded: AGENTS.md");
     let systems = systems(&sim);
     assert!(systems[0].contains("Always say please."), "{}", systems[0]);
     assert!(
@@ -75,7 +75,7 @@ fn settings_are_read_again() {
     output
         .assert_code(0)
         .assert_says("settings changed: agent.system_prompt = \"Be brief.\"")
-        .assert_says("from the next start on: timeouts.connect_secs = 7");
+        .assert_says("from the next start: timeouts.connect_secs = 7");
     let systems = systems(&sim);
     assert!(
         !systems[0].contains("Be brief.") && systems[1] == "Be brief.",
@@ -93,7 +93,7 @@ fn a_broken_file_changes_nothing() {
     output
         .assert_code(0)
         .assert_says("config.toml:3")
-        .assert_says("the settings stay as they last were right");
+        .assert_says("keeping the last valid settings");
     let systems = systems(&sim);
     assert_eq!(systems[0], systems[1]);
 }

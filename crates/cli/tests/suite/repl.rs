@@ -49,12 +49,12 @@ fn lines_are_turns_of_one_session() {
         let kept = sessions(&workspace);
         assert_eq!(kept.len(), 1);
         let id = kept[0]["id"].as_str().unwrap();
-        output.assert_says(&format!("go on with windlass --resume {id}"));
+        output.assert_says(&format!("Resume with: windlass --resume {id}"));
         assert!(!output.stderr.contains("> "), "nobody types: {output}");
 
         let again = talk(&workspace, &["--resume", id], "third");
         assert_eq!(again.assert_code(0).stdout, "three\n", "{again}");
-        again.assert_says("going on with");
+        again.assert_says("resuming");
         let outlines = sim.outlines();
         assert!(
             outlines[1].contains("first") && outlines[1].contains("second \\nhalf"),
@@ -141,7 +141,7 @@ fn commands_reach_no_model() {
         &[],
         "/help\n/status\n/mode plan\n/mode\n/sessoin list\n/cost\n",
     );
-    for text in ["/session", "provider    test", "plan: ", "Nothing was spent"] {
+    for text in ["/session", "provider    test", "plan: ", "No costs"] {
         assert!(output.assert_code(0).stdout.contains(text), "{text}: {output}");
     }
     output.assert_says("there is no command /sessoin; did you mean /session?");
@@ -291,7 +291,7 @@ fn no_key_is_needed() {
     let output = talk(&workspace, &[], "hello\n");
     output
         .assert_code(0)
-        .assert_says("no key was found: the simulated model answers. /connect sets up a real one\n");
+        .assert_says("no API key found: using the simulated model. /connect sets up a real one\n");
     assert!(output.stdout.contains("[simulated model]"), "{output}");
     let exec = workspace.run(&["exec", "hello"]).output();
     exec.assert_code(8).assert_says("no model is configured");

@@ -51,7 +51,10 @@ fn a_person_is_asked() {
     running.say("/exit\n");
     let output = running.output();
     output.assert_code(0);
-    assert!(output.stdout.contains("go on with windlass --resume"), "{output}");
+    assert!(
+        output.stdout.contains("Resume with: windlass --resume"),
+        "{output}"
+    );
     let outlines = sim.outlines();
     assert!(outlines[1].contains("ran"), "{outlines:?}");
     assert_eq!(sim.requests()[2].seen.last_user_text(), Some("y"));

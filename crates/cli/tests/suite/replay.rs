@@ -56,7 +56,7 @@ fn a_session_comes_out_the_same() {
         assert_eq!(text.matches("the same   ").count(), 2, "{wire:?}: {replayed}");
         assert!(
             text.contains(&format!(
-                "{asked} of {asked} recorded requests were sent again, byte for byte the same"
+                "{asked} of {asked} recorded requests replayed, byte for byte identical"
             )),
             "{wire:?}: {replayed}"
         );
@@ -99,7 +99,7 @@ fn compaction_is_driven_again() {
         &[&["replay"], &window[..], &[&session(&workspace)]].concat(),
     );
     replayed.assert_code(0);
-    assert!(replayed.stdout.contains("the history is the same"), "{replayed}");
+    assert!(replayed.stdout.contains("the history is identical"), "{replayed}");
 }
 
 /// OBS-2: a difference is reported with its request and byte, and has its own exit code.
@@ -151,7 +151,7 @@ fn what_is_kept_is_private() {
     .assert_code(0);
     exec(&["exec", "-c", "session.record=false", "not kept"]).assert_code(0);
     let none = exec(&["replay", &session(&workspace)]);
-    none.assert_code(2).assert_says("nothing was recorded");
+    none.assert_code(2).assert_says("has no recording");
     let missing = exec(&["replay", "nothing"]);
     missing.assert_code(2).assert_says("there is no session nothing");
 }

@@ -93,7 +93,7 @@ fn sessions_are_called() {
         run(&workspace, &["sessions", "rename", &ids[0], bad]).assert_code(2);
     }
     let resumed = run(&workspace, &["exec", "--resume", "my work", "go on"]);
-    resumed.assert_code(0).assert_says("going on with");
+    resumed.assert_code(0).assert_says("resuming");
 }
 
 /// SES-10: details and state of a session.

@@ -32,7 +32,7 @@ fn commands_need_nobody() {
         (&["exec", "/help"], "/session"),
         (&["exec", "/help", "undo"], "/undo [--conversation] [--force]"),
         (&["exec", "/status"], "no model is configured"),
-        (&["exec", "/cost"], "Nothing was spent"),
+        (&["exec", "/cost"], "No costs"),
         (&["exec", "/tools"], "read_file"),
         (&["exec", "/permissions"], "mode   default"),
         (&["exec", "/session", "list"], "No sessions found."),

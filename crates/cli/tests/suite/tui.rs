@@ -8,7 +8,7 @@ use windlass_testkit::{Screen, Workspace, eventually};
 
 use super::support::{with_replies, workspace};
 
-/// What stands where one writes as long as nothing is written.
+/// Placeholder of the empty input.
 pub(super) const EMPTY: &str = "What should I do?";
 
 /// Starts the terminal UI and waits until it accepts input.
@@ -104,7 +104,7 @@ fn a_first_start_needs_nothing() {
     let workspace = workspace();
     workspace.write("notes.txt", "remember the milk\n");
     let mut screen = open(&workspace, &[]);
-    screen.wait_for("no key was found: the simulated model answers. /connect sets up a real one");
+    screen.wait_for("no API key found: using the simulated model. /connect sets up a real one");
     screen.wait_for("default");
     say(&mut screen, "read notes.txt");
     screen.wait_for("● read_file notes.txt");
@@ -113,7 +113,7 @@ fn a_first_start_needs_nothing() {
     leave(&mut screen);
     let shown = screen.scrollback();
     let last = shown.trim_end().lines().last().unwrap_or_default();
-    assert!(last.starts_with("go on with windlass --resume "), "{shown}");
+    assert!(last.starts_with("Resume with: windlass --resume "), "{shown}");
     assert!(!shown.contains(EMPTY), "the live area is gone\n{shown}");
     assert_eq!(shown.matches("› read notes.txt").count(), 1, "{shown}");
 
@@ -266,7 +266,7 @@ fn the_whole_screen_comes_and_goes() {
         "› count",
         "● bash seq 1 60",
         "Counted.",
-        "go on with windlass --resume",
+        "Resume with: windlass --resume",
     ] {
         assert_eq!(shown.matches(text).count(), 1, "{text}\n{shown}");
     }

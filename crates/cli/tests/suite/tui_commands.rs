@@ -245,7 +245,7 @@ fn a_model_is_set_up() {
     screen.type_keys("sk-ant-wrong");
     screen.wait_for("key ************");
     screen.press("enter");
-    screen.wait_for("anthropic does not take the key");
+    screen.wait_for("anthropic rejected the key");
     say(&mut screen, "/connect anthropic");
     screen.wait_for("API key for anthropic");
     screen.paste(KEY);

@@ -311,5 +311,9 @@ fn a_closed_input_is_told() {
         .env("WINDLASS_HOME", &workspace.home().display().to_string())
         .on_screen(80, 24);
     assert_eq!(screen.wait_exit(), Some(2), "{}", screen.contents());
-    assert!(screen.contents().contains("no input"), "{}", screen.contents());
+    assert!(
+        screen.contents().contains("no input: standard input is closed"),
+        "{}",
+        screen.contents()
+    );
 }

@@ -52,7 +52,7 @@ fn a_signal_ends_it() {
         check_restored(&screen);
         let shown = screen.scrollback();
         assert!(
-            shown.contains("go on with windlass --resume") && !shown.contains(EMPTY),
+            shown.contains("Resume with: windlass --resume") && !shown.contains(EMPTY),
             "{shown}"
         );
         let left = || processes_with(&format!("sleep {marker}"));

@@ -172,7 +172,7 @@ fn limits_are_said() {
     assert!(workspace.has("big.txt") && !workspace.has("small.txt"));
     run(&workspace, &["exec", "-c", "checkpoints.enabled=false", "off"]).assert_code(0);
     let none = run(&workspace, &["undo"]);
-    none.assert_code(1).assert_says("There is nothing to undo");
+    none.assert_code(1).assert_says("Nothing to undo");
     assert!(workspace.has("off.txt"));
 }
 
@@ -261,13 +261,15 @@ fn a_message_is_gone_back_to() {
     };
     let (first, second) = (number("first"), number("second"));
     let rewind = |words: &str| run(&workspace, &["exec", "--continue", &format!("/rewind {words}")]);
-    rewind("2").assert_code(1).assert_says("is no message of yours");
+    rewind("2")
+        .assert_code(1)
+        .assert_says("is not one of your messages");
     rewind(&format!("{second} --keep-files")).assert_code(0);
     assert_eq!(file().as_deref(), Some("two\n"));
     // The message is no longer part of the conversation; its files are restored all the same.
     rewind(&second)
         .assert_code(1)
-        .assert_says("is no message of yours in this conversation");
+        .assert_says("is not one of your messages in this conversation");
     run(&workspace, &["undo"]).assert_code(0);
     assert_eq!(file().as_deref(), Some("one\n"));
     run(&workspace, &["exec", "--continue", "again"]).assert_code(0);

@@ -1,4 +1,4 @@
-//! Choosing what an agent is made of.
+//! Configuration of an agent.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ use crate::run::{Config, IncompleteWork};
 use crate::tool::{ExecutionContext, Outputs, Tool, ToolSet, ToolSpec};
 use crate::turn::{Limits, OnMaxIterations};
 
-/// When and how the conversation is made smaller.
+/// Configuration of compaction.
 #[derive(Debug, Clone, Copy)]
 pub struct CompactionConfig {
-    /// The share of the model's window that starts it.
+    /// Share of the model's context window that starts a compaction.
     pub threshold: f64,
-    /// How many of the newest messages stay as they are.
+    /// Number of newest messages that stay unchanged.
     pub keep_recent: usize,
 }
 
@@ -85,98 +85,98 @@ impl AgentBuilder {
         self
     }
 
-    /// The system prompt.
+    /// Sets the system prompt.
     #[must_use]
     pub fn system_prompt(mut self, system: impl Into<String>) -> Self {
         self.system = system.into();
         self
     }
 
-    /// The iteration limit of a turn. Default 200.
+    /// Sets the iteration limit of a turn. Default 200.
     #[must_use]
     pub fn max_iterations(mut self, limit: u32) -> Self {
         self.config.limits.max_iterations = limit;
         self
     }
 
-    /// What happens at the iteration limit.
+    /// Sets the behavior at the iteration limit.
     #[must_use]
     pub fn on_max_iterations(mut self, choice: OnMaxIterations) -> Self {
         self.config.limits.on_max_iterations = choice;
         self
     }
 
-    /// All caps at once.
+    /// Sets all limits at once.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.config.limits = limits;
         self
     }
 
-    /// Whether the model may, must or must not call tools.
+    /// Sets whether the model may, must or must not call tools.
     #[must_use]
     pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
         self.config.tool_choice = choice;
         self
     }
 
-    /// The most tokens of a reply.
+    /// Sets the maximum number of tokens of a reply.
     #[must_use]
     pub fn max_output(mut self, tokens: u64) -> Self {
         self.config.max_output = Some(tokens);
         self
     }
 
-    /// When the conversation is made smaller; `None` turns that off.
+    /// Configures compaction; `None` turns it off.
     #[must_use]
     pub fn compaction(mut self, config: Option<CompactionConfig>) -> Self {
         self.compaction = config;
         self
     }
 
-    /// Another way of making the conversation smaller than a summary.
+    /// Replaces the default compactor, which summarizes.
     #[must_use]
     pub fn compactor(mut self, compactor: impl Compactor + 'static) -> Self {
         self.compactor = Some(Arc::new(compactor));
         self
     }
 
-    /// The most characters of a tool's output that go into the context; `None` for no cap.
+    /// Sets the maximum number of characters of a tool's output in the context; `None` for no limit.
     #[must_use]
     pub fn output_cap(mut self, characters: Option<usize>) -> Self {
         self.config.calls.max_result_chars = characters;
         self
     }
 
-    /// Keeps what the cap leaves out. Without it, that is lost.
+    /// Stores the output beyond the limit. Without a store, that part is lost.
     #[must_use]
     pub fn outputs(mut self, outputs: Arc<dyn Outputs>) -> Self {
         self.outputs = Some(outputs);
         self
     }
 
-    /// Whether a call that only reads is tried once more after a transient error. On by default.
+    /// Sets whether a read-only call is retried once after a transient error. On by default.
     #[must_use]
     pub fn retry_transient(mut self, on: bool) -> Self {
         self.config.calls.retry_transient = on;
         self
     }
 
-    /// Which calls of one reply may overlap.
+    /// Sets which calls of one reply may overlap.
     #[must_use]
     pub fn execution(mut self, execution: Execution) -> Self {
         self.config.calls.execution_mode = execution;
         self
     }
 
-    /// Where tools run.
+    /// Sets the folder and environment that tools run in.
     #[must_use]
     pub fn execution_context(mut self, context: ExecutionContext) -> Self {
         self.config.calls.execution = Arc::new(context);
         self
     }
 
-    /// The rules and the mode that decide when the hook has no opinion.
+    /// Sets the rules and the mode that decide about calls.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.config.calls.policy = policy;
@@ -195,35 +195,36 @@ impl AgentBuilder {
         self
     }
 
-    /// Whether [`Agent::usage`] counts. On by default.
+    /// Sets whether [`Agent::usage`] counts. On by default.
     #[must_use]
     pub fn usage_tracking(mut self, on: bool) -> Self {
         self.tracks_usage = on;
         self
     }
 
-    /// Decides about calls before the built-in rules.
+    /// Adds a hook that judges calls. It can deny a call, or answer a permission request of the rules; it
+    /// cannot lift a denial.
     #[must_use]
     pub fn permission_hook(mut self, hook: impl PermissionHook + 'static) -> Self {
         self.config.hooks.push(PermissionRuleHook(Arc::new(hook)));
         self
     }
 
-    /// Asks a person. Without one, every question is answered with no.
+    /// Sets the approver that asks a person. Without one, every permission request is denied.
     #[must_use]
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Arc::new(approver);
         self
     }
 
-    /// Has a say before an answer is accepted.
+    /// Adds a check that runs before an answer is accepted.
     #[must_use]
     pub fn incomplete_work(mut self, hook: impl IncompleteWork + 'static) -> Self {
         self.config.hooks.push(IncompleteWorkHook(Arc::new(hook)));
         self
     }
 
-    /// Adds a step around every iteration, after those added before.
+    /// Adds a middleware around every iteration, after those added before.
     #[must_use]
     pub fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
         self.config.hooks.push(MiddlewareHook(Arc::new(middleware)));
@@ -237,21 +238,21 @@ impl AgentBuilder {
         self
     }
 
-    /// Another clock than the machine's.
+    /// Replaces the system clock.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Goes on from an earlier conversation.
+    /// Continues an earlier conversation.
     #[must_use]
     pub fn history(mut self, history: Vec<Arc<Message>>) -> Self {
         self.history = history;
         self
     }
 
-    /// The agent.
+    /// Builds the agent.
     pub fn build(mut self) -> Agent {
         if let Some(config) = self.compaction {
             let parts = Parts {
@@ -297,7 +298,7 @@ impl AgentBuilder {
     }
 }
 
-/// A provider whose model is described by somebody who knows better.
+/// A provider whose model is described by a registry.
 struct Described {
     provider: Arc<dyn Provider>,
     model: Model,

@@ -39,7 +39,7 @@ impl Stream for RunStream {
     type Item = Event;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        // A tool that was left behind may hold the sender for ever; the terminal event is the end.
+        // An abandoned tool may hold the sender forever; the stream ends with the terminal event.
         if self.over {
             return Poll::Ready(None);
         }
@@ -60,7 +60,7 @@ pub(super) fn channel() -> (ChannelSink, UnboundedReceiver<Event>) {
     )
 }
 
-/// Hands events to a [`RunStream`]; the terminal one only when told to.
+/// Passes events to a [`RunStream`]; the terminal one only on request.
 pub(super) struct ChannelSink {
     sender: UnboundedSender<Event>,
     terminal: Mutex<Option<Event>>,
@@ -72,7 +72,7 @@ impl ChannelSink {
             *self.terminal.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
             return;
         }
-        // Nobody listening is not a failure: the drop of the stream cancels the run.
+        // A dropped receiver is not a failure: dropping the stream cancels the run.
         let _ = self.sender.send(event);
     }
 

@@ -11,7 +11,7 @@ use crate::permission::{Decision, Denial, Proposal};
 use crate::tool::{AnyTool, Category, Prepared, ToolTraits};
 use crate::turn::refused;
 
-/// The number of times hooks may rewrite the arguments of one call.
+/// Maximum number of times hooks may rewrite the arguments of one call.
 const MAX_REWRITES: usize = 3;
 
 /// A call and its fate.
@@ -32,7 +32,7 @@ pub(super) enum Fate {
     Settled(Box<ToolResult>),
 }
 
-/// A valid call that nobody has decided about. Making one has no effect.
+/// A valid call that has not been judged yet. Creating one has no effect.
 pub(super) struct Candidate<'a> {
     tool: &'a Arc<dyn AnyTool>,
     prepared: Prepared,
@@ -75,7 +75,8 @@ fn prepare<'a>(
     }
 }
 
-/// LOOP-18: decides about a valid call, once. What was judged here is what runs. `Err` ends the turn and says why.
+/// LOOP-18: judges a valid call, once. The call that is judged here is the call that runs. `Err` ends the
+/// turn with its reason.
 pub(super) async fn admit(
     deps: &Calls<'_>,
     call: &ToolCall,

@@ -1,4 +1,4 @@
-//! One call, tried once or, when it only read and may work the next time, twice.
+//! One call, run once, or twice if it only reads and failed with a transient error.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,19 +7,19 @@ use crate::clock::Clock;
 use crate::hook::{AdmittedCall, Hooks};
 use crate::tool::{AnyTool, Category, Prepared, ToolContext, ToolError, ToolOutput};
 
-/// Time between the first try and the second.
+/// Delay before the retry.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A call that was admitted.
 pub(super) struct Attempt {
     pub(super) prepared: Prepared,
-    /// What to try again, and with which arguments. `None` for calls that are tried once.
+    /// Tool and arguments of the retry. `None` for calls that are not retried.
     again: Option<(Arc<dyn AnyTool>, String)>,
-    /// The call as it was judged, and the hooks that follow it.
+    /// The call as it was judged, and the hooks that observe it.
     watch: Option<(AdmittedCall, Hooks)>,
 }
 
-/// A tool's answer, and how it came about.
+/// A tool's output, and how it was obtained.
 pub(super) struct Finished {
     pub(super) result: Result<ToolOutput, ToolError>,
     pub(super) took: Duration,
@@ -27,7 +27,7 @@ pub(super) struct Finished {
 }
 
 impl Attempt {
-    /// A call that is tried once.
+    /// Creates a call that is not retried.
     pub(super) fn once(prepared: Prepared) -> Self {
         Self {
             prepared,
@@ -36,8 +36,8 @@ impl Attempt {
         }
     }
 
-    /// TOOL-7: a call that is tried again after a transient error, if it only reads. Whatever changes things may have
-    /// changed half of them.
+    /// TOOL-7: creates a call that is retried after a transient error, if it only reads. A call with effects
+    /// may have completed half of them.
     pub(super) fn with_retry(prepared: Prepared, tool: Arc<dyn AnyTool>, input: &str) -> Self {
         let reads = prepared.category == Category::Read;
         Self {
@@ -47,20 +47,20 @@ impl Attempt {
         }
     }
 
-    /// The same call, followed by hooks.
+    /// Adds hooks that observe the call.
     pub(super) fn watched(mut self, call: AdmittedCall, hooks: Hooks) -> Self {
         self.watch = Some((call, hooks));
         self
     }
 
-    /// Runs it with its hooks around it.
+    /// Runs the call with its hooks.
     pub(super) async fn run(mut self, cx: ToolContext, clock: Arc<dyn Clock>) -> Finished {
         let Some((call, hooks)) = self.watch.take() else {
             return self.tried(cx, clock).await;
         };
         hooks.call_starting(&call, &cx).await;
         let mut finished = if cx.cancel.is_cancelled() {
-            // Hooks may take so long that nobody waits any more. An abandoned call must not start later.
+            // Hooks may take so long that the caller has given up. An abandoned call must not start later.
             Finished {
                 result: Err(ToolError::Canceled(String::new())),
                 took: Duration::ZERO,
@@ -73,7 +73,7 @@ impl Attempt {
         finished
     }
 
-    /// Runs it, twice if need be. The pause between ends when the call is stopped.
+    /// Runs the call, and retries it if necessary. The delay in between ends when the call is stopped.
     async fn tried(self, cx: ToolContext, clock: Arc<dyn Clock>) -> Finished {
         let started = clock.elapsed();
         let subjects = self.prepared.subjects.clone();
@@ -85,7 +85,8 @@ impl Attempt {
                 () = cx.cancel.cancelled() => true,
                 () = clock.sleep(PAUSE) => false,
             };
-            // What was allowed is this call about these things. If it is about others by now, it was not allowed.
+            // Permission was given for this call with these subjects. If its subjects have changed, it has no
+            // permission.
             let same = |call: &Prepared| call.category == Category::Read && call.subjects == subjects;
             let second = tool
                 .prepare(&input)

@@ -1,4 +1,4 @@
-//! Long results: the beginning goes to the model, the whole is kept where it can be read.
+//! Long results: the start goes to the model, the whole output is stored where it can be read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use super::settle::Settlement;
 use crate::message::ToolCall;
 use crate::tool::{Kept, TOOL_OUTPUT};
 
-/// How long a store may take. The disk of a user who waits for the next step is worth no more.
+/// Timeout of a store. The next step must not wait longer for a slow disk.
 const KEEP_TIME: Duration = Duration::from_secs(5);
-/// The same after a cancel, when idle must follow at once.
+/// Timeout of a store after a cancel, when the session must become idle promptly.
 const KEEP_TIME_CANCELED: Duration = Duration::from_millis(50);
 
-/// TOOL-3: cuts the text for the model, and notes what the user should know about it.
+/// TOOL-3: truncates the text for the model, and adds a notice for the user.
 pub(super) async fn cut(deps: &Calls<'_>, call: &ToolCall, mut settlement: Settlement) -> Settlement {
     let Some(most) = deps.config.max_result_chars else {
         return settlement;
@@ -28,7 +28,7 @@ pub(super) async fn cut(deps: &Calls<'_>, call: &ToolCall, mut settlement: Settl
         Some(kept) => Some(kept),
         None => keep(deps, call, content, total).await,
     };
-    // The tool may have cut its output before us.
+    // The tool may have truncated its output already.
     let total = kept.as_ref().map_or(total, |kept| kept.characters.max(total));
     settlement.warning = Some(format!(
         "the output of {} was cut for the model: {} of {} characters",
@@ -40,7 +40,7 @@ pub(super) async fn cut(deps: &Calls<'_>, call: &ToolCall, mut settlement: Settl
     settlement
 }
 
-/// The number of characters, when it is more than `most`.
+/// Returns the number of characters if it exceeds `most`.
 fn excess(content: &str, most: usize) -> Option<usize> {
     // A text is never longer in characters than in bytes, so the common case needs no count.
     if content.len() <= most {
@@ -74,7 +74,7 @@ async fn keep(deps: &Calls<'_>, call: &ToolCall, content: String, characters: us
     })
 }
 
-/// The notice is always the last line.
+/// Adds the notice, always as the last line.
 pub(super) fn shortened(shown: String, most: usize, total: usize, tool: &str, kept: Option<&Kept>) -> String {
     let what = |kept: &Kept| {
         if kept.whole {
@@ -98,7 +98,7 @@ pub(super) fn shortened(shown: String, most: usize, total: usize, tool: &str, ke
     )
 }
 
-/// A number with thousands separators.
+/// Formats a number with thousands separators.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

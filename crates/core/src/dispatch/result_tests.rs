@@ -1,4 +1,4 @@
-//! Long results and failed ones, as the model, the record and the store see them.
+//! Long and failed results, as the model, the record and the store see them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -67,7 +67,7 @@ impl AnyTool for Scripted {
     }
 }
 
-/// Remembers what it was given.
+/// Remembers the stored outputs.
 #[derive(Default)]
 struct Shelf {
     full: bool,
@@ -83,7 +83,7 @@ impl Outputs for Shelf {
     }
 }
 
-/// Calls the tool once: its result, and all events.
+/// Calls the tool once. Returns its result, and all events.
 async fn called(
     tool: &Arc<Scripted>,
     change: impl FnOnce(AgentBuilder) -> AgentBuilder,
@@ -122,7 +122,8 @@ fn long(characters: usize) -> Answer {
 
 const NOTICE: &str = "[OUTPUT TRUNCATED: Showing 40,000 of 50,000 characters from big]";
 
-/// TOOL-3 (S6.3), CTX-11: a long result is cut between characters, kept whole, and told about once, after its step.
+/// TOOL-3 (S6.3), CTX-11: a long result is truncated between characters, stored whole, and reported once,
+/// after its step.
 #[tokio::test]
 async fn a_long_result_is_cut_and_kept() {
     let shelf = Arc::new(Shelf::default());
@@ -143,7 +144,8 @@ async fn a_long_result_is_cut_and_kept() {
     assert_eq!(place(|event| matches!(event, Event::Warning { .. })), after);
 }
 
-/// TOOL-3: without a store, with one that is full, and for the reader of the store itself, only the notice is there.
+/// TOOL-3: without a store, with a full one, and for the reader of the store itself, only the notice is
+/// added.
 #[tokio::test]
 async fn what_cannot_be_kept_is_cut_all_the_same() {
     let full = Arc::new(Shelf {
@@ -166,7 +168,7 @@ async fn what_cannot_be_kept_is_cut_all_the_same() {
     assert!(shelf.kept.lock().expect("kept").is_empty());
 }
 
-/// TOOL-3: a tool that kept its output itself is believed, about the place and about the size.
+/// TOOL-3: a tool that stored its output itself is trusted about the location and the size.
 #[tokio::test]
 async fn an_output_is_kept_once() {
     let shelf = Arc::new(Shelf::default());
@@ -194,7 +196,8 @@ async fn an_output_is_kept_once() {
     assert!(shelf.kept.lock().expect("kept").is_empty());
 }
 
-/// TOOL-3: what fits is left alone, to the character, and so is everything when there is no cap.
+/// TOOL-3: a result that fits stays unchanged, to the character, and so does every result if there is no
+/// limit.
 #[tokio::test]
 async fn what_fits_is_left_alone() {
     let shelf = Arc::new(Shelf::default());
@@ -218,7 +221,7 @@ fn fine() -> Answer {
     Ok(ToolOutput::text("fine").with_details(json!({ "lines": 1 })))
 }
 
-/// TOOL-7: a call that only reads is tried once more after a transient error; nothing else is, and never twice.
+/// TOOL-7: a read-only call is retried once after a transient error; no other call is, and none twice.
 #[tokio::test(start_paused = true)]
 async fn transient_errors_of_reads_are_tried_again() {
     let again = "Error (may work when tried again): busy";
@@ -310,7 +313,7 @@ impl Clock for Stopped {
     }
 }
 
-/// TOOL-7, LOOP-8: the pause before the second try is the clock's, and ends when the turn is canceled.
+/// TOOL-7, LOOP-8: the delay before the retry uses the clock, and ends when the turn is canceled.
 #[tokio::test]
 async fn the_pause_can_be_canceled() {
     let tool = Scripted::new("flaky", Category::Read, vec![busy(), fine()]);
@@ -327,7 +330,7 @@ async fn the_pause_can_be_canceled() {
     let mut results = Vec::new();
     while let Some(event) = stream.next().await {
         match event {
-            // The first try has been made when this is yielded to.
+            // The first attempt has been made when this is yielded to.
             Event::ToolCall { .. } => {
                 while tool.left() > 1 {
                     tokio::task::yield_now().await;

@@ -15,10 +15,10 @@ use crate::message::{ToolCall, ToolResult};
 use crate::tool::{Kept, Person, Progress, ToolContext, ToolError, ToolOutput, ToolTraits};
 use crate::turn::CANCELED_TEXT;
 
-/// How long a stopped call may take to hand over what it has. Idle again must follow within 300 ms.
+/// Time a stopped call has to return its output so far. The session must be idle within 300 ms.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// A call on its way.
+/// A running call.
 pub(super) enum Running {
     /// It never ran.
     Settled(ToolResult),
@@ -36,9 +36,9 @@ pub(super) struct Settlement {
     pub(super) result: ToolResult,
     pub(super) duration: Duration,
     pub(super) ends_turn: Option<String>,
-    /// Where the whole output is, if the tool kept it.
+    /// Location of the whole output, if the tool stored it.
     pub(super) kept: Option<Kept>,
-    /// What the user should know about it.
+    /// Notice for the user.
     pub(super) warning: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl Settlement {
     }
 }
 
-/// Why waiting ended.
+/// Reason waiting ended.
 enum End {
     Done(Box<Result<Finished, JoinError>>),
     Canceled,
@@ -97,8 +97,8 @@ impl Running {
         }
     }
 
-    /// Waits for the result; a canceled or timed-out call is stopped and given a moment to hand over
-    /// what it has. After that it is left behind to die.
+    /// Waits for the result. A canceled or timed-out call is stopped and gets a moment to return its output
+    /// so far. After that it is abandoned.
     pub(super) async fn wait(self, deps: &Calls<'_>, call: &ToolCall) -> Settlement {
         let settlement = match self {
             Self::Settled(result) => return Settlement::new(result, Duration::ZERO),
@@ -135,7 +135,7 @@ async fn outcome(
         done = &mut handle => done.ok(),
         () = deps.clock.sleep(GRACE) => None,
     };
-    // A call that was done when the stop came has a true result; it is worth more than the notice.
+    // A call that had finished when the stop came has a real result, which is worth more than the notice.
     let output = match late {
         Some(done) if canceled && done.result.is_ok() => return finish(call, Ok(done)),
         Some(done) => done
@@ -200,7 +200,7 @@ fn settle_ok(call: &ToolCall, output: ToolOutput, took: Duration, retried: bool)
     }
 }
 
-/// The details with what people should know of how the result came about.
+/// Adds a note about the retry to the details for people.
 fn told(details: Option<Value>, retried: bool) -> Option<Value> {
     if !retried {
         return details;

@@ -56,8 +56,8 @@ impl TurnHook for IncompleteWorkHook {
     }
 }
 
-/// LOOP-14: a [`PermissionHook`] as a hook. Its yes answers the question that the rules would ask; it does not lift a
-/// denial.
+/// LOOP-14: a [`PermissionHook`] as a hook. Its yes answers the question that the rules would ask; it does
+/// not lift a denial.
 pub struct PermissionRuleHook(pub Arc<dyn PermissionHook>);
 
 impl Hook for PermissionRuleHook {

@@ -49,7 +49,7 @@ impl Hooks {
         self.0.push(hook);
     }
 
-    /// The same with a hook at the end.
+    /// Returns the list with a hook added at the end.
     #[must_use]
     pub fn with(mut self, hook: impl Hook + 'static) -> Self {
         self.push(hook);
@@ -75,7 +75,7 @@ impl Hooks {
             .filter_map(|hook| Some((&**hook, hook.compaction()?)))
     }
 
-    /// Runs the hooks before a turn. Warnings tell of hooks that did not answer.
+    /// Runs the hooks before a turn. Warnings name hooks that did not answer.
     pub async fn before_turn(
         &self,
         clock: &dyn Clock,
@@ -95,8 +95,8 @@ impl Hooks {
         (TurnAction::Start(fragments), warnings)
     }
 
-    /// Runs the hooks around an iteration. The first that does not continue decides; the metadata of those before it is
-    /// kept.
+    /// Runs the hooks around an iteration. The first that does not continue decides; the metadata of the
+    /// hooks before it is kept.
     pub async fn iteration(&self, stage: Stage, view: IterationView<'_>) -> Verdict {
         let mut metadata = Map::new();
         for (_, turn) in self.turns() {
@@ -116,7 +116,7 @@ impl Hooks {
         }
     }
 
-    /// Asks whether an answer may end the turn. The first hook that continues decides.
+    /// Asks the hooks whether an answer may end the turn. The first hook that continues decides.
     pub async fn before_answer(&self, clock: &dyn Clock, answer: &str) -> Option<String> {
         for (hook, turn) in self.turns() {
             if let Ok(AnswerAction::Continue(text)) = limited(clock, hook, turn.before_answer(answer)).await {
@@ -156,7 +156,8 @@ impl Hooks {
         }
     }
 
-    /// Lets the hooks answer a permission request. A denial wins; a hook that does not answer leaves it to the user.
+    /// Lets the hooks answer a permission request. A denial wins; a hook that does not answer leaves it to
+    /// the user.
     pub async fn on_permission_request(&self, clock: &dyn Clock, proposal: &Proposal) -> PermissionAction {
         let mut action = PermissionAction::AskUser;
         for (hook, call) in self.calls() {
@@ -171,7 +172,7 @@ impl Hooks {
         action
     }
 
-    /// Tells the hooks that a call starts.
+    /// Notifies the hooks that a call starts.
     pub async fn call_starting(&self, call: &AdmittedCall, cx: &ToolContext) {
         for (_, hook) in self.calls() {
             hook.call_starting(call, cx).await;

@@ -19,7 +19,8 @@ const LINES: usize = 500;
 const MOST: usize = 30_000;
 
 /// Reads back what was left out of this conversation, word for word: by the ref of a note or a summary.
-/// `grep` shows only lines with a text; without a ref it looks through everything that was ever said or shown.
+/// `grep` shows only lines with a text; without a ref it looks through everything that was ever said or
+/// shown.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallInput {

@@ -14,8 +14,9 @@ const CUT: &str = "\n[cut]";
 
 /// Text that the runtime adds to a conversation, with its source.
 ///
-/// The variant of the part tells who wrote a text: the user's words are [`Part::Text`], whatever they start with, and
-/// everything injected is a fragment. A model reads it in the form of [`Fragment::encoded`].
+/// The variant of the part identifies the author of a text: the user's words are [`Part::Text`], whatever
+/// they start with, and everything injected is a fragment. A model reads it in the form of
+/// [`Fragment::encoded`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fragment {
     /// Origin of the text.
@@ -56,7 +57,7 @@ pub enum FragmentSource {
 }
 
 impl Fragment {
-    /// Creates a fragment. A text longer than [`MAX_FRAGMENT`] is cut, and says so.
+    /// Creates a fragment. A text longer than [`MAX_FRAGMENT`] is cut and marked as such.
     pub fn new(source: FragmentSource, text: impl Into<String>) -> Self {
         let mut text = text.into();
         if text.len() > MAX_FRAGMENT {
@@ -70,7 +71,7 @@ impl Fragment {
         }
     }
 
-    /// The same with a label.
+    /// Sets the label.
     #[must_use]
     pub fn labeled(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
@@ -107,10 +108,12 @@ const FACT: &str = "<standing what=\"";
 const FACT_END: &str = "\n</standing>";
 const REFERENCE: &str = "<left_out ref=";
 
-/// Converts a message of the first storage format, in which injected text was a text part recognized by its beginning.
+/// Converts a message of the first storage format, in which injected text was a text part recognized by its
+/// start.
 ///
-/// Only texts of exactly the form that the runtime wrote are converted, and only in the places where it put them, so
-/// that words of the user which merely start alike become visible again. Returns true if anything changed.
+/// Only texts of exactly the form that the runtime wrote are converted, and only in the places where it put
+/// them, so that words of the user that merely start alike become visible again. Returns true if anything
+/// changed.
 pub fn upgrade(message: &mut Message) -> bool {
     if message.role != Role::User {
         return false;
@@ -150,7 +153,7 @@ fn reminder(text: &str) -> Option<Fragment> {
     Some(Fragment::new(FragmentSource::Reminder, inner))
 }
 
-/// Reads a text of a message that a compaction wrote. All of its texts are ours.
+/// Converts a text of a message that a compaction wrote. All of its texts were written by the runtime.
 fn of_summary(text: &str) -> Option<Fragment> {
     if text.starts_with(REFERENCE) {
         return Some(Fragment::new(FragmentSource::Reference, text));

@@ -1,4 +1,4 @@
-//! Fragments keep their origin, and records of the first format are read as they were meant.
+//! Fragments keep their origin, and records of the first format are converted.
 
 use proptest::prelude::*;
 
@@ -83,7 +83,7 @@ fn the_users_words_are_not_converted() {
     }
 }
 
-/// MSG-6: a fragment has a size cap, and says where it was cut.
+/// MSG-6: a fragment has a size limit, and marks where it was cut.
 #[test]
 fn long_fragments_are_cut() {
     let fragment = Fragment::new(FragmentSource::Hook, "ä".repeat(MAX_FRAGMENT));
@@ -93,7 +93,7 @@ fn long_fragments_are_cut() {
 }
 
 proptest! {
-    /// MSG-6: what a user wrote and what was injected come back from storage as what they were.
+    /// MSG-6: the user's words and injected text keep their origin through storage.
     #[test]
     fn origins_survive_storage(words in ".{0,40}", injected in ".{0,40}", tag in 0_usize..4) {
         let start = ["", "<environment>\n", "<reminder>\n", "<said_by_the_user>\n"][tag];

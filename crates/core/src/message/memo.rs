@@ -1,13 +1,13 @@
-//! Wire bytes and counts kept beside the value they are of.
+//! Cached wire bytes and token counts of a value.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// Remembers the encoded form of an immutable value, one per wire, and its size, one per counter.
+/// Caches the encoded form of an immutable value, one per wire format, and its size, one per counter.
 ///
-/// This is what makes the cost of a request grow with what is new: a message that was sent before is
-/// bytes, not work. A clone starts empty, because a clone is made in order to be changed.
+/// Because of this cache, the cost of a request grows only with its new content: a message that was sent
+/// before is copied as bytes. A clone starts empty, because a clone is made in order to be changed.
 #[derive(Default)]
 pub struct Memo {
     encoded: Mutex<Vec<(Arc<str>, Bytes)>>,
@@ -15,12 +15,12 @@ pub struct Memo {
 }
 
 impl Memo {
-    /// The bytes under `key`, made by `encode` the first time.
+    /// Returns the bytes under `key`, created by `encode` the first time.
     pub fn get_or_encode(&self, key: &Arc<str>, encode: impl FnOnce() -> Bytes) -> Bytes {
         kept(&self.encoded, key, encode)
     }
 
-    /// The count under `key`, made by `count` the first time.
+    /// Returns the count under `key`, computed by `count` the first time.
     pub fn get_or_count(&self, key: &Arc<str>, count: impl FnOnce() -> u64) -> u64 {
         kept(&self.counted, key, count)
     }

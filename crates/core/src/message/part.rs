@@ -1,4 +1,4 @@
-//! The parts a message is made of, and how they are stored.
+//! Parts of a message, and their storage format.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -10,8 +10,8 @@ use crate::id::CallId;
 
 /// One part of a message, stored as `{"type": …, "data": {…}}`.
 ///
-/// A part this version does not know is kept as its exact text and written back unchanged, so an
-/// older Windlass never damages a newer one's history.
+/// A part that this version does not know is kept as its exact text and written back unchanged, so an older
+/// Windlass never damages a newer one's history.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Part {
@@ -19,19 +19,19 @@ pub enum Part {
     Text(Text),
     /// Text that the runtime added, with its source.
     Context(Fragment),
-    /// What the model thought, with what its provider needs to recognise it again.
+    /// Reasoning of the model, with the data its provider needs to recognize it.
     Reasoning(Reasoning),
-    /// The model asks for a tool.
+    /// A tool call of the model.
     ToolCall(ToolCall),
-    /// What a tool answered.
+    /// Result of a tool call.
     ToolResult(ToolResult),
-    /// Why the message ended.
+    /// Reason the message ended.
     Finish(Finish),
     /// A file carried in the message.
     Binary(Binary),
-    /// An image by address.
+    /// An image by URL.
     ImageUrl(ImageUrl),
-    /// A summary that stands for earlier messages.
+    /// A summary that replaces earlier messages.
     Compaction(Compaction),
     /// A compressed tool output that refers to its original.
     Compressed(Compressed),
@@ -51,12 +51,12 @@ pub struct Text {
 /// Reasoning, forwarded verbatim to the provider it came from and to no other.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Reasoning {
-    /// The readable text; empty when the provider only gave a redacted form.
+    /// The readable text; empty if the provider returned only a redacted form.
     pub text: String,
     /// The provider's signature over the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// The opaque form of reasoning the provider keeps to itself.
+    /// The opaque form of reasoning that the provider does not disclose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redacted: Option<String>,
 }
@@ -64,97 +64,97 @@ pub struct Reasoning {
 /// A tool call as the model wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
-    /// The provider's id of the call.
+    /// Id of the call, from the provider.
     pub id: CallId,
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
-    /// The arguments as the model wrote them: meant to be JSON, not always JSON.
+    /// Arguments as the model wrote them: intended as JSON, but not always valid.
     pub input: String,
-    /// False when the reply ended inside this call. Such a call is never executed.
+    /// False if the reply ended inside this call. Such a call is never executed.
     pub finished: bool,
 }
 
-/// The answer to one tool call.
+/// The result of one tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
-    /// The call this answers.
+    /// Id of the call.
     pub call_id: CallId,
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
-    /// What the model reads.
+    /// Text for the model.
     pub content: String,
-    /// What people and programs read: exit code, diff, counts. Never sent to a model.
+    /// Details for people and programs: exit code, diff, counts. Never sent to a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<serde_json::Value>,
-    /// Whether the call failed.
+    /// True if the call failed.
     pub is_error: bool,
-    /// Images that go to the model with the text. A model that reads none is told their names.
+    /// Images for the model, beside the text. A model that cannot read images gets their names instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Binary>,
 }
 
-/// Why and when a message ended.
+/// Reason and time of a message's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finish {
     /// The reason.
     pub reason: FinishReason,
-    /// When it ended.
+    /// Time of the end.
     pub time: Timestamp,
 }
 
-/// Why a message, or a whole turn, ended.
+/// Reason a message, or a whole turn, ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// The model had nothing left to do.
     EndTurn,
-    /// The model asked for tools.
+    /// The model called tools.
     ToolUse,
-    /// The reply was cut at the output limit.
+    /// The reply was cut off at the output limit.
     MaxTokens,
     /// The model or its provider refused.
     Refusal,
-    /// The user stopped it.
+    /// The user stopped the turn.
     Canceled,
     /// A tool call was denied.
     PermissionDenied,
     /// The turn reached its iteration limit.
     MaxIterations,
-    /// The program was stopped meanwhile.
+    /// The program was stopped during the turn.
     Interrupted,
-    /// Something failed.
+    /// An error occurred.
     Error,
 }
 
 /// A file carried in a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Binary {
-    /// Where it came from.
+    /// Path the file came from.
     pub path: String,
-    /// Its media type.
+    /// Media type.
     pub mime: String,
-    /// Its bytes in base64.
+    /// Bytes in base64.
     pub data: String,
 }
 
-/// An image by address.
+/// An image by URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ImageUrl {
-    /// The address, `https:` or `data:`.
+    /// The URL, `https:` or `data:`.
     pub url: String,
-    /// How closely the model should look, in the provider's words.
+    /// Level of detail of the image, in the provider's terms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// A summary that stands for earlier messages, which stay in the store.
+/// A summary that replaces earlier messages, which stay in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Compaction {
     /// The summary the model reads.
     pub summary: String,
-    /// Tokens of what it replaces.
+    /// Tokens of the replaced messages.
     pub tokens_before: u64,
-    /// Tokens of the context after it.
+    /// Tokens of the context after the compaction.
     pub tokens_after: u64,
 }
 
@@ -163,7 +163,7 @@ pub struct Compaction {
 pub struct Compressed {
     /// The text the model reads.
     pub text: String,
-    /// Where the original can be read.
+    /// Reference for reading the original.
     pub reference: String,
     /// Tokens of the original.
     pub tokens_before: u64,
@@ -172,12 +172,12 @@ pub struct Compressed {
 }
 
 impl Part {
-    /// A text part.
+    /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Text { text: text.into() })
     }
 
-    /// Text that the runtime adds.
+    /// Creates a part with text that the runtime adds.
     pub fn context(source: FragmentSource, text: impl Into<String>) -> Self {
         Self::Context(Fragment::new(source, text))
     }
@@ -185,7 +185,7 @@ impl Part {
 
 impl PartialEq for Part {
     fn eq(&self, other: &Self) -> bool {
-        // `RawValue` has no equality of its own; stored text is what equality means for parts.
+        // `RawValue` does not implement equality; two parts are equal if their stored texts are.
         match (serde_json::to_string(self), serde_json::to_string(other)) {
             (Ok(a), Ok(b)) => a == b,
             _ => false,
@@ -222,7 +222,7 @@ impl<'de> Deserialize<'de> for Part {
             "compressed" => serde_json::from_str(data).map(Self::Compressed),
             _ => return Ok(Self::Unknown(raw)),
         };
-        // A known name with a shape this version does not understand is also from another version.
+        // A known name with an unknown shape is also from another version.
         Ok(known.unwrap_or(Self::Unknown(raw)))
     }
 }

@@ -3,41 +3,41 @@
 use super::{Decision, Denial, Proposal, Rule};
 use crate::tool::Category;
 
-/// Who said what may run. Deny beats ask beats allow, wherever they come from.
+/// Permission rules. Deny takes precedence over ask, and ask over allow, whatever their source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rules {
-    /// Never runs.
+    /// Calls that never run.
     pub deny: Vec<Rule>,
-    /// Somebody is asked first.
+    /// Calls that need approval.
     pub ask: Vec<Rule>,
-    /// Runs without asking.
+    /// Calls that run without approval.
     pub allow: Vec<Rule>,
 }
 
-/// How far the agent may go when no rule says otherwise.
+/// Permissions of the agent if no rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Reads only.
     Plan,
-    /// Reads and writes run, what destroys or reaches outside asks.
+    /// Reads and writes run; destructive calls and those that reach outside ask.
     #[default]
     Default,
-    /// Reads and file edits run, every other write asks.
+    /// Reads and file edits run; every other write asks.
     AcceptEdits,
-    /// Reads run, everything else only when a rule allows it: a job that nobody watches.
+    /// Reads run, everything else only if a rule allows it: for unattended jobs.
     Unattended,
-    /// Everything runs but what a rule denies or asks about.
+    /// Everything runs unless a rule denies it or asks.
     Full,
 }
 
-/// What decides about calls.
+/// Rules and mode that decide about calls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
     /// The rules.
     pub rules: Rules,
-    /// What happens without one.
+    /// Mode that decides if no rule applies.
     pub mode: Mode,
-    /// Whether writes ask too, whatever the mode says.
+    /// True if writes ask as well, whatever the mode.
     pub ask_for_writes: bool,
 }
 
@@ -68,7 +68,7 @@ impl Policy {
                 told("Permission denied: this is plan mode, and only reading is allowed.".to_owned())
             }
             (Mode::Unattended, _) => told(
-                "Permission denied: nobody watches this run, and no rule allows this. Find another way, or say what \
+                "Permission denied: this run is unattended, and no rule allows this. Find another way, or say what \
                  you need."
                     .to_owned(),
             ),
@@ -80,7 +80,8 @@ impl Policy {
     }
 }
 
-/// Whether every part of the call is allowed by some rule. A call without parts needs a rule for its tool as a whole.
+/// Returns true if every part of the call is allowed by some rule. A call without parts needs a rule for its
+/// tool as a whole.
 fn covers(allow: &[Rule], proposal: &Proposal) -> bool {
     let named: Vec<&Rule> = allow.iter().filter(|rule| rule.names(&proposal.tool)).collect();
     if proposal.subjects.is_empty() {
@@ -92,7 +93,7 @@ fn covers(allow: &[Rule], proposal: &Proposal) -> bool {
         .all(|subject| named.iter().any(|rule| rule.fits(subject)))
 }
 
-/// A denial the model hears about, so that it can find another way.
+/// Returns a denial that is reported to the model, so that it can find another way.
 fn told(feedback: String) -> Decision {
     Decision::Deny(Denial {
         reason: None,

@@ -46,7 +46,7 @@ impl ToolSet {
         self.by_name.get(name).and_then(|&index| self.tools.get(index))
     }
 
-    /// What a model sees, in order.
+    /// Returns the tools as a model sees them, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.iter().map(|tool| tool.spec().clone()).collect()
     }

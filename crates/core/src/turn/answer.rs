@@ -1,25 +1,25 @@
-//! What the driver feeds back to the machine.
+//! Inputs that the driver feeds back to the machine.
 
 use crate::clock::Timestamp;
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::model::Usage;
 use crate::provider::{ProviderError, StopReason};
 
-/// What came of asking the model. A failed stream is an answer too.
+/// Result of a model request. A failed stream is a result as well.
 #[derive(Debug, Clone)]
 pub enum ModelAnswer {
     /// The reply is whole.
     Complete {
         /// The reply, not yet marked as finished.
         message: Message,
-        /// Why it ended.
+        /// Reason the reply ended.
         stop: StopReason,
-        /// What it used.
+        /// Usage of the request.
         usage: Usage,
     },
     /// There will be no reply.
     Failed {
-        /// Why.
+        /// Reason for the failure.
         error: ProviderError,
         /// The text that came before.
         partial: Option<Message>,
@@ -31,7 +31,7 @@ pub enum ModelAnswer {
     },
 }
 
-/// A call the machine wants dealt with.
+/// A call for the driver to handle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
     /// The call.
@@ -40,29 +40,29 @@ pub struct Planned {
     pub refusal: Option<String>,
 }
 
-/// What came of the calls of one iteration.
+/// Results of the calls of one iteration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settled {
     /// One result per call, in call order.
     pub results: Vec<ToolResult>,
-    /// Set when the turn should end here.
+    /// Set if the turn should end here.
     pub end: Option<SettledEnd>,
-    /// When the last one settled.
+    /// Time at which the last call settled.
     pub now: Timestamp,
 }
 
-/// Why the turn should end after these calls.
+/// Reason the turn should end after these calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettledEnd {
     /// The user stopped it.
     Canceled,
-    /// A call was denied; the text says which and why.
+    /// A call was denied; the text names it and the reason.
     Denied(String),
     /// A tool ended the turn with this answer.
     Finished(String),
 }
 
-/// An error result with `text` for a call that did not run.
+/// Creates an error result with `text` for a call that did not run.
 pub(crate) fn refused(call: &ToolCall, text: &str) -> ToolResult {
     ToolResult {
         call_id: call.id.clone(),

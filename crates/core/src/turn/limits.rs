@@ -1,34 +1,34 @@
-//! Every cap of a turn in one place.
+//! Limits of a turn.
 
 use std::time::Duration;
 
-/// The caps of a turn. Each has a test.
+/// Limits of a turn. Each has a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
-    /// Iterations of a turn.
+    /// Maximum number of iterations.
     pub max_iterations: u32,
-    /// What happens at the iteration limit.
+    /// Behavior at the iteration limit.
     pub on_max_iterations: OnMaxIterations,
-    /// US dollars of a turn. Checked before every iteration after the first.
+    /// Maximum cost in US dollars. Checked before every iteration after the first.
     pub max_cost_usd: Option<f64>,
-    /// How often the incomplete-work hook may send the model back.
+    /// Maximum number of times the incomplete-work hook may send the model back.
     pub max_incomplete_prompts: u32,
-    /// How often in a row a reply may be cut at the output limit before the turn ends.
+    /// Maximum number of consecutive replies cut off at the output limit before the turn ends.
     pub max_cut_replies: u32,
-    /// How often in a row an empty reply is asked again.
+    /// Maximum number of consecutive retries after an empty reply.
     pub max_empty_replies: u32,
-    /// How often a context overflow may be answered with compaction.
+    /// Maximum number of compactions after a context overflow.
     pub max_overflow_compactions: u32,
-    /// How often in a row middleware may have the context compacted.
+    /// Maximum number of consecutive compactions that middleware may request.
     pub max_compactions: u32,
-    /// After this many equal calls with equal results, the next is answered with a note.
+    /// Number of equal calls with equal results after which the next one is answered with a note.
     pub repeat_note: u32,
-    /// At this many, the turn ends.
+    /// Number of equal calls at which the turn ends.
     pub repeat_stop: u32,
-    /// SES-13: the most messages of a conversation when a turn begins; 0 for no limit. Whoever keeps the conversation looks
-    /// at it.
+    /// SES-13: maximum number of messages of a conversation when a turn starts; 0 for no limit. Enforced by
+    /// the owner of the conversation.
     pub max_conversation_messages: usize,
-    /// CTX-12: how long preparing the context may take. After that the turn goes on with the context as it is.
+    /// CTX-12: timeout for preparing the context. After it the turn continues with the context unchanged.
     pub context_prep_timeout: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Default for Limits {
     }
 }
 
-/// What happens at the iteration limit.
+/// Behavior at the iteration limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnMaxIterations {
     /// The model gets one last word without tools.

@@ -1,4 +1,4 @@
-//! How a turn ends.
+//! Outcome of a turn.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::event::{Event, FailureKind};
 use crate::message::{FinishReason, Message};
 use crate::model::Usage;
 
-/// How a turn ended. Each variant is one terminal event.
+/// Outcome of a turn. Each variant is one terminal event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// With an answer.
@@ -24,37 +24,37 @@ pub struct Answered {
     pub text: String,
     /// `end_turn`, or `max_iterations` when the limit forced it.
     pub finish: FinishReason,
-    /// Whether a tool declared the work done.
+    /// True if a tool declared the work done.
     pub done: bool,
 }
 
-/// Why there is no answer.
+/// Reason there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// For programs.
+    /// Kind of failure, for programs.
     pub kind: FailureKind,
-    /// For people.
+    /// Message for people.
     pub message: String,
-    /// What to do about it.
+    /// Suggested fix.
     pub hint: Option<String>,
     /// The finish reason of the turn.
     pub finish: FinishReason,
 }
 
-/// What a turn came to.
+/// Report of a turn.
 #[derive(Debug, Clone)]
 pub struct TurnReport {
-    /// How it ended.
+    /// Outcome of the turn.
     pub outcome: Outcome,
-    /// The conversation, all of this turn included.
+    /// The conversation, including this turn.
     pub history: Vec<Arc<Message>>,
     /// Tokens of all model calls.
     pub usage: Usage,
-    /// US dollars, when the model's prices are known.
+    /// Cost in US dollars, if the model's prices are known.
     pub cost_usd: Option<f64>,
-    /// Iterations begun.
+    /// Number of iterations started.
     pub iterations: u32,
-    /// How full the context was, and what was done about it.
+    /// Fill level of the context, and its compactions.
     pub context: ContextMetrics,
     /// Facts that hooks add at the end of the turn, to be recorded before its terminal event.
     pub facts: Vec<Event>,
@@ -63,20 +63,20 @@ pub struct TurnReport {
 /// CTX-13: figures about the context of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ContextMetrics {
-    /// The model's window.
+    /// Context window of the model.
     pub context_max_tokens: u64,
-    /// Tokens of the conversation before the last compaction; 0 when there was none.
+    /// Tokens of the conversation before the last compaction; 0 if there was none.
     pub compaction_last_before: u64,
     /// Tokens of the conversation after it.
     pub compaction_last_after: u64,
-    /// When it was, in milliseconds since the Unix epoch; 0 when there was none.
+    /// Time of the compaction, in milliseconds since the Unix epoch; 0 if there was none.
     pub compaction_last_at_ms: u64,
-    /// CTX-6: how many places of the history were repaired for the last request.
+    /// CTX-6: number of places in the history that were repaired for the last request.
     pub repairs: u64,
 }
 
 impl Outcome {
-    /// The terminal event.
+    /// Returns the terminal event.
     pub fn event(&self) -> Event {
         match self {
             Self::Answered(answered) => Event::Final {

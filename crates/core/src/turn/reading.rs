@@ -1,4 +1,4 @@
-//! What a reply means for the turn: an answer, calls, a cut, nothing, or a failure.
+//! Meaning of a reply for the turn: an answer, calls, a cut, nothing, or a failure.
 
 use super::{Answered, Ask, CONTINUE_PROMPT, CUT_CALL_TEXT, LIMIT_TEXT, Next, Planned, State, Turn, refused};
 use crate::event::{Event, FailureKind};
@@ -62,7 +62,7 @@ impl Turn {
                 turn.append(Message::new(&turn.session, Role::User, prompt, turn.now));
                 turn.end_iteration(Next::Iterate);
             } else {
-                // Only the last call can be half; those before it were whole when the cut came.
+                // Only the last call can be incomplete; those before it were whole at the cut.
                 let plan = calls.into_iter().enumerate();
                 turn.plan(
                     plan.map(|(i, call)| (call, (i == last).then(|| CUT_CALL_TEXT.to_owned())))
@@ -86,7 +86,7 @@ impl Turn {
         go_on(self);
     }
 
-    /// Gives every call of the last assistant message a result, so that the history stays whole.
+    /// Gives every call of the last assistant message a result, so that the history stays valid.
     fn close_open_calls(&mut self) {
         let Some(last) = self
             .history
@@ -171,7 +171,7 @@ impl Turn {
                 )
             }
         };
-        // Tools were not offered; a call made all the same would stay without a result.
+        // No tools were offered; a call made anyway would stay without a result.
         let mut message = message.finished(FinishReason::MaxIterations, self.now);
         if message.calls().next().is_some() {
             message.parts.retain(|part| !matches!(part, Part::ToolCall(_)));

@@ -1,4 +1,4 @@
-//! Notices a model that does the same thing over and over.
+//! Detects a model that repeats the same calls.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,11 +6,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::Planned;
 use crate::message::{ToolCall, ToolResult};
 
-/// How often each call of the last iteration has been made in a row with the same result.
+/// Number of times each call of the last iteration was made in a row with the same result.
 ///
-/// *In a row* is by iteration: a call that is missing from one iteration starts again at zero, and a
-/// call made twice in one iteration counts once. So a model that alternates between two calls inside
-/// each iteration is noticed too.
+/// *In a row* counts iterations: a call that is missing from one iteration starts again at zero, and a call
+/// made twice in one iteration counts once. A model that alternates between two calls inside each iteration
+/// is therefore detected as well.
 #[derive(Debug, Default)]
 pub(super) struct Repeats(HashMap<(String, String), Streak>);
 
@@ -21,7 +21,7 @@ struct Streak {
 }
 
 impl Repeats {
-    /// What to answer instead of running `call`, once it was made `limit` times in a row.
+    /// Returns the text to answer instead of running `call`, once it was made `limit` times in a row.
     pub(super) fn note(&self, call: &ToolCall, limit: u32) -> Option<String> {
         let streak = self.0.get(&key(call)).filter(|streak| streak.times >= limit)?;
         Some(format!(
@@ -58,7 +58,7 @@ impl Repeats {
         self.0 = now;
     }
 
-    /// The tool with the longest streak, and its length.
+    /// Returns the tool with the longest streak, and its length.
     pub(super) fn worst(&self) -> Option<(&str, u32)> {
         self.0
             .iter()

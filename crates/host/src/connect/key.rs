@@ -1,4 +1,4 @@
-//! Where a key comes from: a named variable, a command, the preset's usual variables, or the user's file of keys.
+//! Sources of an API key: a named variable, a command, the preset's usual variables, or the user's keys file.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -18,24 +18,24 @@ pub(super) struct Found {
 
 const COMMAND_LIMIT: Duration = Duration::from_secs(20);
 
-/// Where a key comes from.
+/// Source of an API key.
 pub(super) enum Source {
     /// A variable that is set.
     Variable { name: String, key: String },
-    /// A command of the user's settings.
+    /// A command from the user's settings.
     Command(KeyCommand),
-    /// The user's file of keys.
+    /// The user's keys file.
     File(Secret),
-    /// Nowhere, and its server needs none.
+    /// No key, and the server needs none.
     NotNeeded,
-    /// Nowhere; this is what to do about it.
+    /// No key; holds the instructions for the user.
     Missing(String),
 }
 
-/// Where the key for `choice` comes from: what was said for this run first, what was put down once last.
+/// Returns the source of the key for `choice`. Sources given for this run take precedence over the keys file.
 ///
 /// # Errors
-/// When the file of keys was needed and cannot be used.
+/// Fails if the keys file is needed and cannot be used.
 pub(super) fn key_source(choice: &Choice<'_>, env: Env<'_>) -> Result<Source, Problem> {
     let entry = choice.entry;
     let named = entry.and_then(|entry| entry.key_env.as_ref());
@@ -73,7 +73,7 @@ pub(super) fn key_source(choice: &Choice<'_>, env: Env<'_>) -> Result<Source, Pr
     })
 }
 
-/// The key for `choice`, or `None` when its server needs none.
+/// Returns the key for `choice`, or `None` if its server needs none.
 pub(super) async fn find_key(choice: &Choice<'_>, env: Env<'_>) -> Result<Option<Found>, Problem> {
     let (secret, variable) = match key_source(choice, env)? {
         Source::Variable { name, key } => (Secret::new(&key), name),

@@ -1,4 +1,4 @@
-//! The user's file of keys: `keys.toml` in the folder of settings, for this user's eyes alone.
+//! The user's keys file: `keys.toml` in the settings folder, readable only by this user.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,18 +14,18 @@ use windlass_config::folders::Folders;
 use windlass_config::private_file::PrivateFile;
 use windlass_config::{Problem, ProblemKind};
 
-/// StoredKeys by the name of their provider.
+/// Keys by the name of their provider.
 pub type StoredKeys = BTreeMap<String, Secret>;
 
-/// The table of the file.
+/// The table in the file.
 const TABLE: &str = "keys";
 
-/// A file of keys. Read each time it is asked, so that a key counts as soon as it is there.
+/// A keys file. It is read on every use, so that a new key takes effect immediately.
 pub struct KeysFile {
     file: PrivateFile,
 }
 
-/// What was kept of a provider, and what was there before it.
+/// The key that was stored for a provider, and the one it replaced.
 pub struct StoredKey {
     provider: String,
     key: SecretString,
@@ -33,7 +33,7 @@ pub struct StoredKey {
 }
 
 impl KeysFile {
-    /// The keys file of the user.
+    /// Returns the keys file of the user.
     pub fn new(folders: &Folders) -> Self {
         Self {
             file: PrivateFile::new(folders.keys_file()),
@@ -45,18 +45,18 @@ impl KeysFile {
         self.file.path()
     }
 
-    /// The keys; none when there is no such file.
+    /// Returns the keys; none if the file does not exist.
     ///
     /// # Errors
-    /// When others can read it, it cannot be read, or is not what it should be.
+    /// Fails if other users can read the file, or if it cannot be read or parsed.
     pub fn read(&self) -> Result<StoredKeys, Problem> {
         self.parsed(self.text()?.expose_secret())
     }
 
-    /// Keeps a key beside those that are there. Gives what it needs to be put back.
+    /// Stores a key beside the existing ones. Returns the value that [`KeysFile::put_back`] needs.
     ///
     /// # Errors
-    /// When the file cannot be used as it is, or cannot be written. Then it is as it was.
+    /// Fails if the existing file cannot be used or cannot be written. The file is then unchanged.
     pub fn keep(&self, provider: &str, key: &str) -> Result<StoredKey, Problem> {
         self.change(|keys| {
             let before = key_of(keys, provider).map(SecretString::from);
@@ -69,10 +69,10 @@ impl KeysFile {
         })
     }
 
-    /// Puts a provider's key back to how it was, unless somebody else has changed it since.
+    /// Restores a provider's previous key, unless another process has changed it since.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the file cannot be written.
     pub fn put_back(&self, kept: &StoredKey) -> Result<(), Problem> {
         let StoredKey {
             provider,
@@ -96,7 +96,7 @@ impl KeysFile {
         let held = self.file.hold().map_err(|error| self.failed(&error))?;
         let text = self.text()?;
         let text = text.expose_secret();
-        // What is wrong with it is told with its line, and not mended by writing over it.
+        // An invalid file is reported with the line of the error and never overwritten.
         self.parsed(text)?;
         let mut document: DocumentMut = text.parse().map_err(|_| self.wrong("it is not TOML"))?;
         let keys = document.entry(TABLE).or_insert(Item::Table(Table::new()));
@@ -121,7 +121,7 @@ impl KeysFile {
         };
         if mode & 0o077 != 0 {
             let why = format!(
-                "others can read your keys, so none is used: chmod 600 {}",
+                "other users can read your keys, so none is used: chmod 600 {}",
                 self.path().display()
             );
             return Err(self.wrong(&why));
@@ -143,7 +143,7 @@ fn key_of<'a>(keys: &'a dyn TableLike, provider: &str) -> Option<&'a str> {
     keys.get(provider).and_then(Item::as_str)
 }
 
-/// Writes a key down, with what the user has written beside the one before it.
+/// Writes a key and keeps the comments that the user has written beside the previous one.
 fn set(keys: &mut dyn TableLike, provider: &str, key: &str) {
     let mut value = Value::from(key);
     if let Some(before) = keys.get(provider).and_then(Item::as_value) {
@@ -152,7 +152,7 @@ fn set(keys: &mut dyn TableLike, provider: &str, key: &str) {
     keys.insert(provider, Item::Value(value));
 }
 
-/// The keys of a text, or the line that is wrong and why. Nothing of the line is quoted: it may hold a key.
+/// Parses the keys, or returns the invalid line and the reason. The line is not quoted: it may contain a key.
 fn parse(text: &str) -> Result<StoredKeys, (usize, String)> {
     let line = |start: Option<usize>| {
         let before = text.bytes().take(start.unwrap_or(0));
@@ -171,9 +171,12 @@ fn parse(text: &str) -> Result<StoredKeys, (usize, String)> {
             table.ok_or_else(|| (line(start), format!("there is only the table `[keys]`; {form}")))?;
         for (provider, item) in table.iter() {
             let start = item.span().map(|span| span.start);
-            let key = item
-                .as_str()
-                .ok_or_else(|| (line(start), format!("the key of `{provider}` is no text; {form}")))?;
+            let key = item.as_str().ok_or_else(|| {
+                (
+                    line(start),
+                    format!("the key of `{provider}` is not a string; {form}"),
+                )
+            })?;
             if !key.trim().is_empty() {
                 keys.insert(provider.to_owned(), Secret::new(key));
             }

@@ -1,4 +1,4 @@
-//! StoredKeys in, a file out that nobody else can read; and what is said of files that are not so.
+//! Keys are stored in a file that no other user can read; files that violate this are reported.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -25,7 +25,8 @@ fn names(keys: &KeysFile) -> Vec<String> {
     keys.read().unwrap().into_keys().collect()
 }
 
-/// PROV-11: a key is kept in a file that only this user can read, beside those that are there, and can be put back.
+/// PROV-11: a key is stored in a file that only this user can read, beside the existing ones, and can be
+/// removed again.
 #[test]
 fn keys_are_kept_for_one_user() {
     let folder = tempfile::tempdir().unwrap();
@@ -46,7 +47,7 @@ fn keys_are_kept_for_one_user() {
     keys.put_back(&kept).unwrap();
     assert_eq!(fs::read_to_string(keys.path()).unwrap(), mine);
 
-    // What stands beside a key stays, with another key and with the old one.
+    // A comment beside a key survives both a new key and the restored one.
     let kept = keys.keep("my server", "b").unwrap();
     let text = fs::read_to_string(keys.path()).unwrap();
     assert_eq!(text, mine.replace("'a' # work", "\"b\" # work"));
@@ -55,8 +56,8 @@ fn keys_are_kept_for_one_user() {
     assert_eq!(text, mine.replace("'a'", "\"a\""));
 }
 
-/// PROV-11: a key is put back without a word about others: those that somebody else has kept meanwhile stay, also for
-/// the same provider.
+/// PROV-11: restoring a key does not affect other keys: those that another process has stored meanwhile stay,
+/// even for the same provider.
 #[test]
 fn only_the_own_key_is_put_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -74,7 +75,8 @@ fn only_the_own_key_is_put_back() {
     assert!(text.contains("groq = \"theirs\""), "{text}");
 }
 
-/// PROV-11: keys that are kept at the same time are all kept, and a link to the file stays one.
+/// PROV-11: keys that are stored at the same time are all stored, and a symbolic link to the file stays a
+/// link.
 #[test]
 fn keys_that_are_kept_at_once_are_all_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -92,7 +94,7 @@ fn keys_that_are_kept_at_once_are_all_kept() {
     assert_eq!(mode(&folder.path().join("my keys")), 0o600);
 }
 
-/// PROV-11: a file that others can read is not used, and the way to mend it is told.
+/// PROV-11: a file that other users can read is not used, and the message explains the fix.
 #[test]
 fn a_file_for_all_eyes_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,14 +111,17 @@ fn a_file_for_all_eyes_is_refused() {
     assert!(!fs::read_to_string(keys.path()).unwrap().contains("sk-2"));
 }
 
-/// PROV-11, CFG-1: what is wrong in the file is told with its line and without what is in it.
+/// PROV-11, CFG-1: an error in the file is reported with its line and without its content.
 #[test]
 fn mistakes_are_told_without_keys() {
     let folder = tempfile::tempdir().unwrap();
     let keys = file(folder.path());
     let cases = [
         ("[keys]\nanthropic = sk-secret\n", "line 2: this is not TOML"),
-        ("[keys]\na = \"x\"\nb = 5\n", "line 3: the key of `b` is no text"),
+        (
+            "[keys]\na = \"x\"\nb = 5\n",
+            "line 3: the key of `b` is not a string",
+        ),
         (
             "\nanthropic = \"sk-secret\"\n",
             "line 2: there is only the table `[keys]`",

@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 /// Checks that something listens at the address. No request is sent, so no key leaves this machine.
 ///
 /// # Errors
-/// When nothing answers; says why.
+/// Fails with the reason if nothing answers.
 pub async fn reach(base_url: &str) -> Result<(), String> {
     let (scheme, rest) = base_url.split_once("://").ok_or("not an address")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

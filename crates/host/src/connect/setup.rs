@@ -1,4 +1,4 @@
-//! Setting up a provider: what there is to set up, and a key that is tested before it is kept.
+//! Setting up a provider: lists the providers, and tests a key before it is stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,29 +23,29 @@ use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 
-/// How long a provider may take to answer one word.
+/// Timeout of the test request.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How much it may say. No wire takes less.
+/// Output limit of the test request. No wire format accepts less.
 const FEW_TOKENS: u64 = 16;
-/// Stands for a model where none is needed.
+/// Placeholder model for requests that need none.
 const SOME_MODEL: &str = "-";
-/// How many models of a server are named beside the one that is asked.
+/// Maximum number of a server's other models that are listed.
 const OTHERS: usize = 8;
 
-/// Sets up the providers of a roster.
+/// Sets up providers.
 pub struct ProviderSetup {
-    roster: Models,
-    /// The model to ask, where one was named.
+    models: Models,
+    /// The model to use, if one was named.
     model: Option<String>,
 }
 
 impl ProviderSetup {
     /// Sets up providers for these models.
-    pub fn new(roster: Models) -> Self {
-        Self { roster, model: None }
+    pub fn new(models: Models) -> Self {
+        Self { models, model: None }
     }
 
-    /// The same for this model.
+    /// Sets the model to use.
     pub fn asking(self, model: Option<String>) -> Self {
         Self { model, ..self }
     }
@@ -54,11 +54,11 @@ impl ProviderSetup {
 #[async_trait]
 impl Connections for ProviderSetup {
     fn offers(&self) -> Vec<Offer> {
-        offers(&self.roster)
+        offers(&self.models)
     }
 
     async fn connect(&self, provider: &str, key: &str) -> Result<String, ClientError> {
-        let Some(name) = self.roster.known(provider) else {
+        let Some(name) = self.models.known(provider) else {
             let names: Vec<String> = self.offers().into_iter().map(|offer| offer.name).collect();
             return Err(refused(&format!(
                 "there is no provider `{provider}`; known are {}",
@@ -80,10 +80,10 @@ impl Connections for ProviderSetup {
 }
 
 impl ProviderSetup {
-    /// Asks the provider one word with this key, or with the one it has when this is empty. Where no model is known, the
-    /// ones that its server has.
+    /// Sends a minimal request with this key, or with the existing one if `key` is empty. If no model is known
+    /// for a local server, uses the first that it lists. Returns the listed models.
     async fn test(&self, name: &str, key: &str) -> Result<Vec<String>, ClientError> {
-        let mut settings = test_settings(&self.roster, name, self.model.clone());
+        let mut settings = test_settings(&self.models, name, self.model.clone());
         let typed = Typed { name, key };
         let env: &dyn Surroundings = if key.is_empty() {
             &Process
@@ -98,7 +98,7 @@ impl ProviderSetup {
         match key_source(&choice, env).map_err(told)? {
             Source::Missing(why) => return Err(refused(&why)),
             Source::NotNeeded if choice.base_url.is_empty() => return Ok(models),
-            // A local server may have to load its model first, which says nothing about whether it is there.
+            // A local server may have to load its model first, so a timeout does not mean that it is down.
             Source::NotNeeded if is_local(&choice.base_url) => {
                 reached(name, &choice.base_url).await?;
                 return Ok(models);
@@ -118,24 +118,25 @@ impl ProviderSetup {
         }
     }
 
-    /// Puts the key down and has the provider asked from the next turn on; when that cannot be, the key is taken back.
+    /// Stores the key and selects the provider from the next turn on; if selecting fails, removes the key
+    /// again.
     async fn keep(&self, name: &str, key: &str, model: Option<&str>) -> Result<String, ClientError> {
         let file = KeysFile::new(&environment::folders().map_err(told)?);
         let kept = match key {
             "" => None,
             key => Some(file.keep(name, key).map_err(told)?),
         };
-        let chosen = match self.roster.clone().choose(Some(name), model).await {
+        let chosen = match self.models.clone().choose(Some(name), model).await {
             Ok(chosen) => chosen,
             Err(error) => return Err(taken_back(&file, kept.as_ref(), &error.to_string())),
         };
         let mut text = format!(
-            "Connected to {}: {} is asked from the next turn on.",
+            "Connected to {}: {} is used from the next turn.",
             chosen.provider, chosen.model
         );
         if kept.is_some() {
             text.push_str(&format!("\nThe key is kept in {}.", file.path().display()));
-            let settings = self.roster.settings_with(&named(name));
+            let settings = self.models.settings_with(&named(name));
             text.push_str(&note_first(Choice::of(name, &settings, &Process)));
         }
         for notice in &chosen.notices {
@@ -145,7 +146,8 @@ impl ProviderSetup {
     }
 }
 
-/// PROV-7: has a local server that nobody named a model for say which ones it has, and the settings name the first.
+/// PROV-7: for a local server without a configured model, asks the server for its models and selects the
+/// first.
 async fn pick(
     name: &str,
     settings: &mut Settings,
@@ -167,7 +169,7 @@ async fn pick(
     };
     let models = models.map_err(|why| {
         refused(&format!(
-            "{name} did not say which models it has: {}. Name one, as in `/model {name}/NAME`",
+            "{name} did not list its models: {}. Name one, as in `/model {name}/NAME`",
             why.trim_end_matches('.')
         ))
     })?;
@@ -187,7 +189,7 @@ fn no_models(name: &str, base_url: &str) -> String {
     format!("the server of {name} at {base_url} has no models: {how}, then connect again")
 }
 
-/// Which further models a server has, and how one of them is asked.
+/// Lists the server's other models, and how to select one.
 fn others(name: &str, models: &[String]) -> String {
     let Some((_, others)) = models.split_first().filter(|(_, others)| !others.is_empty()) else {
         return String::new();
@@ -203,9 +205,9 @@ fn others(name: &str, models: &[String]) -> String {
     )
 }
 
-/// Every provider that is known, those that can be used first.
-pub fn offers(roster: &Models) -> Vec<Offer> {
-    let own = roster.settings().providers.keys();
+/// Returns every known provider, the usable ones first.
+pub fn offers(models: &Models) -> Vec<Offer> {
+    let own = models.settings().providers.keys();
     let known = presets().map(|preset| &preset.name);
     let mut names: Vec<&String> = own.collect();
     for name in known {
@@ -213,19 +215,19 @@ pub fn offers(roster: &Models) -> Vec<Offer> {
             names.push(name);
         }
     }
-    let mut offers: Vec<Offer> = names.into_iter().map(|name| offer(roster, name)).collect();
+    let mut offers: Vec<Offer> = names.into_iter().map(|name| offer(models, name)).collect();
     offers.sort_by_key(|offer| !offer.is_ready);
     offers
 }
 
-fn offer(roster: &Models, name: &str) -> Offer {
-    let mut settings = roster.settings_with(&named(name));
+fn offer(models: &Models, name: &str) -> Offer {
+    let mut settings = models.settings_with(&named(name));
     let model = Choice::of(name, &settings, &Process).map(|choice| choice.model);
     if model.is_err() {
         settings.model = Some(SOME_MODEL.to_owned());
     }
     let choice = Choice::of(name, &settings, &Process);
-    // A server that nobody set up may run or not.
+    // A server that the user did not set up may or may not be running.
     let address = choice.as_ref().ok().filter(|choice| choice.entry.is_none());
     let address = address.map(|choice| choice.base_url.clone()).unwrap_or_default();
     let source = choice.and_then(|choice| key_source(&choice, &Process));
@@ -258,7 +260,7 @@ fn offer(roster: &Models, name: &str) -> Offer {
             model: String::new(),
             needs_key,
             is_ready: false,
-            // Which models a local server has is asked when it is set up.
+            // The models of a local server are requested when it is set up.
             hint: if is_local(&address) {
                 hint
             } else {
@@ -268,7 +270,8 @@ fn offer(roster: &Models, name: &str) -> Offer {
     }
 }
 
-/// What a typed key is tested in: the process as it is, but for where keys come from.
+/// Environment for testing a typed key: the process's variables, with the typed key in place of the stored
+/// ones.
 struct Typed<'a> {
     name: &'a str,
     key: &'a str,
@@ -286,9 +289,9 @@ impl Surroundings for Typed<'_> {
     }
 }
 
-/// The settings of a test: one request, sent once.
-fn test_settings(roster: &Models, name: &str, model: Option<String>) -> Settings {
-    let mut settings = roster.settings_with(&Named { model, ..named(name) });
+/// Settings of a test: one request without retries.
+fn test_settings(models: &Models, name: &str, model: Option<String>) -> Settings {
+    let mut settings = models.settings_with(&Named { model, ..named(name) });
     settings.retry.max_retries = 0;
     settings.agent.reasoning = None;
     settings
@@ -315,19 +318,20 @@ fn one_word() -> Request {
     }
 }
 
-/// What is said when a provider could not be chosen after its key was put down: the key is gone again, or why it is not.
+/// Error for a provider that could not be selected after its key was stored: reports that the key was
+/// removed, or why it could not be.
 fn taken_back(file: &KeysFile, kept: Option<&StoredKey>, why: &str) -> ClientError {
     match kept.map(|kept| file.put_back(kept)) {
         None | Some(Ok(())) => refused(why),
         Some(Err(problem)) => ClientError::Command(format!(
-            "{}. The key was put into {} and could not be taken out again: {problem}",
+            "{}. The key was stored in {} and could not be removed again: {problem}",
             why.trim_end_matches('.'),
             file.path().display()
         )),
     }
 }
 
-/// What is added when another key counts more than the one that was kept. Nothing that fails here undoes that.
+/// Note about another key that takes precedence over the stored one. A failure here does not undo the setup.
 fn note_first(choice: Result<Choice<'_>, Problem>) -> String {
     match choice.map(|choice| goes_first(&choice)) {
         Ok(None) => String::new(),
@@ -336,7 +340,7 @@ fn note_first(choice: Result<Choice<'_>, Problem>) -> String {
     }
 }
 
-/// What has a key for it that counts more than the file's.
+/// Returns the source of a key that takes precedence over the keys file.
 fn goes_first(choice: &Choice<'_>) -> Option<String> {
     match key_source(choice, &Process) {
         Ok(Source::Variable { name, .. }) => Some(name),
@@ -354,13 +358,13 @@ fn is_local(base_url: &str) -> bool {
 
 fn failed(name: &str, base_url: &str, error: &ProviderError) -> ClientError {
     match error.kind {
-        ProviderErrorKind::Auth => refused(&format!("{name} does not take the key: {}", error.message)),
+        ProviderErrorKind::Auth => refused(&format!("{name} rejected the key: {}", error.message)),
         ProviderErrorKind::Network => not_reached(name, base_url, &error.message),
         _ => refused(&format!("{name} answered with an error: {}", error.message)),
     }
 }
 
-/// That something listens there.
+/// Checks that a server listens at the address.
 async fn reached(name: &str, base_url: &str) -> Result<(), ClientError> {
     let reached = reach(base_url).await;
     reached.map_err(|why| not_reached(name, base_url, &why))
@@ -368,7 +372,7 @@ async fn reached(name: &str, base_url: &str) -> Result<(), ClientError> {
 
 fn not_reached(name: &str, base_url: &str, why: &str) -> ClientError {
     let place = if base_url.is_empty() { SIM } else { base_url };
-    refused(&format!("{name} was not reached at {place}: {why}"))
+    refused(&format!("{name} could not be reached at {place}: {why}"))
 }
 
 fn told(problem: Problem) -> ClientError {
@@ -376,7 +380,7 @@ fn told(problem: Problem) -> ClientError {
 }
 
 fn refused(why: &str) -> ClientError {
-    ClientError::Command(format!("{}. Nothing was kept.", why.trim_end_matches('.')))
+    ClientError::Command(format!("{}. Nothing was stored.", why.trim_end_matches('.')))
 }
 
 fn first_line(problem: &Problem) -> String {
@@ -392,7 +396,8 @@ mod tests {
 
     use windlass_config::folders::Folders;
 
-    /// PROV-11: that nothing was kept is only said when that is so: a key that cannot be taken back is told of.
+    /// PROV-11: "nothing was stored" is reported only if it is true: a key that cannot be removed again is
+    /// reported.
     #[test]
     fn what_is_kept_is_told() {
         let folder = tempfile::tempdir().unwrap();
@@ -405,26 +410,29 @@ mod tests {
         });
         let text = |error: ClientError| error.to_string();
         let failed = text(taken_back(&file, None, "no such model."));
-        assert!(failed.ends_with("no such model. Nothing was kept."), "{failed}");
+        assert!(failed.ends_with("no such model. Nothing was stored."), "{failed}");
 
         let kept = file.keep("anthropic", "sk-1").unwrap();
         let failed = text(taken_back(&file, Some(&kept), "no such model"));
-        assert!(failed.ends_with("Nothing was kept."), "{failed}");
+        assert!(failed.ends_with("Nothing was stored."), "{failed}");
         assert!(file.read().unwrap().is_empty());
 
-        // A folder in its place can neither be read nor written as a file.
+        // A folder at its path can neither be read nor written as a file.
         fs::remove_file(file.path()).unwrap();
         fs::create_dir_all(file.path().join("in the way")).unwrap();
         let failed = text(taken_back(&file, Some(&kept), "no such model"));
         let path = file.path().display().to_string();
-        assert!(failed.contains("no such model. The key was put into"), "{failed}");
         assert!(
-            failed.contains(&path) && !failed.contains("Nothing was kept"),
+            failed.contains("no such model. The key was stored in"),
+            "{failed}"
+        );
+        assert!(
+            failed.contains(&path) && !failed.contains("Nothing was stored"),
             "{failed}"
         );
     }
 
-    /// PROV-11: what cannot be found out after a key was kept is a remark, and no failure.
+    /// PROV-11: a problem found after the key was stored is a note, not a failure.
     #[test]
     fn a_remark_does_not_fail() {
         let noted = note_first(Err(Problem::new(ProblemKind::Config, "no model")));

@@ -1,4 +1,4 @@
-//! Where a session works, told to the model with what the user says.
+//! Description of the environment, sent to the model with the user's message.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use windlass_core::message::{FragmentSource, Message, Part, Role};
 use super::SessionActor;
 
 impl SessionActor {
-    /// A message of the user's as it is taken: it also tells where the session works, unless the conversation does.
+    /// Returns the user's message with a description of the environment, unless the conversation contains it
+    /// already.
     pub(super) fn surrounded(&self, message: &Arc<Message>) -> Arc<Message> {
         let Some(part) = self.untold(self.history.iter().chain([message])) else {
             return Arc::clone(message);
@@ -17,14 +18,14 @@ impl SessionActor {
         Arc::new(message)
     }
 
-    /// A message that tells where the session works, unless these do.
+    /// Returns a message that describes the environment, unless these messages contain it.
     pub(super) fn reminder(&self, history: &[Arc<Message>]) -> Option<Arc<Message>> {
         let parts = vec![self.untold(history.iter())?];
         let now = self.inner.clock.now();
         Some(Arc::new(Message::new(&self.info.id, Role::User, parts, now)))
     }
 
-    /// Describes the environment, when that is not the last description in these messages.
+    /// Returns the description of the environment, unless it is the last description in these messages.
     fn untold<'a>(&self, messages: impl DoubleEndedIterator<Item = &'a Arc<Message>>) -> Option<Part> {
         let now = self.env.environment()?;
         let told = messages

@@ -12,17 +12,17 @@ use crate::environment::Goals;
 use crate::goal::{Goal, says};
 
 impl SessionActor {
-    /// What the session is to reach, and how that stands; `None` where goals are not followed.
+    /// Returns the goal of the session and its state; `None` if goals are off.
     pub(crate) fn followed_goal(&mut self) -> Option<&Goal> {
         self.env.goals().follows_goal.then_some(&self.goal)
     }
 
-    /// The goal that an input begins, if it begins one.
+    /// Returns the event for the goal that an input starts, if it starts one.
     pub(super) fn goal_of(&mut self, message: &Message) -> Option<Event> {
         self.followed_goal()?.begun_by(message)
     }
 
-    /// The hook that notices in the answer of a turn that the goal was reached.
+    /// Returns the hook that detects in the answer of a turn that the goal was reached.
     pub(super) fn goal_hook(&self) -> GoalHook {
         GoalHook {
             goal: self.goal.clone(),
@@ -30,13 +30,13 @@ impl SessionActor {
         }
     }
 
-    /// Sets the goal or takes it away, whatever it was.
+    /// Sets or clears the goal, whatever its state.
     pub(crate) async fn set_goal(&mut self, text: Option<String>) -> Result<(), LogError> {
         self.change_goal(Event::Session(SessionEvent::Goal { text }))
             .await
     }
 
-    /// Notes that the user has the goal for reached. The goal; `None` when there is nothing to reach.
+    /// Records that the user considers the goal reached. Returns the goal; `None` if there is no active one.
     pub(crate) async fn complete_goal(&mut self) -> Result<Option<String>, LogError> {
         let text = self.goal.active().map(str::to_owned);
         if let Some(event) = self.goal.completed(GoalCompletion::Command) {
@@ -52,8 +52,8 @@ impl SessionActor {
     }
 }
 
-/// GOAL-2: notices that the goal was reached, when the answer of a turn says so. An answer that a tool gave, or that a
-/// limit forced, does not.
+/// GOAL-2: completes the goal when the answer of a turn states that it was reached. An answer that a tool
+/// gave, or that a limit forced, does not count.
 pub(super) struct GoalHook {
     goal: Goal,
     goals: Goals,

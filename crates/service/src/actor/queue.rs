@@ -1,4 +1,4 @@
-//! What waits for its turn in a live session.
+//! Queued inputs of a live session.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use super::{Accepted, Input, SessionActor};
 use crate::{Inner, refused};
 
 impl SessionActor {
-    /// Whether the next turn begins by itself.
+    /// Returns true if the next turn starts without a further request.
     pub(super) fn goes_on(&self) -> bool {
         !self.is_held() && !self.queue.is_empty()
     }
 
-    /// Whether the queue waits for somebody to say something: it was found when the session was opened, or something was
-    /// stopped since the last input was said.
+    /// Returns true if the queue waits for a new input: it was found when the session was opened, or the user
+    /// stopped something after the last input.
     fn is_held(&self) -> bool {
         self.heard != Some(self.handle.stops())
     }
 
-    /// What is queued waits for nobody any longer.
+    /// Releases a held queue.
     pub(crate) fn go_on(&mut self) {
         self.heard = Some(self.handle.stops());
     }
 
-    /// Whether an input was said to something that was stopped after that, before it could be taken.
+    /// Returns true if the user stopped something after this input was sent and before it was accepted.
     pub(super) fn was_to_wait(&self, input: &Input) -> bool {
         input.stops != self.handle.stops() && input.submission.on_busy != OnBusy::Refuse
     }
@@ -45,14 +45,15 @@ impl SessionActor {
         })
     }
 
-    /// What waits, told anew before a compaction outside of a turn: whoever opens the session reads from there on.
+    /// Returns the queued inputs as events, to repeat them before a compaction outside a turn: readers of the
+    /// session start from there.
     pub(super) fn still_queued(&self) -> Vec<Event> {
         let waits = !self.queue.is_empty();
         waits.then(|| self.queued()).into_iter().collect()
     }
 
-    /// Takes an input while something runs, or waits already: that comes first. What was held does not wait any
-    /// longer, because somebody is there.
+    /// Accepts an input while a turn runs or other inputs are queued, which come first. A held queue is
+    /// released, because a new input means that the user is present.
     pub(super) async fn submit_behind(&mut self, input: Input, is_running: bool) -> Accepted {
         let on_busy = input.submission.on_busy;
         let message = self.message(input.submission)?;
@@ -71,7 +72,7 @@ impl SessionActor {
         accepted
     }
 
-    /// Tells what runs something, which is stored first.
+    /// Passes a message to the running turn, after storing it.
     async fn steer(&mut self, message: Message) -> Accepted {
         let message = Arc::new(message);
         let mut steers = self.sink.steering().waiting();
@@ -94,7 +95,8 @@ impl SessionActor {
         stored.map(|()| Some(id)).map_err(refused)
     }
 
-    /// Takes a message out of the queue; `None` when it is not there any more. What cannot be recorded did not happen.
+    /// Removes a message from the queue; `None` if it is no longer there. If the removal cannot be recorded,
+    /// it does not happen.
     pub(crate) async fn take_back(&mut self, message: &MessageId) -> Option<Arc<Message>> {
         let place = self.queue.iter().position(|waiting| waiting.id == *message)?;
         let taken = self.queue.remove(place)?;
@@ -106,8 +108,8 @@ impl SessionActor {
         Some(taken)
     }
 
-    /// What came too late for what ran is the next turn. It is stored as that, because this may be the end of the session's
-    /// task, and whoever said it was told that it was taken.
+    /// Queues messages that came too late for the turn they were sent to. They are stored as queued, because
+    /// the session's task may end here, and the sender was told that they were accepted.
     pub(super) async fn put_back(&mut self) {
         let Some(unheard) = self.sink.steering().end() else {
             return;
@@ -115,12 +117,13 @@ impl SessionActor {
         for message in unheard.into_iter().rev() {
             self.queue.push_front(message);
         }
-        // When this fails, so does the end of what ran, which says so.
+        // If this fails, recording the end of the turn fails as well, and reports it.
         let _ = self.sink.store(vec![self.queued()], Durability::Process).await;
     }
 }
 
-/// What waits in a session that is opened: what the record says, without what it tells as said since.
+/// Returns the queue of a session that is opened: the recorded queue without the inputs that were taken
+/// since.
 pub(super) async fn found(
     inner: &Inner,
     entries: &[Entry],
@@ -132,7 +135,7 @@ pub(super) async fn found(
     });
     let mut queue: VecDeque<_> = last.into_iter().flatten().cloned().collect();
     if !queue.is_empty() {
-        // All of it: what was said may be behind a compaction, or on a branch that was left.
+        // The whole record: an input may be before a compaction, or on a branch that was left.
         let record = inner.store.entries(&info.id, 0, usize::MAX).await?;
         let said: HashSet<&MessageId> = record
             .iter()

@@ -1,4 +1,4 @@
-//! The conversation made smaller on demand.
+//! Compaction of the conversation on demand.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use windlass_core::message::{FinishReason, Message};
 use super::{Activity, Begun, Running, SessionActor, canceled, not_stored};
 
 impl SessionActor {
-    /// Starts to make the history smaller on demand.
+    /// Starts a compaction on demand.
     pub(super) async fn summarize(&mut self, answer: oneshot::Sender<Begun>) -> Activity {
         let start = self.turn_start(None, String::new());
         let stop = self.handle.begin();
@@ -36,7 +36,7 @@ impl SessionActor {
         })
     }
 
-    /// Takes over the smaller history.
+    /// Takes over the compacted history.
     pub(super) async fn summarized(
         &mut self,
         cancel: &CancellationToken,

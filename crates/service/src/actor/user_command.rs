@@ -1,4 +1,5 @@
-//! A command that the user typed: run as a call without a model, and told to the model with its next turn.
+//! A command that the user typed: runs as a tool call without a model, and is reported to the model in its
+//! next turn.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ impl SessionActor {
     /// Starts a command that the user typed.
     pub(super) async fn user_command(&mut self, command: &str, answer: oneshot::Sender<Begun>) -> Activity {
         let now = self.inner.clock.now();
-        // The id is needed now, so that changes of the command to files belong to it; the text is known at the end.
+        // The id is needed now, so that file changes of the command are attributed to it; the text is known
+        // at the end.
         let message = Message::new(&self.info.id, Role::User, Vec::new(), now);
         let prompt = format!("!{command}").chars().take(PROMPT).collect();
         let start = self.turn_start(Some(message.id.clone()), prompt);
@@ -97,11 +99,11 @@ impl SessionActor {
     }
 }
 
-/// A command of the user that runs.
+/// A running command of the user.
 pub(super) struct RunningCommand {
     pub(super) running: Running<ToolResult>,
     command: String,
-    /// The message that will tell the model about it.
+    /// The message that will report the command to the model.
     message: Message,
 }
 
@@ -118,7 +120,7 @@ struct Job {
 impl Job {
     async fn run(self) -> ToolResult {
         let mut config = self.own.calls;
-        // The user typed it: nobody needs to be asked, whatever the mode. Denied commands stay denied.
+        // The user typed the command, so no approval is needed in any mode. Denied commands stay denied.
         config.policy.mode = Mode::Full;
         config.retry_transient = false;
         let approver: Arc<dyn Approver> = Arc::new(Typed);
@@ -136,7 +138,7 @@ impl Job {
     }
 }
 
-/// Says yes for whoever typed the command.
+/// Approves on behalf of the user who typed the command.
 struct Typed;
 
 #[async_trait]
@@ -150,12 +152,12 @@ impl Approver for Typed {
     }
 }
 
-/// What the model reads of it.
+/// Returns the report for the model.
 fn told(command: &str, done: &Result<ToolResult, JoinError>) -> String {
     let (lead, output) = match done {
         Ok(result) if result.is_error => ("It failed:", result.content.clone()),
         Ok(result) => ("Its output:", result.content.clone()),
-        Err(error) => ("It failed inside:", error.to_string()),
+        Err(error) => ("It failed with an internal error:", error.to_string()),
     };
     format!(
         "I ran this command myself:\n\n{}\n\n{lead}\n\n{}",
@@ -164,7 +166,7 @@ fn told(command: &str, done: &Result<ToolResult, JoinError>) -> String {
     )
 }
 
-/// A text between fences that it cannot close.
+/// Fences a text so that it cannot close the fence.
 fn fenced(text: &str, language: &str) -> String {
     let longest = text.split(|sign| sign != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -175,7 +177,7 @@ fn fenced(text: &str, language: &str) -> String {
 mod tests {
     use super::*;
 
-    /// UI-2: whatever a command prints stays inside its fence.
+    /// UI-2: the output of a command always stays inside its fence.
     #[test]
     fn outputs_stay_fenced() {
         let cases = [

@@ -1,4 +1,4 @@
-//! `/checkpoint`, `/undo` and `/redo`: what turns did to files, taken back and done again.
+//! `/checkpoint`, `/undo` and `/redo`: undoing and redoing the file changes of turns.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::format::cut;
 use windlass_core::log::record;
 
-/// How much is shown of what the user said.
+/// Number of characters shown of the user's message.
 const PROMPT: usize = 60;
-/// How many lines of a difference are shown.
+/// Maximum number of lines shown of a diff.
 const DIFF_LINES: usize = 200;
 
 const CONVERSATION: &str = "--conversation";
@@ -43,7 +43,7 @@ pub(super) async fn undo(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     let all = checkpoints.list().await.map_err(refused)?;
     let Some(last) = all.iter().rev().find(|checkpoint| !checkpoint.undone) else {
         return Err(Stop::Failed(
-            "There is nothing to undo: no turn of this session has changed files, or all of it is undone."
+            "Nothing to undo: no turn of this session has changed files, or all changes are undone."
                 .to_owned(),
         ));
     };
@@ -55,7 +55,7 @@ pub(super) async fn redo(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     cx.wait_for_turn()?;
     let checkpoints = kept(cx)?;
     let restored = checkpoints.redo(force(words)).await.map_err(refused)?;
-    let mut text = format!("Did again {}.", named(&restored.checkpoints));
+    let mut text = format!("Redid {}.", named(&restored.checkpoints));
     tell(&mut text, &restored);
     if let Some(line) = bring_back(cx, &restored).await? {
         let _ = write!(text, "\n{line}");
@@ -67,7 +67,7 @@ pub(super) fn kept(cx: &CommandContext<'_>) -> Result<Arc<dyn Checkpoints>, Stop
     cx.session
         .env
         .checkpoints()
-        .ok_or_else(|| Stop::Failed("No checkpoints are kept here.".to_owned()))
+        .ok_or_else(|| Stop::Failed("Checkpoints are off here.".to_owned()))
 }
 
 pub(super) fn force(words: &Words<'_>) -> Force {
@@ -81,7 +81,7 @@ pub(super) fn force(words: &Words<'_>) -> Force {
 pub(super) fn refused(error: CheckpointError) -> Stop {
     Stop::Failed(match &error {
         CheckpointError::Conflict(_) => {
-            format!("Nothing was done, because some files were {error}. {FORCE} takes them back as well.")
+            format!("Nothing was changed, because some files were {error}. {FORCE} restores them anyway.")
         }
         _ => error.to_string(),
     })
@@ -151,7 +151,8 @@ fn shown(text: &mut String, diff: &str) {
     }
 }
 
-/// Takes files back to a checkpoint, and the conversation when that is asked for. What cannot be done is found out first.
+/// Restores files to a checkpoint, and the conversation on request. Obstacles are detected before anything is
+/// changed.
 async fn rewind(
     cx: &mut CommandContext<'_>,
     checkpoints: &dyn Checkpoints,
@@ -167,11 +168,11 @@ async fn rewind(
     let mut text = format!("Undid {}.", named(&restored.checkpoints));
     tell(&mut text, &restored);
     match to {
-        // The files are back already, so this is told beside it.
+        // The files are already restored, so this is reported in addition.
         Some(to) => match cx.session.rewind(to).await {
-            Ok(()) => text.push_str("\nThe conversation goes on from before that."),
+            Ok(()) => text.push_str("\nThe conversation continues from before that."),
             Err(error) => {
-                let _ = write!(text, "\nThe conversation could not be taken back: {error}");
+                let _ = write!(text, "\nThe conversation could not be rewound: {error}");
             }
         },
         None => text.push_str("\nThe conversation stays as it is."),
@@ -180,7 +181,7 @@ async fn rewind(
     Ok(Said::text(text))
 }
 
-/// The number of the last entry before the message of a checkpoint.
+/// Returns the number of the last entry before the message of a checkpoint.
 async fn before(cx: &CommandContext<'_>, checkpoints: &dyn Checkpoints, number: u64) -> Result<u64, Stop> {
     let all = checkpoints.list().await.map_err(refused)?;
     let last = all.last().map_or(0, |checkpoint| checkpoint.number);
@@ -193,13 +194,13 @@ async fn before(cx: &CommandContext<'_>, checkpoints: &dyn Checkpoints, number: 
         .and_then(|message| place(&entries, message));
     said.map(|seq| seq.saturating_sub(1)).ok_or_else(|| {
         Stop::Failed(format!(
-            "Nothing was done: the message that checkpoint {number} was made for is not in the record, so the \
+            "Nothing was changed: the message that checkpoint {number} was made for is not in the record, so the \
              conversation cannot be taken back. Without {CONVERSATION} only files are."
         ))
     })
 }
 
-/// The number of the entry in which a message was first told.
+/// Returns the number of the entry in which a message first occurs.
 pub(super) fn place(entries: &[Entry], wanted: &MessageId) -> Option<u64> {
     let found = entries
         .iter()
@@ -207,7 +208,7 @@ pub(super) fn place(entries: &[Entry], wanted: &MessageId) -> Option<u64> {
     found.map(|entry| entry.seq)
 }
 
-/// After files were done again: brings the conversation back that was taken back with them. What is told about it.
+/// After a redo of files: restores the conversation that was undone with them. Returns the report.
 async fn bring_back(cx: &mut CommandContext<'_>, restored: &Restored) -> Result<Option<&'static str>, Stop> {
     let entries = record(cx.store(), &cx.session.info.id).await?;
     let first = restored.checkpoints.first();
@@ -219,7 +220,7 @@ async fn bring_back(cx: &mut CommandContext<'_>, restored: &Restored) -> Result<
     let Some(undo) = entries.iter().rev().find(is_undo) else {
         return Ok(None);
     };
-    // One that was brought back already, by a rewind to just before it.
+    // An entry that was already restored, by a rewind to just before it.
     let is_back = |entry: &Entry| {
         entry.seq > undo.seq
             && matches!(entry.event, Event::Session(SessionEvent::Rewind { to }) if to == undo.seq.saturating_sub(1))
@@ -229,13 +230,13 @@ async fn bring_back(cx: &mut CommandContext<'_>, restored: &Restored) -> Result<
     }
     let went_on = |entry: &Entry| entry.seq > undo.seq && matches!(entry.event, Event::Message { .. });
     if entries.iter().any(went_on) {
-        return Ok(Some("The conversation stays as it is: it has gone on since."));
+        return Ok(Some("The conversation is unchanged: it has continued since."));
     }
     cx.session.rewind(undo.seq.saturating_sub(1)).await?;
-    Ok(Some("The conversation is as it was before it was undone."))
+    Ok(Some("The conversation was restored."))
 }
 
-/// Checkpoints in a few words.
+/// Names checkpoints briefly.
 fn named(checkpoints: &[Checkpoint]) -> String {
     match checkpoints {
         [] => "nothing".to_owned(),
@@ -244,7 +245,7 @@ fn named(checkpoints: &[Checkpoint]) -> String {
     }
 }
 
-/// What was done to each path, and what could not be covered.
+/// Reports the change of each path, and the changes that are not covered.
 pub(super) fn tell(text: &mut String, restored: &Restored) {
     for FileChange { path, what, .. } in &restored.changes {
         let what = match what {

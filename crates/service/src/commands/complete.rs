@@ -1,4 +1,4 @@
-//! What a line may become.
+//! Completion of command lines.
 
 use windlass_core::log::SessionQuery;
 
@@ -6,10 +6,10 @@ use super::status::MODES;
 use super::{CommandContext, find};
 use crate::format::short;
 
-/// How many sessions are offered.
+/// Maximum number of sessions offered.
 const SESSIONS: usize = 20;
 
-/// What the first argument of a command may be.
+/// Possible values of a command's first argument.
 pub(super) enum Complete {
     Nothing,
     Words(&'static [&'static str]),
@@ -26,7 +26,7 @@ const VERBS: &[&str] = &[
 ];
 
 impl CommandContext<'_> {
-    /// The whole lines that a line may become.
+    /// Returns the lines that an incomplete line may become.
     pub(crate) async fn complete(&mut self, line: &str) -> Vec<String> {
         let Some(typed) = line.strip_prefix('/') else {
             return Vec::new();
@@ -70,7 +70,7 @@ impl CommandContext<'_> {
         fits.map(|name| format!("{head}{name}")).collect()
     }
 
-    /// Sessions of this folder, by name where they have one.
+    /// Returns the sessions of this folder, by name if they have one.
     async fn sessions(&self) -> Vec<String> {
         let query = SessionQuery {
             place: Some(self.session.info.place.clone()),

@@ -1,4 +1,4 @@
-//! `/context`: what is in the next request, and why requests missed the cache.
+//! `/context`: the content of the next request, and the reasons requests missed the cache.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ use crate::context_report::{Cause, ledger, rows};
 use crate::format::dollars;
 use crate::pins::keep;
 
-/// How many rows are listed one by one; those in the middle of a longer conversation are counted.
+/// Maximum number of rows listed one by one; those in the middle of a longer conversation are counted.
 const SHOWN: usize = 60;
 
 pub(super) async fn context(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
@@ -31,15 +31,15 @@ pub(super) async fn context(cx: &mut CommandContext<'_>, words: &Words<'_>) -> O
     }
 }
 
-/// The number of a row.
+/// Parses the number of a row.
 fn number(words: &Words<'_>) -> Result<usize, Stop> {
     let number = words.get(1).and_then(|word| word.parse::<usize>().ok());
     number.filter(|number| *number > 0).ok_or(Stop::Usage)
 }
 
-/// The next request, as far as it is known, and what it is made with.
+/// The next request, as far as it is known, and the parts it is built from.
 struct Next {
-    /// What the user should know, and the next turn would not say again.
+    /// Notices for the user that the next turn would not repeat.
     notices: Vec<String>,
     layout: Layout,
     messages: Vec<Arc<Message>>,
@@ -73,13 +73,13 @@ async fn next(cx: &mut CommandContext<'_>) -> Result<Next, Stop> {
     })
 }
 
-/// What a command says, behind what the user should know.
+/// Returns the text of a command, preceded by the notices.
 fn said(notices: &[String], text: &str) -> Outcome {
     let notices: String = notices.iter().map(|notice| format!("{notice}\n")).collect();
     Ok(Said::text(format!("{notices}{text}")))
 }
 
-/// The message of a row of `/context`.
+/// Returns the message of a row of `/context`.
 fn at(next: &Next, number: usize) -> Result<Arc<Message>, Stop> {
     let id = match next.layout.spans.get(number - 1).map(|span| &span.of) {
         Some(SpanOf::Message(id)) => id,
@@ -100,7 +100,7 @@ fn at(next: &Next, number: usize) -> Result<Arc<Message>, Stop> {
         .ok_or_else(|| Stop::Failed(format!("row {number} was made for this request alone")))
 }
 
-/// Has a message survive every compaction word for word.
+/// Pins a message, so that it survives every compaction word for word.
 async fn pin(cx: &mut CommandContext<'_>, number: usize) -> Outcome {
     let next = next(cx).await?;
     let message = at(&next, number)?;
@@ -119,18 +119,18 @@ async fn pin(cx: &mut CommandContext<'_>, number: usize) -> Outcome {
     keep(cx.store(), &cx.session.info.id, &pins).await?;
     cx.session.pins = pins;
     let text = format!(
-        "SpanRow {number} is pinned: its {characters} characters go word for word into every summary from the next turn on."
+        "Row {number} is pinned: its {characters} characters go word for word into every summary from the next turn."
     );
     said(&next.notices, &text)
 }
 
-/// Takes the outputs of a row out of the conversation; first only says what that would do.
+/// Removes the outputs of a row from the conversation; without confirmation, only reports the effect.
 async fn evict(cx: &mut CommandContext<'_>, number: usize, is_sure: bool) -> Outcome {
     let next = next(cx).await?;
     let message = at(&next, number)?;
     let Some(masked) = without_outputs(&message) else {
         return Err(Stop::Failed(format!(
-            "row {number} has no output that is worth taking out; what you and the model said stays"
+            "row {number} has no output worth evicting; messages of you and the model stay"
         )));
     };
     let start = next
@@ -253,7 +253,7 @@ async fn costs(cx: &mut CommandContext<'_>) -> Outcome {
                 (all.to_string(), cached.to_string())
             });
         let said = match line.cause {
-            None => "as good as it can be".to_owned(),
+            None => "full cache hit".to_owned(),
             Some(Cause::First) => Cause::First.told().to_owned(),
             Some(cause) => {
                 lost += line.lost_usd.unwrap_or(0.0);

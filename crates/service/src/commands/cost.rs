@@ -6,7 +6,7 @@ use windlass_core::log::{Spent, SpentBy};
 use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::format::{called, cut, short, spent_table};
 
-/// How wide the first column may be.
+/// Maximum width of the first column.
 const NAME: usize = 60;
 
 pub(super) async fn cost(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
@@ -18,15 +18,15 @@ pub(super) async fn cost(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
         Some("day") => SpentBy::Day,
         Some(_) => return Err(Stop::Usage),
     };
-    // By session, the other ones are of interest.
+    // Grouping by session is useful only with the other sessions.
     let is_all = words.has("--all") || by == SpentBy::Session;
     let session = (!is_all).then_some(&cx.session.info.id);
     let rows = cx.store().spent(session, by).await?;
     if rows.is_empty() {
         return Ok(Said::text(if is_all {
-            "Nothing was spent yet."
+            "No costs yet."
         } else {
-            "Nothing was spent in this session yet. /cost --all is about all sessions."
+            "No costs in this session yet. /cost --all covers all sessions."
         }));
     }
     let mut names = Vec::new();
@@ -36,7 +36,7 @@ pub(super) async fn cost(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     Ok(Said::text(spent_table(&names, &rows)))
 }
 
-/// What a row is called. A session that was deleted has cost what it cost.
+/// Returns the label of a row. The cost of a deleted session remains.
 async fn name(cx: &CommandContext<'_>, row: &Spent, by: SpentBy) -> Result<String, Stop> {
     if by != SpentBy::Session {
         return Ok(cut(&row.of, NAME));

@@ -1,11 +1,11 @@
-//! Commands that files define: a text for the model, with what the user typed put in.
+//! Commands that files define: a prompt with placeholders for the user's arguments.
 
 use windlass_api::{CommandInfo, Part};
 
 use super::{Said, Then};
 use crate::environment::DefinedCommand;
 
-/// The command for the help.
+/// Describes the command for the help.
 pub(super) fn info(command: &DefinedCommand) -> CommandInfo {
     CommandInfo {
         name: command.name.clone(),
@@ -16,7 +16,7 @@ pub(super) fn info(command: &DefinedCommand) -> CommandInfo {
     }
 }
 
-/// The command as the user's input.
+/// Expands the command into the user's input.
 pub(super) fn expand(command: &DefinedCommand, arguments: &str) -> Said {
     Said {
         text: String::new(),
@@ -24,8 +24,8 @@ pub(super) fn expand(command: &DefinedCommand, arguments: &str) -> Said {
     }
 }
 
-/// The text with `$ARGUMENTS`, `$1` to `$9` and `$$` replaced. What was typed and is asked for nowhere comes last.
-/// Nothing else has a meaning: no command is run and no file is read.
+/// Replaces `$ARGUMENTS`, `$1` to `$9` and `$$`. Arguments without a placeholder are appended. Nothing else
+/// has a meaning: no command is run and no file is read.
 fn filled(body: &str, arguments: &str) -> String {
     let words = split(arguments);
     let mut text = String::with_capacity(body.len() + arguments.len());
@@ -62,7 +62,7 @@ fn filled(body: &str, arguments: &str) -> String {
     text
 }
 
-/// Words; one in double quotes may have spaces in it.
+/// Splits arguments into words; a word in double quotes may contain spaces.
 fn split(arguments: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -95,7 +95,8 @@ fn split(arguments: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// CMD-1: a command's text takes what was typed, whole or word by word, and nothing else in it has a meaning.
+    /// CMD-1: a command's text takes the arguments, whole or word by word, and nothing else in it has a
+    /// meaning.
     #[test]
     fn texts_are_filled() {
         let cases = [

@@ -1,14 +1,14 @@
-//! `/goal` and `/done`: what the session is to reach. Served at any time: a running turn does not know of it.
+//! `/goal` and `/done`: the goal of the session. Available at any time: a running turn does not see the goal.
 
 use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::goal::{Goal, LONGEST};
 
 pub(super) async fn goal(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     followed(cx)?;
-    // GOAL-3: refused before anything else is looked at.
+    // GOAL-3: refused before anything else is checked.
     if words.has("--auto") || words.has("--turns") {
-        let text = "working towards a goal without you (--auto) is off: nothing was set. Without it, /goal TEXT says what \
-                    this session is to reach";
+        let text = "working towards a goal unattended (--auto) is off: nothing was set. Without it, /goal TEXT \
+                    sets the goal of this session";
         return Err(Stop::Failed(text.to_owned()));
     }
     let raw = words.raw.trim();
@@ -21,7 +21,7 @@ pub(super) async fn goal(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
         ("clear", _) => {
             cx.session.set_goal(None).await?;
             Ok(Said::text(
-                "There is no goal now. Your next message is one, or /goal TEXT.",
+                "Goal cleared. Your next message is the next one, or /goal TEXT.",
             ))
         }
         ("complete", _) => complete(cx).await,
@@ -44,7 +44,7 @@ fn followed<'a>(cx: &'a mut CommandContext<'_>) -> Result<&'a Goal, Stop> {
 
 fn show(cx: &mut CommandContext<'_>) -> Outcome {
     Ok(Said::text(match followed(cx)? {
-        Goal::Idle => "No goal. Your next message is one, or /goal TEXT.".to_owned(),
+        Goal::Idle => "No goal. Your next message becomes the goal, or /goal TEXT.".to_owned(),
         Goal::Active(text) => format!("Goal: {text}"),
         Goal::Completed(text) => {
             format!("Goal reached: {text}\nYour next message is a new one, or /goal TEXT.")
@@ -62,10 +62,10 @@ async fn set(cx: &mut CommandContext<'_>, text: &str) -> Outcome {
 
 async fn complete(cx: &mut CommandContext<'_>) -> Outcome {
     match cx.session.complete_goal().await? {
-        // What it was is told by its event.
+        // The event already reports the goal.
         Some(_) => Ok(Said::text(
-            "That is done. Your next message is a new goal, or /goal TEXT.",
+            "Goal completed. Your next message is a new goal, or /goal TEXT.",
         )),
-        None => Err(Stop::Failed("there is no goal to be reached".to_owned())),
+        None => Err(Stop::Failed("there is no active goal".to_owned())),
     }
 }

@@ -6,7 +6,7 @@ use windlass_api::{CommandInfo, CommandSource};
 
 use super::{CommandContext, Outcome, Said, Stop, Words, built_in, defined, unknown};
 
-/// Where the second column begins, at most.
+/// Maximum column at which the descriptions start.
 const WIDEST: usize = 30;
 
 pub(super) async fn help(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
@@ -37,7 +37,7 @@ pub(super) async fn help(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     Ok(Said::text(text))
 }
 
-/// One command, with all that is known.
+/// Describes one command in full.
 fn one(info: &CommandInfo) -> String {
     let mut text = format!("/{} {}", info.name, info.arguments).trim_end().to_owned();
     let _ = write!(text, "\n  {}", info.help);

@@ -1,4 +1,4 @@
-//! What a front end looks at in a live session. Served at any time, a running turn or not.
+//! Queries of a front end to a live session. Answered at any time, even while a turn runs.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use super::status::mode_word;
 use crate::format::one_line;
 use crate::goal::Goal;
 
-/// What can be looked at.
+/// A query.
 pub(crate) enum Look {
     Overview(oneshot::Sender<Result<Overview, ClientError>>),
-    /// Not only looked at: it is taken out of the queue.
+    /// Removes an input from the queue. Changes the session, but is answered at any time like a query.
     TakeBack(MessageId, oneshot::Sender<Option<Arc<Message>>>),
-    /// Nor is this: what is queued is asked.
+    /// Releases a held queue. Changes the session, but is answered at any time like a query.
     GoOn(oneshot::Sender<()>),
     Checkpoints(oneshot::Sender<Result<Vec<Checkpoint>, ClientError>>),
     Changes(u64, oneshot::Sender<Result<Vec<FileChange>, ClientError>>),
@@ -36,7 +36,7 @@ impl CommandContext<'_> {
         }
     }
 
-    /// OBS-3: what the turn waits for; nothing when none runs.
+    /// OBS-3: returns the wait chain of the turn; empty if none runs.
     pub(super) fn why(&self) -> Vec<Wait> {
         if self.is_busy {
             self.session.why()
@@ -49,15 +49,15 @@ impl CommandContext<'_> {
         let id = self.session.info.id.clone();
         let info = self.service().info(&id).await?;
         let info = info.ok_or(ClientError::Unknown(id))?;
-        let bench = &mut self.session.env;
-        let models = bench.models();
+        let env = &mut self.session.env;
+        let models = env.models();
         let (provider, model) = models.active().unwrap_or_default();
         let window = if model.is_empty() {
             0
         } else {
             models.window(&model)
         };
-        let access = bench.permissions();
+        let access = env.permissions();
         Ok(Overview {
             info,
             provider,

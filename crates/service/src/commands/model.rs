@@ -1,4 +1,5 @@
-//! `/provider`, `/model` and `/connect`: who is asked from the next turn on, and who could be.
+//! `/provider`, `/model` and `/connect`: the provider and model from the next turn on, and the available
+//! ones.
 
 use std::fmt::Write;
 
@@ -118,7 +119,7 @@ pub(super) async fn model(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Out
     }
 }
 
-/// A front end that can ask for a secret sets a provider up itself; this is for the others.
+/// A front end that can ask for a secret sets a provider up itself; this command is for the others.
 pub(super) async fn connect(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
     let offers = cx.session.env.models().offers();
@@ -146,13 +147,13 @@ pub(super) async fn connect(cx: &mut CommandContext<'_>, words: &Words<'_>) -> O
 fn how_to(offer: &Offer) -> String {
     let Offer { name, hint, .. } = offer;
     match (offer.is_ready, offer.needs_key) {
-        (true, _) => format!("{name} is ready: {hint}. /provider {name} has it asked from the next turn on."),
+        (true, _) => format!("{name} is ready: {hint}. /provider {name} selects it from the next turn."),
         (false, true) => format!(
             "{name} is not set up: {hint}.\nTo enter its key, type /connect in the terminal UI, pipe it into \
              `windlass connect {name}`, or export the variable before you start."
         ),
         (false, false) => {
-            format!("{name} is not set up: {hint}.\n`windlass connect {name}` looks whether it can be used.")
+            format!("{name} is not set up: {hint}.\n`windlass connect {name}` checks whether it can be used.")
         }
     }
 }

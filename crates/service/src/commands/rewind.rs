@@ -1,4 +1,4 @@
-//! `/rewind`: the conversation, and the files with it, as they were before a message.
+//! `/rewind`: restores the conversation and the files to their state before a message.
 
 use std::fmt::Write;
 
@@ -11,9 +11,9 @@ use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::format::cut;
 use windlass_core::log::record;
 
-/// How many messages are listed.
+/// Maximum number of messages listed.
 const SHOWN: usize = 20;
-/// How much is shown of a message.
+/// Number of characters shown of a message.
 const MESSAGE: usize = 70;
 const KEEP_FILES: &str = "--keep-files";
 
@@ -28,7 +28,7 @@ pub(super) async fn rewind(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     cx.wait_for_turn()?;
     let Some((_, message)) = said.iter().find(|(seq, _)| *seq == number) else {
         return Err(Stop::Failed(format!(
-            "Entry {number} is no message of yours in this conversation; /rewind lists them."
+            "Entry {number} is not one of your messages in this conversation; /rewind lists them."
         )));
     };
     let (mut moved, mut left) = (None, None);
@@ -39,21 +39,21 @@ pub(super) async fn rewind(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     }
     match (cx.session.rewind(number - 1).await, moved) {
         (Ok(()), moved) => Ok(Said::text(format!(
-            "The conversation goes on from before \"{}\". What came after stays in the record.{}{}",
+            "The conversation continues from before \"{}\". Everything after it stays in the record.{}{}",
             cut(&message.user_text(), MESSAGE),
             moved.unwrap_or_default(),
             left.unwrap_or_default()
         ))),
-        // The files are back already, so this is told beside it.
+        // The files are already restored, so this is reported in addition.
         (Err(error), Some(moved)) => Ok(Said::text(format!(
-            "The conversation could not be taken back: {error}{moved}\n/redo brings the files back."
+            "The conversation could not be rewound: {error}{moved}\n/redo restores the files."
         ))),
         (Err(error), None) => Err(error.into()),
     }
 }
 
-/// Takes files back to before the first turn from there on that changed some, and tells it. One that a rewind left behind
-/// counts as well: what it did may still be there.
+/// Restores files to their state before the first later turn that changed some, and reports it. A turn that a
+/// rewind left behind counts as well: its changes may still be there.
 async fn files_back(
     checkpoints: &dyn Checkpoints,
     all: &[Checkpoint],
@@ -75,7 +75,8 @@ async fn files_back(
     Ok(Some(told))
 }
 
-/// What is told when a message was said while a turn ran: what that turn did to files is taken back as a whole, or not.
+/// Returns the note for a message that was sent while a turn ran: the file changes of that turn are undone as
+/// a whole or not at all.
 fn files_left(all: &[Checkpoint], entries: &[Entry], number: u64) -> Option<String> {
     let (begin, message) = turn_of(entries, number)?;
     let is_its = |checkpoint: &Checkpoint| {
@@ -90,9 +91,10 @@ fn files_left(all: &[Checkpoint], entries: &[Entry], number: u64) -> Option<Stri
     })
 }
 
-/// The message that began the turn in which another one was said, with its number; `None` when that began a turn itself.
+/// Returns the message that started the turn in which another one was sent, with its number; `None` if that
+/// message started a turn itself.
 fn turn_of(entries: &[Entry], number: u64) -> Option<(u64, &Message)> {
-    // The conversation goes back only while no turn runs, so no turn reaches over a rewind either.
+    // A rewind is possible only while no turn runs, so no turn spans one.
     let is_over = |entry: &Entry| {
         entry.event.is_terminal() || matches!(entry.event, Event::Session(SessionEvent::Rewind { .. }))
     };
@@ -113,7 +115,7 @@ fn list(said: &[(u64, &Message)]) -> String {
         let _ = writeln!(text, "{number:>5}  {}", cut(&message.user_text(), MESSAGE));
     }
     if text.is_empty() {
-        return "Nothing has been said yet.".to_owned();
+        return "No messages yet.".to_owned();
     }
     text + "/rewind N goes back to before one of them, files included; --keep-files leaves those."
 }

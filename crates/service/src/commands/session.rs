@@ -1,4 +1,4 @@
-//! `/session`, `/clear` and `/rename`: sessions found, begun, named, copied, given away and removed.
+//! `/session`, `/clear` and `/rename`: lists, creates, names, copies, exports and deletes sessions.
 
 use std::fmt::Write;
 
@@ -10,11 +10,11 @@ use crate::format::{called, cut, date, dollars, one_line, short, short_id, stand
 use crate::past::{self, Exported, Stood, markdown};
 use windlass_core::log::record;
 
-/// How many sessions are listed unless it is said, and how many places are found.
+/// Number of sessions listed by default, and maximum number of search results.
 const LISTED: usize = 20;
-/// How many sessions an error names.
+/// Maximum number of sessions that an error names.
 const NAMED: usize = 5;
-/// How much is shown of a title, and of what was said last.
+/// Number of characters shown of a title, and of the last message.
 const TITLE: usize = 60;
 const PREVIEW: usize = 140;
 
@@ -65,7 +65,7 @@ async fn show(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     Ok(Said::text(text))
 }
 
-/// Where a session stood.
+/// Reports the last state of a session.
 async fn summary(cx: &CommandContext<'_>, info: &SessionInfo, text: &mut String) -> Result<(), Stop> {
     let entries = record(cx.store(), &info.id).await?;
     let stood = Stood::of(info, &entries, None);
@@ -111,7 +111,7 @@ async fn list(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     };
     let own = &cx.session.info.id;
     let mut found = cx.store().list(&query).await?;
-    // One that was only begun to look around is not worth a line.
+    // A session without entries is not worth listing.
     found.retain(|info| info.id != *own || info.last_seq > 0);
     if found.is_empty() {
         return Ok(Said::text("No sessions found."));
@@ -150,7 +150,7 @@ async fn new(cx: &mut CommandContext<'_>, name: &str) -> Outcome {
     let old = short(&cx.session.info);
     Ok(Said {
         text: format!(
-            "Started new session: {} (id={}). The one before stays: /session resume {old}",
+            "Started new session: {} (id={}). The previous one is saved: /session resume {old}",
             short(&info),
             info.id
         ),
@@ -257,7 +257,7 @@ async fn search(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     }
     let found = cx.store().search(&wanted, LISTED).await?;
     if found.is_empty() {
-        return Ok(Said::text(format!("Nobody said that: {wanted}")));
+        return Ok(Said::text(format!("No messages match: {wanted}")));
     }
     let lines = found.iter().map(|place| {
         let title = match place.title.as_str() {
@@ -273,7 +273,7 @@ async fn search(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     Ok(Said::text(lines.collect::<Vec<_>>().join("\n")))
 }
 
-/// The one session that is meant.
+/// Returns the one session that matches.
 async fn find(cx: &CommandContext<'_>, wanted: &str) -> Result<SessionInfo, Stop> {
     let mut found = past::find(cx.store(), wanted).await?;
     match found.len() {

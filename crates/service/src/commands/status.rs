@@ -1,4 +1,4 @@
-//! `/status`, `/tools`, `/permissions`, `/mode` and `/plan`: how the session stands and what it may do.
+//! `/status`, `/tools`, `/permissions`, `/mode` and `/plan`: the state and the permissions of the session.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::environment::Granted;
 use crate::format::{called, cut, dollars, one_line, standing};
 use crate::goal::Goal;
 
-/// The modes, as they are written.
+/// Names of the modes.
 pub(super) const MODES: &[(&str, Mode)] = &[
     ("plan", Mode::Plan),
     ("default", Mode::Default),
@@ -18,7 +18,7 @@ pub(super) const MODES: &[(&str, Mode)] = &[
     ("full", Mode::Full),
 ];
 
-/// How much of the goal is shown, in characters.
+/// Number of characters shown of the goal.
 const GOAL: usize = 100;
 
 pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
@@ -36,15 +36,15 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
         ("folder", info.place.clone()),
         ("standing", format!("{}, {state}", standing(info.standing))),
     ];
-    let bench = &mut cx.session.env;
-    match bench.models().active() {
+    let env = &mut cx.session.env;
+    match env.models().active() {
         Ok((provider, model)) => {
             rows.push(("provider", provider));
             rows.push(("model", model));
         }
         Err(why) => rows.push(("model", why.lines().next().unwrap_or_default().to_owned())),
     }
-    rows.push(("mode", mode_word(bench.permissions().policy().mode).to_owned()));
+    rows.push(("mode", mode_word(env.permissions().policy().mode).to_owned()));
     let totals = &info.totals;
     rows.push(("messages", totals.messages.to_string()));
     rows.push(("context", format!("{} tokens", totals.context_tokens)));
@@ -53,7 +53,7 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     rows.push(("cost", dollars(totals.cost_usd)));
     rows.push(("queue", format!("{queue} waiting")));
     rows.extend(goal.map(|goal| ("goal", cut(&goal, GOAL))));
-    if let Some(checkpoints) = bench.checkpoints() {
+    if let Some(checkpoints) = env.checkpoints() {
         let count = match checkpoints.list().await {
             Ok(all) => all.len().to_string(),
             Err(error) => error.to_string(),
@@ -125,17 +125,17 @@ pub(super) async fn plan(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     set(cx, Mode::Plan)
 }
 
-/// A turn that runs keeps what it began with.
+/// Sets the mode. A running turn keeps the mode it started with.
 fn set(cx: &mut CommandContext<'_>, mode: Mode) -> Outcome {
     cx.session.env.permissions().set_mode(mode);
     Ok(Said::text(format!(
-        "Mode: {}, for this session from the next turn on, as long as this program runs: {}",
+        "Mode {} from the next turn, until you quit: {}",
         mode_word(mode),
         meaning(mode)
     )))
 }
 
-/// The mode as it is written.
+/// Returns the name of a mode.
 pub(super) fn mode_word(mode: Mode) -> &'static str {
     let found = MODES.iter().find(|(_, known)| *known == mode);
     found.map_or("", |(name, _)| name)
@@ -143,10 +143,10 @@ pub(super) fn mode_word(mode: Mode) -> &'static str {
 
 fn meaning(mode: Mode) -> &'static str {
     match mode {
-        Mode::Plan => "only reading runs",
-        Mode::Default => "reading and writing run, what destroys or reaches outside asks",
-        Mode::AcceptEdits => "reading and file edits run, everything else asks",
-        Mode::Unattended => "reading runs, everything else only when a rule allows it",
-        Mode::Full => "everything runs but what a rule denies or asks about",
+        Mode::Plan => "only reads run",
+        Mode::Default => "reads and edits run; deleting, the network and other folders ask",
+        Mode::AcceptEdits => "reads and file edits run; everything else asks",
+        Mode::Unattended => "reads run; everything else needs a rule that allows it",
+        Mode::Full => "nothing asks unless a rule says so",
     }
 }

@@ -1,4 +1,4 @@
-//! `/why`: what the running turn waits for.
+//! `/why`: the wait chain of the running turn.
 
 use super::{CommandContext, Outcome, Said, Words};
 use crate::why::lines;

@@ -30,15 +30,15 @@ use windlass_service::{
 
 use super::kit::Kit;
 
-/// A store in a folder, and what services over it share.
+/// A store in a folder, and the state that services over it share.
 pub(crate) struct Bed {
     folder: TempDir,
     pub(crate) provider: Arc<ScriptedProvider>,
-    /// Lets the tool `wait` go on.
+    /// Releases the tool `wait`.
     pub(crate) gate: Arc<Notify>,
-    /// What the tool `note` was told.
+    /// Texts that the tool `note` was called with.
     pub(crate) notes: Arc<Mutex<Vec<String>>>,
-    /// What the bench offers beside.
+    /// Settings of the test environment.
     pub(crate) kit: Arc<Kit>,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -63,7 +63,8 @@ impl Bed {
         windlass_store::open(self.file(), Arc::new(SystemClock::default())).unwrap()
     }
 
-    /// Another process that writes: the store waits until this is told to commit or to roll back.
+    /// A second connection to the database: the store is blocked until its transaction is committed or rolled
+    /// back.
     pub(crate) fn writer(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.file()).unwrap();
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -75,7 +76,7 @@ impl Bed {
     }
 
     pub(crate) fn service_of(&self, owner: String, options: Options) -> Service {
-        let workshop = TestWorkshop {
+        let factory = TestFactory {
             provider: Arc::clone(&self.provider),
             gate: Arc::clone(&self.gate),
             notes: Arc::clone(&self.notes),
@@ -83,7 +84,7 @@ impl Bed {
         };
         Service::new(
             self.store(),
-            Arc::new(workshop),
+            Arc::new(factory),
             Arc::clone(&self.clock),
             owner,
             options,
@@ -105,13 +106,13 @@ pub(crate) fn say(session: &SessionId, text: &str) -> Submission {
     Submission::text(session.clone(), text)
 }
 
-/// All events to the end.
+/// Collects all events.
 pub(crate) async fn all(events: EventStream) -> Vec<Envelope> {
     let all = events.collect();
     tokio::time::timeout(Duration::from_secs(60), all).await.unwrap()
 }
 
-/// Runs a turn and gives its answer.
+/// Runs a turn and returns its answer.
 pub(crate) async fn answer(service: &Service, session: &SessionId, text: &str) -> String {
     let events = all(service.submit(say(session, text)).await.unwrap()).await;
     match &events.last().unwrap().event {
@@ -120,7 +121,7 @@ pub(crate) async fn answer(service: &Service, session: &SessionId, text: &str) -
     }
 }
 
-struct TestWorkshop {
+struct TestFactory {
     provider: Arc<ScriptedProvider>,
     gate: Arc<Notify>,
     notes: Arc<Mutex<Vec<String>>>,
@@ -128,13 +129,13 @@ struct TestWorkshop {
 }
 
 #[async_trait]
-impl SessionFactory for TestWorkshop {
+impl SessionFactory for TestFactory {
     async fn create(&self, _: &SessionInfo, asker: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
         let tools = ToolSet::new()
             .with(Ask)
             .with(Wait(Arc::clone(&self.gate)))
             .with(Note(Arc::clone(&self.notes)));
-        Ok(Box::new(TestBench {
+        Ok(Box::new(TestEnv {
             asker,
             mode: Mode::default(),
             kit: Arc::clone(&self.kit),
@@ -149,7 +150,7 @@ impl SessionFactory for TestWorkshop {
     }
 }
 
-struct TestBench {
+struct TestEnv {
     asker: Arc<dyn Asker>,
     mode: Mode,
     kit: Arc<Kit>,
@@ -159,7 +160,7 @@ struct TestBench {
 }
 
 #[async_trait]
-impl SessionEnv for TestBench {
+impl SessionEnv for TestEnv {
     async fn plan(&mut self, turn: &TurnStart) -> Result<TurnPlan, NotReady> {
         self.kit.prepare().await;
         self.kit.begin(turn)?;
@@ -213,7 +214,7 @@ fn calls() -> CallConfig {
 }
 
 #[async_trait]
-impl ModelSwitch for TestBench {
+impl ModelSwitch for TestEnv {
     fn list(&self) -> Vec<ModelChoice> {
         let choice = |name: &str| ModelChoice {
             provider: name.to_owned(),
@@ -265,7 +266,7 @@ impl ModelSwitch for TestBench {
 }
 
 #[async_trait]
-impl Permissions for TestBench {
+impl Permissions for TestEnv {
     fn tools(&mut self) -> Vec<ToolInfo> {
         let tool = |spec: windlass_core::tool::ToolSpec| ToolInfo {
             name: spec.name,
@@ -293,7 +294,7 @@ impl Permissions for TestBench {
         }
     }
 
-    /// The command is the tool's name and its text.
+    /// The command consists of the tool's name and its text.
     async fn user_command(&mut self, _: &TurnStart, command: &str) -> UserCommand {
         let (tool, text) = command.split_once(' ').unwrap_or((command, ""));
         let input = match tool {
@@ -314,7 +315,7 @@ impl Permissions for TestBench {
     }
 }
 
-impl EnvFacts for TestBench {
+impl EnvFacts for TestEnv {
     fn environment(&self) -> Option<String> {
         self.kit.surroundings.lock().unwrap().clone()
     }
@@ -328,7 +329,7 @@ impl EnvFacts for TestBench {
     }
 }
 
-/// Whoever is there answers questions, and allows nothing.
+/// Passes questions to the person, and denies permission requests.
 struct Reached(Arc<dyn Asker>);
 
 #[async_trait]
@@ -407,7 +408,7 @@ impl Tool for Note {
     }
 }
 
-/// The texts of all text parts.
+/// Returns the texts of all text parts.
 pub(crate) fn texts(envelopes: &[Envelope]) -> Vec<String> {
     let text = |envelope: &Envelope| match &envelope.event {
         Event::Message { message } => message.parts.iter().find_map(|part| match part {

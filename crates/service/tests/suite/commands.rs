@@ -1,4 +1,4 @@
-//! Commands as a front end has them: a line in, a text out, and no model asked.
+//! Commands from a front end: a line in, a text out, and no request to a model.
 
 use futures_util::StreamExt;
 use serde_json::json;
@@ -25,7 +25,7 @@ async fn refused(service: &Service, session: &SessionId, line: &str) -> ClientEr
     }
 }
 
-/// Reads until a call has begun.
+/// Reads until a call has started.
 async fn begun(events: &mut EventStream) {
     while let Some(envelope) = events.next().await {
         if matches!(envelope.event, Event::ToolCall { .. }) {
@@ -35,7 +35,8 @@ async fn begun(events: &mut EventStream) {
     panic!("no call");
 }
 
-/// CMD-1, CMD-2: no built-in command reaches a model, whatever it is called with; each says something or what is wrong.
+/// CMD-1, CMD-2: no built-in command sends a request to a model, whatever its arguments; each reports a
+/// result or an error.
 #[tokio::test]
 async fn commands_never_reach_a_model() {
     let bed = Bed::new([]);
@@ -49,7 +50,7 @@ async fn commands_never_reach_a_model() {
             !info.help.is_empty() && info.source == CommandSource::BuiltIn,
             "{info:?}"
         );
-        // This one is a request to a model, made by the front end's wish.
+        // This command sends a request to a model, as the front end asks.
         let arguments: &[&str] = if info.name == "compact" {
             &[" x"]
         } else {
@@ -81,7 +82,8 @@ async fn commands_never_reach_a_model() {
     );
 }
 
-/// CMD-1: an unknown command is an error that names the nearest and the help, and so is a line that is no command.
+/// CMD-1: an unknown command is an error that names the nearest one and the help, and so is a line that is
+/// not a command.
 #[tokio::test]
 async fn unknown_commands_are_told() {
     let bed = Bed::new([]);
@@ -99,8 +101,8 @@ async fn unknown_commands_are_told() {
     assert!(bed.provider.seen().is_empty());
 }
 
-/// CMD-2, SES-12: while a turn runs, commands that look are served and commands that change the session are refused; then
-/// they are not.
+/// CMD-2, SES-12: while a turn runs, read-only commands are served and commands that change the session are
+/// refused; afterwards they are accepted.
 #[tokio::test]
 async fn a_busy_session_serves_what_only_looks() {
     let bed = Bed::new([Scene::call("c1", "wait", json!({})), Scene::text("done")]);
@@ -151,11 +153,11 @@ async fn a_busy_session_serves_what_only_looks() {
     bed.gate.notify_one();
     all(events).await;
     assert!(told(&service, &session, "/mode plan").await.contains("plan"));
-    assert!(told(&service, &session, "/mode").await.contains("only reading"));
+    assert!(told(&service, &session, "/mode").await.contains("only reads run"));
     assert!(told(&service, &session, "/status").await.contains("free"));
 }
 
-/// PROV-7: `/provider` and `/model` list, switch, and say what is wrong; names count in any letters.
+/// PROV-7: `/provider` and `/model` list, switch, and report errors; names are not case-sensitive.
 #[tokio::test]
 async fn providers_are_switched() {
     let bed = Bed::new([]);
@@ -196,7 +198,8 @@ async fn providers_are_switched() {
     assert_eq!(told(&service, &session, "/model").await, "big (provider: Second)");
 }
 
-/// CMD-1: commands from files become the user's input; built-in names win, which the help says; changed files count at once.
+/// CMD-1: commands from files become the user's input; built-in names win, which the help mentions; changed
+/// files take effect immediately.
 #[tokio::test]
 async fn files_define_commands() {
     let bed = Bed::new([Scene::text("reviewed")]);
@@ -235,18 +238,14 @@ async fn files_define_commands() {
     };
     assert_eq!(parts, vec![Part::text("Review a.rs in a.rs b.rs.")]);
     assert!(bed.provider.seen().is_empty(), "the front end submits it");
-    assert!(
-        told(&service, &session, "/cost")
-            .await
-            .contains("Nothing was spent")
-    );
+    assert!(told(&service, &session, "/cost").await.contains("No costs"));
     assert_eq!(service.complete(&session, "/rev").await, ["/review"]);
     bed.kit.defined.lock().unwrap().commands.clear();
     let gone = refused(&service, &session, "/review a.rs").await;
     assert!(matches!(gone, ClientError::CommandUsage(_)), "{gone}");
 }
 
-/// CMD-1: a line is completed to whole lines: names, then what a command knows of its first words.
+/// CMD-1: a line is completed to whole lines: names, then the known values of a command's first words.
 #[tokio::test]
 async fn lines_are_completed() {
     let bed = Bed::new([]);
@@ -270,7 +269,8 @@ async fn lines_are_completed() {
     }
 }
 
-/// SES-10, SES-14: `/session` lists, names, begins, resumes, forks, exports, searches, and deletes only when told twice.
+/// SES-10, SES-14: `/session` lists, names, creates, resumes, forks, exports and searches, and deletes only
+/// after confirmation.
 #[tokio::test]
 async fn sessions_are_gone_about_with() {
     let bed = Bed::new([Scene::text("about zebras"), Scene::text("forked")]);
@@ -357,7 +357,7 @@ async fn sessions_are_gone_about_with() {
     assert!(lines[1].contains("stripes: tell me something"), "{listed}");
 }
 
-/// SES-7, CMD-1: `/compact` is watched like a turn.
+/// SES-7, CMD-1: `/compact` reports events like a turn.
 #[tokio::test]
 async fn compacting_is_watched() {
     let bed = Bed::new([]);
@@ -369,8 +369,8 @@ async fn compacting_is_watched() {
     assert!(all(events).await.last().unwrap().event.is_terminal());
 }
 
-/// SES-12: a turn whose setup fails ends as failed, is stored as such, and frees the session; the bench is told what a
-/// turn is about.
+/// SES-12: a turn whose plan fails ends as failed, is stored as such, and frees the session; the environment
+/// receives the start of the turn.
 #[tokio::test]
 async fn a_failed_setup_is_a_failed_turn() {
     let bed = Bed::new([Scene::text("now it works")]);

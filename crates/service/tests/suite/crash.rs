@@ -1,4 +1,4 @@
-//! Processes that stop in the middle, and stores that fail.
+//! Processes that are killed in the middle, and stores that fail.
 
 use futures_util::StreamExt;
 use serde_json::json;
@@ -12,7 +12,7 @@ use windlass_service::{Options, Service};
 
 use super::bed::{Bed, all, answer, new_session, say, texts};
 
-/// The name of a process of this machine that is gone.
+/// Returns the owner name of a process of this machine that no longer exists.
 fn dead_owner() -> String {
     let own = windlass_store::owner();
     let host = own.split('/').next().unwrap();
@@ -22,8 +22,9 @@ fn dead_owner() -> String {
     format!("{host}/{pid}/1/x")
 }
 
-/// SES-5: what a stopped process left is closed when the session is opened: the input is there, the finished call keeps its
-/// result and is not run again, the other is told as interrupted, and the next request is valid.
+/// SES-5: a turn of a killed process is closed when the session is opened: the input is there, the finished
+/// call keeps its result and is not run again, the other is reported as interrupted, and the next request is
+/// valid.
 #[tokio::test]
 async fn a_stopped_turn_is_closed_when_it_is_opened() {
     let bed = Bed::new([
@@ -36,7 +37,7 @@ async fn a_stopped_turn_is_closed_when_it_is_opened() {
     let service = bed.service_of(dead_owner(), Options::default());
     let session = new_session(&service).await.id;
     let _events = service.submit(say(&session, "go")).await.unwrap();
-    // As if the process were killed here: nobody says anything more, and nothing is given back.
+    // As if the process were killed here: no further events, and the lease is not released.
     while !bed
         .store()
         .entries(&session, 0, 100)
@@ -68,7 +69,7 @@ async fn a_stopped_turn_is_closed_when_it_is_opened() {
     assert_eq!(*bed.notes.lock().unwrap(), ["once"], "nothing ran twice");
 }
 
-/// SES-12: an owner that was overtaken stops: its turn ends as failed, and nothing more is written.
+/// SES-12: an owner that lost its lease stops: its turn ends as failed, and nothing more is written.
 #[tokio::test]
 async fn an_overtaken_owner_stops() {
     let bed = Bed::new([Scene::call("c1", "wait", json!({})), Scene::text("never stored")]);
@@ -89,7 +90,7 @@ async fn an_overtaken_owner_stops() {
     assert_eq!(count, 1, "only the new owner wrote an end");
 }
 
-/// Says something to the running turn.
+/// Sends a message to the running turn.
 async fn steer(service: &Service, session: &SessionId, text: &str) {
     let submission = Submission {
         on_busy: OnBusy::Steer,
@@ -98,7 +99,7 @@ async fn steer(service: &Service, session: &SessionId, text: &str) {
     service.submit(submission).await.unwrap();
 }
 
-/// Reads until a call has begun; what was said until then.
+/// Reads until a call has started. Returns the messages until then.
 async fn called(events: &mut EventStream) -> Vec<String> {
     let mut seen = Vec::new();
     while let Some(envelope) = events.next().await {
@@ -110,14 +111,14 @@ async fn called(events: &mut EventStream) -> Vec<String> {
     panic!("no call");
 }
 
-/// What waits when somebody opens the session.
+/// Returns the queue of the session after it is opened.
 async fn found(bed: &Bed, session: &SessionId) -> Vec<String> {
     let queue = bed.service().overview(session).await.unwrap().queue;
     queue.iter().map(|message| message.user_text()).collect()
 }
 
-/// SES-3, SES-5: what was said to a running turn is stored when it was taken. In a process that is killed before the turn
-/// hears it, it waits; after that it is part of the conversation, and there once.
+/// SES-3, SES-5: a message to a running turn is stored when it is accepted. If the process is killed before
+/// the turn takes it, it stays queued; afterwards it is part of the conversation, once.
 #[tokio::test]
 async fn steering_survives_a_kill() {
     let bed = Bed::new([
@@ -144,8 +145,8 @@ async fn steering_survives_a_kill() {
     assert_eq!(found(&bed, &session).await, ["not heard"]);
 }
 
-/// SES-3, SES-5: a process that is killed while what it was told is in the conversation already does not find it again, even
-/// when the record tells of it as waiting.
+/// SES-3, SES-5: a message that is already in the conversation is not queued again after a kill, even if the
+/// record still lists it as queued.
 #[tokio::test]
 async fn heard_steering_is_found_once() {
     let bed = Bed::new([
@@ -168,8 +169,8 @@ async fn heard_steering_is_found_once() {
     assert_eq!(said.count(), 1);
 }
 
-/// SES-5: an input that is refused because it cannot be stored leaves no gap in the record and does not turn up later; the
-/// session goes on, and so does the turn that ran.
+/// SES-5: an input that cannot be stored is refused, leaves no gap in the record and does not appear later;
+/// the session and the running turn continue.
 #[tokio::test]
 async fn a_refused_input_leaves_no_gap() {
     let bed = Bed::new([

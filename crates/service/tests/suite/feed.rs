@@ -7,7 +7,7 @@ use windlass_service::Options;
 
 use super::bed::{Bed, all, answer, new_session, say};
 
-/// EVT-5: a reader gets every state event from a number on, those before it came and those after, each once and in order.
+/// EVT-5: a reader gets every state event after a number, stored and live ones, each once and in order.
 #[tokio::test]
 async fn a_reader_begins_anywhere() {
     let bed = Bed::new((0..4).map(|number| Scene::text(&format!("answer {number}"))));
@@ -28,7 +28,8 @@ async fn a_reader_begins_anywhere() {
     assert_eq!(numbers(all(late).await), (1..=last).collect::<Vec<_>>());
 }
 
-/// EVT-5: publishing never waits; a slow reader loses live events and is told how many, but no state event.
+/// EVT-5: publishing never waits; a slow reader loses live events and learns how many, but loses no state
+/// event.
 #[tokio::test]
 async fn a_slow_reader_loses_only_what_is_live() {
     let long = "word ".repeat(3000);
@@ -39,7 +40,7 @@ async fn a_slow_reader_loses_only_what_is_live() {
     };
     let service = bed.service_of(windlass_store::owner(), options);
     let session = new_session(&service).await.id;
-    // Nobody reads this one until all is over.
+    // This reader does not read until the end.
     let slow = service.subscribe(&session, 0).await.unwrap();
     for number in 0..400 {
         answer(&service, &session, &format!("question {number}")).await;
@@ -57,7 +58,7 @@ async fn a_slow_reader_loses_only_what_is_live() {
     assert!(events.iter().any(told), "it is told");
 }
 
-/// EVT-5: a reader that goes away is not waited for.
+/// EVT-5: a dropped reader does not block anything.
 #[tokio::test]
 async fn a_reader_may_leave() {
     let bed = Bed::new([Scene::text("one"), Scene::text("two")]);
@@ -66,7 +67,7 @@ async fn a_reader_may_leave() {
     let mut reader = service.submit(say(&session, "go")).await.unwrap();
     reader.next().await;
     drop(reader);
-    // The turn goes on; the next input finds the session free.
+    // The turn continues; the next input finds the session idle.
     loop {
         match service.submit(say(&session, "again")).await {
             Ok(events) => {

@@ -1,4 +1,4 @@
-//! GOAL-1, GOAL-2: what a session is to reach, through the client.
+//! GOAL-1, GOAL-2: the goal of a session, through the client.
 
 use serde_json::json;
 use windlass_api::{
@@ -9,8 +9,8 @@ use windlass_service::{Goals, Service};
 
 use super::bed::{Bed, all, answer, new_session, say};
 
-/// What `/done` answers.
-const DONE: &str = "That is done. Your next message is a new goal, or /goal TEXT.";
+/// Reply to `/done`.
+const DONE: &str = "Goal completed. Your next message is a new goal, or /goal TEXT.";
 
 /// A bed whose sessions have goals.
 fn bed(scenes: impl IntoIterator<Item = Scene>) -> Bed {
@@ -34,7 +34,7 @@ async fn told(service: &Service, session: &SessionId, line: &str) -> String {
     }
 }
 
-/// The goals that the record tells, in order.
+/// Returns the goals in the record, in order.
 async fn record(bed: &Bed, session: &SessionId) -> Vec<String> {
     let entries = bed.store().entries(session, 0, 1000).await.unwrap();
     let line = |event: Event| match event {
@@ -48,8 +48,9 @@ async fn record(bed: &Bed, session: &SessionId) -> Vec<String> {
         .collect()
 }
 
-/// GOAL-1, GOAL-2, EVT-4: the first message is the goal, later ones leave it; an answer that says a phrase completes it just
-/// before the turn ends; the next message is a new one. Another process reads the same. No request tells of it.
+/// GOAL-1, GOAL-2, EVT-4: the first message is the goal, later ones do not change it; an answer that contains
+/// a phrase completes it just before the turn ends; the next message is a new goal. Another process reads the
+/// same state. No request mentions the goal.
 #[tokio::test]
 async fn goals_begin_and_are_reached() {
     let texts = [
@@ -90,17 +91,17 @@ async fn goals_begin_and_are_reached() {
     }
 }
 
-/// GOAL-1, GOAL-2, CMD-1: `/goal TEXT` sets a goal whatever was before, `/goal clear` takes it away, `/done` completes it; what
-/// cannot be is refused and changes nothing.
+/// GOAL-1, GOAL-2, CMD-1: `/goal TEXT` sets a goal in any state, `/goal clear` removes it, `/done` completes
+/// it; impossible changes are refused and have no effect.
 #[tokio::test]
 async fn commands_change_the_goal() {
     let bed = bed([]);
     let service = bed.service();
     let session = new_session(&service).await.id;
     let long = format!("/goal {}", "x".repeat(2_001));
-    let off = "refused: working towards a goal without you (--auto) is off";
+    let off = "refused: working towards a goal unattended (--auto) is off";
     for (line, text, now) in [
-        ("/done", "refused: there is no goal to be reached", None),
+        ("/done", "refused: there is no active goal", None),
         ("/goal ship it", "Goal: ship it", Some("ship it")),
         (
             "/goal create the new one",
@@ -135,12 +136,12 @@ async fn commands_change_the_goal() {
             Some("creates two lines"),
         ),
         ("/done", DONE, None),
-        ("/done", "refused: there is no goal to be reached", None),
+        ("/done", "refused: there is no active goal", None),
         ("/goal again", "Goal: again", Some("again")),
         ("/goal status", "Goal: again", Some("again")),
         ("/goal complete", DONE, None),
         ("/goal third", "Goal: third", Some("third")),
-        ("/goal clear", "There is no goal now.", None),
+        ("/goal clear", "Goal cleared.", None),
         ("/goal", "No goal.", None),
     ] {
         let said = told(&service, &session, line).await;
@@ -164,8 +165,8 @@ async fn commands_change_the_goal() {
     );
 }
 
-/// GOAL-1: a goal is of its session: one that begins with `/clear` has none, a fork has that of the place it begins at, and
-/// going back goes back to the goal of then.
+/// GOAL-1: a goal belongs to its session: a session created by `/clear` has none, a fork has the goal of the
+/// place it starts at, and a rewind restores the goal of that time.
 #[tokio::test]
 async fn goals_follow_forks_and_rewinds() {
     let bed = bed(["one", "Task complete.", "three"].map(Scene::text));
@@ -205,7 +206,7 @@ async fn goals_follow_forks_and_rewinds() {
     again.close().await;
 }
 
-/// GOAL-1: a goal outlives a summary, after which the record before it is not read any more.
+/// GOAL-1: a goal survives a summary, although the record before it is no longer read.
 #[tokio::test]
 async fn goals_outlive_summaries() {
     let answers = (0..6).map(|number| Scene::text(&format!("answer {number} ").repeat(60)));
@@ -228,8 +229,8 @@ async fn goals_outlive_summaries() {
     service.close().await;
 }
 
-/// GOAL-1, CMD-2: a running turn does not know of goals: they can be set and completed meanwhile. What a command of the
-/// user's own printed is no goal.
+/// GOAL-1, CMD-2: a running turn does not see goals: they can be set and completed meanwhile. The output of a
+/// user's command is not a goal.
 #[tokio::test]
 async fn a_running_turn_is_not_concerned() {
     let bed = bed([
@@ -255,7 +256,7 @@ async fn a_running_turn_is_not_concerned() {
     assert_eq!(record(&bed, &session).await, ["go", "Command: go"]);
 }
 
-/// GOAL-1: where goals are off there are none, and commands about them say so.
+/// GOAL-1: if goals are off there are none, and commands about them report it.
 #[tokio::test]
 async fn goals_can_be_off() {
     let bed = bed(["Task complete."].map(Scene::text));

@@ -35,7 +35,8 @@ async fn a_key_leads_to_its_session() {
     assert!(bed.provider.seen()[1].contains("user: one"));
 }
 
-/// SES-9: processes that route the same key at the same time make one session; who comes second is told that it is busy.
+/// SES-9: processes that route the same key at the same time create one session; the second process finds it
+/// busy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_race_makes_one_session() {
     let bed = Bed::new([]);

@@ -1,4 +1,4 @@
-//! What a bench offers beside a model and tools, for tests to set and to look at.
+//! Settings and records of the test environment, besides model and tools.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,20 +13,20 @@ use windlass_core::provider::Provider;
 use windlass_core::turn::Limits;
 use windlass_service::{Defined, Goals, NotReady, Titles, TurnStart};
 
-/// Shared by all benches of a bed.
+/// Shared by all environments of a bed.
 pub(crate) struct Kit {
-    /// What the turns began with.
+    /// Starts of the turns.
     pub(crate) starts: Mutex<Vec<TurnStart>>,
-    /// Why the next turn cannot be, if it cannot.
+    /// Error of the next plan, if it is to fail.
     pub(crate) not_ready: Mutex<Option<NotReady>>,
-    /// Whether a turn's setup takes for ever.
+    /// True if planning a turn never finishes.
     pub(crate) is_stuck: Mutex<bool>,
     pub(crate) checkpoints: Mutex<Option<Arc<FakeCheckpoints>>>,
     pub(crate) defined: Mutex<Defined>,
     pub(crate) active: Mutex<(String, String)>,
     pub(crate) title_model: Mutex<Option<Arc<dyn Provider>>>,
     pub(crate) goals: Mutex<Goals>,
-    /// Where sessions work, for the model.
+    /// Description of the environment for the model.
     pub(crate) surroundings: Mutex<Option<String>>,
     pub(crate) limits: Mutex<Limits>,
 }
@@ -49,7 +49,7 @@ impl Default for Kit {
 }
 
 impl Kit {
-    /// Waits for as long as a setup takes.
+    /// Waits until planning may finish.
     pub(crate) async fn prepare(&self) {
         let is_stuck = *self.is_stuck.lock().unwrap();
         if is_stuck {
@@ -57,7 +57,7 @@ impl Kit {
         }
     }
 
-    /// Notes a turn; when checkpoints are kept, one is made for it.
+    /// Records a turn, and creates a checkpoint for it if they are on.
     pub(crate) fn begin(&self, turn: &TurnStart) -> Result<(), NotReady> {
         if let Some(why) = self.not_ready.lock().unwrap().take() {
             return Err(why);
@@ -97,9 +97,9 @@ pub(crate) type Takeover = (Arc<dyn Store>, SessionId, String);
 #[derive(Default)]
 pub(crate) struct FakeCheckpoints {
     all: Mutex<Vec<Checkpoint>>,
-    /// The checkpoints of each undo that can be done again.
+    /// Checkpoints of each undo that can be redone.
     undone: Mutex<Vec<Vec<u64>>>,
-    /// Files that somebody else changed.
+    /// Files that another program changed.
     pub(crate) conflict: Mutex<Vec<String>>,
     /// The owner of a session that is opened anew while files are taken back, so that its record is closed to the one here.
     pub(crate) lost: Mutex<Option<Takeover>>,
@@ -128,7 +128,7 @@ impl FakeCheckpoints {
         Ok(())
     }
 
-    /// Marks checkpoints and says what was done.
+    /// Marks checkpoints and reports the changes.
     fn set(&self, numbers: &[u64], undone: bool) -> Restored {
         let mut all = self.all.lock().unwrap();
         let mut restored = Restored {

@@ -1,4 +1,4 @@
-//! What a front end looks at: what is kept, how a session stands, what a turn waits for.
+//! Queries of a front end: stored sessions, the status of a session, and wait chains.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn ids(found: Vec<SessionInfo>) -> Vec<SessionId> {
     found.into_iter().map(|info| info.id).collect()
 }
 
-/// Reads until a call has begun.
+/// Reads until a call has started.
 async fn begun(events: &mut EventStream) {
     while let Some(envelope) = events.next().await {
         if matches!(envelope.event, Event::ToolCall { .. }) {
@@ -51,8 +51,8 @@ async fn begun(events: &mut EventStream) {
     panic!("no call");
 }
 
-/// UI-2: sessions are found by what they are called, by the beginning of their id and by what was said, each once and the
-/// best first; without words the one that changed last comes first.
+/// UI-2: sessions are found by name, by the start of their id and by content, each once and the best match
+/// first; without words, the most recently changed comes first.
 #[tokio::test]
 async fn sessions_are_found() {
     let bed = Bed::new([Scene::text("the parser is slow"), Scene::text("yes")]);
@@ -117,12 +117,13 @@ async fn records_are_read_from_the_end() {
         service.tail(&unknown, None, 1).await,
         Err(ClientError::Unknown(unknown))
     );
-    // Looking has not taken the session: somebody else still can.
+    // A query does not acquire the session: another process still can.
     let other = bed.service_of("somebody else".to_owned(), windlass_service::Options::default());
     other.begin(Begin::Resume(session)).await.unwrap();
 }
 
-/// UI-2: what turns did to files is told of a live session, while a turn runs, too; of another one it is not.
+/// UI-2: file changes of turns are listed for a live session, even while a turn runs; for another session
+/// they are not.
 #[tokio::test]
 async fn changes_are_shown() {
     let bed = Bed::new([Scene::call("c1", "wait", json!({})), Scene::text("done")]);
@@ -147,8 +148,8 @@ async fn changes_are_shown() {
     assert!(service.changes(&asleep, 1).await.is_err());
 }
 
-/// UI-2, OBS-3: how a session stands is told at any time: who is asked, how far it may go, what waits; and what a running
-/// turn waits for, to a front end and to `/why`.
+/// UI-2, OBS-3: the status of a session is available at any time: model, mode and queue; and the wait chain
+/// of a running turn, for a front end and for `/why`.
 #[tokio::test]
 async fn a_session_says_how_it_stands() {
     let bed = Bed::new([Scene::call("c1", "wait", json!({})), Scene::text("done")]);
@@ -190,8 +191,8 @@ async fn why(service: &Service, session: &SessionId) -> String {
     service.command(session, "/why").await.unwrap().text
 }
 
-/// UI-2, SES-3: an input that waits can be taken back; then it is not asked, also not after a restart, and whoever waits for
-/// it hears an end.
+/// UI-2, SES-3: a queued input can be taken back; it is then never sent, even after a restart, and its event
+/// stream ends.
 #[tokio::test]
 async fn a_waiting_input_is_taken_back() {
     let bed = Bed::new([
@@ -223,7 +224,7 @@ async fn a_waiting_input_is_taken_back() {
     assert_eq!(service.take_back(&SessionId::from("asleep"), &wanted).await, None);
 }
 
-/// A clock that is set by hand.
+/// A clock that is set manually.
 #[derive(Default)]
 struct ByHand(Mutex<Duration>);
 
@@ -242,8 +243,8 @@ impl Clock for ByHand {
     }
 }
 
-/// OBS-3: a write that another process holds up for more than a second is told as a lock, with what ends it, though the
-/// session's own task waits for it as well.
+/// OBS-3: a write that another process blocks for more than a second is reported as a lock, with the
+/// condition that ends it, although the session's own task waits for it as well.
 #[tokio::test]
 async fn a_locked_store_is_told() {
     let mut bed = Bed::new([Scene::text("first")]);
@@ -254,7 +255,7 @@ async fn a_locked_store_is_told() {
     let other = bed.writer();
     let mut submitted = service.submit(say(&session, "go"));
     assert!(futures_util::poll!(&mut submitted).is_pending());
-    // Its task has taken it up, and waits.
+    // The session's task has taken the request, and waits.
     tokio::task::yield_now().await;
     assert_eq!(service.why(&session).await, [], "nobody waits for long yet");
     *clock.0.lock().unwrap() = Duration::from_secs(5);

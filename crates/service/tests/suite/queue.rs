@@ -20,7 +20,7 @@ fn busy(submission: Submission, on_busy: OnBusy) -> Submission {
     }
 }
 
-/// Reads until a call has begun.
+/// Reads until a call has started.
 async fn begun(events: &mut EventStream) {
     while let Some(envelope) = events.next().await {
         if matches!(envelope.event, Event::ToolCall { .. }) {
@@ -30,7 +30,8 @@ async fn begun(events: &mut EventStream) {
     panic!("no call");
 }
 
-/// SES-2, SES-3: an input for a busy session is refused, waits its turn, or steers, as it asks for; a full queue refuses.
+/// SES-2, SES-3: an input for a busy session is refused, queued, or steers the turn, as requested; a full
+/// queue refuses.
 #[tokio::test]
 async fn a_busy_session_takes_inputs_as_they_ask() {
     let bed = Bed::new([
@@ -77,7 +78,7 @@ async fn a_busy_session_takes_inputs_as_they_ask() {
     assert!(seen[2].ends_with("user: later"), "{}", seen[2]);
 }
 
-/// Leaves a session in the middle of a turn, with something that waits for it.
+/// Leaves a session in the middle of a turn, with queued inputs.
 async fn left_with(bed: &Bed, inputs: &[(&str, OnBusy)]) -> SessionId {
     let service = bed.service();
     let session = new_session(&service).await.id;
@@ -94,20 +95,20 @@ async fn left_with(bed: &Bed, inputs: &[(&str, OnBusy)]) -> SessionId {
     session
 }
 
-/// The texts that wait.
+/// Returns the queued texts.
 async fn waiting(service: &Service, session: &SessionId) -> Vec<String> {
     let queue = service.overview(session).await.unwrap().queue;
     queue.iter().map(|message| message.user_text()).collect()
 }
 
-/// The last thing that each request asked.
+/// Returns the last user text of each request.
 fn asked(bed: &Bed) -> Vec<String> {
     let last = |seen: &String| seen.rsplit("user: ").next().unwrap_or_default().to_owned();
     bed.provider.seen().iter().map(last).collect()
 }
 
-/// SES-3, SES-5: what waits in the queue is stored. When the session is opened again it is shown and can be taken back, and
-/// nothing that looks or goes about with the session has it asked.
+/// SES-3, SES-5: queued inputs are stored. When the session is opened again they are shown and can be taken
+/// back, and neither queries nor session commands start them.
 #[tokio::test]
 async fn a_found_queue_waits_for_somebody() {
     let bed = Bed::new([Scene::call("c1", "wait", json!({}))]);
@@ -132,8 +133,8 @@ async fn a_found_queue_waits_for_somebody() {
     assert_eq!(bed.provider.seen().len(), 1, "nobody said anything");
 }
 
-/// SES-3: whoever says something has what was found asked first, in its order, and hears the turn of their own input; that
-/// the queue is full does not matter.
+/// SES-3: a new input starts the restored queue first, in order, and its stream covers its own turn; a full
+/// queue does not refuse it.
 #[tokio::test]
 async fn a_found_queue_is_asked_first() {
     let texts_of_eight: Vec<String> = (1..=8).map(|number| format!("waited {number}")).collect();
@@ -153,7 +154,8 @@ async fn a_found_queue_is_asked_first() {
     assert!(waiting(&again, &session).await.is_empty());
 }
 
-/// SES-3: what a found queue's turn asks reaches whoever waits behind it, or nobody could answer.
+/// SES-3: permission requests of a restored queue's turn reach the client that waits behind it, or no one
+/// could answer them.
 #[tokio::test]
 async fn questions_of_earlier_turns_are_heard() {
     let bed = Bed::new([
@@ -183,7 +185,7 @@ async fn questions_of_earlier_turns_are_heard() {
     );
 }
 
-/// SES-3, CTX-1: what was found waiting is still there when the conversation was made smaller and the session left again.
+/// SES-3, CTX-1: a restored queue survives a compaction and leaving the session.
 #[tokio::test]
 async fn a_found_queue_survives_a_summary() {
     let answers = (0..6).map(|number| Scene::text(&format!("answer {number} ").repeat(60)));
@@ -216,8 +218,8 @@ async fn a_found_queue_survives_a_summary() {
     assert_eq!(waiting(&bed.service(), &session).await, ["waited"]);
 }
 
-/// SES-3: what steers a turn that ends before it hears it is not lost when the session is left: it waits when the session is
-/// opened again, before what waited already.
+/// SES-3: a message to a turn that ends before taking it is not lost when the session is left: it is queued
+/// when the session is opened again, before the inputs that were queued already.
 #[tokio::test]
 async fn steering_survives() {
     let bed = Bed::new([Scene::call("c1", "wait", json!({}))]);
@@ -227,7 +229,7 @@ async fn steering_survives() {
     assert_eq!(waiting(&again, &session).await, ["mind the gap", "waiting"]);
 }
 
-/// SES-3: a session that is left while a turn ends does not begin the next one: what is queued stays so.
+/// SES-3: a session that is left while a turn ends does not start the next one: queued inputs stay queued.
 #[tokio::test]
 async fn a_session_that_is_left_begins_nothing() {
     let bed = Bed::new([
@@ -260,7 +262,8 @@ async fn a_session_that_is_left_begins_nothing() {
     assert_eq!(waiting(&bed.service(), &session).await, ["later"]);
 }
 
-/// SES-3, SAFE-5: a mode that is chosen while a turn runs leaves that turn as it began, and holds for what is queued already.
+/// SES-3, SAFE-5: a mode set while a turn runs does not affect that turn, but applies to inputs that are
+/// already queued.
 #[tokio::test]
 async fn a_mode_holds_from_the_next_turn_on() {
     let bed = Bed::new([
@@ -277,17 +280,14 @@ async fn a_mode_holds_from_the_next_turn_on() {
     let queued = busy(say(&session, "later"), OnBusy::Queue);
     let queued = service.submit(queued).await.unwrap();
     let said = service.command(&session, "/mode plan").await.unwrap().text;
-    assert!(
-        said.starts_with("Mode: plan, for this session from the next turn on"),
-        "{said}"
-    );
+    assert!(said.starts_with("Mode plan from the next turn"), "{said}");
     bed.gate.notify_one();
     all(events).await;
     all(queued).await;
     assert_eq!(*bed.notes.lock().unwrap(), ["in the running turn"]);
 }
 
-/// SES-3, SES-10: what waits in a session is not copied with it: it is asked once, where it was said.
+/// SES-3, SES-10: a fork does not copy the queue: an input runs once, in its own session.
 #[tokio::test]
 async fn a_fork_leaves_the_queue() {
     let bed = Bed::new([
@@ -339,7 +339,7 @@ async fn a_turn_is_canceled() {
     assert!(last.contains("canceled by user"), "{last}");
 }
 
-/// LOOP-8: a turn can be stopped before it runs: what prepares it is not waited for, whoever began it.
+/// LOOP-8: a turn can be stopped before it runs: its plan is not awaited, whoever started it.
 #[tokio::test]
 async fn a_turn_is_canceled_while_it_is_prepared() {
     let bed = Bed::new([Scene::text("after")]);
@@ -362,7 +362,7 @@ async fn a_turn_is_canceled_while_it_is_prepared() {
     assert_eq!(answer(&service, &session, "again").await, "after");
 }
 
-/// LOOP-8: a turn can be stopped while another process keeps the session's task from writing.
+/// LOOP-8: a turn can be stopped while another process blocks the session's writes.
 #[tokio::test]
 async fn a_turn_is_canceled_while_the_store_is_locked() {
     let bed = Bed::new([
@@ -378,7 +378,7 @@ async fn a_turn_is_canceled_while_the_store_is_locked() {
     let mut queued = service.submit(busy(say(&session, "later"), OnBusy::Queue));
     assert!(futures_util::poll!(&mut queued).is_pending());
     assert!(service.cancel(&session).await);
-    // The call has ended, though nothing of it can be stored yet.
+    // The call has ended, though its events cannot be stored yet.
     while let Some(envelope) = events.next().await {
         if matches!(envelope.event, Event::ToolResult { .. }) {
             break;
@@ -395,8 +395,8 @@ async fn a_turn_is_canceled_while_the_store_is_locked() {
     assert_eq!(texts(&all(queued).await), ["later", "second"]);
 }
 
-/// SES-3, LOOP-8: stopping a turn begins nothing: what is queued then waits, can be taken back, and is asked before what is
-/// said next. So does what the turn did not hear any more.
+/// SES-3, LOOP-8: stopping a turn starts nothing: queued inputs are held, can be taken back, and run before
+/// the next input. The same holds for messages that the turn did not take.
 #[tokio::test]
 async fn a_stop_begins_nothing() {
     let bed = Bed::new([
@@ -418,7 +418,7 @@ async fn a_stop_begins_nothing() {
     }
     assert!(service.cancel(&session).await);
     all(events).await;
-    // Looking has it served between two turns, if there were another one.
+    // If there were another turn, this query would be answered after it started.
     assert_eq!(
         waiting(&service, &session).await,
         ["mind the gap", "later", "never"]
@@ -431,7 +431,7 @@ async fn a_stop_begins_nothing() {
     assert_eq!(asked(&bed), ["go", "mind the gap", "later", "new"]);
 }
 
-/// SES-3: what waits after a stop is asked on demand, without anything being said.
+/// SES-3: a held queue is released on demand, without a new input.
 #[tokio::test]
 async fn a_held_queue_goes_on_on_demand() {
     let bed = Bed::new([
@@ -454,7 +454,7 @@ async fn a_held_queue_goes_on_on_demand() {
     assert!(!service.go_on(&"nowhere".into()).await);
 }
 
-/// SES-3, LOOP-8: what is said to a turn that is being prepared waits, too, when that turn is stopped.
+/// SES-3, LOOP-8: a message to a turn that is being planned is held as well when that turn is stopped.
 #[tokio::test]
 async fn a_stop_of_what_is_prepared_begins_nothing() {
     let bed = Bed::new([Scene::text("second"), Scene::text("third")]);

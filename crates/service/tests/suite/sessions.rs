@@ -1,4 +1,4 @@
-//! Sessions from their beginning to their end.
+//! Sessions from start to end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use windlass_service::{Options, Service};
 
 use super::bed::{Bed, all, answer, new_session, say, texts};
 
-/// SES-1, SES-2, SES-5: a turn is stored as it happens, and another process goes on where it stood.
+/// SES-1, SES-2, SES-5: a turn is stored as it happens, and another process continues from there.
 #[tokio::test]
 async fn a_session_goes_on_in_another_process() {
     let bed = Bed::new([
@@ -48,7 +48,7 @@ async fn a_session_goes_on_in_another_process() {
     assert_eq!(spent.iter().map(|row| row.calls).sum::<u64>(), 3);
 }
 
-/// SES-2: a session has one owner; a second one is told that it is busy, and gets it when the first is done.
+/// SES-2: a session has one owner; a second one finds it busy, and gets it when the first is done.
 #[tokio::test]
 async fn two_processes_do_not_share_a_session() {
     let bed = Bed::new([Scene::text("first"), Scene::text("second")]);
@@ -64,7 +64,8 @@ async fn two_processes_do_not_share_a_session() {
     assert_eq!(unknown, Some(ClientError::Unknown("nothing".into())));
 }
 
-/// SES-10: a fork begins with the past of another session up to an entry, and leaves that one as it was.
+/// SES-10: a fork starts with the history of another session up to an entry, and leaves that session
+/// unchanged.
 #[tokio::test]
 async fn a_fork_begins_with_anothers_past() {
     let bed = Bed::new([Scene::text("first"), Scene::text("second"), Scene::text("other")]);
@@ -90,7 +91,8 @@ async fn a_fork_begins_with_anothers_past() {
     assert_eq!(bed.store().entries(&session, 0, 1000).await.unwrap(), before);
 }
 
-/// SES-7, SES-8: a summary on demand is stored and booked, is what the next turn begins with, and is refused while the session is busy.
+/// SES-7, SES-8: a summary on demand is stored and its cost recorded, the next turn starts from it, and it is
+/// refused while the session is busy.
 #[tokio::test]
 async fn a_session_is_summarized_on_demand() {
     let answers = (0..6).map(|number| Scene::text(&format!("answer {number} ").repeat(60)));
@@ -129,7 +131,7 @@ async fn a_session_is_summarized_on_demand() {
     );
 }
 
-/// Waits until nobody has the session.
+/// Waits until the session has no owner.
 async fn given_back(bed: &Bed, session: &SessionId) {
     let free = async {
         while bed.store().holder(session).await.unwrap().is_some() {
@@ -139,7 +141,7 @@ async fn given_back(bed: &Bed, session: &SessionId) {
     tokio::time::timeout(Duration::from_secs(60), free).await.unwrap();
 }
 
-/// SES-2: a session that is idle for long enough is given back, however often its lease is renewed meanwhile.
+/// SES-2: a session that is idle for long enough is released, however often its lease is renewed meanwhile.
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_is_given_back() {
     let bed = Bed::new([]);
@@ -159,8 +161,8 @@ fn hasty() -> Options {
     }
 }
 
-/// SES-2: a session that was given back goes on when somebody says something: it is heard, shows what it did to files, and
-/// has the mode that was set by hand.
+/// SES-2: a released session continues with the next input: its events arrive, its file changes are listed,
+/// and it has the mode set by the user.
 #[tokio::test]
 async fn a_session_that_was_given_back_goes_on() {
     let bed = Bed::new([
@@ -200,8 +202,8 @@ async fn went_to(service: &Service, session: &SessionId, line: &str) -> SessionI
     }
 }
 
-/// SES-2, SES-10: a session that is left for another one can be had by others at once, and be deleted; one in which a turn
-/// runs ends it first, and what is queued.
+/// SES-2, SES-10: a session that is left for another one can be opened by other processes immediately, and be
+/// deleted; if a turn runs, the turn and the queue end first.
 #[tokio::test]
 async fn a_session_that_is_left_is_given_back() {
     let bed = Bed::new([
@@ -240,7 +242,8 @@ async fn a_session_that_is_left_is_given_back() {
     assert!(!service.overview(&first).await.unwrap().is_busy);
 }
 
-/// UI-2: who sends an image to a model that reads none is told at the beginning of the turn, each time, and only then.
+/// UI-2: an image for a model that cannot read images causes a warning at the start of the turn, each time,
+/// and only then.
 #[tokio::test]
 async fn images_that_are_not_read_are_told() {
     let scenes = || (0..3).map(|_| Scene::text("done"));
@@ -264,7 +267,7 @@ async fn images_that_are_not_read_are_told() {
         address("data:image/png;base64,iVBORw0KGgo="),
     ];
     let told =
-        "scripted reads no images: it is only told the name of a.png, https://example.org/b.png, an image.";
+        "scripted does not read images: it only gets the name of a.png, https://example.org/b.png, an image.";
     for reads in [false, true] {
         let mut bed = Bed::new(scenes());
         if !reads {

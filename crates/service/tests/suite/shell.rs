@@ -1,4 +1,4 @@
-//! Commands that the user runs in a session: calls without a model, told to it with its next turn.
+//! Commands that the user runs in a session: calls without a model, reported to it in its next turn.
 
 use futures_util::StreamExt;
 use windlass_api::{Client, ClientError, Commands, Envelope, Event, EventStream, Follow, Records, SessionId};
@@ -15,7 +15,7 @@ async fn shell(service: &Service, session: &SessionId, command: &str) -> EventSt
     }
 }
 
-/// The kinds of events, for one look.
+/// Returns the kinds of events, for comparison.
 fn kinds(events: &[Envelope]) -> Vec<&'static str> {
     let kind = |envelope: &Envelope| match &envelope.event {
         Event::StepStart { .. } => "step_start",
@@ -30,8 +30,8 @@ fn kinds(events: &[Envelope]) -> Vec<&'static str> {
     events.iter().map(kind).collect()
 }
 
-/// UI-2: a command of the user's is a call in the record, asks no model, and the next turn's model reads it, also after the
-/// session was opened again.
+/// UI-2: a user's command is a call in the record, sends no request, and is visible to the model in the next
+/// turn, even after the session was opened again.
 #[tokio::test]
 async fn own_commands_are_told_to_the_next_turn() {
     let bed = Bed::new([Scene::text("I see")]);
@@ -63,8 +63,8 @@ async fn own_commands_are_told_to_the_next_turn() {
     assert!(asked.contains("I ran this command myself"), "{asked}");
 }
 
-/// UI-2, CMD-2: a command waits for nobody: it is refused while a turn or another command runs; a cancel ends it, and the
-/// session is free again.
+/// UI-2, CMD-2: a command is refused while a turn or another command runs; a cancel ends it, and the session
+/// is idle again.
 #[tokio::test]
 async fn own_commands_can_be_stopped() {
     let bed = Bed::new([]);
@@ -91,7 +91,8 @@ async fn own_commands_can_be_stopped() {
     assert!(matches!(usage, Some(ClientError::CommandUsage(_))), "{usage:?}");
 }
 
-/// CMD-1: what the model is told of a user's command is no message to go back to: it is not listed, and its number is refused.
+/// CMD-1: the report of a user's command is not a message to rewind to: it is not listed, and its number is
+/// refused.
 #[tokio::test]
 async fn own_commands_are_no_messages() {
     let bed = Bed::new([Scene::text("I see")]);
@@ -102,11 +103,11 @@ async fn own_commands_are_no_messages() {
         Err(error) => format!("error: {error}"),
     };
     let events = all(shell(&service, &session, "note one").await).await;
-    assert_eq!(told("/rewind").await, "Nothing has been said yet.");
+    assert_eq!(told("/rewind").await, "No messages yet.");
     let of_message = |envelope: &&Envelope| matches!(envelope.event, Event::Message { .. });
     let number = events.iter().find(of_message).unwrap().seq;
     let refused = told(&format!("/rewind {number}")).await;
-    assert!(refused.contains("is no message of yours"), "{refused}");
+    assert!(refused.contains("is not one of your messages"), "{refused}");
     assert_eq!(answer(&service, &session, "and?").await, "I see");
     let listed = told("/rewind").await;
     assert!(

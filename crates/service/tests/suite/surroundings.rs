@@ -1,4 +1,4 @@
-//! The model is told where it works, once.
+//! The environment is described to the model once.
 
 use windlass_api::{Commands, Follow, SessionId};
 use windlass_core::script::Scene;
@@ -17,7 +17,7 @@ fn move_to(bed: &Bed, place: &str) {
     *bed.kit.surroundings.lock().unwrap() = Some(place.to_owned());
 }
 
-/// Asks, and tells where the model was told to be, in order.
+/// Sends a prompt. Returns the described environments, in order.
 async fn told(bed: &Bed, service: &Service, session: &SessionId) -> Vec<String> {
     answer(service, session, "go on").await;
     let seen = bed.provider.seen().last().cloned().unwrap();
@@ -26,8 +26,8 @@ async fn told(bed: &Bed, service: &Service, session: &SessionId) -> Vec<String> 
     places.map(place).collect()
 }
 
-/// SES-10, SES-11: the first message of every session tells where it works, later ones do not, and after going back to before
-/// it the next one does, also when the session is opened again in between.
+/// SES-10, SES-11: the first message of every session describes the environment, later ones do not; after a
+/// rewind to before it the next one does, even if the session was opened again in between.
 #[tokio::test]
 async fn surroundings_are_told_once() {
     let bed = bed();
@@ -47,7 +47,7 @@ async fn surroundings_are_told_once() {
     assert_eq!(told(&bed, &again, &session).await, ["/here"]);
 }
 
-/// SES-10: a session that is gone on with elsewhere says so, and again when it is back.
+/// SES-10: a session that is resumed in another environment describes it, and again when it is back.
 #[tokio::test]
 async fn other_surroundings_are_told() {
     let bed = bed();
@@ -62,7 +62,7 @@ async fn other_surroundings_are_told() {
     assert_eq!(told(&bed, &service, &session).await, back);
 }
 
-/// CTX-15, SES-13: what makes a conversation smaller leaves where it works in it, once.
+/// CTX-15, SES-13: compaction and trimming leave the description in the conversation, once.
 #[tokio::test]
 async fn surroundings_outlive_compaction_and_trimming() {
     let bed = bed();

@@ -1,4 +1,4 @@
-//! Titles that a model makes.
+//! Titles that a model writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn with_titles(scenes: impl IntoIterator<Item = Scene>, title: Scene) -> (Bed, A
     (bed, model)
 }
 
-/// A clock whose short sleeps are over at once.
+/// A clock whose short sleeps end immediately.
 #[derive(Default)]
 struct Hasty(SystemClock);
 
@@ -44,7 +44,8 @@ async fn title(bed: &Bed, session: &SessionId) -> Option<String> {
     bed.store().get(session).await.unwrap().unwrap().label.title
 }
 
-/// SES-6: a model makes the title of the first message, in one line; it is told, stored, and booked under its own cause.
+/// SES-6: a model writes a title from the first message, in one line; it is published, stored, and its cost
+/// recorded under its own cause.
 #[tokio::test]
 async fn a_model_makes_the_title() {
     let scenes = [Scene::text("first"), Scene::text("second")];
@@ -72,7 +73,7 @@ async fn a_model_makes_the_title() {
     assert_eq!(entries.iter().filter(|entry| told(&entry.event)).count(), 1);
 }
 
-/// SES-6: a title model that never answers delays no turn, and a program that ends does not wait for it for long.
+/// SES-6: a title model that never answers delays no turn, and a program that ends does not wait long for it.
 #[tokio::test]
 async fn a_title_delays_nothing() {
     let (mut bed, model) = with_titles([Scene::text("first")], Scene::Hang(Vec::new()));
@@ -86,7 +87,7 @@ async fn a_title_delays_nothing() {
     assert_eq!(title(&bed, &session).await.as_deref(), Some("please"));
 }
 
-/// SES-6: a title model that fails leaves the title that the prompt gave.
+/// SES-6: if the title model fails, the title from the prompt remains.
 #[tokio::test]
 async fn a_failed_title_leaves_the_prompts() {
     let failure = Scene::fail(ProviderErrorKind::Auth, "no key");

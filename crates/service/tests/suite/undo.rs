@@ -1,4 +1,4 @@
-//! `/undo`, `/redo` and `/checkpoint` over checkpoints that are not real.
+//! `/undo`, `/redo` and `/checkpoint` with fake checkpoints.
 
 use futures_util::StreamExt;
 use serde_json::json;
@@ -21,14 +21,14 @@ fn bed() -> Bed {
     bed
 }
 
-/// What the model saw last, without the answers.
+/// Returns the last request without the model's answers.
 fn asked(bed: &Bed) -> Vec<String> {
     let seen = bed.provider.seen().last().cloned().unwrap_or_default();
     let lines = seen.lines().filter_map(|line| line.strip_prefix("user: "));
     lines.map(str::to_owned).collect()
 }
 
-/// The number of a message in a list.
+/// Returns the number of a message in a list.
 fn number(listed: &str, message: &str) -> u64 {
     let line = listed.lines().find(|line| line.ends_with(message));
     let word = line.and_then(|line| line.split_whitespace().next());
@@ -36,15 +36,15 @@ fn number(listed: &str, message: &str) -> u64 {
         .unwrap_or_else(|| panic!("{message}: {listed}"))
 }
 
-/// SES-11: undoing files says for each path what was done, what is not covered and how to do it again; the conversation
-/// stays.
+/// SES-11: an undo of files reports the change of each path, the changes it does not cover, and how to redo
+/// them; the conversation stays.
 #[tokio::test]
 async fn files_are_undone() {
     let bed = bed();
     let service = bed.service();
     let session = new_session(&service).await.id;
     let none = told(&service, &session, "/undo").await;
-    assert!(none.contains("nothing to undo"), "{none}");
+    assert!(none.contains("Nothing to undo"), "{none}");
     for prompt in ["one", "two", "three"] {
         answer(&service, &session, prompt).await;
     }
@@ -74,7 +74,7 @@ async fn files_are_undone() {
     );
     let redone = told(&service, &session, "/redo").await;
     assert!(
-        redone.starts_with("Did again checkpoint 3") && !redone.contains("conversation"),
+        redone.starts_with("Redid checkpoint 3") && !redone.contains("conversation"),
         "{redone}"
     );
     assert!(
@@ -88,7 +88,7 @@ async fn files_are_undone() {
     assert_eq!(asked(&bed), ["one", "two", "three", "four"]);
 }
 
-/// SES-11: files that somebody else changed are left alone unless that is wished.
+/// SES-11: files that another program changed are left alone unless the user insists.
 #[tokio::test]
 async fn conflicts_are_told() {
     let bed = bed();
@@ -99,7 +99,7 @@ async fn conflicts_are_told() {
     *kept.conflict.lock().unwrap() = vec!["mine.txt".to_owned()];
     let refused = told(&service, &session, "/undo").await;
     assert!(
-        refused.contains("Nothing was done") && refused.contains("mine.txt"),
+        refused.contains("Nothing was changed") && refused.contains("mine.txt"),
         "{refused}"
     );
     assert!(refused.contains("--force"), "{refused}");
@@ -110,8 +110,8 @@ async fn conflicts_are_told() {
     );
 }
 
-/// SES-11: the conversation goes back with the files when that is asked for, comes back with `/redo`, and both hold when
-/// the session is opened again.
+/// SES-11: on request the conversation is undone with the files, `/redo` restores it, and both survive
+/// opening the session again.
 #[tokio::test]
 async fn the_conversation_is_undone() {
     let bed = bed();
@@ -122,21 +122,21 @@ async fn the_conversation_is_undone() {
     }
     let first = told(&service, &session, "/undo --conversation").await;
     assert!(
-        first.contains("The conversation goes on from before that."),
+        first.contains("The conversation continues from before that."),
         "{first}"
     );
     told(&service, &session, "/undo --conversation").await;
     // Forward again, step by step.
     let redone = told(&service, &session, "/redo").await;
-    assert!(redone.contains("The conversation is as it was"), "{redone}");
+    assert!(redone.contains("The conversation was restored."), "{redone}");
     service.close().await;
     let service = bed.service();
     answer(&service, &session, "instead").await;
     assert_eq!(asked(&bed), ["one", "two", "instead"]);
-    // The conversation went on, so that only files can be done again.
+    // The conversation has continued, so only files can be redone.
     let redone = told(&service, &session, "/redo").await;
     assert!(
-        redone.contains("Did again checkpoint 3") && redone.contains("it has gone on since"),
+        redone.contains("Redid checkpoint 3") && redone.contains("it has continued since"),
         "{redone}"
     );
     answer(&service, &session, "more").await;
@@ -155,20 +155,21 @@ async fn back_and_forth_loses_nothing() {
     for _ in 0..2 {
         told(&service, &session, "/checkpoint rewind 1 --conversation").await;
         let redone = told(&service, &session, "/redo").await;
-        assert!(redone.contains("The conversation is as it was"), "{redone}");
+        assert!(redone.contains("The conversation was restored."), "{redone}");
     }
     told(&service, &session, "/undo --conversation").await;
     told(&service, &session, "/undo").await;
-    // This one took only files back.
+    // This undo restored files only.
     let files = told(&service, &session, "/redo").await;
     assert!(!files.contains("onversation"), "{files}");
     let both = told(&service, &session, "/redo").await;
-    assert!(both.contains("The conversation is as it was"), "{both}");
+    assert!(both.contains("The conversation was restored."), "{both}");
     answer(&service, &session, "four").await;
     assert_eq!(asked(&bed), ["one", "two", "three", "four"]);
 }
 
-/// SES-11: `/rewind` offers and takes only messages of the conversation that counts, so that files and conversation agree.
+/// SES-11: `/rewind` lists and accepts only messages of the current conversation, so that files and
+/// conversation agree.
 #[tokio::test]
 async fn messages_left_behind_are_not_offered() {
     let bed = bed();
@@ -188,7 +189,7 @@ async fn messages_left_behind_are_not_offered() {
     );
     let refused = told(&service, &session, &format!("/rewind {two}")).await;
     assert!(
-        refused.contains("is no message of yours in this conversation"),
+        refused.contains("is not one of your messages in this conversation"),
         "{refused}"
     );
     let kept = told(&service, &session, "/checkpoint list").await;
@@ -201,7 +202,7 @@ async fn messages_left_behind_are_not_offered() {
     assert_eq!(asked(&bed), ["instead", "more"]);
 }
 
-/// SES-11: what was left behind without its files is still taken back with them later.
+/// SES-11: file changes of turns left behind by a rewind are still undone later.
 #[tokio::test]
 async fn files_of_what_was_left_behind_go_back() {
     let bed = bed();
@@ -220,7 +221,8 @@ async fn files_of_what_was_left_behind_go_back() {
     );
 }
 
-/// SES-11: when the conversation cannot go back after the files did, what was done to them is told.
+/// SES-11: if the conversation cannot be rewound after the files were restored, the restored files are
+/// reported.
 #[tokio::test]
 async fn restored_files_are_told_when_the_record_fails() {
     let bed = bed();
@@ -232,14 +234,14 @@ async fn restored_files_are_told_when_the_record_fails() {
     *kept.lost.lock().unwrap() = Some((bed.store(), session.clone(), owner));
     let told = told(&service, &session, "/rewind 1").await;
     assert!(
-        told.starts_with("The conversation could not be taken back: "),
+        told.starts_with("The conversation could not be rewound: "),
         "{told}"
     );
     assert!(told.contains("file1.txt: restored"), "{told}");
 }
 
-/// SES-11, SES-3: going back to what was said while a turn ran leaves what that turn did to files, and says so; going back to
-/// the turn's beginning takes it back.
+/// SES-11, SES-3: a rewind to a message sent during a turn keeps the file changes of that turn, and reports
+/// it; a rewind to the turn's start undoes them.
 #[tokio::test]
 async fn files_of_a_steered_turn_are_told() {
     let bed = Bed::new([
@@ -268,7 +270,7 @@ async fn files_of_a_steered_turn_are_told() {
         "{left}"
     );
     assert!(!left.contains("restored"), "{left}");
-    // What comes next is a turn of its own.
+    // The next input is a turn of its own.
     answer(&service, &session, "instead").await;
     let listed = told(&service, &session, "/rewind").await;
     let next = number(&listed, "instead");

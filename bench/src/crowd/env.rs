@@ -45,10 +45,10 @@ impl CrowdFactory {
         })
     }
 
-    fn make(&self, session: &SessionInfo) -> Result<CrowdBench> {
+    fn make(&self, session: &SessionInfo) -> Result<CrowdEnv> {
         let config = parts::tools(&self.helper, self.outputs.join(session.id.as_str()))?;
         let tools = builtin(&config);
-        Ok(CrowdBench {
+        Ok(CrowdEnv {
             provider: Arc::clone(&self.provider),
             prefix: self.prefixes.share(Prefix {
                 system: "Work. ".repeat(SYSTEM / 6),
@@ -65,12 +65,12 @@ impl CrowdFactory {
 #[async_trait]
 impl SessionFactory for CrowdFactory {
     async fn create(&self, session: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
-        let bench = self.make(session).map_err(|error| error.to_string())?;
-        Ok(Box::new(bench))
+        let env = self.make(session).map_err(|error| error.to_string())?;
+        Ok(Box::new(env))
     }
 }
 
-struct CrowdBench {
+struct CrowdEnv {
     provider: Arc<dyn Provider>,
     prefix: Arc<Prefix>,
     tools: ToolSet,
@@ -78,7 +78,7 @@ struct CrowdBench {
     outputs: Option<Arc<dyn Outputs>>,
 }
 
-impl CrowdBench {
+impl CrowdEnv {
     fn calls(&self) -> CallConfig {
         CallConfig {
             tools: self.tools.clone(),
@@ -88,10 +88,10 @@ impl CrowdBench {
     }
 }
 
-impl EnvFacts for CrowdBench {}
+impl EnvFacts for CrowdEnv {}
 
 #[async_trait]
-impl SessionEnv for CrowdBench {
+impl SessionEnv for CrowdEnv {
     async fn plan(&mut self, _: &TurnStart) -> Result<TurnPlan, NotReady> {
         Ok(TurnPlan {
             config: Config {
@@ -126,7 +126,7 @@ impl SessionEnv for CrowdBench {
 }
 
 #[async_trait]
-impl ModelSwitch for CrowdBench {
+impl ModelSwitch for CrowdEnv {
     fn list(&self) -> Vec<ModelChoice> {
         Vec::new()
     }
@@ -153,7 +153,7 @@ impl ModelSwitch for CrowdBench {
 }
 
 #[async_trait]
-impl Permissions for CrowdBench {
+impl Permissions for CrowdEnv {
     fn tools(&mut self) -> Vec<ToolInfo> {
         Vec::new()
     }
