@@ -193,3 +193,7 @@ pub trait CompactionHook: Send + Sync {
         Vec::new()
     }
 }
+
+#[cfg(test)]
+#[path = "hook_tests.rs"]
+mod tests;
