@@ -101,6 +101,8 @@ pub enum Begin {
         after: Option<u64>,
         /// The id of the new one; one is made when `None`.
         id: Option<SessionId>,
+        /// Folder of the new session; the other one's folder if `None`.
+        place: Option<String>,
     },
     /// Another one instead of one that is left, which is given back as soon as nothing is left to do in it.
     Instead {
