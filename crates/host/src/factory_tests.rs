@@ -127,7 +127,11 @@ async fn both(two: &Two, root: &Path) {
     let [first, second] = &two.folders;
     let settings = Arc::new(environment::settings(&Given::default(), first).unwrap());
     let models = Models::new(&settings, None);
-    let factory = LocalFactory::new(&settings, &models, SessionSpec::looking(first, "none"));
+    let spec = SessionSpec {
+        require_done: false,
+        ..SessionSpec::looking(first, "none")
+    };
+    let factory = LocalFactory::new(&settings, &models, spec);
     let service = Service::new(
         Arc::new(SqliteStore::open(&root.join("session.db")).unwrap()),
         Arc::new(factory),
