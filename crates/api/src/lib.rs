@@ -112,6 +112,8 @@ pub enum Begin {
         after: Option<u64>,
         /// Id of the new session; generated if `None`.
         id: Option<SessionId>,
+        /// Folder of the new session; the other one's folder if `None`.
+        place: Option<String>,
     },
     /// Switch from one session to another. The first is released as soon as it is idle.
     Instead {

@@ -264,6 +264,7 @@ async fn copy(
         of: info.id.clone(),
         after: Some(after),
         id: Some(id),
+        place: None,
     };
     let made = service.begin(begin).await.map_err(engine::not_begun);
     service.close().await;

@@ -119,6 +119,7 @@ pub(crate) async fn begin(
                 of: info.id.clone(),
                 after: None,
                 id: Some(new.clone()),
+                place: Some(cwd.display().to_string()),
             };
             (begin, new, Some(info))
         }

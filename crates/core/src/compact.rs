@@ -41,7 +41,7 @@ use crate::message::{Message, Part, Role};
 use crate::middleware::{Depth, Shrink};
 use crate::model::Usage;
 use crate::provider::Provider;
-use crate::run::{Config, Ports};
+use crate::run::{Config, Ports, warn};
 use crate::tokens::{Estimate, Gauge, of_message};
 
 /// Input of a compactor.
@@ -204,6 +204,8 @@ pub async fn compact(
         deps.events
             .live(Event::Session(SessionEvent::Compacting { before }));
     }
+    let (instructions, warnings) = deps.hooks.before_compact(&**deps.clock, history).await;
+    warn(deps.events, warnings).await;
     let job = Job {
         history,
         provider: deps.provider,
@@ -214,7 +216,7 @@ pub async fn compact(
         target: shrink
             .target
             .unwrap_or_else(|| sensible_target(before, deps.provider.model().context_window)),
-        instructions: deps.hooks.before_compact(&**deps.clock, history).await,
+        instructions,
     };
     let mut smaller = tokio::select! {
         biased;
@@ -248,10 +250,10 @@ pub async fn compact(
     Ok(smaller)
 }
 
-/// Adds the fragments of hooks to the newest summary. Without a summary nothing was lost that they could
-/// restore.
+/// Adds the fragments of hooks to the newest summary. Without one nothing was lost that they could bring back.
 async fn inject(deps: &CompactionPorts<'_>, history: &mut [Arc<Message>]) {
-    let fragments = deps.hooks.after_compact(&**deps.clock, history).await;
+    let (fragments, warnings) = deps.hooks.after_compact(&**deps.clock, history).await;
+    warn(deps.events, warnings).await;
     let has_summary = |message: &&mut Arc<Message>| {
         let mut parts = message.parts.iter();
         parts.any(|part| matches!(part, Part::Compaction(_)))

@@ -233,7 +233,10 @@ impl Middleware for Asks {
 async fn preparing_has_a_limit() {
     let history = exchange("one", 2, 500);
     for (middleware, warning) in [
-        (Arc::new(Hangs) as Arc<dyn Middleware>, None),
+        (
+            Arc::new(Hangs) as Arc<dyn Middleware>,
+            Some("the hook `middleware` did not answer within 30 s"),
+        ),
         (
             Arc::new(Asks) as _,
             Some("Compaction had no effect: it took longer than 30 s"),

@@ -194,3 +194,7 @@ pub trait CompactionHook: Send + Sync {
         Vec::new()
     }
 }
+
+#[cfg(test)]
+#[path = "hook_tests.rs"]
+mod tests;

@@ -1,8 +1,6 @@
 //! The loop.
 
-use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +13,6 @@ use crate::dispatch::{CallConfig, Calls, dispatch};
 use crate::event::{Event, EventSink, SinkError};
 use crate::hook::{Hooks, TurnAction, TurnEnd};
 use crate::message::{Message, Part, Role};
-use crate::middleware::Verdict;
 use crate::permission::Approver;
 use crate::provider::{Prefix, Provider, ToolChoice};
 use crate::reply::reply;
@@ -103,8 +100,9 @@ pub async fn run(input: TurnInput, config: &Config, ports: &Ports) -> TurnReport
             Action::Listen => turn.heard(ports.inbox.take().await),
             Action::Consult(stage) => {
                 let view = turn.view(ports.provider.model(), &config.prefix);
-                let verdict = within(ports, limit, config.hooks.iteration(stage, view)).await;
-                turn.consulted(verdict.unwrap_or_else(Verdict::proceed));
+                let (verdict, warnings) = config.hooks.iteration(&*ports.clock, stage, view, limit).await;
+                warn(&*ports.events, warnings).await;
+                turn.consulted(verdict);
             }
             Action::Ask(ask) => turn.answered(reply(config, ports, &mut context, turn.history(), ask).await),
             Action::Call(calls) => turn.settled(dispatch(&Calls::new(config, ports), calls).await),
@@ -118,7 +116,11 @@ pub async fn run(input: TurnInput, config: &Config, ports: &Ports) -> TurnReport
                 .await;
                 turn.shrunk(smaller);
             }
-            Action::Review(answer) => turn.reviewed(config.hooks.before_answer(&*ports.clock, &answer).await),
+            Action::Review(answer) => {
+                let (prompt, warnings) = config.hooks.before_answer(&*ports.clock, &answer).await;
+                warn(&*ports.events, warnings).await;
+                turn.reviewed(prompt);
+            }
             Action::Done(outcome) => {
                 let mut report = turn.report(outcome);
                 report.context.context_max_tokens = ports.provider.model().context_window;
@@ -167,12 +169,10 @@ pub async fn run_with_hooks(mut input: TurnInput, config: &Config, ports: &Ports
     report
 }
 
-/// CTX-12: runs `work`, at most for `limit`.
-async fn within<T>(ports: &Ports, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        biased;
-        done = work => Some(done),
-        () = ports.clock.sleep(limit) => None,
+/// Reports hooks that did not answer. The turn finds a broken record at its next step.
+pub(crate) async fn warn(events: &dyn EventSink, warnings: Vec<String>) {
+    for message in warnings {
+        let _ = events.record(Event::Warning { message }).await;
     }
 }
 

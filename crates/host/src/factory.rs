@@ -265,3 +265,7 @@ pub fn policy(settings: &Settings) -> Policy {
         ask_for_writes: !security.auto_approve_writes,
     }
 }
+
+#[cfg(test)]
+#[path = "factory_tests.rs"]
+mod tests;

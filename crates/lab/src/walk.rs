@@ -177,7 +177,12 @@ impl<'a> Walk<'a> {
             model: self.rig.model(),
             prefix: &self.session.prefix,
         };
-        let Flow::Compact(shrink) = self.rig.hooks.iteration(Stage::Before, view).await.flow else {
+        let limit = self.rig.limits.context_prep_timeout;
+        let hooks = &self.rig.hooks;
+        let (verdict, _) = hooks
+            .iteration(&*self.rig.clock, Stage::Before, view, limit)
+            .await;
+        let Flow::Compact(shrink) = verdict.flow else {
             self.compacted = 0;
             return;
         };

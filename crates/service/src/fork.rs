@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use windlass_api::{Event, SessionId, Waiting};
-use windlass_core::clock::Timestamp;
 use windlass_core::log::{Batch, Durability, Label, LogError, NewSession, Opened};
 use windlass_core::message::Message;
 
@@ -12,28 +11,31 @@ use crate::Inner;
 /// Number of entries copied at a time.
 const PAGE: usize = 500;
 
-/// Copies the entries up to a number, or all of them. The other session is only read: it may be in use.
+/// Copies what happened up to an entry, or all of it, into a new session. The other session is only read: another process
+/// may work in it. A new session without a folder gets the folder of the other one.
 pub(crate) async fn fork(
     inner: &Inner,
     of: &SessionId,
     upto: Option<u64>,
-    id: Option<SessionId>,
-    now: Timestamp,
+    new: NewSession,
 ) -> Result<Opened, LogError> {
     let info = inner
         .store
         .get(of)
         .await?
         .ok_or_else(|| LogError::Unknown(of.clone()))?;
+    let now = new.time;
+    let place = match new.place {
+        place if place.is_empty() => info.place.clone(),
+        place => place,
+    };
     let new = NewSession {
-        id,
         label: Label {
             title: info.label.title.clone(),
             ..Label::default()
         },
-        place: info.place.clone(),
-        time: now,
-        ..NewSession::default()
+        place,
+        ..new
     };
     let made = inner.store.create(new, &inner.owner).await?;
     let session = made.info.id.clone();

@@ -262,7 +262,15 @@ impl Client for Service {
                 Routed::Known(session) => return self.begin(Begin::Resume(session)).await,
             },
             Begin::Resume(session) => return self.resume(&session).await,
-            Begin::Fork { of, after, id } => fork::fork(&self.inner, &of, after, id, now).await,
+            Begin::Fork { of, after, id, place } => {
+                let new = NewSession {
+                    id,
+                    place: place.unwrap_or_default(),
+                    time: now,
+                    ..NewSession::default()
+                };
+                fork::fork(&self.inner, &of, after, new).await
+            }
         }
         .map_err(refused)?;
         let info = opened.info.clone();

@@ -12,7 +12,7 @@ mod shell;
 mod terminal;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -72,6 +72,16 @@ pub(crate) struct BashInput {
     /// Returns at once and leaves it running, without a time limit unless one is given; bash_job reads and ends it.
     #[serde(default, deserialize_with = "null_is_default")]
     background: bool,
+    #[serde(skip)]
+    judged: OnceLock<Judged>,
+}
+
+/// Analysis of a command line and the access it was judged with. Made once per call: files may change between the
+/// judgement and the start of the command, and a command must not get more access than was judged.
+#[derive(Debug)]
+struct Judged {
+    analysis: Analysis,
+    escalation: Escalation,
 }
 
 /// The tool.
@@ -96,6 +106,15 @@ impl Bash {
             workspace: config.workspace.clone(),
             sandbox: Arc::clone(&config.sandbox),
         }
+    }
+
+    /// Returns the analysis of the command line and its access, both made by the first caller.
+    fn judged<'a>(&self, input: &'a BashInput) -> &'a Judged {
+        input.judged.get_or_init(|| {
+            let analysis = analyse(&input.command, &self.blocklist);
+            let escalation = self.escalation(input, &analysis);
+            Judged { analysis, escalation }
+        })
     }
 
     /// Returns the access that the call gets once it is allowed to run.
@@ -184,7 +203,7 @@ impl Tool for Bash {
     }
 
     fn judge(&self, input: &BashInput) -> Judgement {
-        let analysis = analyse(&input.command, &self.blocklist);
+        let Judged { analysis, escalation } = self.judged(input);
         let pieces = analysis.pieces().into_iter();
         let mut judgement = Judgement {
             category: analysis.category,
@@ -192,11 +211,10 @@ impl Tool for Bash {
             refusal: analysis.refusal.as_ref().map(|refusal| refusal.message.clone()),
             reasons: Vec::new(),
         };
-        let escalation = self.escalation(input, &analysis);
         if escalation.outside {
             judgement.category = Category::Admin;
         }
-        self.sandbox.judge(escalation, &mut judgement);
+        self.sandbox.judge(*escalation, &mut judgement);
         judgement
     }
 
@@ -225,15 +243,15 @@ impl Tool for Bash {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Canceled(String::new()));
         }
-        let analysis = analyse(&input.command, &self.blocklist);
-        let escalation = self.escalation(&input, &analysis);
+        let Judged { analysis, escalation } = self.judged(&input);
+        let escalation = *escalation;
         if input.background {
             return self.run_in_background(&input, escalation, limit, &cx).await;
         }
         let limit = limit.map_or(self.timeout, |limit| limit.min(MAX_TIMEOUT));
         let (tree, pipe) = self.start(&input, escalation, &cx)?;
         let mut finished = finish(tree, pipe, limit, &self.keeping, &cx).await?;
-        for note in self.hints(&finished, escalation, &analysis) {
+        for note in self.hints(&finished, escalation, analysis) {
             finished.content.push('\n');
             finished.content.push_str(note);
         }

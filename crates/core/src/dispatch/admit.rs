@@ -112,15 +112,17 @@ pub(super) async fn admit(
         Decision::Allow if !reasons.is_empty() => Decision::Ask,
         decision => decision,
     };
+    // A hook that wants a person asked is not answered by another hook.
+    let must_ask = !reasons.is_empty();
     proposal.reasons.extend(reasons);
     let (permitted, was_confirmed) = match decision {
         Decision::Allow => (Ok(()), false),
         Decision::Deny(denial) => (Err(denial), false),
         Decision::Ask if deps.approver.granted(&proposal) => (Ok(()), true),
         Decision::Ask => match deps.hooks.on_permission_request(&**deps.clock, &proposal).await {
-            PermissionAction::Allow => (Ok(()), false),
+            PermissionAction::Allow if !must_ask => (Ok(()), false),
             PermissionAction::Deny(text) => (Err(feedback(text)), false),
-            PermissionAction::AskUser => {
+            PermissionAction::Allow | PermissionAction::AskUser => {
                 proposal.preview = candidate.prepared.preview(&deps.config.execution);
                 (ask(deps, &proposal).await, true)
             }

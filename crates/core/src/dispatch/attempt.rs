@@ -77,6 +77,7 @@ impl Attempt {
     async fn tried(self, cx: ToolContext, clock: Arc<dyn Clock>) -> Finished {
         let started = clock.elapsed();
         let subjects = self.prepared.subjects.clone();
+        let reasons = self.prepared.reasons.clone();
         let mut retried = false;
         let mut result = self.prepared.run(cx.clone()).await;
         if let (Err(ToolError::Transient(_)), Some((tool, input))) = (&result, self.again) {
@@ -85,9 +86,10 @@ impl Attempt {
                 () = cx.cancel.cancelled() => true,
                 () = clock.sleep(PAUSE) => false,
             };
-            // Permission was given for this call with these subjects. If its subjects have changed, it has no
-            // permission.
-            let same = |call: &Prepared| call.category == Category::Read && call.subjects == subjects;
+            // What was allowed is this call about these things. If it is about others by now, it was not allowed.
+            let same = |call: &Prepared| {
+                call.category == Category::Read && call.subjects == subjects && call.reasons == reasons
+            };
             let second = tool
                 .prepare(&input)
                 .ok()

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Map;
 
@@ -95,41 +96,60 @@ impl Hooks {
         (TurnAction::Start(fragments), warnings)
     }
 
-    /// Runs the hooks around an iteration. The first that does not continue decides; the metadata of the
-    /// hooks before it is kept.
-    pub async fn iteration(&self, stage: Stage, view: IterationView<'_>) -> Verdict {
-        let mut metadata = Map::new();
-        for (_, turn) in self.turns() {
-            let mut verdict = match stage {
-                Stage::Before => turn.before_iteration(view).await,
-                Stage::After => turn.after_iteration(view).await,
+    /// Runs the hooks around an iteration, each for at most `limit`. The first that does not continue decides; the
+    /// metadata of those before it is kept. Warnings tell of hooks that did not answer.
+    pub async fn iteration(
+        &self,
+        clock: &dyn Clock,
+        stage: Stage,
+        view: IterationView<'_>,
+        limit: Duration,
+    ) -> (Verdict, Vec<String>) {
+        let (mut metadata, mut warnings) = (Map::new(), Vec::new());
+        let mut hooks: Vec<_> = self.turns().collect();
+        if stage == Stage::After {
+            hooks.reverse();
+        }
+        for (hook, turn) in hooks {
+            let answer = match stage {
+                Stage::Before => turn.before_iteration(view),
+                Stage::After => turn.after_iteration(view),
             };
-            metadata.append(&mut verdict.metadata);
-            if verdict.flow != Flow::Continue {
-                verdict.metadata = metadata;
-                return verdict;
+            match within(clock, hook, limit, answer).await {
+                Ok(mut verdict) => {
+                    metadata.append(&mut verdict.metadata);
+                    if verdict.flow != Flow::Continue {
+                        return (Verdict { metadata, ..verdict }, warnings);
+                    }
+                }
+                Err(late) => warnings.push(late),
             }
         }
-        Verdict {
+        let verdict = Verdict {
             metadata,
             ..Verdict::default()
-        }
+        };
+        (verdict, warnings)
     }
 
-    /// Asks the hooks whether an answer may end the turn. The first hook that continues decides.
-    pub async fn before_answer(&self, clock: &dyn Clock, answer: &str) -> Option<String> {
+    /// Asks whether an answer may end the turn. The first hook that continues decides. Warnings tell of hooks that did
+    /// not answer.
+    pub async fn before_answer(&self, clock: &dyn Clock, answer: &str) -> (Option<String>, Vec<String>) {
+        let mut warnings = Vec::new();
         for (hook, turn) in self.turns() {
-            if let Ok(AnswerAction::Continue(text)) = limited(clock, hook, turn.before_answer(answer)).await {
-                return Some(text);
+            match limited(clock, hook, turn.before_answer(answer)).await {
+                Ok(AnswerAction::Accept) => {}
+                Ok(AnswerAction::Continue(text)) => return (Some(text), warnings),
+                Err(late) => warnings.push(late),
             }
         }
-        None
+        (None, warnings)
     }
 
-    /// Runs the hooks after a turn and returns the facts to record.
+    /// Runs the hooks after a turn, the last one first, and returns the facts to record.
     pub async fn turn_ended(&self, clock: &dyn Clock, end: &TurnEnd<'_>) -> Vec<Event> {
         let mut facts = Vec::new();
-        for (hook, turn) in self.turns() {
+        for (hook, turn) in self.turns().rev() {
             match limited(clock, hook, turn.turn_ended(end)).await {
                 Ok(more) => facts.extend(more),
                 Err(message) => facts.push(Event::Warning { message }),
@@ -192,26 +212,37 @@ impl Hooks {
         result
     }
 
-    /// Collects instructions for a summary.
-    pub async fn before_compact(&self, clock: &dyn Clock, history: &[Arc<Message>]) -> Vec<String> {
-        let mut instructions = Vec::new();
+    /// Collects instructions for a summary. Warnings tell of hooks that did not answer.
+    pub async fn before_compact(
+        &self,
+        clock: &dyn Clock,
+        history: &[Arc<Message>],
+    ) -> (Vec<String>, Vec<String>) {
+        let (mut instructions, mut warnings) = (Vec::new(), Vec::new());
         for (hook, compaction) in self.compactions() {
-            if let Ok(Some(text)) = limited(clock, hook, compaction.before_compact(history)).await {
-                instructions.push(text);
+            match limited(clock, hook, compaction.before_compact(history)).await {
+                Ok(text) => instructions.extend(text),
+                Err(late) => warnings.push(late),
             }
         }
-        instructions
+        (instructions, warnings)
     }
 
-    /// Collects fragments to inject after a compaction.
-    pub async fn after_compact(&self, clock: &dyn Clock, history: &[Arc<Message>]) -> Vec<Fragment> {
-        let mut fragments = Vec::new();
-        for (hook, compaction) in self.compactions() {
-            if let Ok(more) = limited(clock, hook, compaction.after_compact(history)).await {
-                fragments.extend(more);
+    /// Collects fragments to inject after a compaction, those of the last hook first. Warnings tell of hooks that did
+    /// not answer.
+    pub async fn after_compact(
+        &self,
+        clock: &dyn Clock,
+        history: &[Arc<Message>],
+    ) -> (Vec<Fragment>, Vec<String>) {
+        let (mut fragments, mut warnings) = (Vec::new(), Vec::new());
+        for (hook, compaction) in self.compactions().rev() {
+            match limited(clock, hook, compaction.after_compact(history)).await {
+                Ok(more) => fragments.extend(more),
+                Err(late) => warnings.push(late),
             }
         }
-        fragments
+        (fragments, warnings)
     }
 }
 
@@ -221,7 +252,17 @@ async fn limited<T>(
     hook: &dyn Hook,
     answer: impl Future<Output = T>,
 ) -> Result<T, String> {
-    let limit = hook.time_limit();
+    within(clock, hook, hook.time_limit(), answer).await
+}
+
+/// Waits for a hook, at most for its time limit and for `limit`.
+async fn within<T>(
+    clock: &dyn Clock,
+    hook: &dyn Hook,
+    limit: Duration,
+    answer: impl Future<Output = T>,
+) -> Result<T, String> {
+    let limit = limit.min(hook.time_limit());
     tokio::select! {
         biased;
         answer = answer => Ok(answer),

@@ -205,6 +205,7 @@ async fn fork(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
         of: cx.session.info.id.clone(),
         after: None,
         id: None,
+        place: None,
     };
     let info = cx.instead(begin).await?;
     Ok(Said {

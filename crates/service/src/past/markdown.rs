@@ -67,7 +67,13 @@ fn heading(source: FragmentSource) -> &'static str {
 }
 
 fn write_message(text: &mut String, message: &Message, tools: &[Arc<Message>]) {
+    let is_injected = |part: &Part| match part {
+        Part::Context(fragment) => fragment.source != FragmentSource::UserCommand,
+        part => matches!(part, Part::Finish(_)),
+    };
     let who = match message.role {
+        // MSG-6: a message of the runtime, which a model reads in the user's place.
+        Role::User if message.parts.iter().all(is_injected) => "Context",
         Role::User => "User",
         Role::Assistant => "Assistant",
         Role::System => "System",

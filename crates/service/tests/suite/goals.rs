@@ -182,6 +182,7 @@ async fn goals_follow_forks_and_rewinds() {
         of: session.clone(),
         after,
         id: None,
+        place: None,
     };
     for (after, expected) in [(Some(upto), "first"), (None, "third")] {
         let forked = service.begin(fork(after)).await.unwrap().id;

@@ -306,6 +306,7 @@ async fn a_fork_leaves_the_queue() {
         of: session.clone(),
         after: None,
         id: None,
+        place: None,
     };
     let forked = service.begin(fork).await.unwrap().id;
     assert_eq!(answer(&service, &forked, "instead").await, "in the fork");

@@ -79,6 +79,7 @@ async fn a_fork_begins_with_anothers_past() {
         of: session.clone(),
         after: Some(upto),
         id: None,
+        place: None,
     };
     let forked = service.begin(fork).await.unwrap().id;
     assert_eq!(answer(&service, &forked, "instead").await, "other");

@@ -253,6 +253,7 @@ impl App {
                     of: SessionId::from(key),
                     after: None,
                     id: None,
+                    place: None,
                 };
                 self.jobs.begin(&session, begin);
             }
