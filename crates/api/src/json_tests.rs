@@ -80,8 +80,8 @@ fn requests() -> Vec<&'static str> {
             Begin::Keyed { key: SessionKey::main("a").unwrap(), place: "/project".into() } =>
                 {"type": "keyed", "data": {"key": "agent:a:main", "place": "/project"}},
             Begin::Resume(id()) => {"type": "resume", "data": "s1"},
-            Begin::Fork { of: id(), after: Some(3), id: None } =>
-                {"type": "fork", "data": {"of": "s1", "after": 3, "id": null}},
+            Begin::Fork { of: id(), after: Some(3), id: None, place: Some("/project".into()) } =>
+                {"type": "fork", "data": {"of": "s1", "after": 3, "id": null, "place": "/project"}},
             Begin::Instead { of: id(), begin: Box::new(Begin::Resume("s2".into())) } =>
                 {"type": "instead", "data": {"of": "s1", "begin": {"type": "resume", "data": "s2"}}},
         ]

@@ -13,7 +13,7 @@ use windlass_service::{ExchangeRecorder, Options, Service};
 use crate::session_choice::{self, SessionChoice, SessionStore};
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
-use windlass_config::{Problem, ProblemKind};
+use windlass_config::{Problem, ProblemKind, environment};
 use windlass_host::factory::{LocalFactory, SessionSpec};
 use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
@@ -175,7 +175,7 @@ pub(crate) fn not_begun(error: ClientError) -> Problem {
 
 /// Returns the folder to work in.
 pub(crate) fn working_directory(given: Option<&Path>) -> Result<PathBuf, Problem> {
-    let here = std::env::current_dir()
+    let here = environment::current_dir()
         .map_err(|error| Problem::usage(format!("the current folder cannot be used: {error}")))?;
     let Some(given) = given else { return Ok(here) };
     let path = here.join(given);

@@ -3,6 +3,9 @@
 use std::path::Path;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use windlass_core::clock::{Clock, SystemClock};
 
 use crate::folders::Folders;
 use crate::settings::{Override, Settings, Sources, load};
@@ -77,4 +80,23 @@ pub fn settings(given: &Given, cwd: &Path) -> Result<Settings, Problem> {
         user_file: given.config.clone(),
     };
     load(&sources).map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))
+}
+
+/// Returns all environment variables that are text.
+pub fn vars() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// Returns the folder that the process was started in.
+///
+/// # Errors
+/// When it no longer exists or cannot be read.
+pub fn current_dir() -> std::io::Result<PathBuf> {
+    std::env::current_dir()
+}
+
+/// Returns the machine's clock.
+pub fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::default())
 }

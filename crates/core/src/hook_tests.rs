@@ -488,7 +488,7 @@ async fn a_hook_answers_for_the_person() {
     for (policy, text) in [
         (deny("move(far)"), "the rule `move(far)` forbids"),
         (mode(Mode::Plan), "plan mode"),
-        (mode(Mode::Unattended), "nobody watches"),
+        (mode(Mode::Unattended), "unattended"),
     ] {
         let log = Log::default();
         let result = result_of("far", &log, |agent| agent.policy(policy).hook(allow(&log)));

@@ -7,7 +7,6 @@ mod setup;
 
 use std::sync::Arc;
 
-use windlass_core::clock::SystemClock;
 use windlass_core::log::SharedRecorder;
 use windlass_core::model::{Model, Price};
 use windlass_core::provider::Provider;
@@ -228,7 +227,7 @@ async fn http_provider(
             ..RetryPolicy::default()
         },
     };
-    HttpProvider::new(config, Transport::new(), Arc::new(SystemClock::default()))
+    HttpProvider::new(config, Transport::new(), windlass_config::environment::clock())
         .map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_core::clock::{Clock, SystemClock};
+use windlass_core::clock::Clock;
 use windlass_core::compact::{
     Compactor, CompleteFocus, Deferred, FocusConfig, FocusState, OpenFacts, PAIR_SUMMARY, PairSummaries,
     Parts, Pressure, SidequestTurns, StartFocus, Strategy, UsageReport, extract, validate,
@@ -158,7 +158,7 @@ impl ContextParts {
             hard: context.hard_threshold,
             tasks: TaskTracker::new(),
             cancel: CancellationToken::new(),
-            clock: Arc::new(SystemClock::default()),
+            clock: windlass_config::environment::clock(),
             books: Books {
                 store,
                 session: session.clone(),

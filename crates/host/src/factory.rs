@@ -146,7 +146,7 @@ pub fn outputs_folder(folders: &Folders, session: &SessionId) -> PathBuf {
 fn execution_context(spec: &SessionSpec) -> Arc<ExecutionContext> {
     Arc::new(ExecutionContext {
         cwd: spec.cwd.clone(),
-        env: child_environment(std::env::vars(), &spec.cwd, spec.session.as_str()),
+        env: child_environment(environment::vars(), &spec.cwd, spec.session.as_str()),
         session: Some(spec.session.clone()),
     })
 }

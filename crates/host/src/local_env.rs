@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use windlass_core::checkpoint::Checkpoints;
-use windlass_core::clock::SystemClock;
 use windlass_core::dispatch::CallConfig;
 use windlass_core::hook::{AnswerAction, Hook, Hooks, TurnHook};
 use windlass_core::id::SessionId;
@@ -179,7 +178,7 @@ impl LocalEnv {
             provider,
             outputs: self.outputs()?,
             session: self.session.clone(),
-            clock: Arc::new(SystemClock::default()),
+            clock: windlass_config::environment::clock(),
             count: self.context.count(),
             book: self.context.booker("taco"),
         })
@@ -447,7 +446,7 @@ fn tracker(
         ..CheckpointLimits::default()
     };
     let folder = environment::folders()?.checkpoints();
-    let clock = Arc::new(SystemClock::default());
+    let clock = windlass_config::environment::clock();
     Ok(Some(Tracker::new(
         workspace,
         &folder,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use windlass_core::clock::{Clock, SystemClock};
+use windlass_core::clock::Clock;
 use windlass_core::log::Preferences;
 
 use windlass_config::settings::Settings;
@@ -62,7 +62,7 @@ impl ModelPreference {
     fn of(channel: &str, settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
         settings.agent.session.provider_persistence.then(|| Self {
             store,
-            clock: Arc::new(SystemClock::default()),
+            clock: windlass_config::environment::clock(),
             scope: format!("channel:{channel}:{}", folder.display()),
             settings: Named {
                 provider: settings.provider.clone(),

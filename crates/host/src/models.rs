@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use windlass_api::{FailureKind, Offer};
-use windlass_core::clock::{Clock, SystemClock};
+use windlass_core::clock::Clock;
 use windlass_core::log::SharedRecorder;
 use windlass_core::model::Price;
 use windlass_core::provider::{Provider, ProviderErrorKind};
@@ -62,7 +62,7 @@ impl Models {
             now: Arc::default(),
             remembered,
             recorder: None,
-            clock: Arc::new(SystemClock::default()),
+            clock: windlass_config::environment::clock(),
         }
     }
 

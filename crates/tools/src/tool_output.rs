@@ -22,10 +22,10 @@ const DEFAULT_LINES: u64 = 500;
 /// Below what a model is shown of one result, so that a page is never cut a second time.
 const MAX_CHARS: usize = 30_000;
 const MAX_CONTEXT: usize = 20;
-/// How many outputs an error names.
+/// Number of outputs that an error names.
 const MAX_NAMED: usize = 10;
 const BUFFER: usize = 64 * 1024;
-/// How many lines pass between two looks at whether it was stopped.
+/// Number of lines between two checks for cancellation.
 const LINES_BETWEEN_LOOKS: u64 = 1024;
 
 /// Reads a long output of a tool that was cut: a range of its lines, or the lines that match a pattern.
@@ -37,7 +37,7 @@ pub(crate) struct ToolOutputInput {
     /// The first line, from 1.
     #[serde(default)]
     offset: Option<u64>,
-    /// How many lines, or matches; 500 by default.
+    /// Maximum number of lines or matches; 500 by default.
     #[serde(default)]
     limit: Option<u64>,
     /// A regular expression (Rust syntax).

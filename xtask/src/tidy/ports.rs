@@ -76,6 +76,8 @@ const PORTS: &[Port] = &[
     Port { files: "crates/tools/src/bash*.rs",        to: &[World::Clock, World::Sleep, World::Process] },
     // A key comes from a variable or from a command in the user's settings.
     Port { files: "crates/providers/src/key*.rs",     to: &[World::Environment, World::Process] },
+    // The user names a command that prints a key; it is theirs, and runs as they would run it.
+    Port { files: "crates/host/src/connect/key.rs",   to: &[World::Process] },
     // The binary creates the ports.
     Port { files: "crates/cli/*",                     to: &[World::Clock, World::Sleep, World::Process] },
     // Cargo passes parameters to build scripts in the environment.

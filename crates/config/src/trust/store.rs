@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use windlass_core::clock::{Clock, SystemClock};
 
 use crate::private_file::PrivateFile;
 
@@ -71,7 +70,7 @@ impl TrustStore {
     /// Trusts this content of a folder.
     pub fn insert(&mut self, root: &Path, hash: String) -> Result<(), String> {
         let key = key(root).ok_or_else(|| format!("{}: its path is not UTF-8", root.display()))?;
-        let when = date(SystemClock::default().now().0 / 1_000);
+        let when = date(crate::environment::clock().now().0 / 1_000);
         self.declined.remove(&key);
         self.folders.insert(key, Trusted { hash, when });
         Ok(())

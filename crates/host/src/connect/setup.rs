@@ -6,7 +6,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use windlass_api::{ClientError, Connections, Message, Offer, ProviderErrorKind, SessionId};
-use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::provider::{Prefix, ProviderError, Request, ToolChoice};
 use windlass_providers::key::Secret;
 use windlass_providers::preset::presets;
@@ -307,7 +306,7 @@ fn named(provider: &str) -> Named {
 /// A request that costs next to nothing.
 fn one_word() -> Request {
     let session = SessionId::from("connect");
-    let now = SystemClock::default().now();
+    let now = environment::clock().now();
     Request {
         prefix: Arc::new(Prefix::default()),
         messages: vec![Arc::new(Message::user(&session, "Say ok.", now))],

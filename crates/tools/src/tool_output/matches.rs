@@ -11,24 +11,24 @@ use windlass_core::text::{boundary_after, boundary_before};
 
 /// A longer line is searched in pieces of this size, and each piece that matches is shown.
 const PIECE: usize = 16 * 1024;
-/// What two pieces have in common, so that a match on their border is found.
+/// Overlap of two pieces, so that a match on their border is found.
 const OVERLAP: usize = 2 * 1024;
-/// What is shown of a line. With all the lines before a match this is less than an answer may have.
+/// Maximum length of a shown line. With all the lines before a match this is less than an answer may have.
 const SHOWN: usize = 1000;
-/// What is shown before a match in a longer line.
+/// Text shown before a match in a longer line.
 const BEFORE: usize = 300;
 
-/// What to look for.
+/// A search.
 pub(super) struct Search {
     pattern: Regex,
     context: usize,
 }
 
-/// What was found.
+/// The matches of a search.
 pub(super) struct Found {
     pub(super) content: String,
     pub(super) matches: usize,
-    /// Where to go on, if there may be more.
+    /// Line to continue from, if there may be more.
     pub(super) next: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ impl Search {
         Ok(Some(printer.found(matches, None)))
     }
 
-    /// Where the first match of a piece is that the piece before did not have.
+    /// Returns the position of the first match in a piece that the previous piece did not contain.
     fn find(&self, piece: &Piece) -> Option<usize> {
         let common = if piece.is_continued { OVERLAP } else { 0 };
         let mut found = self.pattern.find_iter(&piece.bytes);
@@ -130,7 +130,7 @@ impl Piece {
         }
     }
 
-    /// What is shown of it: the beginning, or what is around the match.
+    /// Returns the shown part of the line: its start, or the text around the match.
     fn text(&self, place: Option<usize>) -> String {
         let whole = String::from_utf8_lossy(&self.bytes);
         let whole = whole.trim_end_matches('\r');
@@ -163,7 +163,7 @@ struct Printer {
     context: usize,
     /// Lines that come before a match, if one follows.
     before: VecDeque<Line>,
-    /// How many lines to show after the last match.
+    /// Number of lines to show after the last match.
     after: usize,
     last: Option<u64>,
 }
