@@ -157,6 +157,6 @@ fn rows_are_dropped_and_pinned() {
         ],
     );
     said.assert_code(1)
-        .assert_says("what you and the model said stays");
+        .assert_says("messages of you and the model stay");
     sim.assert_valid();
 }

@@ -104,10 +104,8 @@ fn converted_export(session: &str) -> Value {
     let mut export = earlier_export(session);
     export["windlass"] = json!(2);
     for entry in export["entries"].as_array_mut().unwrap() {
-        let Some(parts) = entry["message"]["parts"].as_array_mut() else {
-            continue;
-        };
-        parts.iter_mut().for_each(convert);
+        let parts = entry.pointer_mut("/message/parts").and_then(Value::as_array_mut);
+        parts.into_iter().flatten().for_each(convert);
     }
     export
 }

@@ -234,7 +234,7 @@ fn a_model_is_set_up() {
         .run(&[])
         .env("ANTHROPIC_BASE_URL", &sim.url())
         .on_screen(100, 30);
-    screen.wait_for("no key was found");
+    screen.wait_for("no API key found");
     screen.wait_for(EMPTY);
     say(&mut screen, "/connect");
     screen.wait_for("Set up a model");
