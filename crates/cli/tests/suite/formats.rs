@@ -173,6 +173,11 @@ fn an_earlier_database_is_read_whole() {
         let read = workspace.run(&["sessions", "export", name]).output();
         read.assert_code(0);
     }
+    // Pasted text that starts like injected text was not searchable in that version.
+    let pasted = workspace
+        .run(&["sessions", "search", "this pasted text", "--json"])
+        .output();
+    assert_eq!(pasted.assert_code(0).json().as_array().unwrap().len(), 1);
     let check = workspace.run(&["db", "check"]).output();
     check.assert_code(0);
 }

@@ -62,6 +62,7 @@ pub(super) fn convert(connection: &Connection) -> Result<(), LogError> {
             .execute("DELETE FROM said WHERE session = ?1", [&session])
             .and_then(|_| connection.execute("UPDATE session SET searched_seq = 0 WHERE id = ?1", [&session]))
             .map_err(told)?;
+        super::entries::index(connection, &session.into())?;
     }
     Ok(())
 }
