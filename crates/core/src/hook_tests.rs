@@ -237,11 +237,11 @@ async fn result_of(
 }
 
 fn warnings(events: &[Event]) -> Vec<&str> {
-    let text = |event| match event {
-        &Event::Warning { ref message } => Some(message.as_str()),
+    let texts = events.iter().filter_map(|event| match event {
+        Event::Warning { message } => Some(message.as_str()),
         _ => None,
-    };
-    events.iter().filter_map(text).collect()
+    });
+    texts.collect()
 }
 
 fn deny(rule: &str) -> Policy {
@@ -420,7 +420,8 @@ async fn deny_beats_ask_beats_proceed() {
     let ask_too: Answer = |_| CallAction::Ask("it is late".to_owned());
     let deny: Answer = |_| CallAction::Deny("not on Fridays".to_owned());
     let denied = ("not on Fridays", true);
-    let cases: [([Answer; 2], (&str, bool), &[&str]); 7] = [
+    type Case = ([Answer; 2], (&'static str, bool), &'static [&'static str]);
+    let cases: [Case; 7] = [
         ([proceed, proceed], ("at near", false), &[]),
         ([proceed, ask], ("at near", false), &["\"near\" it is Friday"]),
         ([ask, proceed], ("at near", false), &["\"near\" it is Friday"]),

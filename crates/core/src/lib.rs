@@ -6,10 +6,10 @@
 //! The types to know:
 //!
 //! - [`message::Message`] is the content that a model reads and writes, [`event::Event`] reports what
-//! happened.
+//!   happened.
 //! - [`provider::Provider`] is a source of replies, [`tool::Tool`] a capability of the model.
 //! - [`turn::Turn`] is the pure machine that decides on the next action; [`run::run`] is the loop that
-//! carries it out.
+//!   carries it out.
 //! - [`agent::Agent`] combines all of it as a library.
 //!
 //! A tool is a dozen lines, an agent a few more:
