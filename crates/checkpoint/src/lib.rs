@@ -2,14 +2,14 @@
 //!
 //! A [`Tracker`] is a hook of a session's turns. Before the first call of a turn that may change files, the
 //! state of the workspace is recorded; after each such call, its changes are written to the session's
-//! journal. For a tool that names the files it changes, only those are checked; a command requires a [`scan`]
+//! journal. For a tool that names the files it changes, only those are checked; a command requires a `scan`
 //! of the workspace, which reads only changed files.
 //!
 //! Layout below the folder given to [`Tracker::new`], one folder per workspace:
 //!
-//! - `index`: every path with its stamp and digest, a cache ([`index`])
-//! - `packs/`: contents by digest ([`pack`])
-//! - `sessions/<session>.jsonl`: changes made by each session ([`journal`])
+//! - `index`: every path with its stamp and digest, a cache (`index`)
+//! - `packs/`: contents by digest (`pack`)
+//! - `sessions/<session>.jsonl`: changes made by each session (`journal`)
 //!
 //! Not covered: the state of version control (`.git`), files denied to tools, contents beyond the
 //! [`CheckpointLimits`], owners and times, and changes made by a background job after its turn. A rewind

@@ -1,6 +1,6 @@
 //! Settings: defaults, then the user's file, the project's file, the environment and flags.
 //!
-//! Every key is one entry in [`keys`]: its type and range, default, help and effect. Everything else is
+//! Every key is one entry in the table of keys: its type and range, default, help and effect. Everything else is
 //! derived from that table: reading and checking each layer, the messages, [`show()`], [`explain`],
 //! [`schema()`] and the reference in `docs/config.md`. The types to know are [`Sources`] (the input),
 //! [`Settings`] (the result, one small struct per consumer) and [`SettingsError`] (all problems, with their
