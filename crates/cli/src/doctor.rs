@@ -120,8 +120,9 @@ fn machine() {
         Some(abi) => format!("yes (version {abi})"),
         None => "no: commands cannot be sandboxed here".to_owned(),
     };
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    row("kernel", &format!("{} {}", std::env::consts::OS, release.trim()));
+    let system = rustix::system::uname();
+    let release = system.release().to_string_lossy();
+    row("kernel", &format!("{} {release}", std::env::consts::OS));
     row("landlock", &landlock);
     row("seccomp", yes_no(support.seccomp));
     row("tcp rules", yes_no(support.network));

@@ -1,11 +1,11 @@
 //! `list_directory`: lists one folder.
 
-use std::fs::{self, DirEntry};
+use std::ffi::CStr;
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -68,21 +68,21 @@ fn list(roots: &Roots, real: &Path, name: &str, stopped: &dyn Fn() -> bool) -> i
     let mut entries = Vec::new();
     // Through a handle: the folder that is read is the folder that was checked.
     let folder = roots.open(real, OpenMode::Read).map_err(io::Error::other)?;
-    for entry in fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))? {
+    for entry in Dir::read_from(&folder)? {
         if stopped() {
             break;
         }
-        let entry = entry?;
-        if entry.file_name() != ".git" {
-            entries.push((entry.file_name(), entry));
+        let name = entry?.file_name().to_owned();
+        if !matches!(name.to_bytes(), b"." | b".." | b".git") {
+            entries.push(name);
         }
     }
-    entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+    entries.sort();
     let total = entries.len();
     let lines: Vec<String> = entries
         .iter()
         .take(MAX_ENTRIES)
-        .map(|(_, entry)| line(entry))
+        .map(|entry| line(&folder, entry))
         .collect();
     let mut content = if lines.is_empty() {
         format!("({name} is empty)")
@@ -95,18 +95,21 @@ fn list(roots: &Roots, real: &Path, name: &str, stopped: &dyn Fn() -> bool) -> i
     Ok(ToolOutput::text(content).with_details(json!({ "path": name, "entries": total })))
 }
 
-fn line(entry: &DirEntry) -> String {
-    let name = entry.file_name().to_string_lossy().into_owned();
-    match entry.file_type() {
-        Ok(kind) if kind.is_dir() => format!("{name}/"),
-        Ok(kind) if kind.is_symlink() => match fs::read_link(entry.path()) {
-            Ok(target) => format!("{name} -> {}", target.display()),
+fn line(folder: &File, entry: &CStr) -> String {
+    let name = entry.to_string_lossy().into_owned();
+    let Ok(found) = statat(folder, entry, AtFlags::SYMLINK_NOFOLLOW) else {
+        return name;
+    };
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => format!("{name}/"),
+        FileType::Symlink => match readlinkat(folder, entry, Vec::new()) {
+            Ok(target) => format!("{name} -> {}", target.to_string_lossy()),
             Err(_) => name,
         },
-        Ok(kind) if kind.is_file() => match entry.metadata() {
-            Ok(data) => format!("{name} ({})", text::size(data.len())),
-            Err(_) => name,
-        },
+        FileType::RegularFile => {
+            let size = u64::try_from(found.st_size).unwrap_or_default();
+            format!("{name} ({})", text::size(size))
+        }
         _ => format!("{name} (special)"),
     }
 }
