@@ -5,7 +5,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use windlass_core::clock::{Clock, SystemClock};
+use windlass_core::clock::Clock;
 
 use crate::folders::Folders;
 use crate::settings::{Override, Settings, Sources, load};
@@ -98,5 +98,5 @@ pub fn current_dir() -> std::io::Result<PathBuf> {
 
 /// Returns the machine's clock.
 pub fn clock() -> Arc<dyn Clock> {
-    Arc::new(SystemClock::default())
+    windlass_core::clock::system()
 }

@@ -410,6 +410,19 @@ async fn endless_rewriting_is_refused() {
     assert!(log.about("moved").is_empty());
 }
 
+/// LOOP-18: a hook that rewrites every call to the same arguments is asked about its own rewrite and changes nothing.
+#[tokio::test]
+async fn a_hook_may_rewrite_every_call() {
+    let log = Log::default();
+    let result = result_of("x", &log, |agent| {
+        agent.hook(Probe {
+            before_call: |_| CallAction::Rewrite(json!({"to": "near"}).to_string()),
+            ..Probe::new("a", &log)
+        })
+    });
+    assert_eq!(result.await, ("at near".to_owned(), false));
+}
+
 /// LOOP-18: deny beats ask, ask beats proceed, in any order of the hooks. A hook's question reaches a person although
 /// the rules allow the call, with all reasons.
 #[tokio::test]

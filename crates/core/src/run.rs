@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::compact::{CompactionPorts, Compactor, compact};
 use crate::context::Context;
 use crate::dispatch::{CallConfig, Calls, dispatch};
-use crate::event::{Event, EventSink, SinkError};
+use crate::event::{Event, EventSink, FailureKind, SinkError};
 use crate::hook::{Hooks, TurnAction, TurnEnd};
 use crate::message::{Message, Part, Role};
 use crate::permission::Approver;
@@ -145,7 +145,7 @@ pub async fn run_with_hooks(mut input: TurnInput, config: &Config, ports: &Ports
     let mut report = match action {
         TurnAction::Stop(reason) => {
             let _ = record(ports, news).await;
-            Turn::new(input).stopped(reason)
+            Turn::new(input).stopped(FailureKind::Stopped, reason)
         }
         TurnAction::Start(fragments) => {
             if !fragments.is_empty() {
@@ -157,7 +157,7 @@ pub async fn run_with_hooks(mut input: TurnInput, config: &Config, ports: &Ports
             }
             match record(ports, news).await {
                 Ok(()) => run(input, config, ports).await,
-                Err(error) => Turn::new(input).stopped(error.to_string()),
+                Err(error) => Turn::new(input).stopped(FailureKind::Log, error.to_string()),
             }
         }
     };

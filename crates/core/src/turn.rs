@@ -374,9 +374,9 @@ impl Turn {
     }
 
     /// Ends the turn before it starts, and reports it.
-    pub fn stopped(self, reason: String) -> TurnReport {
+    pub fn stopped(self, kind: FailureKind, reason: String) -> TurnReport {
         self.report(Outcome::Failed(Failure {
-            kind: FailureKind::Stopped,
+            kind,
             message: reason,
             hint: None,
             finish: FinishReason::Error,

@@ -68,12 +68,12 @@ impl SessionSpec {
 
 /// Returns the tools of a session, and the list that `todo` maintains.
 pub fn tools(settings: &Settings, spec: &SessionSpec) -> Result<(ToolCatalog, TodoList), Problem> {
-    let Grounded { catalog, todos, .. } = grounded(settings, spec)?;
+    let SessionTools { catalog, todos, .. } = session_tools(settings, spec)?;
     Ok((catalog, todos))
 }
 
 /// Tools, and the state that they share with other parts.
-pub struct Grounded {
+pub struct SessionTools {
     /// The tools.
     pub catalog: ToolCatalog,
     /// The todo list that the tools share.
@@ -85,7 +85,7 @@ pub struct Grounded {
 }
 
 /// Returns the tools and the state that they share with other parts.
-pub fn grounded(settings: &Settings, spec: &SessionSpec) -> Result<Grounded, Problem> {
+pub fn session_tools(settings: &Settings, spec: &SessionSpec) -> Result<SessionTools, Problem> {
     let todos = TodoList::new();
     let access = SandboxAccess::new(&settings.security, &spec.cwd)?;
     let workspace = access.workspace()?;
@@ -114,7 +114,7 @@ pub fn grounded(settings: &Settings, spec: &SessionSpec) -> Result<Grounded, Pro
     }
     let mut catalog = ToolCatalog::new(tools, config, files, execution)?;
     catalog.share(Arc::clone(&spec.prefixes));
-    Ok(Grounded {
+    Ok(SessionTools {
         catalog,
         todos,
         workspace,

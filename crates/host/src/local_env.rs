@@ -25,12 +25,12 @@ use windlass_sandbox::Workspace;
 
 use crate::command_files::CommandFiles;
 use crate::context_parts::ContextParts;
-use crate::factory::{Grounded, SessionSpec, grounded, policy};
+use crate::factory::{SessionSpec, SessionTools, policy, session_tools};
 use crate::grants::{GrantFile, NobodyNow, grant_line};
 use crate::instructions::Instructions;
 use crate::models::Models;
 use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
-use crate::settings_reload::SettingsAgain;
+use crate::settings_reload::SettingsReload;
 use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
 use windlass_config::Problem;
 use windlass_config::environment;
@@ -62,7 +62,7 @@ pub struct LocalEnv {
 
 /// CFG-2: sources that are reread before every turn.
 struct Reading {
-    settings: SettingsAgain,
+    settings: SettingsReload,
     instructions: Instructions,
     /// The system prompt without instructions, and without the goal.
     system: String,
@@ -87,19 +87,19 @@ impl Reading {
 impl LocalEnv {
     /// Assembles the parts of a session.
     pub fn new(settings: &Arc<Settings>, models: Models, spec: &SessionSpec) -> Result<Self, Problem> {
-        let Grounded {
+        let SessionTools {
             mut catalog,
             todos,
             workspace,
             context,
-        } = grounded(settings, spec)?;
+        } = session_tools(settings, spec)?;
         let folders = environment::folders()?;
         let mut instructions = Instructions::new(&folders, &spec.cwd);
         // Existing instructions are not news; truncated ones are.
         let (_, cut) = instructions.refresh();
         let system = system_prompt(settings, spec.require_done);
         catalog.notify(cut);
-        let again = SettingsAgain::new(
+        let again = SettingsReload::new(
             spec.given.clone(),
             folders.clone(),
             &spec.cwd,
@@ -144,7 +144,7 @@ impl LocalEnv {
         self.catalog.notify(warnings);
     }
 
-    /// Returns true if a person can be asked.
+    /// Connects the person who answers permission requests.
     pub fn ask(&mut self, asker: Arc<dyn Asker>) {
         if let Some(grants) = self.grants.take() {
             self.approver = Arc::new(Granting::new(asker, Box::new(grants)));
@@ -190,7 +190,7 @@ impl LocalEnv {
     }
 
     /// Prepares the tools of a turn, and the hooks that follow their calls.
-    async fn hands(&mut self, turn: &TurnStart) -> Hands {
+    async fn turn_tools(&mut self, turn: &TurnStart) -> TurnTools {
         let mut notices = self.reread(turn.goal.as_deref());
         let (offer, more) = self.catalog.refresh();
         notices.extend(more);
@@ -199,7 +199,7 @@ impl LocalEnv {
             notices.extend(tracker.begin_turn(message.clone(), turn.prompt.clone()).await);
             hooks.push(tracker.clone());
         }
-        Hands {
+        TurnTools {
             calls: CallConfig {
                 tools: offer.tools.clone(),
                 execution: Arc::clone(&offer.execution),
@@ -245,7 +245,7 @@ impl LocalEnv {
 }
 
 /// The tools of a turn.
-struct Hands {
+struct TurnTools {
     offer: ToolOffer,
     calls: CallConfig,
     hooks: Hooks,
@@ -257,12 +257,12 @@ struct Hands {
 impl SessionEnv for LocalEnv {
     async fn plan(&mut self, turn: &TurnStart) -> Result<TurnPlan, NotReady> {
         let active = self.models.ready().await?;
-        let Hands {
+        let TurnTools {
             offer,
             calls,
             mut hooks,
             mut notices,
-        } = self.hands(turn).await;
+        } = self.turn_tools(turn).await;
         notices.extend(active.take_notices());
         let settings = self.reading.settings.now();
         let max_output = settings.agent.max_output_tokens;
@@ -354,12 +354,12 @@ impl Permissions for LocalEnv {
     }
 
     async fn user_command(&mut self, turn: &TurnStart, command: &str) -> UserCommand {
-        let Hands {
+        let TurnTools {
             calls,
             hooks,
             notices,
             ..
-        } = self.hands(turn).await;
+        } = self.turn_tools(turn).await;
         UserCommand {
             input: own_input(&calls.tools, command),
             calls,

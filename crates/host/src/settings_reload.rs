@@ -29,7 +29,7 @@ const LATER: [&str; 14] = [
 ];
 
 /// Rereads settings when their files changed.
-pub struct SettingsAgain {
+pub struct SettingsReload {
     given: Given,
     folders: Folders,
     cwd: PathBuf,
@@ -40,7 +40,7 @@ pub struct SettingsAgain {
 /// A file and the fingerprint of its state; `None` if it does not exist.
 type Stamp = (PathBuf, Option<(u64, i64, i64, u64)>);
 
-impl SettingsAgain {
+impl SettingsReload {
     /// The settings as they were just read.
     pub fn new(given: Given, folders: Folders, cwd: &Path, now: Arc<Settings>) -> Self {
         let mut again = Self {

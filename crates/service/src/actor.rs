@@ -23,7 +23,7 @@ use windlass_core::message::{FinishReason, Message, Part, Role, ToolResult};
 use windlass_core::run::Ports;
 use windlass_core::turn::TurnReport;
 
-use self::user_command::RunningCommand;
+use self::user_command::{RunningCommand, TypedCommand};
 use crate::commands::{CommandContext, Look, Said};
 use crate::environment::{NotReady, SessionEnv, TurnStart};
 use crate::goal::Goal;
@@ -121,7 +121,7 @@ enum Activity {
 /// The end of an activity.
 enum Finished {
     Turn(Result<TurnReport, JoinError>),
-    UserCommand(Box<RunningCommand>, Result<ToolResult, JoinError>),
+    UserCommand(Box<TypedCommand>, Result<ToolResult, JoinError>),
     Summary(
         CancellationToken,
         Result<Result<Vec<Arc<Message>>, String>, JoinError>,
@@ -151,26 +151,20 @@ impl Activity {
 
     /// Waits for the end; never returns while nothing runs. Can be dropped and called again.
     async fn finished(&mut self) -> Finished {
-        let (turn, summary) = match self {
+        let finished = match self {
             Self::Idle => std::future::pending().await,
-            Self::Turn(running) => (Some((&mut running.task).await), None),
-            Self::Summary(running) => (None, Some((&mut running.task).await)),
+            Self::Turn(running) => Finished::Turn((&mut running.task).await),
             Self::UserCommand(command) => {
                 let result = (&mut command.running.task).await;
-                let Self::UserCommand(command) = std::mem::replace(self, Self::Idle) else {
-                    return std::future::pending().await;
-                };
-                return Finished::UserCommand(command, result);
+                Finished::UserCommand(Box::new(command.about.clone()), result)
             }
-        };
-        let ended = std::mem::replace(self, Self::Idle);
-        match (turn, summary, ended) {
-            (Some(report), ..) => Finished::Turn(report),
-            (_, Some(result), Self::Summary(running)) => {
+            Self::Summary(running) => {
+                let result = (&mut running.task).await;
                 Finished::Summary(running.stop.token.clone(), result)
             }
-            _ => std::future::pending().await,
-        }
+        };
+        *self = Self::Idle;
+        finished
     }
 }
 

@@ -82,13 +82,10 @@ pub(super) async fn admit(
     call: &ToolCall,
     mut candidate: Candidate<'_>,
 ) -> Result<Fate, String> {
+    let mut proposal = proposed(deps, call, &candidate);
     let mut reasons = Vec::new();
     for round in 0.. {
-        match deps
-            .hooks
-            .before_call(&**deps.clock, &proposal(deps, call, &candidate))
-            .await
-        {
+        match deps.hooks.before_call(&**deps.clock, &proposal).await {
             Judged::Proceed => break,
             Judged::Ask(more) => {
                 reasons = more;
@@ -100,6 +97,7 @@ pub(super) async fn admit(
                     Ok(candidate) => candidate,
                     Err(result) => return Ok(Fate::Settled(result)),
                 };
+                proposal = proposed(deps, call, &candidate);
             }
             Judged::Rewritten(_) => {
                 let text = "Not run: hooks kept rewriting the arguments of this call.";
@@ -107,7 +105,6 @@ pub(super) async fn admit(
             }
         }
     }
-    let mut proposal = proposal(deps, call, &candidate);
     let decision = match deps.config.policy.decide(&proposal) {
         Decision::Allow if !reasons.is_empty() => Decision::Ask,
         decision => decision,
@@ -166,7 +163,7 @@ fn run(deps: &Calls<'_>, candidate: Candidate<'_>, admitted: AdmittedCall) -> Fa
     }
 }
 
-fn proposal(deps: &Calls<'_>, call: &ToolCall, candidate: &Candidate<'_>) -> Proposal {
+fn proposed(deps: &Calls<'_>, call: &ToolCall, candidate: &Candidate<'_>) -> Proposal {
     let execution = &deps.config.execution;
     let mut proposal = candidate.prepared.proposal(&call.id, &call.name, &execution.cwd);
     proposal.definition = candidate.tool.definition();

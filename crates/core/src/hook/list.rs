@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::{
     AdmittedCall, AnswerAction, CallAction, CallHook, CompactionHook, Hook, PermissionAction, TurnAction,
@@ -97,7 +97,7 @@ impl Hooks {
     }
 
     /// Runs the hooks around an iteration, each for at most `limit`. The first that does not continue decides; the
-    /// metadata of those before it is kept. Warnings tell of hooks that did not answer.
+    /// metadata of those before it is kept. Warnings name hooks that did not answer.
     pub async fn iteration(
         &self,
         clock: &dyn Clock,
@@ -132,7 +132,7 @@ impl Hooks {
         (verdict, warnings)
     }
 
-    /// Asks whether an answer may end the turn. The first hook that continues decides. Warnings tell of hooks that did
+    /// Asks whether an answer may end the turn. The first hook that continues decides. Warnings name hooks that did
     /// not answer.
     pub async fn before_answer(&self, clock: &dyn Clock, answer: &str) -> (Option<String>, Vec<String>) {
         let mut warnings = Vec::new();
@@ -164,6 +164,8 @@ impl Hooks {
         for (hook, call) in self.calls() {
             match limited(clock, hook, call.before_call(proposal)).await {
                 Ok(CallAction::Proceed) => {}
+                // A hook that rewrites every call meets its own rewrite again.
+                Ok(CallAction::Rewrite(arguments)) if is_same(&arguments, proposal) => {}
                 Ok(CallAction::Rewrite(arguments)) => rewritten = Some(arguments),
                 Ok(CallAction::Deny(reason)) => return Judged::Deny(reason),
                 Ok(CallAction::Ask(reason)) | Err(reason) => reasons.push(reason),
@@ -212,7 +214,7 @@ impl Hooks {
         result
     }
 
-    /// Collects instructions for a summary. Warnings tell of hooks that did not answer.
+    /// Collects instructions for a summary. Warnings name hooks that did not answer.
     pub async fn before_compact(
         &self,
         clock: &dyn Clock,
@@ -228,7 +230,7 @@ impl Hooks {
         (instructions, warnings)
     }
 
-    /// Collects fragments to inject after a compaction, those of the last hook first. Warnings tell of hooks that did
+    /// Collects fragments to inject after a compaction, those of the last hook first. Warnings name hooks that did
     /// not answer.
     pub async fn after_compact(
         &self,
@@ -244,6 +246,11 @@ impl Hooks {
         }
         (fragments, warnings)
     }
+}
+
+/// Returns true if a rewrite leaves the arguments of a call as they are.
+fn is_same(arguments: &str, proposal: &Proposal) -> bool {
+    serde_json::from_str::<Value>(arguments).is_ok_and(|arguments| arguments == proposal.arguments)
 }
 
 /// Waits for a hook, at most for its time limit.

@@ -54,29 +54,33 @@ impl SessionActor {
             tasks: self.inner.strays.clone(),
             cancel: stop.token.clone(),
         };
+        let cancel = stop.token.clone();
         Activity::UserCommand(Box::new(RunningCommand {
             running: Running {
                 stop,
                 task: tokio::spawn(job.run()),
             },
-            command: command.to_owned(),
-            message,
+            about: TypedCommand {
+                cancel,
+                command: command.to_owned(),
+                message,
+            },
         }))
     }
 
     /// Records a command that ended, and its output for the model.
     pub(super) async fn user_command_ended(
         &mut self,
-        ended: RunningCommand,
+        ended: TypedCommand,
         done: Result<ToolResult, JoinError>,
     ) {
-        let RunningCommand {
-            running,
+        let TypedCommand {
+            cancel,
             command,
             mut message,
         } = ended;
         message.parts = vec![Part::context(FragmentSource::UserCommand, told(&command, &done))];
-        let end = if running.stop.token.is_cancelled() {
+        let end = if cancel.is_cancelled() {
             canceled()
         } else {
             Event::Final {
@@ -84,7 +88,6 @@ impl SessionActor {
                 finish: FinishReason::EndTurn,
             }
         };
-        drop(running);
         let message = Arc::new(message);
         let said = Event::Message {
             message: Arc::clone(&message),
@@ -102,8 +105,15 @@ impl SessionActor {
 /// A running command of the user.
 pub(super) struct RunningCommand {
     pub(super) running: Running<ToolResult>,
+    pub(super) about: TypedCommand,
+}
+
+/// A command that the user typed.
+#[derive(Clone)]
+pub(super) struct TypedCommand {
+    cancel: CancellationToken,
     command: String,
-    /// The message that will report the command to the model.
+    /// The message that tells the model about it.
     message: Message,
 }
 
