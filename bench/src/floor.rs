@@ -1,16 +1,20 @@
 //! The floor: the least any agent must do. Sends recorded requests over one connection, reads each reply to
 //! its end, and runs the command that the reply asks for.
 
+use std::collections::BTreeMap;
 use std::env;
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{IoSlice, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use windlass_sandbox::{self as sandbox, Sandbox};
+use windlass_sandbox::{Confined, Sandbox, Start};
 
 use crate::record;
 use crate::server::END;
@@ -84,8 +88,14 @@ fn read_reply(stream: &mut TcpStream, buffer: &mut [u8]) -> Result<()> {
 struct Shell {
     program: PathBuf,
     folder: PathBuf,
-    variables: Vec<(String, String)>,
+    variables: BTreeMap<String, String>,
     wall: Option<Sandbox>,
+}
+
+/// A command of either kind.
+enum Running {
+    Confined(Confined),
+    Direct(Child),
 }
 
 impl Shell {
@@ -126,29 +136,42 @@ impl Shell {
     fn run(&self, line: &str) -> Result<()> {
         let (mut reader, writer) = std::io::pipe()?;
         let arguments = ["--noprofile", "--norc", "-c", "--", line];
-        let (program, arguments, input) = match &self.wall {
-            Some(wall) => wall.wrap_without_input(&self.program, &arguments),
+        let mut running = match &self.wall {
+            Some(sandbox) => {
+                let null = File::open("/dev/null")?;
+                let start = Start {
+                    program: &self.program,
+                    arguments: &arguments.map(OsStr::new),
+                    cwd: &self.folder,
+                    env: &self.variables,
+                };
+                let streams = [null.as_fd(), writer.as_fd(), writer.as_fd()];
+                let running = Running::Confined(sandbox.start(start, streams)?);
+                drop(writer);
+                running
+            }
             None => {
-                let (program, arguments) = sandbox::unprotected(&self.program, &arguments);
-                (program, arguments, Stdio::null())
+                let mut command = Command::new(&self.program);
+                command
+                    .args(arguments)
+                    .current_dir(&self.folder)
+                    .env_clear()
+                    .envs(&self.variables)
+                    .stdin(Stdio::null())
+                    .stdout(writer.try_clone()?)
+                    .stderr(writer)
+                    .process_group(0);
+                // The command holds our copies of the writing end until it is dropped.
+                Running::Direct(command.spawn()?)
             }
         };
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .current_dir(&self.folder)
-            .env_clear()
-            .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .stdin(input)
-            .stdout(writer.try_clone()?)
-            .stderr(writer)
-            .process_group(0);
-        let mut child = command.spawn()?;
-        // The command holds our copies of the writing end.
-        drop(command);
         let mut output = Vec::new();
         reader.read_to_end(&mut output)?;
-        if !child.wait()?.success() || output.is_empty() {
+        let status = match &mut running {
+            Running::Confined(confined) => confined.wait()?,
+            Running::Direct(child) => child.wait()?,
+        };
+        if !status.success() || output.is_empty() {
             bail!("`{line}` failed");
         }
         Ok(())

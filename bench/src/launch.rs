@@ -1,10 +1,13 @@
 //! Starts a program that does nothing, without and with the sandbox.
 
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 use clap::Args;
+use windlass_sandbox::Start;
 
 use crate::clock::now;
 use crate::wall;
@@ -22,7 +25,9 @@ pub(crate) struct LaunchOptions {
 
 /// Prints a line for each round: nanoseconds without the sandbox, and with it.
 pub(crate) fn launch(options: &LaunchOptions) -> Result<()> {
-    let wall = wall::usual(&options.helper)?;
+    let sandbox = wall::usual(&options.helper)?;
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    let env = std::env::vars().collect();
     let program = Path::new("/bin/true");
     for _ in 0..options.rounds {
         let begun = now();
@@ -30,8 +35,19 @@ pub(crate) fn launch(options: &LaunchOptions) -> Result<()> {
         let bare = now() - begun;
         // The work done here for the sandbox counts as well.
         let begun = now();
-        let (helper, arguments, input) = wall.wrap_without_input(program, &[]);
-        run(Command::new(helper).args(arguments).stdin(input))?;
+        let start = Start {
+            program,
+            arguments: &[],
+            cwd: Path::new("/"),
+            env: &env,
+        };
+        if !sandbox
+            .start(start, [null.as_fd(), null.as_fd(), null.as_fd()])?
+            .wait()?
+            .success()
+        {
+            bail!("{} failed in the sandbox", program.display());
+        }
         let walled = now() - begun;
         println!("{bare} {walled}");
     }

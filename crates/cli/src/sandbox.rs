@@ -1,11 +1,12 @@
 //! `windlass sandbox`: runs any command in the sandbox.
 
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::Command;
 
-use windlass_sandbox::program;
-use windlass_sandbox::{Gap, Network, Sandbox};
+use windlass_sandbox::{Gap, Network, Sandbox, Start, child_environment, program};
 
 use crate::args::SandboxOptions;
 use crate::engine::working_directory;
@@ -30,8 +31,8 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     if options.network {
         policy.network = Network::On;
     }
-    let wall = Sandbox::new(policy).map_err(|error| failed(error.to_string()))?;
-    for gap in wall.gaps() {
+    let sandbox = Sandbox::new(policy).map_err(|error| failed(error.to_string()))?;
+    for gap in sandbox.gaps() {
         match gap {
             Gap::Open(path) => tell!("warning: {} cannot be protected here", path.display()),
             Gap::Frozen(path) => tell!(
@@ -42,9 +43,17 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     }
     let place =
         find(program).ok_or_else(|| Problem::usage(format!("{program}: command not found on PATH")))?;
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (helper, arguments) = wall.wrap(&place, &words);
-    let status = Command::new(helper).args(arguments).status();
+    let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+    let start = Start {
+        program: &place,
+        arguments: &arguments,
+        cwd: &cwd,
+        env: &child_environment(environment::vars(), &cwd, ""),
+    };
+    let (input, output, errors) = (io::stdin(), io::stdout(), io::stderr());
+    let status = sandbox
+        .start(start, [input.as_fd(), output.as_fd(), errors.as_fd()])
+        .and_then(|mut confined| confined.wait());
     let status = status.map_err(|error| failed(format!("{program}: {error}")))?;
     let signal = || status.signal().and_then(|signal| u8::try_from(128 + signal).ok());
     let code = status.code().and_then(|code| u8::try_from(code).ok());

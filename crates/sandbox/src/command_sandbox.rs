@@ -1,6 +1,7 @@
 //! The sandboxes that the commands of one session run in.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use windlass_core::tool::{Category, Judgement};
 
 use crate::process::{self, Tree};
 use crate::workspace::Workspace;
-use crate::{Gap, Network, Roots, Sandbox, SandboxError, SandboxPolicy};
+use crate::{Gap, Network, Roots, Sandbox, SandboxError, SandboxPolicy, Start};
 
 /// Limits of the search for files with denied names.
 const MAX_ENTRIES: usize = 20_000;
@@ -129,15 +130,22 @@ impl CommandSandbox {
             .policy
             .as_ref()
             .map(|policy| self.sandbox(policy, escalation));
-        let (program, arguments, input) = match sandbox {
-            Some(Ok(sandbox)) => sandbox.wrap_without_input(program, arguments),
-            None | Some(Err(SandboxError::NoLandlock | SandboxError::NoFilter)) => {
-                let (program, arguments) = crate::unprotected(program, arguments);
-                (program, arguments, Stdio::null())
+        match sandbox {
+            Some(Ok(sandbox)) => {
+                let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+                let start = Start {
+                    program,
+                    arguments: &arguments,
+                    cwd,
+                    env,
+                };
+                process::confined(sandbox, start)
             }
-            Some(Err(error)) => return Err(io::Error::other(error.to_string())),
-        };
-        process::spawn(&program, &arguments, cwd, env, input)
+            None | Some(Err(SandboxError::NoLandlock | SandboxError::NoFilter)) => {
+                process::spawn(program, arguments, cwd, env, Stdio::null())
+            }
+            Some(Err(error)) => Err(io::Error::other(error.to_string())),
+        }
     }
 
     /// Builds the sandbox of commands without extra access on a thread of its own, once, so that neither judging nor

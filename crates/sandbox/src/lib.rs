@@ -1,9 +1,8 @@
 //! Sandboxed child processes, and path handles for the file tools.
 //!
-//! - [`SandboxPolicy`] describes what a child process may use. [`Sandbox::new`] checks the policy against
-//!   this machine. [`Sandbox::wrap`] returns the command line to start instead of the program: this binary
-//!   again, which confines itself in [`enter`] and then becomes the program. For a program without input,
-//!   [`Sandbox::wrap_without_input`] creates the path rules in advance and reuses them for many commands.
+//! - [`SandboxPolicy`] describes what a child process may use. [`Sandbox::new`] starts a *launcher* with it:
+//!   this binary again, which enters the sandbox once, in [`enter`]. [`Sandbox::start`] then has the launcher
+//!   fork commands, which costs hardly more than without a sandbox.
 //! - [`CommandSandbox`] starts the commands of a session, and [`process`] ends them with everything they
 //!   started.
 //! - [`Roots`] opens files for the built-in tools so that the file that was checked is the file that is used.
@@ -11,28 +10,36 @@
 //!
 //! ## The sandbox on Linux
 //!
-//! 1. *Landlock* lists what may be read and written. Landlock can only allow, and a rule for a folder covers
-//!    everything below it; so around a denied path its siblings are allowed instead of its parents. This also
-//!    protects denied paths that do not exist yet.
-//! 2. Inside a writable folder such rules would forbid new files next to a denied path. There a *mount
-//!    namespace* hides the denied path behind an empty, read-only folder and a read-only path behind a
-//!    read-only mount, and pins the folders above, so that they cannot be moved away. A denied path that does
-//!    not exist gets an empty folder as a placeholder while the [`Sandbox`] exists, because a mount needs a
-//!    mount point.
-//! 3. *seccomp* refuses sockets, new namespaces, mounts, tracing and other system calls that commands do not
-//!    need.
-//! 4. Root keeps only the capabilities that files need. No new privileges, no inherited descriptors, no core
+//! A launcher is the first process of its own PID namespace. When this program ends, by any means, the
+//! launcher ends, and the kernel ends every process that it started. Each command has a supervisor, a copy of
+//! the launcher, which becomes the parent of every process that the command leaves behind, so all of them are
+//! found. A command has a session of its own and no controlling terminal.
+//!
+//! 1. In a *mount namespace* everything is read-only, and the writable folders are mounted back. This covers
+//!    modes, owners, times and attributes, too. `/tmp`, `/dev`, its terminals, `/dev/shm` and `/proc` are the
+//!    launcher's own. A denied path is hidden behind an empty, read-only folder, and a read-only path behind a
+//!    read-only mount; the folders above are pinned, so that they cannot be moved away. A protected path that
+//!    does not exist gets an empty folder as a placeholder while the [`Sandbox`] exists, because a mount needs
+//!    a mount point.
+//! 2. *Landlock* lists what may be read and written. It also keeps commands from signalling and inspecting
+//!    processes outside.
+//! 3. *PID, IPC and network namespaces*: commands see no other processes, share no System V objects with
+//!    them, and have only a loopback interface of their own unless the network is on.
+//! 4. *seccomp* refuses local sockets, new namespaces, mounts, tracing, limits of other processes, set-user-id
+//!    modes and other system calls that commands do not need.
+//! 5. Root keeps only the capabilities that files need. No new privileges, no inherited descriptors, no core
 //!    files.
 //!
-//! Without namespaces, an existing denied path inside a writable folder is still protected, but nothing new
-//! can be created next to it; a denied path that does not exist is not protected. [`Sandbox::gaps`] lists
-//! both cases, so that the user can be asked.
+//! Without namespaces, Landlock and seccomp remain. Landlock can only allow, and a rule for a folder covers
+//! everything below it; so around a denied path its siblings are allowed instead of its parents. An existing
+//! denied path inside a writable folder is still protected, but nothing new can be created next to it; a
+//! denied path that does not exist is not protected. [`Sandbox::gaps`] lists both cases, so that the user can
+//! be asked.
 //!
-//! Restrictions only ever accumulate: a child that starts the helper again with a wider policy gets the
-//! narrower of the two.
+//! The launcher's mounts and rules are about the files that had the names when it started. Before each command
+//! the paths of the policy are checked, and the launcher is replaced if one of them is another file.
 //!
-//! Deliberately not covered: hard links to a denied file that exist before the command, names and command
-//! lines in `/proc`, and, on kernels before Landlock 6, signals to other processes of the same user.
+//! Deliberately not covered: hard links to a denied file that exist before the command.
 //!
 //! ## Other systems
 //!
@@ -59,10 +66,12 @@ mod support;
 mod working_directory;
 mod workspace;
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::ExitStatus;
 
 pub use self::command_sandbox::CommandSandbox;
 pub use self::digest::sha256_hex;
@@ -98,7 +107,7 @@ pub enum SandboxError {
         /// The problem, as the rest of the sentence.
         problem: &'static str,
     },
-    /// The helper was started with arguments that [`Sandbox::wrap`] does not produce.
+    /// The helper was started with arguments or a policy that this program does not produce.
     #[error("the sandbox helper got arguments that it does not understand")]
     Arguments,
     /// The system refused a step.
@@ -121,14 +130,27 @@ pub enum Gap {
     Frozen(PathBuf),
 }
 
-/// A checked policy, ready to start child processes. It must outlive them: the placeholders of absent denied
-/// paths are removed with it.
+/// A checked policy, ready to start child processes. Dropping it ends the processes that no [`process::Tree`]
+/// or background job holds, and removes the placeholders of absent protected paths.
 #[derive(Debug)]
 pub struct Sandbox(backend::Confinement);
 
+/// A program to start in a sandbox.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    /// Absolute path of the program.
+    pub program: &'a Path,
+    /// Arguments.
+    pub arguments: &'a [&'a OsStr],
+    /// Working directory.
+    pub cwd: &'a Path,
+    /// All environment variables.
+    pub env: &'a BTreeMap<String, String>,
+}
+
 impl Sandbox {
-    /// Checks a policy against this machine. The program must call [`enter`] if its first argument is
-    /// [`HELPER`].
+    /// Checks a policy against this machine and starts its launcher. The program must call [`enter`] if its
+    /// first argument is [`HELPER`].
     ///
     /// # Errors
     /// If the kernel cannot enforce the policy, or one of its paths does not name a place.
@@ -144,16 +166,18 @@ impl Sandbox {
         backend::Confinement::new(policy, Some(helper)).map(Self)
     }
 
-    /// Returns the command line to start instead of a program: the helper, and its arguments.
-    pub fn wrap(&self, program: &Path, args: &[&str]) -> (PathBuf, Vec<OsString>) {
-        self.0.wrap(program, args)
+    /// Starts a program with these standard streams. A program that cannot be run ends with the exit codes of
+    /// a shell, 127 if there is no such program, and says why on its standard error.
+    ///
+    /// # Errors
+    /// If the sandbox cannot be entered, or an argument contains a NUL.
+    pub fn start(&self, start: Start<'_>, streams: [BorrowedFd<'_>; 3]) -> io::Result<Confined> {
+        self.0.start(start, streams).map(Confined)
     }
 
-    /// Like [`Sandbox::wrap`], for a program that has no input. It starts sooner: the path rules are created
-    /// here, once for many commands, and passed to the helper. The third value must be the helper's standard
-    /// input; the program itself reads an empty one.
-    pub fn wrap_without_input(&self, program: &Path, args: &[&str]) -> (PathBuf, Vec<OsString>, Stdio) {
-        self.0.wrap_without_input(program, args)
+    /// Returns true once after the launcher ended by itself and was replaced.
+    pub fn was_restarted(&self) -> bool {
+        self.0.was_restarted()
     }
 
     /// Returns the parts of the policy that are not enforced here. If there are any, ask the user before a
@@ -163,17 +187,25 @@ impl Sandbox {
     }
 }
 
-/// Confines this process as the arguments after [`HELPER`] say, and becomes the program that they name.
-///
-/// Must be called first in `main`, while there is only one thread. Any failure is reported as one line on
-/// stderr, with the exit codes of a shell: 127 if there is no such program, 126 for everything else. Where
-/// there is no sandbox, this always fails.
-pub fn enter(args: impl Iterator<Item = OsString>) -> ! {
-    backend::enter(args)
+/// A program that was started in a sandbox. Dropping it ends the program with everything it started.
+#[derive(Debug)]
+pub struct Confined(backend::Running);
+
+impl Confined {
+    /// Waits for the program itself, without a runtime. Processes that it leaves behind end when this value is
+    /// dropped.
+    ///
+    /// # Errors
+    /// If the launcher ended before the program did.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.0.wait()
+    }
 }
 
-/// Returns the command line that starts a program without a sandbox. Only for a caller with the user's
-/// approval.
-pub fn unprotected(program: &Path, args: &[&str]) -> (PathBuf, Vec<OsString>) {
-    (program.to_owned(), args.iter().map(OsString::from).collect())
+/// Becomes the helper that the arguments after [`HELPER`] name.
+///
+/// Must be called first in `main`, while there is only one thread. Where there is no sandbox, this always
+/// fails.
+pub fn enter(args: impl Iterator<Item = OsString>) -> ! {
+    backend::enter(args)
 }

@@ -1,110 +1,155 @@
 //! The Linux backend: Landlock, seccomp, namespaces and the process table.
 
 mod capabilities;
-mod enter;
 pub(crate) mod files;
 mod filter;
+mod init;
+pub(crate) mod launcher;
 mod masks;
 mod mounts;
+mod namespaces;
 mod path_rules;
 mod placeholders;
-mod prepared;
+mod private;
 pub(crate) mod process;
+pub(crate) mod request;
 mod resolved;
+mod seen;
+mod supervise;
+mod supervised;
 mod support;
 mod syscalls;
+pub(crate) mod wire;
 
-use std::ffi::OsString;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 
-pub(crate) use self::enter::enter;
+pub(crate) use self::init::enter;
+use self::launcher::{Launcher, NotReady};
 use self::placeholders::Placeholders;
-use self::prepared::Prepared;
 use self::resolved::ResolvedPolicy;
-use crate::{Gap, HELPER, SandboxError, SandboxPolicy, Support};
+use self::seen::Seen;
+pub(crate) use self::supervised::{Running, Supervised, end_left, kill_all, none_left};
+use crate::{Gap, SandboxError, SandboxPolicy, Start, Support};
 
 /// This binary, even if an update has replaced its file in the meantime.
 const OURSELVES: &str = "/proc/self/exe";
 
-/// A policy resolved on this machine, and everything its children need.
+/// A policy resolved on this machine, and the launcher that enforces it.
 #[derive(Debug)]
 pub(crate) struct Confinement {
-    policy: ResolvedPolicy,
+    wanted: SandboxPolicy,
     helper: PathBuf,
     placeholders: Placeholders,
-    prepared: Prepared,
     gaps: Vec<Gap>,
+    current: Mutex<Current>,
+}
+
+/// The launcher for new commands, and what it was started with.
+#[derive(Debug)]
+struct Current {
+    policy: ResolvedPolicy,
+    launcher: Arc<Launcher>,
+    seen: Seen,
+    /// True if a launcher ended by itself since the last command.
+    restarted: bool,
 }
 
 impl Confinement {
-    /// Resolves a policy. The helper is this binary unless another one is given.
-    pub(crate) fn new(policy: SandboxPolicy, helper: Option<&Path>) -> Result<Self, SandboxError> {
-        let helper = helper.unwrap_or(Path::new(OURSELVES));
-        let support = support::of(helper);
-        if support.landlock_abi.is_none() {
+    /// Resolves a policy and starts its launcher. The helper is this binary unless another one is given.
+    pub(crate) fn new(wanted: SandboxPolicy, helper: Option<&Path>) -> Result<Self, SandboxError> {
+        if support::landlock_abi().is_none() {
             return Err(SandboxError::NoLandlock);
         }
-        if !support.seccomp {
+        if !support::seccomp() {
             return Err(SandboxError::NoFilter);
         }
-        let policy = policy.resolve(support.user_namespaces)?;
-        let mut confinement = Self {
-            gaps: policy.gaps(),
-            policy,
-            helper: helper.to_owned(),
-            placeholders: Placeholders::default(),
-            prepared: Prepared::default(),
-        };
-        let missed = confinement.hold();
-        confinement.gaps.extend(missed.into_iter().map(Gap::Open));
-        Ok(confinement)
+        let helper = helper.unwrap_or(Path::new(OURSELVES)).to_owned();
+        let placeholders = Placeholders::default();
+        let (current, missed) = start(&wanted, &helper, &placeholders)?;
+        let mut gaps = current.policy.gaps();
+        gaps.extend(missed.into_iter().map(Gap::Open));
+        Ok(Self {
+            wanted,
+            helper,
+            placeholders,
+            gaps,
+            current: Mutex::new(current),
+        })
     }
 
-    pub(crate) fn wrap(&self, program: &Path, args: &[&str]) -> (PathBuf, Vec<OsString>) {
-        // If a placeholder cannot be created again, the helper reports it and does not start the program.
-        self.hold();
-        self.arguments(&self.policy, program, args)
+    pub(crate) fn start(&self, start: Start<'_>, streams: [BorrowedFd<'_>; 3]) -> io::Result<Running> {
+        let env = start
+            .env
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let request = request::encode(start.program, start.cwd, start.arguments, env)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "an argument contains a NUL"))?;
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let died = !current.launcher.is_alive();
+        if died || !current.seen.still_holds() {
+            // Commands that still run keep the old launcher.
+            let started = self::start(&self.wanted, &self.helper, &self.placeholders);
+            let (next, _) = started.map_err(|error| io::Error::other(error.to_string()))?;
+            *current = Current {
+                restarted: current.restarted || died,
+                ..next
+            };
+        }
+        Ok(Running {
+            supervisor: current.launcher.launch(&request, streams)?,
+            launcher: Arc::clone(&current.launcher),
+        })
     }
 
-    pub(crate) fn wrap_without_input(
-        &self,
-        program: &Path,
-        args: &[&str],
-    ) -> (PathBuf, Vec<OsString>, Stdio) {
-        self.hold();
-        let (policy, input) = match self.prepared.next(&self.policy) {
-            Ok((rules, hidden)) => {
-                let mut policy = self.policy.clone();
-                policy.prepared = Some(hidden);
-                (policy, rules.into())
-            }
-            // The helper creates its own rules, or reports why it cannot.
-            Err(_) => (self.policy.clone(), Stdio::null()),
-        };
-        let (helper, arguments) = self.arguments(&policy, program, args);
-        (helper, arguments, input)
+    /// Returns true once after a launcher ended by itself and was replaced.
+    pub(crate) fn was_restarted(&self) -> bool {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut current.restarted)
     }
 
     pub(crate) fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
+}
 
-    fn arguments(&self, policy: &ResolvedPolicy, program: &Path, args: &[&str]) -> (PathBuf, Vec<OsString>) {
-        let mut all: Vec<OsString> = vec![HELPER.into(), policy.encode().into(), "--".into()];
-        all.push(program.into());
-        all.extend(args.iter().map(OsString::from));
-        (self.helper.clone(), all)
+/// Starts a launcher, with namespaces if they can be created. Also returns the absent paths that cannot be
+/// protected.
+fn start(
+    wanted: &SandboxPolicy,
+    helper: &Path,
+    placeholders: &Placeholders,
+) -> Result<(Current, Vec<PathBuf>), SandboxError> {
+    for masks in [true, false] {
+        let policy = wanted.clone().resolve(masks)?;
+        let seen = Seen::of(&policy);
+        let missed: Vec<PathBuf> = policy
+            .placeholders()
+            .filter(|path| placeholders.hold(path).is_err())
+            .collect();
+        match Launcher::start(helper, &policy) {
+            Ok(launcher) => {
+                let current = Current {
+                    policy,
+                    launcher: Arc::new(launcher),
+                    seen,
+                    restarted: false,
+                };
+                return Ok((current, missed));
+            }
+            Err(NotReady::NoNamespaces(_)) if masks => placeholders.release(),
+            Err(NotReady::NoNamespaces(why)) => {
+                return Err(SandboxError::system(
+                    "entering the sandbox",
+                    io::Error::other(why),
+                ));
+            }
+            Err(NotReady::Failed(error)) => return Err(error),
+        }
     }
-
-    /// Creates the missing placeholders and returns the paths for which that failed.
-    fn hold(&self) -> Vec<PathBuf> {
-        let paths = self.policy.placeholders();
-        paths
-            .filter(|path| self.placeholders.hold(path).is_err())
-            .collect()
-    }
+    Err(SandboxError::NoLandlock)
 }
 
 /// Asks the kernel for its features.

@@ -5,12 +5,17 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 /// The files, sockets and resources that a child process and all of its descendants may use.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SandboxPolicy {
     /// Paths that may be read and executed, with everything below them.
     pub read: Vec<PathBuf>,
     /// Paths that may be changed, with everything below them.
     pub write: Vec<PathBuf>,
+    /// Folder for temporary files. Commands see it as `/tmp` and `/var/tmp`, instead of the machine's. Where
+    /// there are no namespaces, it is only writable.
+    pub temp: Option<PathBuf>,
+    /// Paths that stay visible although they are in a folder that `temp` replaces.
+    pub visible: Vec<PathBuf>,
     /// Paths that may not be reached at all, even if `read` or `write` covers them. They need not exist.
     pub denied: Vec<PathBuf>,
     /// Paths inside `write` that may be read but never changed or created.
@@ -29,7 +34,7 @@ pub struct SandboxPolicy {
 /// Access to other machines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
-    /// Local sockets only.
+    /// Nothing but a network of their own, with nothing in it.
     #[default]
     Off,
     /// Internet sockets.
@@ -56,7 +61,7 @@ pub struct ResourceLimits {
     pub file_size: Option<u64>,
     /// Maximum number of open files.
     pub open_files: Option<u64>,
-    /// Maximum address space of a process, in bytes.
+    /// Maximum private memory of a process, in bytes.
     pub memory: Option<u64>,
     /// Maximum size of a core file, in bytes. `None` writes no core file.
     pub core: Option<u64>,
@@ -74,7 +79,11 @@ pub enum Guard {
     Descriptors,
     ResourceLimits,
     NewPrivileges,
-    Directory,
+    Namespaces,
+    Mounts,
+    Processes,
+    Ipc,
+    OwnNetwork,
 }
 
 impl SandboxPolicy {

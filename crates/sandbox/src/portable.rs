@@ -9,10 +9,11 @@ pub(crate) mod process;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Stdio, exit};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::process::{ExitStatus, exit};
 
-use crate::{Gap, SandboxError, SandboxPolicy, Support};
+use crate::{Gap, SandboxError, SandboxPolicy, Start, Support};
 
 /// Exit code of a shell for a program that cannot be run.
 const CANNOT_RUN: i32 = 126;
@@ -27,21 +28,72 @@ impl Confinement {
         Err(SandboxError::NoLandlock)
     }
 
-    pub(crate) fn wrap(&self, _program: &Path, _args: &[&str]) -> (PathBuf, Vec<OsString>) {
+    pub(crate) fn start(&self, _start: Start<'_>, _streams: [BorrowedFd<'_>; 3]) -> io::Result<Running> {
         match *self {}
     }
 
-    pub(crate) fn wrap_without_input(
-        &self,
-        _program: &Path,
-        _args: &[&str],
-    ) -> (PathBuf, Vec<OsString>, Stdio) {
+    pub(crate) fn was_restarted(&self) -> bool {
         match *self {}
     }
 
     pub(crate) fn gaps(&self) -> &[Gap] {
         match *self {}
     }
+}
+
+/// A program in a sandbox, which cannot exist here.
+#[derive(Debug)]
+pub(crate) enum Running {}
+
+impl Running {
+    pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
+        match *self {}
+    }
+}
+
+/// A command in a sandbox, which cannot exist here.
+#[derive(Debug, Clone)]
+pub(crate) enum Supervised {}
+
+impl Supervised {
+    pub(crate) fn new(running: Running) -> io::Result<Self> {
+        match running {}
+    }
+
+    pub(crate) async fn wait(&self) -> io::Result<ExitStatus> {
+        match *self {}
+    }
+
+    pub(crate) async fn gone(&self) {
+        match *self {}
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn terminate(&self) {
+        match *self {}
+    }
+
+    pub(crate) fn leave(&self) {
+        match *self {}
+    }
+}
+
+/// Does nothing: there are no commands in a sandbox.
+pub(crate) fn end_left() {}
+
+/// Does nothing: there are no commands in a sandbox.
+pub(crate) fn kill_all() {}
+
+/// Returns true: there are no commands in a sandbox.
+pub(crate) fn none_left() -> bool {
+    true
 }
 
 /// Reports that nothing is enforced.

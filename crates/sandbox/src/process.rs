@@ -2,7 +2,7 @@
 //! together.
 //!
 //! Ending one process is not enough. Its children may ignore TERM, move to a session of their own, or lose
-//! their parent. So each tree is started with a marker in its environment and one output pipe. To end the
+//! their parent. In a sandbox a supervisor becomes the parent of all of them. Without one, each tree is started with a marker in its environment and one output pipe. To end the
 //! tree, the process table is read, and every process that carries the marker, holds the pipe, or descends
 //! from one that does, is ended. None of this costs anything while a command runs and exits on its own. Where
 //! there is no process table to read, the process group is ended.
@@ -18,8 +18,9 @@ mod target;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
@@ -34,16 +35,43 @@ pub(crate) use self::kill::{Member, Search};
 use self::reaper::Live;
 pub use self::reaper::{adopt_orphans, end_all, settle};
 pub(crate) use self::target::Target;
+use crate::backend::Supervised;
+use crate::{Sandbox, Start};
 
 /// Environment variable that marks every process of a call. Its value is different for each call.
 pub const MARKER: &str = "WINDLASS_CALL";
 
 /// A running process and everything it starts. Dropping it before the process has ended ends the whole tree.
-pub struct Tree {
+pub struct Tree(Inner);
+
+enum Inner {
+    /// In a sandbox.
+    Confined(Supervised),
+    /// Without a sandbox.
+    Direct(Direct),
+}
+
+struct Direct {
     /// `None` once the process has been waited for.
     child: Option<Child>,
     target: Target,
     live: Option<Live>,
+}
+
+/// Starts a program in a sandbox, without input, and with stdout and stderr in one pipe, which preserves the
+/// order of the output.
+///
+/// # Errors
+/// If the pipe cannot be created or the sandbox cannot be entered. Must be called inside a Tokio runtime.
+pub fn confined(sandbox: &Sandbox, start: Start<'_>) -> io::Result<(Tree, Receiver)> {
+    let (reader, writer) = io::pipe()?;
+    let input = File::open("/dev/null")?;
+    let running = sandbox
+        .0
+        .start(start, [input.as_fd(), writer.as_fd(), writer.as_fd()])?;
+    drop(writer);
+    let tree = Tree(Inner::Confined(Supervised::new(running)?));
+    Ok((tree, Receiver::from_owned_fd(OwnedFd::from(reader))?))
 }
 
 /// Starts a program in a process group of its own, with `input` on stdin, and with stdout and stderr in one
@@ -85,11 +113,11 @@ pub fn spawn(
         marker: format!("{MARKER}={marker}").into_bytes(),
         pipe: rustix::fs::fstat(&reader).ok().map(|stat| stat.st_ino),
     };
-    let tree = Tree {
+    let tree = Tree(Inner::Direct(Direct {
         child: Some(child),
         live: Some(Live::begin(&target)),
         target,
-    };
+    }));
     Ok((tree, Receiver::from_owned_fd(reader)?))
 }
 
@@ -100,22 +128,46 @@ impl Tree {
     /// # Errors
     /// If the system cannot report the exit status, or the process has been waited for before.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
-        let Some(child) = &mut self.child else {
+        let direct = match &mut self.0 {
+            Inner::Confined(command) => return command.wait().await,
+            Inner::Direct(direct) => direct,
+        };
+        let Some(child) = &mut direct.child else {
             return Err(io::Error::other("the process has been waited for"));
         };
         let status = child.wait().await;
-        self.child = None;
-        self.live = None;
+        direct.child = None;
+        direct.live = None;
         status
     }
 
     /// Lets the tree outlive the call that started it. The caller must keep waiting for the process.
     pub fn in_background(&self) -> Background {
-        Background::begin(&self.target)
+        match &self.0 {
+            Inner::Confined(command) => Background::confined(command),
+            Inner::Direct(direct) => Background::begin(&direct.target),
+        }
+    }
+
+    /// Returns true if the process has ended and a process that it started still runs. Only a sandbox knows.
+    pub fn left_running(&self) -> bool {
+        match &self.0 {
+            Inner::Confined(command) => command.has_ended() && !command.is_gone(),
+            Inner::Direct(_) => false,
+        }
     }
 
     /// Starts to end the tree: TERM to every process, KILL to those left after two seconds. Returns at once.
     pub fn kill(mut self) -> Kill {
+        match &mut self.0 {
+            Inner::Confined(command) => Kill::confined(command),
+            Inner::Direct(direct) => direct.kill(),
+        }
+    }
+}
+
+impl Direct {
+    fn kill(&mut self) -> Kill {
         self.live = None;
         kill::start(self.target.clone(), self.child.take())
     }
@@ -123,9 +175,10 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        if let Some(child) = self.child.take() {
-            self.live = None;
-            drop(kill::start(self.target.clone(), Some(child)));
+        match &mut self.0 {
+            Inner::Confined(command) if !command.has_ended() => command.terminate(),
+            Inner::Direct(direct) if direct.child.is_some() => drop(direct.kill()),
+            Inner::Confined(_) | Inner::Direct(_) => {}
         }
     }
 }

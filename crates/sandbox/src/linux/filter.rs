@@ -1,8 +1,8 @@
 //! The system call filter: refuses the calls that commands do not need.
 //!
-//! A refused call fails with `EPERM`, with two exceptions: `clone3` fails as if the kernel did not know it,
-//! so that libraries fall back to `clone`, whose flags a filter can read; and calls in the numbering of
-//! another processor end the process.
+//! A refused call fails with `EPERM`, with two exceptions: `clone3` and `openat2` fail as if the kernel did
+//! not know them, so that libraries fall back to `clone` and `openat`, whose flags a filter can read; and
+//! calls in the numbering of another processor end the process.
 
 use std::collections::BTreeMap;
 use std::env::consts::ARCH;
@@ -15,7 +15,7 @@ use seccompiler::{
 use super::resolved::ResolvedPolicy;
 use super::support::Truncation;
 use crate::SandboxError;
-use crate::policy::{LocalSockets, Network};
+use crate::policy::{Guard, LocalSockets, Network};
 
 mod numbers;
 
@@ -58,8 +58,16 @@ const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
 
 const UNIX: u64 = 1;
 const INTERNET: [u64; 3] = [2, 10, 16];
-const DATAGRAMS: u64 = 2;
+/// Types of sockets whose pairs cannot be connected to anything else later: streams, and packets in order.
+const CLOSED_PAIRS: [u64; 2] = [1, 5];
 const SOCKET_TYPE: u64 = 0xf;
+
+/// Mode bit that lets a program run as its owner.
+const SET_USER: u64 = 0o4000;
+/// Mode bit that lets a program run as its group. Folders use it too.
+const SET_GROUP: u64 = 0o2000;
+/// Flag of `open` that creates a file.
+const CREATE: u64 = 0o100;
 
 /// Installs the filter on this thread.
 ///
@@ -97,7 +105,9 @@ fn preamble(rules: &Rules) -> BpfProgram {
         instruction(RETURN, 0, 0, KILL_PROCESS),
         // A filter of the crate has one action for all matches, and a second filter would cost as much as
         // this one.
-        instruction(JUMP_IF_EQUAL, 0, 1, call::CLONE3),
+        instruction(JUMP_IF_EQUAL, 1, 0, call::CLONE3),
+        // Its flags and its mode are in memory, too.
+        instruction(JUMP_IF_EQUAL, 0, 1, call::OPENAT2),
         instruction(RETURN, 0, 0, FAIL | NOT_KNOWN),
     ];
     let numbers: Vec<u32> = rules
@@ -138,13 +148,49 @@ fn refused(policy: &ResolvedPolicy, truncation: Truncation) -> Result<Rules, Bac
     // Querying the personality is harmless, and so is setting the default one.
     let other = rule(&[(0, SeccompCmpOp::Ne, 0), (0, SeccompCmpOp::Ne, 0xffff_ffff)])?;
     rules.insert(call::PERSONALITY, vec![other]);
+    // Limits, also of other processes. A command may change its own.
+    let others = rule(&[(0, SeccompCmpOp::Ne, 0)])?;
+    rules.insert(call::PRLIMIT, vec![others]);
+    if !(policy.masks && policy.has(Guard::Processes)) {
+        // Without a PID namespace these reach the user's other processes.
+        for (number, argument) in call::OF_OTHERS {
+            let others = rule(&[(*argument, SeccompCmpOp::Ne, 0)])?;
+            rules.insert(*number, vec![others]);
+        }
+    }
+    modes(&mut rules)?;
     sockets(&mut rules, policy)?;
     Ok(rules)
 }
 
+/// Refuses programs that run as their owner, because such a file outlives the sandbox; for root also as their
+/// group. Others need that bit for folders.
+fn modes(rules: &mut Rules) -> Result<(), BackendError> {
+    let root = rustix::process::geteuid().is_root();
+    let bits = if root {
+        vec![SET_USER, SET_GROUP]
+    } else {
+        vec![SET_USER]
+    };
+    for (number, argument) in call::MODES {
+        let set = bits
+            .iter()
+            .map(|bit| rule(&[(*argument, SeccompCmpOp::MaskedEq(*bit), *bit)]));
+        rules.insert(*number, set.collect::<Result<_, _>>()?);
+    }
+    for (number, flags) in call::OPENS {
+        let set = bits.iter().map(|bit| {
+            let creates = (*flags, SeccompCmpOp::MaskedEq(CREATE), CREATE);
+            rule(&[creates, (*flags + 1, SeccompCmpOp::MaskedEq(*bit), *bit)])
+        });
+        rules.insert(*number, set.collect::<Result<_, _>>()?);
+    }
+    Ok(())
+}
+
 fn sockets(rules: &mut Rules, policy: &ResolvedPolicy) -> Result<(), BackendError> {
     let local = policy.local_sockets == LocalSockets::All;
-    let network = policy.network == Network::On;
+    let network = policy.network == Network::On || policy.own_network();
     let mut families = Vec::new();
     if local {
         families.push(UNIX);
@@ -163,9 +209,11 @@ fn sockets(rules: &mut Rules, policy: &ResolvedPolicy) -> Result<(), BackendErro
     };
     rules.insert(call::SOCKET, others);
     if !local {
-        // A datagram socket of a pair can be connected to any other socket later.
-        let datagrams = rule(&[(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), DATAGRAMS)])?;
-        rules.insert(call::SOCKETPAIR, vec![datagrams]);
+        // Any other socket of a pair, such as a datagram socket, can be connected to another one later. The
+        // kernel treats raw ones as datagrams.
+        let open = (0..=SOCKET_TYPE).filter(|kind| !CLOSED_PAIRS.contains(kind));
+        let refused = open.map(|kind| rule(&[(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), kind)]));
+        rules.insert(call::SOCKETPAIR, refused.collect::<Result<_, _>>()?);
     }
     if !local && !network {
         rules.insert(call::CONNECT, Vec::new());

@@ -1,21 +1,18 @@
-//! Masks: a mount namespace in which denied paths are hidden and read-only paths cannot be changed.
+//! Masks: mounts that hide denied paths and keep read-only paths from being changed.
 //!
 //! Landlock and the system call filter, which are applied later, refuse every mount and unmount, so the masks
 //! stay.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::StatVfsMountFlags;
-use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
-};
-use rustix::thread::{CapabilitySet, UnshareFlags};
+use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_remount};
+use rustix::thread::UnshareFlags;
 
-use super::path_rules;
+use super::namespaces;
 use super::placeholders::is_placeholder;
 use super::resolved::ResolvedPolicy;
 use crate::SandboxError;
@@ -28,14 +25,12 @@ const NOTHING_SPECIAL: MountFlags = MountFlags::NOSUID
 /// Mount options of an empty folder that cannot be filled.
 const EMPTY: &std::ffi::CStr = c"mode=555,size=4k,nr_inodes=2";
 
-/// Mounts the masks in a new namespace and returns the paths of the policy that they protect.
+/// Mounts the masks and returns the paths of the policy that need no rules around them. Must run in a mount
+/// namespace.
 ///
 /// # Errors
 /// If a mask inside a writable folder cannot be mounted, or a placeholder is missing.
 pub(super) fn apply(policy: &ResolvedPolicy) -> Result<BTreeSet<PathBuf>, SandboxError> {
-    let directory =
-        env::current_dir().map_err(|error| SandboxError::system("finding the working directory", error))?;
-    own_namespace().map_err(|error| SandboxError::system("making a mount namespace", error))?;
     if policy.has(Guard::Pins) {
         pin(policy)?;
     }
@@ -44,53 +39,22 @@ pub(super) fn apply(policy: &ResolvedPolicy) -> Result<BTreeSet<PathBuf>, Sandbo
     for path in &kept {
         read_only(path)?;
     }
-    let mut masked: BTreeSet<PathBuf> = policy.inside_writable().cloned().collect();
+    // An absent path outside the writable folders cannot be created by a command. The launcher is replaced
+    // when another program creates it.
+    let mut masked: BTreeSet<PathBuf> = policy.denied.iter().chain(&policy.read_only).cloned().collect();
     for path in hidden {
         match hide(&path) {
+            Ok(()) => {}
             Err(error) if policy.writable(&path) => return Err(error),
-            // Without the mask each sibling of the file would need a rule, which costs more.
-            Ok(Hidden::File) => drop(masked.insert(path)),
-            // A folder gets both a mask and rules around it: the rules cover files created later, the mask
-            // hides names.
-            Ok(Hidden::Folder) | Err(_) => {}
+            Err(_) => masked.retain(|denied| !denied.starts_with(&path)),
         }
-    }
-    if private_memory(policy) {
-        let flags = MountFlags::NOSUID | MountFlags::NODEV;
-        mount(c"tmpfs", path_rules::SHARED_MEMORY, c"tmpfs", flags, c"mode=1777")
-            .map_err(|error| SandboxError::system("mounting /dev/shm", error))?;
-    }
-    if policy.has(Guard::Directory) {
-        // The current directory is now below a mount, and relative paths from there would bypass the masks.
-        env::set_current_dir(&directory)
-            .map_err(|error| SandboxError::system(format!("entering {}", directory.display()), error))?;
     }
     Ok(masked)
 }
 
-/// Returns the files that [`apply`] would hide now, limited to those that it may fail to hide.
-///
-/// # Errors
-/// If a placeholder is missing.
-pub(super) fn hidden_files(policy: &ResolvedPolicy) -> Result<BTreeSet<PathBuf>, SandboxError> {
-    let mut places = to_hide(policy)?;
-    places.retain(|path| !policy.writable(path) && !path.is_dir());
-    Ok(places)
-}
-
-/// Returns true if the command gets private shared memory instead of the machine's.
-pub(super) fn private_memory(policy: &ResolvedPolicy) -> bool {
-    let memory = Path::new(path_rules::SHARED_MEMORY);
-    let used = |path: &PathBuf| path.starts_with(memory);
-    policy.masks
-        && policy.has(Guard::Masks)
-        && memory.is_dir()
-        && !policy.write.iter().chain(&policy.denied).any(used)
-}
-
 /// Tries the operations that [`apply`] needs.
 pub(super) fn probe() -> io::Result<()> {
-    own_namespace()?;
+    namespaces::create(UnshareFlags::NEWNS)?;
     mount(
         c"tmpfs",
         c"/tmp",
@@ -100,37 +64,6 @@ pub(super) fn probe() -> io::Result<()> {
     )?;
     mount_bind(c"/dev/null", c"/dev/null")?;
     Ok(())
-}
-
-fn own_namespace() -> io::Result<()> {
-    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    let capable = rustix::thread::capabilities(None)?
-        .effective
-        .contains(CapabilitySet::SYS_ADMIN);
-    if capable {
-        // Root gets no user namespace: inside one, root could not work on other users' files.
-        unshare(UnshareFlags::NEWNS)?;
-    } else {
-        unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
-        let (user, group) = (user.as_raw(), group.as_raw());
-        fs::write("/proc/self/setgroups", "deny")?;
-        fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-        fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-    }
-    // The following mounts must not propagate to the machine.
-    mount_change(
-        c"/",
-        MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
-    )?;
-    Ok(())
-}
-
-fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
-    // SAFETY: only unsharing the descriptor table is unsound, and the flags do not include it.
-    #[allow(unsafe_code)]
-    unsafe {
-        rustix::thread::unshare_unsafe(flags)
-    }
 }
 
 /// Turns every folder between a writable root and a protected path into a mount. A mount cannot be renamed,
@@ -204,15 +137,9 @@ fn flags_of(path: &Path) -> rustix::io::Result<MountFlags> {
     Ok(set.fold(MountFlags::empty(), |all, (_, flag)| all | flag))
 }
 
-/// The kind of path that was hidden.
-enum Hidden {
-    Folder,
-    File,
-}
-
-fn hide(path: &Path) -> Result<Hidden, SandboxError> {
+fn hide(path: &Path) -> Result<(), SandboxError> {
     if !path.is_dir() {
-        return hide_file(path).map(|()| Hidden::File);
+        return hide_file(path);
     }
     mount(
         c"tmpfs",
@@ -221,7 +148,6 @@ fn hide(path: &Path) -> Result<Hidden, SandboxError> {
         NOTHING_SPECIAL | MountFlags::RDONLY,
         EMPTY,
     )
-    .map(|()| Hidden::Folder)
     .map_err(|error| failed("hiding", path, error))
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirEntry};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -12,27 +12,18 @@ use landlock::{
 };
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::prepared::Seen;
+use super::private::{DEVICES, SHARED_MEMORY, TEMPORARY};
 use super::resolved::ResolvedPolicy;
-use super::{masks, support, syscalls};
 use crate::SandboxError;
-use crate::policy::Network;
+use crate::policy::{Guard, Network};
 
 /// Newest version whose rights were tested. The crate leaves out rights that a kernel does not know.
 const TRIED: ABI = ABI::V7;
 
-pub(super) const SHARED_MEMORY: &str = "/dev/shm";
-
-/// Folder of the devices. They give access to disks and memory, so only the following ones are allowed.
-const DEVICES: &str = "/dev";
-const HARMLESS_DEVICES: [&str; 5] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-];
-const TERMINALS: [&str; 3] = ["/dev/tty", "/dev/ptmx", "/dev/pts"];
+/// Folder of the devices. They give access to disks and memory, so only harmless ones are allowed.
+const DEVICE_FOLDER: &str = "/dev";
+/// The controlling terminal of a process.
+const TERMINAL: &str = "/dev/tty";
 
 /// Restricts this thread to the paths that the policy allows. The `masked` paths are protected already and
 /// need no rules around them.
@@ -40,70 +31,37 @@ const TERMINALS: [&str; 3] = ["/dev/tty", "/dev/ptmx", "/dev/pts"];
 /// # Errors
 /// If the kernel does not enforce the rules.
 pub(super) fn restrict(policy: &ResolvedPolicy, masked: &BTreeSet<PathBuf>) -> Result<(), SandboxError> {
-    let mut rules = rules(policy, masked, &mut Seen::default())?;
-    if let Some((memory, access)) = private_memory(policy) {
-        rules = rules.add_rule(PathBeneath::new(memory, access))?;
-    }
-    match rules.restrict_self()?.ruleset {
+    match rules(policy, masked)?.restrict_self()?.ruleset {
         RulesetStatus::NotEnforced => Err(SandboxError::NoLandlock),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
     }
 }
 
-/// Like [`restrict`], with rules that were created in advance.
-///
-/// # Errors
-/// If the descriptor is not a set of rules, or the kernel does not enforce them.
-pub(super) fn restrict_to(rules: BorrowedFd<'_>, policy: &ResolvedPolicy) -> Result<(), SandboxError> {
-    if let Some((memory, access)) = private_memory(policy) {
-        // The library leaves out rights that the kernel does not know; this call bypasses the library.
-        let access = access & support::file_rights();
-        let allowed = syscalls::allow(rules, memory.as_fd(), access.bits());
-        allowed.map_err(|error| SandboxError::system("allowing shared memory", error))?;
-    }
-    syscalls::restrict_self(rules).map_err(|error| SandboxError::system("applying path rules", error))
-}
-
-/// Creates the rules that are the same for every command, and records in `seen` the files that they depend
-/// on.
+/// Creates the rules.
 ///
 /// # Errors
 /// If the kernel refuses a rule.
-pub(super) fn rules(
-    policy: &ResolvedPolicy,
-    masked: &BTreeSet<PathBuf>,
-    seen: &mut Seen,
-) -> Result<RulesetCreated, SandboxError> {
+fn rules(policy: &ResolvedPolicy, masked: &BTreeSet<PathBuf>) -> Result<RulesetCreated, SandboxError> {
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(TRIED))?
         .scope(Scope::from_all(TRIED))?;
-    if policy.network == Network::Off {
+    if policy.network == Network::Off && !policy.own_network() {
         ruleset = ruleset.handle_access(AccessNet::from_all(TRIED))?;
     }
     let mut rules = Rules {
         ruleset: ruleset.create()?,
         policy,
         masked,
-        seen,
     };
     for root in &policy.read {
-        rules.seen.place(root);
         rules.around(root, Rights::Read)?;
     }
     for root in &policy.write {
-        rules.seen.place(root);
         rules.around(root, Rights::Write)?;
     }
+    rules.own_folders()?;
     rules.devices()?;
     Ok(rules.ruleset)
-}
-
-/// Returns the private shared memory of this command, and the rights on it.
-fn private_memory(policy: &ResolvedPolicy) -> Option<(OwnedFd, BitFlags<AccessFs>)> {
-    if !masks::private_memory(policy) {
-        return None;
-    }
-    opened(Path::new(SHARED_MEMORY), Rights::Write.access())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -126,7 +84,6 @@ struct Rules<'a> {
     ruleset: RulesetCreated,
     policy: &'a ResolvedPolicy,
     masked: &'a BTreeSet<PathBuf>,
-    seen: &'a mut Seen,
 }
 
 impl Rules<'_> {
@@ -136,7 +93,7 @@ impl Rules<'_> {
         if policy.denied.iter().any(|denied| place.starts_with(denied)) {
             return Ok(());
         }
-        if rights == Rights::Read && place.starts_with(DEVICES) {
+        if rights == Rights::Read && place.starts_with(DEVICE_FOLDER) {
             return Ok(());
         }
         let keep = |kept: &PathBuf| !self.masked.contains(kept) && place.starts_with(kept);
@@ -149,7 +106,6 @@ impl Rules<'_> {
         if self.may_be_listed(place) {
             self.allow(place, AccessFs::ReadDir.into())?;
         }
-        self.seen.folder(place);
         // A folder that we cannot list the child cannot list either; nothing in it is allowed.
         let Ok(entries) = fs::read_dir(place) else {
             return Ok(());
@@ -164,7 +120,7 @@ impl Rules<'_> {
     fn must_go_around(&self, place: &Path, rights: Rights) -> bool {
         let policy = self.policy;
         let below = |path: &&PathBuf| path.starts_with(place) && !self.masked.contains(*path);
-        let devices = rights == Rights::Read && Path::new(DEVICES).starts_with(place);
+        let devices = rights == Rights::Read && Path::new(DEVICE_FOLDER).starts_with(place);
         let kept = rights == Rights::Write && policy.read_only.iter().any(|path| below(&path));
         devices || kept || policy.denied.iter().any(|path| below(&path))
     }
@@ -176,17 +132,41 @@ impl Rules<'_> {
         self.policy.masks || !self.policy.denied.iter().any(|path| shown(&path))
     }
 
+    /// Allows the folders that the launcher mounted for its commands alone.
+    fn own_folders(&mut self) -> Result<(), SandboxError> {
+        if !self.policy.masks {
+            return Ok(());
+        }
+        let used = |path: &PathBuf| path.starts_with(SHARED_MEMORY);
+        if self.policy.has(Guard::Mounts) || !self.policy.write.iter().chain(&self.policy.denied).any(used) {
+            self.allow(Path::new(SHARED_MEMORY), Rights::Write.access())?;
+        }
+        if self.policy.temp.is_some() {
+            for folder in TEMPORARY {
+                self.allow(Path::new(folder), Rights::Write.access())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Allows the devices that give access to nothing, and the terminals of this sandbox, but never those of
+    /// the user.
     fn devices(&mut self) -> Result<(), SandboxError> {
         let use_it = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
-        for path in HARMLESS_DEVICES.into_iter().chain(TERMINALS) {
-            self.seen.place(Path::new(path));
+        let own = self.policy.masks && self.policy.has(Guard::Mounts);
+        for path in DEVICES.into_iter().filter(|path| own || *path != TERMINAL) {
+            let terminal = if path == TERMINAL {
+                AccessFs::IoctlDev.into()
+            } else {
+                BitFlags::EMPTY
+            };
+            self.allow(Path::new(path), use_it | terminal)?;
         }
-        for path in HARMLESS_DEVICES {
-            self.allow(Path::new(path), use_it)?;
-        }
-        for path in TERMINALS {
-            let list = AccessFs::ReadDir;
-            self.allow(Path::new(path), use_it | AccessFs::IoctlDev | list)?;
+        if own {
+            self.allow(
+                Path::new("/dev/pts"),
+                use_it | AccessFs::IoctlDev | AccessFs::ReadDir,
+            )?;
         }
         Ok(())
     }

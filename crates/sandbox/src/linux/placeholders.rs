@@ -56,16 +56,23 @@ impl Placeholders {
     }
 }
 
-impl Drop for Placeholders {
-    fn drop(&mut self) {
-        let held = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (path, folder) in held {
-            let last = rustix::fs::flock(&*folder, FlockOperation::NonBlockingLockExclusive).is_ok();
+impl Placeholders {
+    /// Removes the placeholders that no other sandbox needs.
+    pub(super) fn release(&self) {
+        let held = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for (path, folder) in &held {
+            let last = rustix::fs::flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok();
             if last && same(path, folder) {
                 // This fails for a folder with contents, which is not ours to remove.
                 let _ = rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR);
             }
         }
+    }
+}
+
+impl Drop for Placeholders {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 

@@ -31,24 +31,27 @@ impl SandboxPolicy {
             write.push(place);
         }
         let read = self.read.iter().map(|path| Ok(real(path)?.0));
-        let policy = ResolvedPolicy {
+        let temp = match &self.temp {
+            Some(temp) if masks => Some(real(temp)?.0),
+            Some(temp) => {
+                write.push(real(temp)?.0);
+                None
+            }
+            None => None,
+        };
+        let visible = self.visible.iter().filter_map(|path| fs::canonicalize(path).ok());
+        Ok(ResolvedPolicy {
             read: read.collect::<Result<_, SandboxError>>()?,
             write,
+            temp,
+            visible: visible.collect(),
             denied: denied.into_iter().collect(),
             read_only: read_only.into_iter().collect(),
             network: self.network,
             local_sockets: self.local_sockets,
             limits: self.limits,
-            masks: false,
-            prepared: None,
+            masks,
             without: self.without_for_tests,
-        };
-        // A namespace costs less than the rules that go around a file in a big folder.
-        let exists = |path: &PathBuf| path.is_file();
-        let needed = policy.inside_writable().next().is_some() || policy.denied.iter().any(exists);
-        Ok(ResolvedPolicy {
-            masks: masks && needed,
-            ..policy
         })
     }
 }
@@ -58,16 +61,17 @@ impl SandboxPolicy {
 pub(super) struct ResolvedPolicy {
     pub(super) read: Vec<PathBuf>,
     pub(super) write: Vec<PathBuf>,
+    /// Private folder that replaces the shared temporary folders.
+    pub(super) temp: Option<PathBuf>,
+    /// Paths that stay visible although they are in a shared temporary folder.
+    pub(super) visible: Vec<PathBuf>,
     pub(super) denied: Vec<PathBuf>,
     pub(super) read_only: Vec<PathBuf>,
     pub(super) network: Network,
     pub(super) local_sockets: LocalSockets,
     pub(super) limits: ResourceLimits,
-    /// True if the helper creates a mount namespace. Without one there are gaps, and the caller knows them.
+    /// True if the launcher creates namespaces. Without them there are gaps, and the caller knows them.
     pub(super) masks: bool,
-    /// Set if the path rules were created in advance and arrive on standard input: the files that must be
-    /// hidden for those rules to be sufficient.
-    pub(super) prepared: Option<BTreeSet<PathBuf>>,
     pub(super) without: Vec<Guard>,
 }
 
@@ -83,6 +87,16 @@ impl ResolvedPolicy {
 
     pub(super) fn has(&self, guard: Guard) -> bool {
         !self.without.contains(&guard)
+    }
+
+    /// Returns true if commands may write everywhere, so that nothing has to become read-only.
+    pub(super) fn writes_everywhere(&self) -> bool {
+        self.write.iter().any(|path| path == Path::new("/"))
+    }
+
+    /// Returns true if commands have a network of their own, with nothing in it.
+    pub(super) fn own_network(&self) -> bool {
+        self.masks && self.network == Network::Off && self.has(Guard::OwnNetwork)
     }
 
     pub(super) fn writable(&self, path: &Path) -> bool {

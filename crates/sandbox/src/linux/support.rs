@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, RestrictSelfAttr, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, RestrictSelfAttr, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError, Scope,
 };
 
 use super::masks;
@@ -28,7 +28,7 @@ pub(super) fn of(helper: &Path) -> Support {
 }
 
 /// Finds the version by asking for the features that each one added.
-fn landlock_abi() -> Option<u32> {
+pub(super) fn landlock_abi() -> Option<u32> {
     let by_files = [
         (9, ABI::V9),
         (5, ABI::V5),
@@ -61,13 +61,6 @@ pub(super) fn truncation() -> Truncation {
     }
 }
 
-/// Returns the file access rights that Landlock knows here.
-pub(super) fn file_rights() -> BitFlags<AccessFs> {
-    let versions = [ABI::V9, ABI::V5, ABI::V3, ABI::V2, ABI::V1];
-    let known = versions.into_iter().find(|abi| handles(*abi).is_ok());
-    known.map(AccessFs::from_all).unwrap_or_default()
-}
-
 fn strict() -> Ruleset {
     Ruleset::default().set_compatibility(CompatLevel::HardRequirement)
 }
@@ -94,7 +87,7 @@ fn all_threads() -> Result<(), RulesetError> {
     created.all_threads(true).map(drop)
 }
 
-fn seccomp() -> bool {
+pub(super) fn seccomp() -> bool {
     let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
     let actions = fs::read_to_string("/proc/sys/kernel/seccomp/actions_avail").unwrap_or_default();
     known && actions.split_whitespace().any(|action| action == "errno")

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::group::signal_group;
 use super::reaper::{self, UnderWay};
 use super::target::Target;
-use crate::backend;
+use crate::backend::{self, Supervised};
 
 /// Time that a process gets to exit after TERM.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -42,15 +42,29 @@ pub(crate) trait Search {
 }
 
 /// A kill in progress. It continues if this value is dropped.
-pub struct Kill {
-    done: oneshot::Receiver<()>,
+pub struct Kill(Inner);
+
+enum Inner {
+    /// In a sandbox.
+    Confined(Supervised),
+    /// Without a sandbox: closed at the end.
+    Direct(oneshot::Receiver<()>),
 }
 
 impl Kill {
+    /// Starts to end a command in a sandbox.
+    pub(super) fn confined(command: &Supervised) -> Self {
+        command.terminate();
+        Self(Inner::Confined(command.clone()))
+    }
+
     /// Returns when the tree has ended.
     pub async fn finished(self) {
-        // The sender is dropped when the kill ends, for whatever reason.
-        drop(self.done.await);
+        match self.0 {
+            Inner::Confined(command) => command.gone().await,
+            // The sender is dropped when the kill ends, for whatever reason.
+            Inner::Direct(done) => drop(done.await),
+        }
     }
 }
 
@@ -80,7 +94,7 @@ pub(super) fn start(target: Target, mut child: Option<Child>) -> Kill {
         // Out of threads. Without repeated searches only the group can be ended, and only at once.
         signal_group(root, Signal::KILL);
     }
-    Kill { done }
+    Kill(Inner::Direct(done))
 }
 
 /// Collects a process that was ended; the kernel needs a moment to report it.

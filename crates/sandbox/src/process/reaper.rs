@@ -45,7 +45,7 @@ pub async fn settle(limit: Duration) -> bool {
         loop {
             let _ = under_way.wait_for(|count| *count == 0).await;
             // A call that was canceled a moment ago runs until its kill starts.
-            if Live::none() && *under_way.borrow() == 0 {
+            if Live::none() && *under_way.borrow() == 0 && backend::none_left() {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -61,6 +61,7 @@ pub async fn settle(limit: Duration) -> bool {
 /// exits; it does not rely on any other task to make progress.
 pub async fn end_all(limit: Duration) -> bool {
     background::end_each();
+    backend::kill_all();
     let running = live().clone();
     for target in running {
         drop(kill::start(target, None));
@@ -72,10 +73,8 @@ pub async fn end_all(limit: Duration) -> bool {
             HURRIED.notify_all();
             // A kill that starts only now has not seen the hurry.
             let quiet = under_way.wait_for(|count| *count == 0);
-            if tokio::time::timeout(Duration::from_millis(20), quiet)
-                .await
-                .is_ok()
-            {
+            let quiet = tokio::time::timeout(Duration::from_millis(20), quiet).await;
+            if quiet.is_ok() && backend::none_left() {
                 return;
             }
         }

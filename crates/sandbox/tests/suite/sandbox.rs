@@ -1,16 +1,21 @@
 //! The sandbox from outside: commands run in it and try to get out.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
+use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
-use windlass_sandbox::{Gap, Guard, LocalSockets, Network, Sandbox, SandboxPolicy};
+use windlass_sandbox::{Gap, Guard, LocalSockets, Network, Sandbox, SandboxPolicy, Start};
 
 /// Folders with something to protect, and a policy for them.
 pub(crate) struct Scene {
@@ -69,9 +74,7 @@ impl Scene {
     }
 
     fn run_in(&self, policy: SandboxPolicy, cwd: &Path, script: &str) -> String {
-        let sandbox = Sandbox::with_helper(policy, &helper()).expect("a sandbox");
-        let output = start(&sandbox, &[], "/bin/sh", &["-c", script], cwd);
-        output_text(&output)
+        output_text(&start(&helper(), &policy, &[], "/bin/sh", &["-c", script], cwd))
     }
 }
 
@@ -95,14 +98,87 @@ pub(crate) fn helper() -> PathBuf {
     target.join("examples/sandbox")
 }
 
-fn start(sandbox: &Sandbox, before: &[&str], program: &str, args: &[&str], cwd: &Path) -> Output {
-    let (helper, all) = sandbox.wrap(Path::new(program), args);
-    let mut words: Vec<std::ffi::OsString> = before.iter().map(Into::into).collect();
-    words.push(helper.into());
-    words.extend(all);
-    let mut command = Command::new(&words[0]);
+/// Runs a program in a sandbox of its own, with `before` in front of the program that creates it.
+fn start(
+    helper: &Path,
+    policy: &SandboxPolicy,
+    before: &[&str],
+    program: &str,
+    args: &[&str],
+    cwd: &Path,
+) -> Output {
+    let policy = serde_json::to_string(policy).expect("a policy");
+    let helper = helper.display().to_string();
+    let words = [before, &[&helper, "run", &policy, "--", program], args].concat();
+    let mut command = Command::new(words[0]);
     command.args(&words[1..]).current_dir(cwd).stdin(Stdio::null());
+    let outside = Outside::get();
+    command.env("OUTSIDE", outside.process.id().to_string());
+    command.env("TERMINAL", &outside.terminal);
     command.output().expect("a command")
+}
+
+/// Things outside every sandbox: a process, a terminal, and a message queue.
+struct Outside {
+    process: Child,
+    terminal: PathBuf,
+    _master: fs::File,
+}
+
+impl Outside {
+    fn get() -> &'static Self {
+        static OUTSIDE: OnceLock<Outside> = OnceLock::new();
+        OUTSIDE.get_or_init(|| {
+            let master = fs::File::options().read(true).write(true).open("/dev/ptmx");
+            let master = master.expect("a terminal");
+            let numbers = fs::read_dir("/dev/pts").expect("terminals").flatten();
+            let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+            let script = format!("import ctypes; ctypes.CDLL(None).msgget({QUEUE}, 0o1666)");
+            let queue = Command::new("python3").args(["-c", &script]).status();
+            assert!(queue.expect("python").success());
+            // Ends by itself, after the tests.
+            let process = Command::new("sleep")
+                .arg0("windlass-test-outside")
+                .arg("180")
+                .spawn();
+            Self {
+                process: process.expect("a process"),
+                terminal: format!("/dev/pts/{}", numbers.max().expect("a number")).into(),
+                _master: master,
+            }
+        })
+    }
+}
+
+/// Key of the message queue.
+const QUEUE: &str = "0x77696e64";
+
+/// Runs a program in an existing sandbox.
+pub(crate) fn run_with(
+    sandbox: &Sandbox,
+    program: &str,
+    args: &[&str],
+    cwd: &Path,
+    env: &BTreeMap<String, String>,
+) -> (String, Option<i32>) {
+    let (mut reader, writer) = std::io::pipe().expect("a pipe");
+    let null = fs::File::open("/dev/null").expect("a device");
+    let arguments: Vec<&OsStr> = args.iter().map(OsStr::new).collect();
+    let start = Start {
+        program: Path::new(program),
+        arguments: &arguments,
+        cwd,
+        env,
+    };
+    let streams = [null.as_fd(), writer.as_fd(), writer.as_fd()];
+    let mut confined = sandbox.start(start, streams).expect("a command");
+    drop(writer);
+    let code = confined.wait().expect("an end").code();
+    // Processes that were left behind hold the pipe.
+    drop(confined);
+    let mut said = Vec::new();
+    reader.read_to_end(&mut said).expect("output");
+    (String::from_utf8_lossy(&said).trim().to_owned(), code)
 }
 
 /// Returns the output of a command, both streams, without the last newline.
@@ -126,27 +202,27 @@ pub(crate) const CASES: &[Case] = &[
     case(
         "write outside",
         "echo x > ../outside/new && echo REACHED",
-        &[Guard::Paths],
+        &[Guard::Paths, Guard::Mounts],
     ),
     case(
         "change outside",
         "echo x >> ../outside/file && echo REACHED",
-        &[Guard::Paths],
+        &[Guard::Paths, Guard::Mounts],
     ),
     case(
         "truncate outside",
         "python3 -c 'import os; os.truncate(\"../outside/file\", 0)' && echo REACHED",
-        &[Guard::Paths],
+        &[Guard::Paths, Guard::Mounts],
     ),
     case(
         "remove outside",
         "rm ../outside/file && echo REACHED",
-        &[Guard::Paths],
+        &[Guard::Paths, Guard::Mounts],
     ),
     case(
         "move out",
         "echo x > a; mv a ../outside/a && echo REACHED",
-        &[Guard::Paths],
+        &[Guard::Paths, Guard::Mounts],
     ),
     case(
         "read denied",
@@ -166,7 +242,7 @@ pub(crate) const CASES: &[Case] = &[
     case(
         "read denied by a hard link",
         "ln ../home/.ssh/key x && grep -q SECRET x && echo REACHED",
-        &[Guard::Paths, Guard::Masks],
+        &[Guard::Paths, Guard::Masks, Guard::Mounts],
     ),
     case(
         "read denied by the process root",
@@ -181,7 +257,7 @@ pub(crate) const CASES: &[Case] = &[
     case(
         "make absent denied outside",
         "mkdir ../home/.gnupg && echo REACHED",
-        &[Guard::Paths],
+        &[Guard::Paths, Guard::Mounts],
     ),
     case(
         "read denied inside",
@@ -241,7 +317,7 @@ pub(crate) const CASES: &[Case] = &[
     case(
         "inherit by a session",
         "setsid sh -c '(echo x > ../outside/new) && echo REACHED' 2>&1",
-        &[Guard::Paths],
+        &[Guard::Paths, Guard::Mounts],
     ),
     case(
         "own namespace",
@@ -259,7 +335,66 @@ pub(crate) const CASES: &[Case] = &[
         "grep -q 'NoNewPrivs:.0' /proc/self/status && echo REACHED",
         &[Guard::NewPrivileges, Guard::Paths, Guard::Filter],
     ),
-    case("signal outside", "kill -0 $PPID && echo REACHED", &[Guard::Paths]),
+    case(
+        "signal outside",
+        "kill -0 $OUTSIDE && echo REACHED",
+        &[Guard::Paths, Guard::Processes],
+    ),
+    case(
+        "see processes outside",
+        "grep -aq windlass-test-outsid[e] /proc/[0-9]*/cmdline && echo REACHED",
+        &[Guard::Processes],
+    ),
+    case(
+        "change modes outside",
+        "chmod 644 ../outside/file && echo REACHED",
+        &[Guard::Mounts],
+    ),
+    case(
+        "change times outside",
+        "touch -d @0 ../outside/file && echo REACHED",
+        &[Guard::Mounts],
+    ),
+    case(
+        "change attributes outside",
+        "python3 -c 'import os; os.setxattr(\"../outside/file\", \"user.x\", b\"x\")' && echo REACHED",
+        &[Guard::Mounts],
+    ),
+    case(
+        "change modes of protected files",
+        "chmod 777 .git/config && echo REACHED",
+        &[Guard::Masks],
+    ),
+    case(
+        "programs that run as their owner",
+        "cp /bin/true t && chmod u+s t && echo REACHED",
+        &[Guard::Filter],
+    ),
+    case(
+        "files made to run as their owner",
+        "python3 -c 'import os; os.open(\"t\", os.O_CREAT | os.O_WRONLY, 0o4755)' && echo REACHED",
+        &[Guard::Filter],
+    ),
+    case(
+        "limits of others",
+        "python3 -c 'import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_CORE)' && echo REACHED",
+        &[Guard::Filter, Guard::Capabilities, Guard::Paths],
+    ),
+    case(
+        "raw pairs",
+        "python3 -c 'import socket; socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)' && echo REACHED",
+        &[Guard::Filter],
+    ),
+    case(
+        "messages between processes",
+        "ipcs -q | grep -q 0x77696e64 && echo REACHED",
+        &[Guard::Ipc],
+    ),
+    case(
+        "terminals of the user",
+        "test -e \"$TERMINAL\" && echo REACHED",
+        &[Guard::Mounts],
+    ),
     case(
         "environment of the parent",
         "tr -d '\\0' < /proc/$PPID/environ >/dev/null && echo REACHED",
@@ -268,7 +403,7 @@ pub(crate) const CASES: &[Case] = &[
     case(
         "raw disks",
         "for d in /dev/[a-z]*; do test -b $d && head -c 1 $d > /dev/null && echo REACHED; done; true",
-        &[Guard::Paths],
+        &[Guard::Paths, Guard::Mounts],
     ),
     case(
         "foreign numbers",
@@ -339,27 +474,51 @@ fn every_way_out_is_closed_for_nobody() {
     let mut wrong = Vec::new();
     for Case { name, script, .. } in CASES {
         let scene = Scene::new();
-        let sandbox = Sandbox::with_helper(scene.policy(), &program).expect("a sandbox");
-        // The user who runs Windlass owns the placeholders; here that is the user `nobody`.
-        for held in ["work/.windlass", "work/.mcp"] {
-            std::os::unix::fs::chown(scene.at(held), Some(65534), Some(65534)).expect("an owner");
-        }
         let before = ["runuser", "-u", "nobody", "--"];
-        let output = start(&sandbox, &before, "/bin/sh", &["-c", script], &scene.at("work"));
+        let run = |script| {
+            let args = ["-c", script];
+            start(
+                &program,
+                &scene.policy(),
+                &before,
+                "/bin/sh",
+                &args,
+                &scene.at("work"),
+            )
+        };
+        let output = run(script);
         let said = output_text(&output);
         if said.contains("REACHED") || said.contains("sandbox could not") {
             wrong.push(format!("{name}: {said}"));
         }
-        let good = start(
-            &sandbox,
-            &before,
-            "/bin/sh",
-            &["-c", "echo x > new && cat new"],
-            &scene.at("work"),
-        );
-        assert_eq!(output_text(&good), "x");
+        assert_eq!(output_text(&run("echo x > new && cat new")), "x");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// SAFE-10: a command has no controlling terminal, and the terminals it makes are its own.
+#[test]
+fn there_is_no_terminal() {
+    let scene = Scene::new();
+    let policy = serde_json::to_string(&scene.policy()).expect("a policy");
+    let script = "(echo x > /dev/tty) && echo REACHED; ls /dev/pts; \
+        python3 -c 'import os, pty; os.write(pty.openpty()[1], b\"x\"); print(os.listdir(\"/dev/pts\"))'";
+    let line = format!("{} run '{policy}' -- /bin/sh -c \"$SCRIPT\"", helper().display());
+    let output = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .env("SCRIPT", script)
+        .current_dir(scene.at("work"))
+        .stdin(Stdio::null())
+        .output();
+    let said = output_text(&output.expect("script"));
+    assert!(
+        !said.contains("REACHED") && said.contains("No such device"),
+        "{said}"
+    );
+    assert!(
+        said.contains("['0', 'ptmx']") || said.contains("['ptmx', '0']"),
+        "{said}"
+    );
 }
 
 /// SAFE-4: a command that crashes leaves no core file behind.
@@ -387,9 +546,7 @@ fn programs_are_what_they_are_without() {
     let scene = Scene::new();
     let sandbox = Sandbox::with_helper(scene.policy(), &helper()).expect("a sandbox");
     let code = |program: &str, args: &[&str]| {
-        start(&sandbox, &[], program, args, &scene.at("work"))
-            .status
-            .code()
+        run_with(&sandbox, program, args, &scene.at("work"), &BTreeMap::new()).1
     };
     assert_eq!(
         code("/bin/sh", &["-c", "exit $#", "sh", "a b", "", "--"]),
@@ -407,7 +564,7 @@ fn programs_are_what_they_are_without() {
     assert_eq!(output.status.code(), Some(126));
     assert_eq!(
         output_text(&output),
-        "windlass: the sandbox could not be set up: the sandbox helper got arguments that it does not understand"
+        "windlass: the sandbox helper got arguments that it does not understand"
     );
 }
 
@@ -416,16 +573,11 @@ fn programs_are_what_they_are_without() {
 fn the_working_directory_widens_nothing() {
     let scene = Scene::new();
     let here = |cwd: &str, script: &str| scene.run_in(scene.policy(), &scene.at(cwd), script);
-    assert!(here("outside", "echo x > new").contains("Permission denied"));
+    assert!(here("outside", "echo x > new").contains("Read-only file system"));
     assert!(here("work/.git", "echo x > hooks/a").contains("Read-only file system"));
     assert!(here("work/.git/hooks", "echo x > a").contains("Read-only file system"));
     assert!(!here("home/.ssh", "cat key").contains("SECRET"));
     assert_eq!(here("work/.git", "echo x > new; cat new"), "x");
-    let wider = scene.policy().without_for_tests(Guard::Directory);
-    assert_eq!(
-        scene.run_in(wider, &scene.at("work/.git"), "echo x > hooks/a; cat hooks/a"),
-        "x"
-    );
 }
 
 /// SAFE-4: a folder above a denied path cannot be moved away.
@@ -444,19 +596,13 @@ fn folders_above_a_denied_path_are_pinned() {
 fn inherited_files_are_closed() {
     let scene = Scene::new();
     let run = |policy: SandboxPolicy| {
-        let sandbox = Sandbox::with_helper(policy, &helper()).expect("a sandbox");
-        let (program, args) = sandbox.wrap(Path::new("/bin/sh"), &["-c", "cat <&9"]);
-        let words: Vec<_> = args
-            .iter()
-            .map(|arg| arg.to_string_lossy().into_owned())
-            .collect();
-        let key = scene.at("home/.ssh/key");
+        let policy = serde_json::to_string(&policy).expect("a policy");
         let mut command = Command::new("/bin/bash");
         command
             .args(["-c", "exec 9< \"$1\"; shift; exec \"$@\"", "bash"])
-            .arg(key)
-            .arg(program)
-            .args(words);
+            .arg(scene.at("home/.ssh/key"))
+            .arg(helper())
+            .args(["run", &policy, "--", "/bin/sh", "-c", "cat <&9"]);
         output_text(&command.current_dir(scene.at("work")).output().expect("a command"))
     };
     assert!(!run(scene.policy()).contains("SECRET"));
@@ -469,7 +615,10 @@ kind, port = sys.argv[1], sys.argv[2]
 try:
     if kind == 'tcp': socket.create_connection(('127.0.0.1', int(port)), 2)
     elif kind == 'udp': socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', int(port)))
-    elif kind == 'dns': socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    elif kind == 'route': socket.create_connection(('192.0.2.1', 9), 2)
+    elif kind == 'own':
+        server = socket.create_server(('127.0.0.1', 0))
+        socket.create_connection(server.getsockname(), 2)
     elif kind == 'packet': socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM)
     elif kind == 'unix': socket.socket(socket.AF_UNIX).connect(port)
     elif kind == 'abstract': socket.socket(socket.AF_UNIX).connect('\\0' + port)
@@ -481,15 +630,16 @@ except OSError as error:
     print('refused', error.errno)
 ";
 
-/// SAFE-4: with the network off there is no TCP, no UDP, no name service and no access to programs that
-/// listen on a path; with it on there is the internet, and still no access to such programs.
+/// SAFE-4: with the network off a command reaches only itself, and no program that listens on a path; with it
+/// on there is the internet, and still no access to such programs.
 #[test]
 fn the_network_is_off_unless_allowed() {
     let scene = Scene::new();
     let tcp = TcpListener::bind("127.0.0.1:0").expect("a socket");
     let live = tcp.local_addr().expect("an address").port().to_string();
     let udp = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    let udp = udp.local_addr().expect("an address").port().to_string();
+    udp.set_nonblocking(true).expect("a mode");
+    let datagrams = udp.local_addr().expect("an address").port().to_string();
     let local = scene.at("work/socket");
     let _local = UnixListener::bind(&local).expect("a socket");
     let local = local.display().to_string();
@@ -497,14 +647,21 @@ fn the_network_is_off_unless_allowed() {
     let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a name");
     let _abstract = UnixListener::bind_addr(&address).expect("a socket");
     let run = |policy: SandboxPolicy, kind: &str, port: &str| {
-        let sandbox = Sandbox::with_helper(policy, &helper()).expect("a sandbox");
-        output_text(&start(
-            &sandbox,
+        let args = ["-c", CONNECT, kind, port];
+        let output = start(
+            &helper(),
+            &policy,
             &[],
-            "python3",
-            &["-c", CONNECT, kind, port],
+            "/usr/bin/python3",
+            &args,
             &scene.at("work"),
-        ))
+        );
+        match kind {
+            "udp" => udp
+                .recv(&mut [0])
+                .map_or("nothing".to_owned(), |_| "REACHED".to_owned()),
+            _ => output_text(&output),
+        }
     };
     let on = || SandboxPolicy {
         network: Network::On,
@@ -514,32 +671,58 @@ fn the_network_is_off_unless_allowed() {
         local_sockets: LocalSockets::All,
         ..scene.policy()
     };
+    let no_namespace = || scene.policy().without_for_tests(Guard::OwnNetwork);
     let unfiltered = || {
-        scene
-            .policy()
+        no_namespace()
             .without_for_tests(Guard::Filter)
             .without_for_tests(Guard::Paths)
     };
     let cases = [
-        ("tcp", &live, "refused 1", "REACHED", "refused 1"),
-        ("udp", &udp, "refused 1", "REACHED", "refused 1"),
-        ("dns", &live, "refused 1", "REACHED", "refused 1"),
-        ("packet", &live, "refused 1", "refused 1", "refused 1"),
-        ("unix", &local, "refused 1", "refused 1", "REACHED"),
-        ("abstract", &name, "refused 1", "refused 1", "refused 1"),
-        ("pair", &live, "REACHED", "REACHED", "REACHED"),
-        ("datagrams", &live, "refused 1", "refused 1", "REACHED"),
+        ("tcp", &live, "refused 111", "REACHED", "refused 111", "refused 1"),
+        ("udp", &datagrams, "nothing", "REACHED", "nothing", "nothing"),
+        ("route", &live, "refused 101", "", "refused 101", "refused 1"),
+        ("own", &live, "REACHED", "REACHED", "REACHED", "refused 1"),
+        (
+            "packet",
+            &live,
+            "refused 1",
+            "refused 1",
+            "refused 1",
+            "refused 1",
+        ),
+        ("unix", &local, "refused 1", "refused 1", "REACHED", "refused 1"),
+        (
+            "abstract",
+            &name,
+            "refused 1",
+            "refused 1",
+            "refused 111",
+            "refused 1",
+        ),
+        ("pair", &live, "REACHED", "REACHED", "REACHED", "REACHED"),
+        (
+            "datagrams",
+            &live,
+            "refused 1",
+            "refused 1",
+            "REACHED",
+            "refused 1",
+        ),
     ];
-    for (kind, port, off, with_network, with_local) in cases {
+    for (kind, port, off, with_network, with_local, without_namespace) in cases {
         assert_eq!(run(scene.policy(), kind, port), off, "{kind}, off");
-        assert_eq!(run(on(), kind, port), with_network, "{kind}, on");
+        if !with_network.is_empty() {
+            assert_eq!(run(on(), kind, port), with_network, "{kind}, on");
+        }
         assert_eq!(run(open(), kind, port), with_local, "{kind}, local sockets");
-        if kind != "packet" {
-            assert_eq!(
-                run(unfiltered(), kind, port),
-                "REACHED",
-                "{kind}, although its guard is off"
-            );
+        assert_eq!(
+            run(no_namespace(), kind, port),
+            without_namespace,
+            "{kind}, no namespace"
+        );
+        if !["packet", "route"].contains(&kind) {
+            let said = run(unfiltered(), kind, port);
+            assert_eq!(said, "REACHED", "{kind}, although its guard is off");
         }
     }
 }
@@ -554,25 +737,13 @@ fn a_second_helper_widens_nothing() {
         network: Network::On,
         ..SandboxPolicy::default()
     };
-    let wide = Sandbox::with_helper(wide, &helper()).expect("a sandbox");
-    let (program, args) = wide.wrap(
-        Path::new("/bin/sh"),
-        &["-c", "cat ../home/.ssh/key; echo x > ../outside/new; echo end"],
-    );
-    let args: Vec<_> = args
-        .iter()
-        .map(|arg| arg.to_string_lossy().into_owned())
-        .collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let sandbox = Sandbox::with_helper(scene.policy(), &helper()).expect("a sandbox");
-    let said = output_text(&start(
-        &sandbox,
-        &[],
-        &program.display().to_string(),
-        &args,
-        &scene.at("work"),
-    ));
-    assert!(said.starts_with("end") && !said.contains("SECRET"), "{said}");
+    let script = "cat ../home/.ssh/key; echo x > ../outside/new; echo end";
+    let wide = serde_json::to_string(&wide).expect("a policy");
+    let args = ["run", &wide, "--", "/bin/sh", "-c", script];
+    let inner = helper().display().to_string();
+    let output = start(&helper(), &scene.policy(), &[], &inner, &args, &scene.at("work"));
+    let said = output_text(&output);
+    assert!(!said.contains("SECRET"), "{said}");
     assert!(!scene.at("outside/new").exists());
 }
 
@@ -586,13 +757,8 @@ fn gaps_are_output_text() {
     symlink(scene.at("home/notes"), scene.at("work/.env")).expect("a link");
     let sandbox = Sandbox::with_helper(scene.policy(), &helper()).expect("a sandbox");
     assert_eq!(sandbox.gaps(), [Gap::Open(scene.at("work/.env"))]);
-    let said = output_text(&start(
-        &sandbox,
-        &[],
-        "/bin/sh",
-        &["-c", "cat .env ../home/notes"],
-        &scene.at("work"),
-    ));
+    let args = ["-c", "cat .env ../home/notes"];
+    let (said, _) = run_with(&sandbox, "/bin/sh", &args, &scene.at("work"), &BTreeMap::new());
     assert!(!said.contains("notes\n") && said.contains("denied"), "{said}");
 }
 
@@ -600,24 +766,16 @@ fn gaps_are_output_text() {
 #[test]
 fn without_namespaces_there_are_gaps() {
     let scene = Scene::new();
-    // This helper cannot create namespaces, because it cannot even be started for the test of them. The
-    // commands below are started with the real helper.
-    let sandbox = Sandbox::with_helper(scene.policy(), Path::new("/no/helper")).expect("a sandbox");
+    let policy = scene.policy().without_for_tests(Guard::Namespaces);
+    let sandbox = Sandbox::with_helper(policy, &helper()).expect("a sandbox");
     let open = ["work/.windlass/config.toml", "work/.mcp"].map(|name| Gap::Open(scene.at(name)));
     let frozen = ["work", "work/.git"].map(|name| Gap::Frozen(scene.at(name)));
     for gap in open.iter().chain(&frozen) {
         assert!(sandbox.gaps().contains(gap), "{gap:?} in {:?}", sandbox.gaps());
     }
     let run = |script: &str| {
-        let (_, args) = sandbox.wrap(Path::new("/bin/sh"), &["-c", script]);
-        let mut command = Command::new(helper());
-        output_text(
-            &command
-                .args(args)
-                .current_dir(scene.at("work"))
-                .output()
-                .expect("a command"),
-        )
+        let args = ["-c", script];
+        run_with(&sandbox, "/bin/sh", &args, &scene.at("work"), &BTreeMap::new()).0
     };
     fs::create_dir(scene.at("work/src")).expect("a folder");
     assert_eq!(run("echo x > src/new; cat src/new ../home/notes"), "x\nnotes");

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -12,7 +11,7 @@ use tempfile::TempDir;
 use windlass_sandbox::{Sandbox, SandboxPolicy};
 use windlass_shell::{Blocklist, analyse};
 
-use crate::sandbox::helper;
+use crate::sandbox::{helper, run_with};
 
 /// Names of programs in generated commands. Each of them only records that it ran.
 const STUBS: &[&str] = &[
@@ -99,20 +98,15 @@ impl Bench {
         // The limit on processor time also applies to processes that the command leaves behind.
         let limited = "ulimit -t 3; exec /bin/bash -c \"$1\"";
         let words = ["-k", "1", "5", "/bin/sh", "-c", limited, "sh", command];
-        let (program, words) = self.sandbox.wrap(Path::new("/usr/bin/timeout"), &words);
-        Command::new(program)
-            .args(words)
-            .env_clear()
-            .env("PATH", self.folder.path().join("bin"))
-            .env("CASE", &case)
-            .env("v", "rm f")
-            .env("HOME", &work)
-            .current_dir(&work)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .expect("bash runs");
+        let text = |path: &Path| path.display().to_string();
+        let env = [
+            ("PATH", text(&self.folder.path().join("bin"))),
+            ("CASE", case.clone()),
+            ("v", "rm f".to_owned()),
+            ("HOME", text(&work)),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value)).into();
+        run_with(&self.sandbox, "/usr/bin/timeout", &words, &work, &env);
         let text = fs::read_to_string(&log).expect("the log");
         let ran = text.lines().filter_map(|line| line.split_once(' '));
         ran.filter(|(id, _)| *id == "?" || *id == case)

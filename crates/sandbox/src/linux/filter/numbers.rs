@@ -12,6 +12,35 @@ mod here {
     pub(crate) const CONNECT: i64 = 42;
     pub(crate) const TRUNCATE: i64 = 76;
 
+    pub(crate) const PRLIMIT: i64 = 302;
+
+    /// Calls that change another process, and the argument that names it; zero is the caller.
+    pub(crate) const OF_OTHERS: &[(i64, u8)] = &[
+        (141, 1), // setpriority
+        (142, 0), // sched_setparam
+        (144, 0), // sched_setscheduler
+        (203, 0), // sched_setaffinity
+        (251, 1), // ioprio_set
+        (314, 0), // sched_setattr
+    ];
+
+    /// Calls that set the mode of a file, and the argument that holds it.
+    pub(crate) const MODES: &[(i64, u8)] = &[
+        (90, 1),  // chmod
+        (91, 1),  // fchmod
+        (268, 2), // fchmodat
+        (452, 2), // fchmodat2
+        (85, 1),  // creat
+        (133, 1), // mknod
+        (259, 2), // mknodat
+    ];
+
+    /// Calls that open a file, and the argument that holds the flags; the mode follows.
+    pub(crate) const OPENS: &[(i64, u8)] = &[
+        (2, 1),   // open
+        (257, 2), // openat
+    ];
+
     /// Calls that are refused with any arguments.
     pub(crate) const ALWAYS: &[i64] = &[
         101, // ptrace
@@ -80,6 +109,31 @@ mod here {
     pub(crate) const CONNECT: i64 = 203;
     pub(crate) const TRUNCATE: i64 = 45;
 
+    pub(crate) const PRLIMIT: i64 = 261;
+
+    /// Calls that change another process, and the argument that names it; zero is the caller.
+    pub(crate) const OF_OTHERS: &[(i64, u8)] = &[
+        (140, 1), // setpriority
+        (118, 0), // sched_setparam
+        (119, 0), // sched_setscheduler
+        (122, 0), // sched_setaffinity
+        (30, 1),  // ioprio_set
+        (274, 0), // sched_setattr
+    ];
+
+    /// Calls that set the mode of a file, and the argument that holds it.
+    pub(crate) const MODES: &[(i64, u8)] = &[
+        (52, 1),  // fchmod
+        (53, 2),  // fchmodat
+        (452, 2), // fchmodat2
+        (33, 2),  // mknodat
+    ];
+
+    /// Calls that open a file, and the argument that holds the flags; the mode follows.
+    pub(crate) const OPENS: &[(i64, u8)] = &[
+        (56, 2), // openat
+    ];
+
     /// Calls that are refused with any arguments.
     pub(crate) const ALWAYS: &[i64] = &[
         117, // ptrace
@@ -145,9 +199,14 @@ mod here {
     pub(crate) const SOCKETPAIR: i64 = 0;
     pub(crate) const CONNECT: i64 = 0;
     pub(crate) const TRUNCATE: i64 = 0;
+    pub(crate) const PRLIMIT: i64 = 0;
+    pub(crate) const OF_OTHERS: &[(i64, u8)] = &[];
+    pub(crate) const MODES: &[(i64, u8)] = &[];
+    pub(crate) const OPENS: &[(i64, u8)] = &[];
     pub(crate) const ALWAYS: &[i64] = &[];
 }
 
-/// The same number on all processors.
+/// The same numbers on all processors.
 pub(super) const CLONE3: u32 = 435;
+pub(super) const OPENAT2: u32 = 437;
 pub(super) use self::here::*;

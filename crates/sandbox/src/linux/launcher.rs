@@ -1,0 +1,154 @@
+//! Our end of a launcher: starts the helper, and sends it the commands to start.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use super::init::{LAUNCH, NO_NAMESPACES, READY};
+use super::resolved::ResolvedPolicy;
+use super::wire;
+use crate::{HELPER, SandboxError};
+
+/// Maximum time until a launcher is ready.
+const START: i64 = 10;
+/// Time that a launcher gets to end after its connection was closed.
+const END: Duration = Duration::from_secs(1);
+/// Pause between two looks at a launcher that ends.
+const PAUSE: Duration = Duration::from_micros(300);
+
+/// A running launcher. Dropping it ends everything that it started.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    /// `None` while it is being dropped.
+    socket: Option<OwnedFd>,
+    helper: Child,
+}
+
+/// Reasons why a launcher did not start.
+#[derive(Debug)]
+pub(crate) enum NotReady {
+    /// The system does not let this user create namespaces. The text says which step failed.
+    NoNamespaces(String),
+    /// Any other failure.
+    Failed(SandboxError),
+}
+
+impl Launcher {
+    /// Starts a launcher with this policy, and waits until it is ready.
+    pub(super) fn start(helper: &Path, policy: &ResolvedPolicy) -> Result<Self, NotReady> {
+        let failed = |step: &str, error: io::Error| NotReady::Failed(SandboxError::system(step, error));
+        let pair = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        );
+        let (ours, theirs) = pair.map_err(|error| failed("creating a socket", error.into()))?;
+        let child = Command::new(helper)
+            .args([HELPER, LAUNCH])
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let launcher = Self {
+            socket: Some(ours),
+            helper: child.map_err(|error| failed("starting the sandbox helper", error))?,
+        };
+        let text = policy.encode();
+        let policy = wire::in_memory(text.as_bytes()).map_err(|error| failed("passing the policy", error))?;
+        launcher
+            .send(b"p", &[policy.as_fd()])
+            .map_err(|error| failed("passing the policy", error))?;
+        match launcher.first_reply() {
+            Ok(reply) if reply == READY => Ok(launcher),
+            Ok(reply) => match reply.strip_prefix(NO_NAMESPACES) {
+                Some(why) => Err(NotReady::NoNamespaces(String::from_utf8_lossy(why).into_owned())),
+                None => {
+                    let why = io::Error::other(String::from_utf8_lossy(&reply).into_owned());
+                    Err(failed("entering the sandbox", why))
+                }
+            },
+            Err(error) => Err(failed("entering the sandbox", error)),
+        }
+    }
+
+    /// Starts a program, and returns the connection to its supervisor.
+    ///
+    /// # Errors
+    /// If the launcher has ended.
+    pub(super) fn launch(&self, request: &[u8], streams: [BorrowedFd<'_>; 3]) -> io::Result<UnixStream> {
+        let request = wire::in_memory(request)?;
+        let (ours, theirs) = UnixStream::pair()?;
+        let [input, output, errors] = streams;
+        self.send(b"r", &[request.as_fd(), theirs.as_fd(), input, output, errors])?;
+        Ok(ours)
+    }
+
+    /// Returns true if the launcher still runs.
+    pub(super) fn is_alive(&self) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        let mut ready = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::empty())];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        matches!(poll(&mut ready, Some(&now)), Ok(0))
+    }
+
+    /// Ends everything that the launcher started. The kernel does it, so no process can escape.
+    pub(crate) fn end(&self) {
+        if let Some(socket) = &self.socket {
+            let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+        }
+    }
+
+    fn send(&self, text: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        match &self.socket {
+            Some(socket) => wire::send(socket, text, files),
+            None => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
+        }
+    }
+
+    fn first_reply(&self) -> io::Result<Vec<u8>> {
+        let Some(socket) = &self.socket else {
+            return Err(io::Error::from(io::ErrorKind::BrokenPipe));
+        };
+        let mut ready = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+        let limit = Timespec {
+            tv_sec: START,
+            tv_nsec: 0,
+        };
+        if poll(&mut ready, Some(&limit))? == 0 {
+            return Err(io::Error::from(io::ErrorKind::TimedOut));
+        }
+        match wire::receive(socket)? {
+            Some((reply, _)) => Ok(reply),
+            None => Err(io::Error::other("the helper ended without a word")),
+        }
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        self.socket = None;
+        let patience_ends = Instant::now() + END;
+        while matches!(self.helper.try_wait(), Ok(None)) {
+            if Instant::now() >= patience_ends {
+                // The launcher follows its parent.
+                let _ = self.helper.kill();
+                let _ = self.helper.wait();
+                return;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The supervisor of one command: a copy of the launcher that starts the command, and that the kernel makes
+//! the parent of every process the command leaves behind. So the processes of a command are exactly the
+//! descendants of its supervisor, whatever session or group they move to.
+//!
+//! The supervisor ends with its last descendant. If nobody listens any more, it ends them all.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio, exit};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open};
+
+use super::request::{self, Request};
+use super::wire::{self, KILL, Report, TERMINATE};
+
+/// Time that a process gets to exit after TERM.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Pause between two searches for processes to end.
+const PAUSE: Duration = Duration::from_millis(8);
+/// Number of KILL rounds after which the launcher has to end the whole namespace.
+const ROUNDS: usize = 50;
+/// Pause between two looks at processes that have ended without a notification.
+const COLLECT: Duration = Duration::from_secs(5);
+
+/// Exit code if the program was found but cannot be run.
+const CANNOT_RUN: i32 = 126;
+/// Exit code if the program was not found.
+const NOT_FOUND: i32 = 127;
+
+/// The files of a request: the request itself, the connection to the caller, and the command's streams.
+pub(super) struct Files {
+    pub(super) request: OwnedFd,
+    pub(super) caller: OwnedFd,
+    pub(super) streams: [OwnedFd; 3],
+}
+
+/// Starts the command and supervises it until the last of its processes has ended. Never returns.
+pub(super) fn run(files: Files) -> ! {
+    let Files {
+        request,
+        caller,
+        streams,
+    } = files;
+    // Best effort each: a new session has no controlling terminal, and orphans come to this process.
+    let _ = rustix::process::setsid();
+    let _ = rustix::process::set_child_subreaper(Some(getpid()));
+    let decoded = wire::read_whole(&request)
+        .ok()
+        .and_then(|bytes| request::decode(&bytes));
+    drop(request);
+    let Some(decoded) = decoded else { exit(1) };
+    let supervisor = match start(&decoded, streams) {
+        Ok(main) => Supervisor::new(caller, Some(main)),
+        Err(code) => {
+            let mut supervisor = Supervisor::new(caller, None);
+            supervisor.report(Report::Ended(code << 8));
+            supervisor
+        }
+    };
+    supervisor.watch();
+    exit(0)
+}
+
+/// Starts the program. On failure, says why on its standard error, and returns the exit code of a shell.
+fn start(request: &Request, [input, output, errors]: [OwnedFd; 3]) -> Result<Pid, i32> {
+    let mut report = errors.try_clone().map(fs::File::from);
+    let mut command = Command::new(&request.program);
+    command
+        .args(&request.arguments)
+        .current_dir(&request.cwd)
+        .env_clear()
+        .stdin(Stdio::from(input))
+        .stdout(Stdio::from(output))
+        .stderr(Stdio::from(errors))
+        .process_group(0);
+    for variable in &request.env {
+        let bytes = variable.as_bytes();
+        let middle = bytes.iter().position(|byte| *byte == b'=').unwrap_or_default();
+        let (name, value) = bytes.split_at(middle);
+        command.env(
+            std::ffi::OsStr::from_bytes(name),
+            std::ffi::OsStr::from_bytes(value.get(1..).unwrap_or_default()),
+        );
+    }
+    let started = command.spawn();
+    drop(command);
+    match started {
+        Ok(child) => Ok(i32::try_from(child.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .unwrap_or_else(getpid)),
+        Err(error) => {
+            let (code, what) = match error.kind() {
+                _ if !Path::new(&request.cwd).is_dir() => (CANNOT_RUN, &request.cwd),
+                io::ErrorKind::NotFound => (NOT_FOUND, &request.program),
+                _ => (CANNOT_RUN, &request.program),
+            };
+            if let Ok(report) = &mut report {
+                let _ = writeln!(report, "windlass: {}: {error}", Path::new(what).display());
+            }
+            Err(code)
+        }
+    }
+}
+
+struct Supervisor {
+    /// `None` once the caller has gone away.
+    caller: Option<OwnedFd>,
+    /// The command itself, while it runs.
+    main: Option<(Pid, Option<OwnedFd>)>,
+    ending: Option<Ending>,
+}
+
+/// The end of all processes, once it was requested.
+struct Ending {
+    /// Time from which on KILL is sent.
+    kill_at: Instant,
+    /// Processes that have received TERM.
+    asked: Vec<Pid>,
+    rounds: usize,
+}
+
+impl Supervisor {
+    fn new(caller: OwnedFd, main: Option<Pid>) -> Self {
+        let handle = |pid| (pid, pidfd_open(pid, PidfdFlags::empty()).ok());
+        Self {
+            caller: Some(caller),
+            main: main.map(handle),
+            ending: None,
+        }
+    }
+
+    fn watch(mut self) {
+        loop {
+            if self.collect() {
+                self.report(Report::Gone);
+                return;
+            }
+            if let Some(ending) = &mut self.ending {
+                ending.step();
+                if ending.rounds == ROUNDS {
+                    self.report(Report::Stuck);
+                }
+            }
+            self.wait();
+        }
+    }
+
+    /// Collects the processes that have ended. Returns true if none is left.
+    fn collect(&mut self) -> bool {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    if self.main.as_ref().is_some_and(|(main, _)| *main == pid) {
+                        self.main = None;
+                        self.report(Report::Ended(status.as_raw()));
+                    }
+                }
+                Ok(None) => return false,
+                Err(Errno::INTR) => {}
+                Err(_) => return true,
+            }
+        }
+    }
+
+    /// Waits until something may have changed.
+    fn wait(&mut self) {
+        let handles: Vec<OwnedFd> = match &self.main {
+            Some(_) => Vec::new(),
+            None => children()
+                .filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+                .collect(),
+        };
+        let main = self.main.as_ref().and_then(|(_, handle)| handle.as_ref());
+        let mut ready: Vec<PollFd<'_>> = main
+            .into_iter()
+            .chain(&handles)
+            .map(|handle| PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN))
+            .collect();
+        let limit = match &self.ending {
+            Some(_) => PAUSE,
+            None if ready.is_empty() => PAUSE * 4,
+            None => COLLECT,
+        };
+        if let Some(caller) = &self.caller {
+            ready.push(PollFd::from_borrowed_fd(caller.as_fd(), PollFlags::IN));
+        }
+        let limit = Timespec {
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(1),
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        };
+        let _ = poll(&mut ready, Some(&limit));
+        let asked = self.caller.is_some() && ready.last().is_some_and(|caller| !caller.revents().is_empty());
+        if asked {
+            self.listen();
+        }
+    }
+
+    fn listen(&mut self) {
+        let Some(caller) = &self.caller else { return };
+        let mut byte = [0];
+        match rustix::io::read(caller, &mut byte) {
+            Ok(1) if byte == [KILL] => self.end(Duration::ZERO),
+            Ok(1) if byte == [TERMINATE] => self.end(PATIENCE),
+            Ok(1) | Err(Errno::INTR | Errno::AGAIN) => {}
+            Ok(_) | Err(_) => {
+                self.caller = None;
+                self.end(PATIENCE);
+            }
+        }
+    }
+
+    fn end(&mut self, patience: Duration) {
+        let kill_at = Instant::now() + patience;
+        match &mut self.ending {
+            Some(ending) => ending.kill_at = ending.kill_at.min(kill_at),
+            None => {
+                self.ending = Some(Ending {
+                    kill_at,
+                    asked: Vec::new(),
+                    rounds: 0,
+                });
+            }
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        let Some(caller) = &self.caller else { return };
+        // If the caller has gone away, the next read notices it.
+        let _ = rustix::net::send(caller, &report.encode(), rustix::net::SendFlags::NOSIGNAL);
+    }
+}
+
+impl Ending {
+    fn step(&mut self) {
+        let members = descendants();
+        if Instant::now() < self.kill_at {
+            for pid in members {
+                if !self.asked.contains(&pid) {
+                    self.asked.push(pid);
+                    let _ = rustix::process::kill_process(pid, Signal::TERM);
+                }
+            }
+            return;
+        }
+        self.rounds += 1;
+        for pid in members {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Returns the direct children of this process.
+fn children() -> impl Iterator<Item = Pid> {
+    let own = getpid().as_raw_nonzero().get();
+    parents()
+        .into_iter()
+        .filter(move |(_, parent)| *parent == own)
+        .filter_map(|(pid, _)| Pid::from_raw(pid))
+}
+
+/// Returns all descendants of this process. A process cannot leave this tree: whoever loses its parent
+/// becomes a child of this process.
+fn descendants() -> Vec<Pid> {
+    let table = parents();
+    let mut known = vec![getpid().as_raw_nonzero().get()];
+    let mut next = 0;
+    while let Some(parent) = known.get(next).copied() {
+        let children = table.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid);
+        known.extend(children);
+        next += 1;
+    }
+    known.into_iter().skip(1).filter_map(Pid::from_raw).collect()
+}
+
+/// Returns every process with its parent.
+fn parents() -> Vec<(i32, i32)> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
+    let parent = |pid: i32| {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        // The name of the program, in parentheses, may contain anything.
+        let end = stat.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+        Some((pid, rest.split_whitespace().nth(1)?.parse().ok()?))
+    };
+    entries.flatten().filter_map(number).filter_map(parent).collect()
+}
