@@ -37,8 +37,28 @@ const NETWORK_SIGNS: &[&str] = &[
 /// Messages of programs that may not write a file.
 const WRITE_SIGNS: &[&str] = &["Permission denied", "Read-only file system", "EACCES", "EROFS"];
 
-/// Starts commands in a sandbox, which is created when the first command needs it. It must outlive the
-/// commands.
+/// Access of a command.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Access {
+    /// True for a command that only reads: nothing is writable but the private temporary folder. The kernel
+    /// holds the command to it if it was misjudged.
+    pub reads_only: bool,
+    /// Access beyond the folders of the policy.
+    pub escalation: Escalation,
+}
+
+impl Access {
+    /// Returns the access of a command of this category.
+    pub fn of(category: Category, escalation: Escalation) -> Self {
+        Self {
+            reads_only: category == Category::Read && !escalation.outside,
+            escalation,
+        }
+    }
+}
+
+/// Starts commands in sandboxes, one for each kind of access, which are created when the first command needs
+/// them. It must outlive the commands.
 #[derive(Debug, Default)]
 pub struct CommandSandbox {
     /// `None` if the embedder brings a sandbox of its own.
@@ -47,7 +67,9 @@ pub struct CommandSandbox {
     helper: Option<PathBuf>,
     /// The denied names, and the folder that is searched for them.
     names: Option<(Arc<Roots>, PathBuf)>,
-    built: [OnceLock<Result<Sandbox, SandboxError>>; 4],
+    /// The files with a denied name.
+    denied: OnceLock<Vec<PathBuf>>,
+    built: [OnceLock<Result<Sandbox, SandboxError>>; 8],
 }
 
 impl CommandSandbox {
@@ -81,8 +103,9 @@ impl CommandSandbox {
         Self::default()
     }
 
-    /// Adds the reasons why a command with this escalation needs approval to a judgement.
-    pub fn judge(&self, escalation: Escalation, judgement: &mut Judgement) {
+    /// Adds the reasons why a command with this access needs approval to a judgement.
+    pub fn judge(&self, access: Access, judgement: &mut Judgement) {
+        let escalation = access.escalation;
         let Some(policy) = &self.policy else {
             return;
         };
@@ -96,7 +119,7 @@ impl CommandSandbox {
         if escalation.outside {
             ask("it writes outside the workspace".to_owned());
         }
-        match self.sandbox(policy, escalation) {
+        match self.sandbox(policy, access) {
             Ok(sandbox) => {
                 for gap in sandbox.gaps() {
                     if let Gap::Open(path) = gap {
@@ -120,7 +143,7 @@ impl CommandSandbox {
     /// If the sandbox cannot be set up although this machine has one, or the program cannot be started.
     pub fn spawn(
         &self,
-        escalation: Escalation,
+        access: Access,
         program: &Path,
         arguments: &[&str],
         cwd: &Path,
@@ -129,7 +152,7 @@ impl CommandSandbox {
         let sandbox = self
             .policy
             .as_ref()
-            .map(|policy| self.sandbox(policy, escalation));
+            .map(|policy| self.sandbox(policy, access));
         match sandbox {
             Some(Ok(sandbox)) => {
                 let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
@@ -148,8 +171,8 @@ impl CommandSandbox {
         }
     }
 
-    /// Builds the sandbox of commands without extra access on a thread of its own, once, so that neither judging nor
-    /// starting the first command has to wait for it.
+    /// Starts the sandboxes of commands without extra access on a thread of their own, once, so that neither
+    /// judging nor starting the first command has to wait for them.
     pub fn prepare(this: &Arc<Self>) {
         let is_built = this.built.first().is_none_or(|cell| cell.get().is_some());
         if this.policy.is_none() || is_built {
@@ -158,17 +181,36 @@ impl CommandSandbox {
         let this = Arc::clone(this);
         std::thread::spawn(move || {
             if let Some(policy) = &this.policy {
-                let _ = this.sandbox(policy, Escalation::default());
+                for reads_only in [true, false] {
+                    let access = Access {
+                        reads_only,
+                        ..Access::default()
+                    };
+                    let _ = this.sandbox(policy, access);
+                }
             }
         });
     }
 
+    /// Returns true once after the launcher of commands with this access ended by itself and was replaced.
+    pub fn was_restarted(&self, access: Access) -> bool {
+        let policy = self.policy.as_ref();
+        let sandbox = policy.and_then(|policy| self.sandbox(policy, access).ok());
+        sandbox.is_some_and(Sandbox::was_restarted)
+    }
+
     /// Returns a hint for the model if the sandbox may be the reason why a command failed.
-    pub fn hint(&self, escalation: Escalation, output: &str) -> Option<&'static str> {
+    pub fn hint(&self, access: Access, output: &str) -> Option<&'static str> {
         let policy = self.policy.as_ref()?;
+        let escalation = access.escalation;
         let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
         if !escalation.network && policy.network == Network::Off && says(NETWORK_SIGNS) {
             Some("[the sandbox keeps the network off; a call with network: true asks the user for it]")
+        } else if access.reads_only && says(WRITE_SIGNS) {
+            Some(
+                "[the command was judged to only read, so it could write nowhere but in /tmp; a call with \
+                 write: true runs it with write access]",
+            )
         } else if !escalation.outside && says(WRITE_SIGNS) {
             Some(
                 "[the sandbox allows writing in the working directory and the temporary folder only; a call with \
@@ -179,21 +221,27 @@ impl CommandSandbox {
         }
     }
 
-    fn sandbox(&self, policy: &SandboxPolicy, escalation: Escalation) -> Result<&Sandbox, &SandboxError> {
-        let place = usize::from(escalation.network) + 2 * usize::from(escalation.outside);
+    fn sandbox(&self, policy: &SandboxPolicy, access: Access) -> Result<&Sandbox, &SandboxError> {
+        let Escalation { network, outside } = access.escalation;
+        let place = usize::from(network) + 2 * usize::from(outside) + 4 * usize::from(access.reads_only);
         let Some(cell) = self.built.get(place) else {
             return Err(&SandboxError::Arguments);
         };
         cell.get_or_init(|| {
             let mut policy = policy.clone();
             if let Some((roots, folder)) = &self.names {
-                policy.denied.extend(denied_files(roots, folder));
+                let denied = self.denied.get_or_init(|| denied_files(roots, folder));
+                policy.denied.extend(denied.iter().cloned());
             }
-            if escalation.network {
+            if network {
                 policy.network = Network::On;
             }
-            if escalation.outside {
+            if outside {
                 policy.write = vec!["/".into()];
+                policy.read_only.clear();
+            }
+            if access.reads_only {
+                policy.write.clear();
             }
             match &self.helper {
                 Some(helper) => Sandbox::with_helper(policy, helper),
@@ -242,9 +290,9 @@ mod tests {
         sandbox
     }
 
-    fn judged(sandbox: &CommandSandbox, escalation: Escalation) -> Judgement {
+    fn judged(sandbox: &CommandSandbox, access: Access) -> Judgement {
         let mut judgement = Judgement::of(Category::Read);
-        sandbox.judge(escalation, &mut judgement);
+        sandbox.judge(access, &mut judgement);
         judgement
     }
 
@@ -252,7 +300,7 @@ mod tests {
     /// reason.
     #[test]
     fn without_a_sandbox_every_command_asks() {
-        let judgement = judged(&without_landlock(), Escalation::default());
+        let judgement = judged(&without_landlock(), Access::of(Category::Read, Escalation::default()));
         assert_eq!(judgement.category, Category::Admin);
         assert!(
             judgement.reasons.concat().contains("no Landlock"),
@@ -269,7 +317,7 @@ mod tests {
             write: vec!["/nowhere/at/all".into()],
             ..SandboxPolicy::default()
         };
-        let judgement = judged(&CommandSandbox::new(policy), Escalation::default());
+        let judgement = judged(&CommandSandbox::new(policy), Access::default());
         let refusal = judgement.refusal.unwrap_or_default();
         assert!(refusal.contains("/nowhere/at/all"), "{refusal}");
     }
@@ -282,7 +330,7 @@ mod tests {
             outside: true,
         };
         assert_eq!(
-            judged(&CommandSandbox::none(), escalation),
+            judged(&CommandSandbox::none(), Access::of(Category::Write, escalation)),
             Judgement::of(Category::Read)
         );
     }

@@ -73,7 +73,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-pub use self::command_sandbox::CommandSandbox;
+pub use self::command_sandbox::{Access, CommandSandbox};
 pub use self::digest::sha256_hex;
 pub use self::environment::child_environment;
 pub use self::handle::{OpenMode, Parents, PathDenied, Place, Roots};

@@ -35,7 +35,7 @@ use crate::ToolsConfig;
 use crate::arguments::null_is_default;
 use crate::bash_job::answer;
 use windlass_core::permission::Escalation;
-use windlass_sandbox::CommandSandbox;
+use windlass_sandbox::{Access, CommandSandbox};
 use windlass_sandbox::Workspace;
 use windlass_sandbox::process::Tree;
 use windlass_shell::{Analysis, Blocklist, analyse};
@@ -46,6 +46,8 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 pub(crate) const KILL_TIME: Duration = Duration::from_secs(10);
 /// Time to watch the start of a background command.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
+/// Note after the sandbox's launcher ended by itself.
+const RESTARTED: &str = "[the sandbox had ended, with everything that still ran in it, and was started again]";
 /// Maximum number of characters of a description in an approval request.
 const DESCRIPTION: usize = 200;
 
@@ -69,6 +71,9 @@ pub(crate) struct BashInput {
     /// It writes outside the working directory and the temporary folder. The user is asked.
     #[serde(default, deserialize_with = "null_is_default")]
     outside: bool,
+    /// It changes files although it looks as if it only reads them.
+    #[serde(default, deserialize_with = "null_is_default")]
+    write: bool,
     /// Returns at once and leaves it running, without a time limit unless one is given; bash_job reads and ends it.
     #[serde(default, deserialize_with = "null_is_default")]
     background: bool,
@@ -81,7 +86,15 @@ pub(crate) struct BashInput {
 #[derive(Debug)]
 struct Judged {
     analysis: Analysis,
+    category: Category,
     escalation: Escalation,
+}
+
+impl Judged {
+    /// Returns the access of the command. A command that was judged to read gets no more than that.
+    fn access(&self) -> Access {
+        Access::of(self.category, self.escalation)
+    }
 }
 
 /// The tool.
@@ -113,7 +126,16 @@ impl Bash {
         input.judged.get_or_init(|| {
             let analysis = analyse(&input.command, &self.blocklist);
             let escalation = self.escalation(input, &analysis);
-            Judged { analysis, escalation }
+            let category = match analysis.category {
+                _ if escalation.outside => Category::Admin,
+                Category::Read if input.write => Category::Write,
+                category => category,
+            };
+            Judged {
+                analysis,
+                category,
+                escalation,
+            }
         })
     }
 
@@ -139,12 +161,12 @@ impl Bash {
     async fn run_in_background(
         &self,
         input: &BashInput,
-        escalation: Escalation,
+        access: Access,
         limit: Option<Duration>,
         cx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
         let sandbox = Arc::clone(&self.sandbox);
-        let start = || self.start(input, escalation, cx);
+        let start = || self.start(input, access, cx);
         let job = self.jobs.begin(&input.command, limit, sandbox, start)?;
         job.wait_for_end(FIRST_LOOK, &cx.cancel).await;
         let output = answer(&job, NO_OUTPUT);
@@ -156,14 +178,16 @@ impl Bash {
     }
 
     /// Returns hints for a model whose command failed or was blocked.
-    fn hints(&self, finished: &Finished, escalation: Escalation, analysis: &Analysis) -> Vec<&'static str> {
+    fn hints(&self, finished: &Finished, access: Access, analysis: &Analysis) -> Vec<&'static str> {
         let failed = finished.exit_code != Some(0);
         let content = &finished.content;
-        let sandbox = self.sandbox.hint(escalation, content).filter(|_| failed);
+        let sandbox = self.sandbox.hint(access, content).filter(|_| failed);
         let silent = failed || content == NO_OUTPUT;
+        let restarted = self.sandbox.was_restarted(access).then_some(RESTARTED);
         let terminal = terminal::is_missed(content) || (silent && terminal::is_wanted(analysis));
         sandbox
             .into_iter()
+            .chain(restarted)
             .chain(terminal.then_some(terminal::NOTE))
             .collect()
     }
@@ -171,7 +195,7 @@ impl Bash {
     fn start(
         &self,
         input: &BashInput,
-        escalation: Escalation,
+        access: Access,
         cx: &ToolContext,
     ) -> Result<(Tree, Receiver), ToolError> {
         let execution = &cx.execution;
@@ -181,7 +205,7 @@ impl Bash {
             .ok_or_else(|| ToolError::Permanent("Neither bash nor sh was found on PATH.".to_owned()))?;
         let arguments = shell.arguments(&input.command);
         let started = self.sandbox.spawn(
-            escalation,
+            access,
             &shell.program,
             &arguments,
             &execution.cwd,
@@ -203,18 +227,16 @@ impl Tool for Bash {
     }
 
     fn judge(&self, input: &BashInput) -> Judgement {
-        let Judged { analysis, escalation } = self.judged(input);
+        let judged = self.judged(input);
+        let analysis = &judged.analysis;
         let pieces = analysis.pieces().into_iter();
         let mut judgement = Judgement {
-            category: analysis.category,
+            category: judged.category,
             subjects: pieces.map(Subject::Command).collect(),
             refusal: analysis.refusal.as_ref().map(|refusal| refusal.message.clone()),
             reasons: Vec::new(),
         };
-        if escalation.outside {
-            judgement.category = Category::Admin;
-        }
-        self.sandbox.judge(*escalation, &mut judgement);
+        self.sandbox.judge(judged.access(), &mut judgement);
         judgement
     }
 
@@ -243,15 +265,15 @@ impl Tool for Bash {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Canceled(String::new()));
         }
-        let Judged { analysis, escalation } = self.judged(&input);
-        let escalation = *escalation;
+        let judged = self.judged(&input);
+        let (analysis, access) = (&judged.analysis, judged.access());
         if input.background {
-            return self.run_in_background(&input, escalation, limit, &cx).await;
+            return self.run_in_background(&input, access, limit, &cx).await;
         }
         let limit = limit.map_or(self.timeout, |limit| limit.min(MAX_TIMEOUT));
-        let (tree, pipe) = self.start(&input, escalation, &cx)?;
+        let (tree, pipe) = self.start(&input, access, &cx)?;
         let mut finished = finish(tree, pipe, limit, &self.keeping, &cx).await?;
-        for note in self.hints(&finished, escalation, analysis) {
+        for note in self.hints(&finished, access, analysis) {
             finished.content.push('\n');
             finished.content.push_str(note);
         }

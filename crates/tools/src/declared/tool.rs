@@ -19,7 +19,7 @@ use super::template::{self, Values};
 use crate::ToolsConfig;
 use crate::bash::{KILL_TIME, Keeping, finish};
 use windlass_core::permission::Escalation;
-use windlass_sandbox::CommandSandbox;
+use windlass_sandbox::{Access, CommandSandbox};
 use windlass_sandbox::program;
 
 /// The tool.
@@ -117,7 +117,7 @@ impl DeclaredTool {
         let borrowed: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let (tree, pipe) = self
             .sandbox
-            .spawn(self.escalation(), &program, &borrowed, &execution.cwd, &env)
+            .spawn(self.access(), &program, &borrowed, &execution.cwd, &env)
             .map_err(|error| not_started(&error, &program, &execution.cwd))?;
         let finished = finish(tree, pipe, self.timeout, &self.keeping, &cx).await?;
         let details = json!({
@@ -142,6 +142,10 @@ impl DeclaredTool {
         }
     }
 
+    fn access(&self) -> Access {
+        Access::of(self.definition.category, self.escalation())
+    }
+
     fn judgement(&self) -> Judgement {
         let mut judgement = Judgement::of(self.definition.category);
         // The network was declared explicitly, so it needs no further approval.
@@ -149,7 +153,8 @@ impl DeclaredTool {
             network: false,
             ..self.escalation()
         };
-        self.sandbox.judge(escalation, &mut judgement);
+        let access = Access::of(self.definition.category, escalation);
+        self.sandbox.judge(access, &mut judgement);
         judgement
     }
 
