@@ -1,46 +1,37 @@
 //! A live session: one task that owns its state.
 
 mod environment;
-mod goal;
-mod queue;
 mod summary;
 mod user_command;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
-use windlass_api::{ClientError, CommandInfo, Event, SessionEvent, SessionInfo, Submission, Wait};
+use windlass_api::{ClientError, CommandInfo, Event, SessionEvent, SessionInfo, Wait};
 use windlass_core::compact::{estimate_tokens, fidelity};
 use windlass_core::context::trim;
 use windlass_core::event::FailureKind;
-use windlass_core::id::MessageId;
 use windlass_core::log::{Durability, History, Lease, LogError, Opened, recover};
-use windlass_core::message::{FinishReason, Message, Part, Role, ToolResult};
+use windlass_core::message::{FinishReason, Message, ToolResult};
 use windlass_core::run::Ports;
 use windlass_core::turn::TurnReport;
 
 use self::user_command::{RunningCommand, TypedCommand};
 use crate::commands::{CommandContext, Look, Said};
 use crate::environment::{NotReady, SessionEnv, TurnStart};
-use crate::goal::Goal;
+use crate::goal::{Goal, GoalHook};
 use crate::handle::{SessionHandle, Stoppable};
-use crate::pins::pinned;
+use crate::pins::Pins;
+use crate::queue::{Accepted, Input, Queue};
 use crate::sink::Sink;
 use crate::turn::PlannedTurn;
 use crate::{Inner, refused, title};
 
 /// Interval between renewals of the lease; a lease lasts three times as long.
 const RENEWAL: Duration = Duration::from_secs(10);
-
-/// Number of characters of the user's message that are passed to the environment.
-const PROMPT: usize = 120;
-
-/// Reply to an input: the id of its message when it has to wait for its turn.
-pub(crate) type Accepted = Result<Option<MessageId>, ClientError>;
 
 /// Reply to a request that starts something other than a turn.
 pub(crate) type Begun = Result<(), ClientError>;
@@ -63,28 +54,17 @@ pub(crate) enum SessionRequest {
     Close,
 }
 
-/// An input on its way.
-pub(crate) struct Input {
-    pub(crate) submission: Submission,
-    /// Number of stops in this session when the input was sent.
-    pub(crate) stops: u64,
-}
-
 /// A live session. Its task owns this value.
 pub(crate) struct SessionActor {
     pub(crate) inner: Arc<Inner>,
     pub(crate) info: SessionInfo,
     lease: Lease,
     pub(crate) history: Vec<Arc<Message>>,
-    /// Inputs that are stored and wait for their turn.
-    pub(crate) queue: VecDeque<Arc<Message>>,
-    /// Number of stops when the last input was sent; `None` before the first one.
-    heard: Option<u64>,
+    pub(crate) queue: Queue,
     pub(crate) goal: Goal,
-    /// Pinned texts, oldest first.
-    pub(crate) pins: Vec<String>,
+    pub(crate) pins: Pins,
     pub(crate) env: Box<dyn SessionEnv>,
-    sink: Arc<Sink>,
+    pub(crate) sink: Arc<Sink>,
     handle: SessionHandle,
     stay: Stay,
 }
@@ -185,16 +165,14 @@ impl SessionActor {
         let added = recover(&entries, draft, inner.clock.now());
         let mut history = History::read(&entries);
         added.iter().for_each(|event| history.apply(event));
-        // Only a message can be pinned, and looking costs a read: a new session is usually waited for.
-        let pins = match info.last_seq {
-            0 => Vec::new(),
-            _ => pinned(&*inner.store, &info.id).await,
-        };
+        let pins = Pins::read(&*inner.store, &info).await;
         let made = async {
             if !added.is_empty() {
                 sink.store(added, Durability::Disk).await.map_err(refused)?;
             }
-            let queue = queue::found(&inner, &entries, &info).await.map_err(refused)?;
+            let stops = handle.stops.clone();
+            let queue = Queue::read(&inner, &info.id, &entries, stops).await;
+            let queue = queue.map_err(refused)?;
             if let Some(env) = handle.parked() {
                 return Ok((queue, env));
             }
@@ -210,7 +188,6 @@ impl SessionActor {
                 info,
                 lease,
                 history: history.into_messages(),
-                heard: None,
                 queue,
                 goal: Goal::read(&entries),
                 pins,
@@ -263,12 +240,12 @@ impl SessionActor {
 
     /// Returns true if a queued input may start without a further request.
     fn may_continue(&self) -> bool {
-        self.stay != Stay::Closing && !self.sink.is_broken() && self.goes_on()
+        self.stay != Stay::Closing && !self.sink.is_broken() && self.queue.goes_on()
     }
 
     /// Returns true if an idle session has nothing left to do. Requests that arrived meanwhile come first.
     fn is_over(&self, inbox: &mpsc::Receiver<SessionRequest>) -> bool {
-        let is_left = self.stay == Stay::Left && inbox.is_empty() && !self.goes_on();
+        let is_left = self.stay == Stay::Left && inbox.is_empty() && !self.queue.goes_on();
         self.stay == Stay::Closing || self.sink.is_broken() || is_left
     }
 
@@ -277,7 +254,7 @@ impl SessionActor {
         self.stay = Stay::after(request.as_ref());
         let is_idle = activity.is_idle();
         match request {
-            Some(SessionRequest::Submit(input, answer)) if is_idle => {
+            Some(SessionRequest::Submit(input, answer)) if is_idle && !self.queue.delays(&input) => {
                 *activity = self.submit(input, answer).await;
             }
             Some(SessionRequest::Summarize(answer)) if is_idle => *activity = self.summarize(answer).await,
@@ -285,7 +262,8 @@ impl SessionActor {
                 *activity = self.user_command(&command, answer).await;
             }
             Some(SessionRequest::Submit(input, answer)) => {
-                let _ = answer.send(self.submit_behind(input, true).await);
+                let accepted = self.queue.accept(input, !is_idle, &self.sink).await;
+                let _ = answer.send(accepted);
             }
             Some(SessionRequest::Summarize(answer) | SessionRequest::Shell(_, answer)) => {
                 let _ = answer.send(Err(ClientError::Busy(self.info.id.clone())));
@@ -317,35 +295,23 @@ impl SessionActor {
         tokio::spawn(async move { store.renew(&lease).await });
     }
 
-    /// Takes an input while nothing runs.
+    /// Takes an input that does not have to wait.
     async fn submit(&mut self, input: Input, answer: oneshot::Sender<Accepted>) -> Activity {
-        if !self.queue.is_empty() || self.was_to_wait(&input) {
-            let _ = answer.send(self.submit_behind(input, false).await);
-            return Activity::Idle;
-        }
-        let message = match self.message(input.submission) {
-            Ok(message) => Arc::new(message),
-            Err(error) => {
-                let _ = answer.send(Err(error));
-                return Activity::Idle;
-            }
-        };
         let stop = self.handle.begin();
-        if let Err(error) = self.take(&message, None).await {
+        if let Err(error) = self.take(&input.message, None).await {
             let _ = answer.send(Err(refused(error)));
             return Activity::Idle;
         }
-        self.heard = Some(input.stops);
+        self.queue.skipped_by(&input);
         let _ = answer.send(Ok(None));
-        self.turn(&message, stop).await
+        self.turn(&input.message, stop).await
     }
 
     /// Starts the turn of the first input in the queue.
     async fn start_queued(&mut self) -> Activity {
-        let Some(message) = self.queue.pop_front() else {
+        let Some((message, queued)) = self.queue.first(&self.sink) else {
             return Activity::Idle;
         };
-        let queued = self.queued();
         let stop = self.handle.begin();
         if let Err(error) = self.take(&message, Some(queued)).await {
             self.sink.tell_only(not_stored(&error));
@@ -361,28 +327,28 @@ impl SessionActor {
         let said = Event::Message {
             message: Arc::clone(message),
         };
-        let goal = self.goal_of(message);
-        let events = [Some(said), queued, goal.clone()];
-        let events = events.into_iter().flatten().collect();
-        self.sink.store(events, Durability::Process).await?;
-        goal.iter().for_each(|event| self.goal.apply(event));
-        self.history.push(Arc::clone(message));
+        let goal = self.goal.followed(&self.env.goals());
+        let goal = goal.and_then(|goal| goal.begun_by(message));
+        let events: Vec<Event> = [Some(said), queued, goal].into_iter().flatten().collect();
+        self.sink.store(events.clone(), Durability::Process).await?;
+        self.apply(&events);
         Ok(())
     }
 
-    fn message(&self, submission: Submission) -> Result<Message, ClientError> {
-        let is_empty = |part: &Part| matches!(part, Part::Text(text) if text.text.trim().is_empty());
-        if submission.parts.iter().all(is_empty) {
-            return Err(ClientError::Empty);
+    /// Applies events that are stored.
+    fn apply(&mut self, events: &[Event]) {
+        for event in events {
+            self.goal.apply(event);
+            self.queue.apply(event);
+            if let Event::Message { message } = event {
+                self.history.push(Arc::clone(message));
+            }
         }
-        let now = self.inner.clock.now();
-        Ok(Message::new(&self.info.id, Role::User, submission.parts, now))
     }
 
     /// Starts the turn of a message that is part of the conversation.
     async fn turn(&mut self, message: &Message, stop: Stoppable) -> Activity {
-        let prompt = title::prompt(message).chars().take(PROMPT).collect();
-        let start = self.turn_start(Some(message.id.clone()), prompt);
+        let start = self.turn_start(Some(message), &title::prompt(message));
         let planned = self.plan(&start, &stop.token).await;
         let title = title::hook(
             &self.inner,
@@ -401,7 +367,10 @@ impl SessionActor {
             }
         };
         title.into_iter().for_each(|title| turn.config.hooks.push(title));
-        turn.config.hooks.push(self.goal_hook());
+        turn.config.hooks.push(GoalHook {
+            goal: self.goal.clone(),
+            goals: self.env.goals(),
+        });
         self.warn(&turn.notices(message)).await;
         if let Err(error) = self.trim(&mut turn).await {
             self.end(not_stored(&error)).await;
@@ -414,14 +383,8 @@ impl SessionActor {
     }
 
     /// Returns the start of a turn, as the environment sees it.
-    pub(crate) fn turn_start(&self, message: Option<MessageId>, prompt: String) -> TurnStart {
-        TurnStart {
-            message,
-            prompt,
-            history: self.history.clone(),
-            goal: self.goal.active().map(str::to_owned),
-            pins: self.pins.clone(),
-        }
+    pub(crate) fn turn_start(&self, message: Option<&Message>, prompt: &str) -> TurnStart {
+        TurnStart::new(message, prompt, &self.history, &self.goal, &self.pins)
     }
 
     /// Reports notices of the plan to the user. A notice that cannot be recorded does not fail the turn.
@@ -505,7 +468,7 @@ impl SessionActor {
         if let Some(slot) = history.iter_mut().find(|known| known.id == message.id) {
             *slot = Arc::clone(&message);
         }
-        let mut events = self.still_queued();
+        let mut events = self.queue.repeated(&self.sink);
         events.push(Event::Message { message });
         events.push(Event::Session(SessionEvent::Compaction {
             before,
@@ -539,7 +502,7 @@ impl SessionActor {
 
     /// Records the end of an activity; the session is idle afterwards.
     async fn finish(&mut self, finished: Finished) {
-        self.put_back().await;
+        self.queue.put_back(&self.sink).await;
         match finished {
             Finished::Turn(report) => self.turn_ended(report).await,
             Finished::UserCommand(command, result) => self.user_command_ended(*command, result).await,

@@ -14,6 +14,12 @@ use windlass_core::provider::Provider;
 use windlass_core::run::Config;
 use windlass_core::tool::Outputs;
 
+use crate::goal::Goal;
+use crate::pins::Pins;
+
+/// Number of characters of the user's message in a [`TurnStart`].
+const PROMPT: usize = 120;
+
 /// Creates the environments of sessions.
 #[async_trait]
 pub trait SessionFactory: Send + Sync {
@@ -90,6 +96,24 @@ pub struct TurnStart {
     pub goal: Option<String>,
     /// Pinned texts, oldest first.
     pub pins: Vec<String>,
+}
+
+impl TurnStart {
+    pub(crate) fn new(
+        message: Option<&Message>,
+        prompt: &str,
+        history: &[Arc<Message>],
+        goal: &Goal,
+        pins: &Pins,
+    ) -> Self {
+        Self {
+            message: message.map(|message| message.id.clone()),
+            prompt: prompt.chars().take(PROMPT).collect(),
+            history: history.to_vec(),
+            goal: goal.active().map(str::to_owned),
+            pins: pins.texts().to_vec(),
+        }
+    }
 }
 
 /// Reason a turn cannot start.

@@ -24,6 +24,7 @@ mod keyed;
 pub mod past;
 mod pins;
 mod queries;
+mod queue;
 mod recorder;
 pub mod replay;
 mod replies;
@@ -47,7 +48,7 @@ use windlass_api::{
 use windlass_core::clock::Clock;
 use windlass_core::log::{LogError, NewSession, Opened, Store};
 
-use self::actor::{Input, SessionActor, SessionRequest};
+use self::actor::{SessionActor, SessionRequest};
 use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{
@@ -57,6 +58,7 @@ pub use self::environment::{
 use self::feed::Feed;
 use self::handle::SessionHandle;
 use self::keyed::Routed;
+use self::queue::Input;
 pub use self::recorder::ExchangeRecorder;
 use self::sink::Sink;
 
@@ -283,8 +285,7 @@ impl Client for Service {
         let live = self.open(&session).await?;
         // Created before the input is accepted, so that no event of its turn is missed.
         let reader = live.sink.feed().reader();
-        let stops = live.handle.stops();
-        let input = Input { submission, stops };
+        let input = Input::new(submission, live.handle.stops.count(), self.inner.clock.now())?;
         let waits = self
             .request(&session, |answer| SessionRequest::Submit(input, answer))
             .await??;

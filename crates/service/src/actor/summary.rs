@@ -15,7 +15,7 @@ use super::{Activity, Begun, Running, SessionActor, canceled, not_stored};
 impl SessionActor {
     /// Starts a compaction on demand.
     pub(super) async fn summarize(&mut self, answer: oneshot::Sender<Begun>) -> Activity {
-        let start = self.turn_start(None, String::new());
+        let start = self.turn_start(None, "");
         let stop = self.handle.begin();
         let _ = answer.send(Ok(()));
         let turn = match self.plan(&start, &stop.token).await {
@@ -26,7 +26,8 @@ impl SessionActor {
             }
         };
         self.warn(&turn.notices).await;
-        if let Err(error) = self.sink.store(self.still_queued(), Durability::Process).await {
+        let queued = self.queue.repeated(&self.sink);
+        if let Err(error) = self.sink.store(queued, Durability::Process).await {
             self.end(not_stored(&error)).await;
             return Activity::Idle;
         }

@@ -17,7 +17,7 @@ use windlass_core::message::FragmentSource;
 use windlass_core::message::{FinishReason, ToolCall, ToolResult};
 use windlass_core::permission::{Approver, Denial, Mode, Proposal};
 
-use super::{Activity, Begun, PROMPT, Running, SessionActor, Stay, canceled, not_stored};
+use super::{Activity, Begun, Running, SessionActor, Stay, canceled, not_stored};
 use crate::environment::UserCommand;
 
 impl SessionActor {
@@ -27,8 +27,7 @@ impl SessionActor {
         // The id is needed now, so that file changes of the command are attributed to it; the text is known
         // at the end.
         let message = Message::new(&self.info.id, Role::User, Vec::new(), now);
-        let prompt = format!("!{command}").chars().take(PROMPT).collect();
-        let start = self.turn_start(Some(message.id.clone()), prompt);
+        let start = self.turn_start(Some(&message), &format!("!{command}"));
         let stop = self.handle.begin();
         let _ = answer.send(Ok(()));
         let own = tokio::select! {
@@ -89,11 +88,9 @@ impl SessionActor {
             }
         };
         let message = Arc::new(message);
-        let said = Event::Message {
-            message: Arc::clone(&message),
-        };
-        match self.sink.store(vec![said, end], Durability::Disk).await {
-            Ok(()) => self.history.push(message),
+        let events = vec![Event::Message { message }, end];
+        match self.sink.store(events.clone(), Durability::Disk).await {
+            Ok(()) => self.apply(&events),
             Err(error) => {
                 self.sink.tell_only(not_stored(&error));
                 self.stay = Stay::Closing;

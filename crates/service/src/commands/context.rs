@@ -15,7 +15,6 @@ use windlass_core::provider::{Layout, Request, SpanOf, ToolChoice};
 use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::context_report::{Cause, ledger, rows};
 use crate::format::dollars;
-use crate::pins::keep;
 
 /// Maximum number of rows listed one by one; those in the middle of a longer conversation are counted.
 const SHOWN: usize = 60;
@@ -48,7 +47,7 @@ struct Next {
 
 async fn next(cx: &mut CommandContext<'_>) -> Result<Next, Stop> {
     cx.wait_for_turn()?;
-    let start = cx.session.turn_start(None, String::new());
+    let start = cx.session.turn_start(None, "");
     let plan = cx.session.env.plan(&start).await;
     let plan = plan.map_err(|why| Stop::Failed(why.message))?;
     let session = cx.session.info.id.clone();
@@ -114,10 +113,8 @@ async fn pin(cx: &mut CommandContext<'_>, number: usize) -> Outcome {
         return Err(Stop::Failed(format!("row {number} has no text to keep")));
     }
     let characters = text.chars().count();
-    let mut pins = cx.session.pins.clone();
-    pins.push(text);
-    keep(cx.store(), &cx.session.info.id, &pins).await?;
-    cx.session.pins = pins;
+    let store = Arc::clone(&cx.session.inner.store);
+    cx.session.pins.add(&*store, text).await?;
     let text = format!(
         "Row {number} is pinned: its {characters} characters go word for word into every summary from the next turn."
     );

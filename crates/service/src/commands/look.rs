@@ -26,9 +26,12 @@ impl CommandContext<'_> {
     pub(crate) async fn look(&mut self, look: Look) {
         match look {
             Look::Overview(answer) => drop(answer.send(self.overview().await)),
-            Look::TakeBack(message, answer) => drop(answer.send(self.session.take_back(&message).await)),
+            Look::TakeBack(message, answer) => {
+                let taken = self.session.queue.take_back(&message, &self.session.sink).await;
+                let _ = answer.send(taken);
+            }
             Look::GoOn(answer) => {
-                self.session.go_on();
+                self.session.queue.release();
                 let _ = answer.send(());
             }
             Look::Checkpoints(answer) => drop(answer.send(self.checkpoints().await)),
@@ -58,16 +61,23 @@ impl CommandContext<'_> {
             models.window(&model)
         };
         let access = env.permissions();
+        let mode = mode_word(access.policy().mode).to_owned();
+        let goals = env.goals();
         Ok(Overview {
             info,
             provider,
             model,
             window,
-            mode: mode_word(access.policy().mode).to_owned(),
+            mode,
             is_busy: self.is_busy,
-            queue: self.session.queue.iter().cloned().collect(),
-            goal: self.session.followed_goal().and_then(Goal::active).map(one_line),
-            subgoal: self.session.env.goals().subgoal,
+            queue: self.session.queue.messages().to_vec(),
+            goal: self
+                .session
+                .goal
+                .followed(&goals)
+                .and_then(Goal::active)
+                .map(one_line),
+            subgoal: goals.subgoal,
         })
     }
 

@@ -24,12 +24,9 @@ const GOAL: usize = 100;
 pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
     let info = cx.info().await?;
-    let queue = cx.session.queue.len();
-    let goal = cx
-        .session
-        .followed_goal()
-        .and_then(Goal::active)
-        .map(str::to_owned);
+    let queue = cx.session.queue.messages().len();
+    let goal = cx.session.goal.followed(&cx.session.env.goals());
+    let goal = goal.and_then(Goal::active).map(str::to_owned);
     let state = if cx.is_busy { "a turn runs" } else { "free" };
     let mut rows = vec![
         ("session", format!("{}  {}", info.id, called(&info))),
