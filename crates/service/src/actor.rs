@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
-use windlass_api::{ClientError, CommandInfo, Event, SessionEvent, SessionInfo, Wait};
-use windlass_core::compact::{estimate_tokens, fidelity};
+use windlass_api::{ClientError, CommandInfo, Event, SessionEvent, SessionInfo};
+use windlass_core::compact::estimate_tokens;
 use windlass_core::context::trim;
 use windlass_core::event::FailureKind;
 use windlass_core::log::{Durability, History, Lease, LogError, Opened, recover};
@@ -56,15 +56,15 @@ pub(crate) enum SessionRequest {
 
 /// A live session. Its task owns this value.
 pub(crate) struct SessionActor {
-    pub(crate) inner: Arc<Inner>,
-    pub(crate) info: SessionInfo,
+    inner: Arc<Inner>,
+    info: SessionInfo,
     lease: Lease,
-    pub(crate) history: Vec<Arc<Message>>,
-    pub(crate) queue: Queue,
-    pub(crate) goal: Goal,
-    pub(crate) pins: Pins,
-    pub(crate) env: Box<dyn SessionEnv>,
-    pub(crate) sink: Arc<Sink>,
+    history: Vec<Arc<Message>>,
+    queue: Queue,
+    goal: Goal,
+    pins: Pins,
+    env: Box<dyn SessionEnv>,
+    sink: Arc<Sink>,
     handle: SessionHandle,
     stay: Stay,
 }
@@ -282,10 +282,16 @@ impl SessionActor {
     }
 
     fn commands(&mut self, is_idle: bool) -> CommandContext<'_> {
-        if is_idle {
-            CommandContext::free(self)
-        } else {
-            CommandContext::busy(self)
+        CommandContext {
+            inner: &self.inner,
+            info: &mut self.info,
+            history: &mut self.history,
+            goal: &mut self.goal,
+            queue: &mut self.queue,
+            pins: &mut self.pins,
+            env: &mut *self.env,
+            sink: &self.sink,
+            is_busy: !is_idle,
         }
     }
 
@@ -383,7 +389,7 @@ impl SessionActor {
     }
 
     /// Returns the start of a turn, as the environment sees it.
-    pub(crate) fn turn_start(&self, message: Option<&Message>, prompt: &str) -> TurnStart {
+    fn turn_start(&self, message: Option<&Message>, prompt: &str) -> TurnStart {
         TurnStart::new(message, prompt, &self.history, &self.goal, &self.pins)
     }
 
@@ -453,42 +459,6 @@ impl SessionActor {
         turn.history = self.history.clone();
         let events = events.into_iter().flatten().collect();
         self.sink.store(events, Durability::Process).await
-    }
-
-    /// OBS-3: returns the wait chain of the running turn.
-    pub(crate) fn why(&self) -> Vec<Wait> {
-        self.sink.why()
-    }
-
-    /// Replaces a message by a new version; the old one stays in the record.
-    pub(crate) async fn replace(&mut self, message: Message) -> Result<(), LogError> {
-        let before = estimate_tokens(&self.history);
-        let message = Arc::new(message);
-        let mut history = self.history.clone();
-        if let Some(slot) = history.iter_mut().find(|known| known.id == message.id) {
-            *slot = Arc::clone(&message);
-        }
-        let mut events = self.queue.repeated(&self.sink);
-        events.push(Event::Message { message });
-        events.push(Event::Session(SessionEvent::Compaction {
-            before,
-            after: estimate_tokens(&history),
-            history: history.iter().map(|message| message.id.clone()).collect(),
-            fidelity: Some(fidelity(&self.history, &history)),
-        }));
-        self.sink.store(events, Durability::Disk).await?;
-        self.history = history;
-        Ok(())
-    }
-
-    /// Moves the conversation back, or forward again, to its state after an entry.
-    pub(crate) async fn rewind(&mut self, to: u64) -> Result<(), LogError> {
-        let event = Event::Session(SessionEvent::Rewind { to });
-        self.sink.store(vec![event], Durability::Disk).await?;
-        let entries = self.inner.store.entries(&self.info.id, 0, usize::MAX).await?;
-        self.history = History::read(&entries).into_messages();
-        self.goal = Goal::read(&entries);
-        Ok(())
     }
 
     /// Records the end of a turn; if that fails, the session is closed.

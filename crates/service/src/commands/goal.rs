@@ -19,7 +19,7 @@ pub(super) async fn goal(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     ) {
         ("" | "status", _) => show(cx),
         ("clear", _) => {
-            cx.session.goal.set(None, &cx.session.sink).await?;
+            cx.goal.set(None, cx.sink).await?;
             Ok(Said::text(
                 "Goal cleared. Your next message is the next one, or /goal TEXT.",
             ))
@@ -39,7 +39,7 @@ pub(super) async fn done(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
 
 fn followed<'a>(cx: &'a mut CommandContext<'_>) -> Result<&'a Goal, Stop> {
     let off = || Stop::Failed("goals are off: agent.goal.enabled is false".to_owned());
-    cx.session.goal.followed(&cx.session.env.goals()).ok_or_else(off)
+    cx.goal.followed(&cx.env.goals()).ok_or_else(off)
 }
 
 fn show(cx: &mut CommandContext<'_>) -> Outcome {
@@ -56,15 +56,12 @@ async fn set(cx: &mut CommandContext<'_>, text: &str) -> Outcome {
     if text.chars().count() > LONGEST {
         return Err(Stop::Failed(format!("a goal has at most {LONGEST} characters")));
     }
-    cx.session
-        .goal
-        .set(Some(text.to_owned()), &cx.session.sink)
-        .await?;
+    cx.goal.set(Some(text.to_owned()), cx.sink).await?;
     Ok(Said::text(format!("Goal: {text}")))
 }
 
 async fn complete(cx: &mut CommandContext<'_>) -> Outcome {
-    if cx.session.goal.complete(&cx.session.sink).await? {
+    if cx.goal.complete(cx.sink).await? {
         // The event already reports the goal.
         Ok(Said::text(
             "Goal completed. Your next message is a new goal, or /goal TEXT.",

@@ -27,11 +27,11 @@ impl CommandContext<'_> {
         match look {
             Look::Overview(answer) => drop(answer.send(self.overview().await)),
             Look::TakeBack(message, answer) => {
-                let taken = self.session.queue.take_back(&message, &self.session.sink).await;
+                let taken = self.queue.take_back(&message, self.sink).await;
                 let _ = answer.send(taken);
             }
             Look::GoOn(answer) => {
-                self.session.queue.release();
+                self.queue.release();
                 let _ = answer.send(());
             }
             Look::Checkpoints(answer) => drop(answer.send(self.checkpoints().await)),
@@ -41,18 +41,14 @@ impl CommandContext<'_> {
 
     /// OBS-3: returns the wait chain of the turn; empty if none runs.
     pub(super) fn why(&self) -> Vec<Wait> {
-        if self.is_busy {
-            self.session.why()
-        } else {
-            Vec::new()
-        }
+        if self.is_busy { self.sink.why() } else { Vec::new() }
     }
 
     async fn overview(&mut self) -> Result<Overview, ClientError> {
-        let id = self.session.info.id.clone();
+        let id = self.info.id.clone();
         let info = self.service().info(&id).await?;
         let info = info.ok_or(ClientError::Unknown(id))?;
-        let env = &mut self.session.env;
+        let env = &mut *self.env;
         let models = env.models();
         let (provider, model) = models.active().unwrap_or_default();
         let window = if model.is_empty() {
@@ -70,26 +66,21 @@ impl CommandContext<'_> {
             window,
             mode,
             is_busy: self.is_busy,
-            queue: self.session.queue.messages().to_vec(),
-            goal: self
-                .session
-                .goal
-                .followed(&goals)
-                .and_then(Goal::active)
-                .map(one_line),
+            queue: self.queue.messages().to_vec(),
+            goal: self.goal.followed(&goals).and_then(Goal::active).map(one_line),
             subgoal: goals.subgoal,
         })
     }
 
     async fn checkpoints(&self) -> Result<Vec<Checkpoint>, ClientError> {
-        match self.session.env.checkpoints() {
+        match self.env.checkpoints() {
             Some(kept) => kept.list().await.map_err(told),
             None => Ok(Vec::new()),
         }
     }
 
     async fn changes(&self, number: u64) -> Result<Vec<FileChange>, ClientError> {
-        match self.session.env.checkpoints() {
+        match self.env.checkpoints() {
             Some(kept) => kept.show(number).await.map_err(told),
             None => Err(told(CheckpointError::Unknown { number, last: 0 })),
         }
