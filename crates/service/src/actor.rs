@@ -1,6 +1,7 @@
 //! A live session: one task that owns its state.
 
 mod environment;
+mod session_hooks;
 mod summary;
 mod user_command;
 
@@ -14,6 +15,7 @@ use windlass_api::{ClientError, CommandInfo, Event, SessionEvent, SessionInfo};
 use windlass_core::compact::estimate_tokens;
 use windlass_core::context::trim;
 use windlass_core::event::FailureKind;
+use windlass_core::hook::{SessionClosing, SessionOpening};
 use windlass_core::log::{Durability, History, Lease, LogError, Opened, recover};
 use windlass_core::message::{FinishReason, Message, ToolResult};
 use windlass_core::run::Ports;
@@ -93,6 +95,8 @@ impl Stay {
 /// The work that a session's task waits for.
 enum Activity {
     Idle,
+    /// The hooks of the opened session run. Requests wait until they end.
+    Opening(Running<Vec<String>>),
     Turn(Running<TurnReport>),
     UserCommand(Box<RunningCommand>),
     Summary(Running<Result<Vec<Arc<Message>>, String>>),
@@ -100,6 +104,7 @@ enum Activity {
 
 /// The end of an activity.
 enum Finished {
+    Opening(Result<Vec<String>, JoinError>),
     Turn(Result<TurnReport, JoinError>),
     UserCommand(Box<TypedCommand>, Result<ToolResult, JoinError>),
     Summary(
@@ -119,9 +124,14 @@ impl Activity {
         matches!(self, Self::Idle)
     }
 
+    fn is_opening(&self) -> bool {
+        matches!(self, Self::Opening(_))
+    }
+
     fn stop(&self) {
         let stop = match self {
             Self::Idle => return,
+            Self::Opening(running) => &running.stop,
             Self::Turn(running) => &running.stop,
             Self::UserCommand(command) => &command.running.stop,
             Self::Summary(running) => &running.stop,
@@ -133,6 +143,7 @@ impl Activity {
     async fn finished(&mut self) -> Finished {
         let finished = match self {
             Self::Idle => std::future::pending().await,
+            Self::Opening(running) => Finished::Opening((&mut running.task).await),
             Self::Turn(running) => Finished::Turn((&mut running.task).await),
             Self::UserCommand(command) => {
                 let result = (&mut command.running.task).await;
@@ -204,32 +215,22 @@ impl SessionActor {
     }
 
     /// Runs the session until it has been idle for a while.
-    pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<SessionRequest>) {
-        let clock = Arc::clone(&self.inner.clock);
-        let mut renewal = tokio::time::interval(RENEWAL);
-        // Only requests and finished work reset the timeout.
-        let mut idle = clock.sleep(self.inner.options.idle);
-        let mut activity = Activity::Idle;
+    pub(crate) async fn run(
+        mut self,
+        mut opening: SessionOpening,
+        mut inbox: mpsc::Receiver<SessionRequest>,
+    ) {
         loop {
-            if activity.is_idle() && inbox.is_empty() && self.may_continue() {
-                activity = self.start_queued().await;
-            }
-            if activity.is_idle() && self.is_over(&inbox) {
+            let hooks = self.env.hooks();
+            let activity = self.opening(&hooks, opening);
+            let closing = self.serve(activity, &mut inbox).await;
+            self.closing(hooks, closing).await;
+            // A request that arrived while the hooks ran opens the session again.
+            let is_shutdown = self.inner.closing.is_cancelled();
+            if is_shutdown || self.must_close() || inbox.is_empty() {
                 break;
             }
-            tokio::select! {
-                biased;
-                finished = activity.finished() => {
-                    self.finish(finished).await;
-                    idle = clock.sleep(self.inner.options.idle);
-                }
-                request = inbox.recv(), if self.stay != Stay::Closing => {
-                    self.handle(request, &mut activity).await;
-                    idle = clock.sleep(self.inner.options.idle);
-                }
-                _ = renewal.tick() => self.renew(),
-                () = &mut idle, if activity.is_idle() => break,
-            }
+            opening = SessionOpening::Resumed;
         }
         inbox.close();
         self.handle.park(self.env);
@@ -238,15 +239,52 @@ impl SessionActor {
         self.sink.feed().end();
     }
 
+    /// Carries out requests until the session is to be closed.
+    async fn serve(
+        &mut self,
+        mut activity: Activity,
+        inbox: &mut mpsc::Receiver<SessionRequest>,
+    ) -> SessionClosing {
+        let clock = Arc::clone(&self.inner.clock);
+        let mut renewal = tokio::time::interval(RENEWAL);
+        // Only requests and finished work reset the timeout.
+        let mut idle = clock.sleep(self.inner.options.idle);
+        loop {
+            if activity.is_idle() && inbox.is_empty() && self.may_continue() {
+                activity = self.start_queued().await;
+            }
+            if activity.is_idle() && self.is_over(inbox) {
+                return self.reason();
+            }
+            tokio::select! {
+                biased;
+                finished = activity.finished() => {
+                    self.finish(finished).await;
+                    idle = clock.sleep(self.inner.options.idle);
+                }
+                request = inbox.recv(), if self.stay != Stay::Closing && !activity.is_opening() => {
+                    self.handle(request, &mut activity).await;
+                    idle = clock.sleep(self.inner.options.idle);
+                }
+                _ = renewal.tick() => self.renew(),
+                () = &mut idle, if activity.is_idle() => return SessionClosing::Parked,
+            }
+        }
+    }
+
     /// Returns true if a queued input may start without a further request.
     fn may_continue(&self) -> bool {
-        self.stay != Stay::Closing && !self.sink.is_broken() && self.queue.goes_on()
+        !self.must_close() && self.queue.goes_on()
     }
 
     /// Returns true if an idle session has nothing left to do. Requests that arrived meanwhile come first.
     fn is_over(&self, inbox: &mpsc::Receiver<SessionRequest>) -> bool {
         let is_left = self.stay == Stay::Left && inbox.is_empty() && !self.queue.goes_on();
-        self.stay == Stay::Closing || self.sink.is_broken() || is_left
+        self.must_close() || is_left
+    }
+
+    fn must_close(&self) -> bool {
+        self.stay == Stay::Closing || self.sink.is_broken()
     }
 
     /// Carries out a request, beside the work that runs.
@@ -474,6 +512,7 @@ impl SessionActor {
     async fn finish(&mut self, finished: Finished) {
         self.queue.put_back(&self.sink).await;
         match finished {
+            Finished::Opening(warnings) => self.report(warnings).await,
             Finished::Turn(report) => self.turn_ended(report).await,
             Finished::UserCommand(command, result) => self.user_command_ended(*command, result).await,
             Finished::Summary(cancel, result) => self.summarized(&cancel, result).await,

@@ -51,6 +51,12 @@ pub trait EnvFacts {
         Goals::default()
     }
 
+    /// Returns the hooks that follow the session itself. Only their session part is used: hooks of a turn are
+    /// part of its plan.
+    fn hooks(&self) -> Hooks {
+        Hooks::new()
+    }
+
     /// Returns the source of the model that writes titles; `None` leaves the start of the first message.
     fn titles(&self) -> Option<Arc<dyn Titles>> {
         None

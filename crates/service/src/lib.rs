@@ -46,6 +46,7 @@ use windlass_api::{
     SessionId, SessionInfo, Submission, UserReply, WaitOn, command_line,
 };
 use windlass_core::clock::Clock;
+use windlass_core::hook::SessionOpening;
 use windlass_core::log::{LogError, NewSession, Opened, Store};
 
 use self::actor::{SessionActor, SessionRequest};
@@ -182,10 +183,11 @@ impl Service {
             return Ok(live);
         }
         let opened = self.inner.store.open(session, &self.inner.owner).await;
-        self.enliven(opened.map_err(refused)?).await
+        self.enliven(opened.map_err(refused)?, SessionOpening::Resumed)
+            .await
     }
 
-    async fn enliven(&self, opened: Opened) -> Result<LiveSession, ClientError> {
+    async fn enliven(&self, opened: Opened, opening: SessionOpening) -> Result<LiveSession, ClientError> {
         let session = opened.info.id.clone();
         let (requests, inbox) = mpsc::channel(REQUESTS);
         let before = self.lock().get(&session).map(|live| live.handle.clone());
@@ -210,11 +212,12 @@ impl Service {
             live.handle.clone(),
         )
         .await?;
-        self.inner.tasks.spawn(actor.run(inbox));
+        self.inner.tasks.spawn(actor.run(opening, inbox));
         self.lock().insert(session, live.clone());
         // The service may have been closed before this session was registered.
         if self.inner.closing.is_cancelled() {
             let _ = live.requests.send(SessionRequest::Close).await;
+            live.handle.stop();
         }
         Ok(live)
     }
@@ -236,6 +239,7 @@ impl Service {
 impl Client for Service {
     async fn begin(&self, begin: Begin) -> Result<SessionInfo, ClientError> {
         let now = self.inner.clock.now();
+        let mut opening = SessionOpening::New;
         let opened = match begin {
             Begin::Instead { of, begin } => {
                 let info = self.begin(*begin).await?;
@@ -265,6 +269,7 @@ impl Client for Service {
             },
             Begin::Resume(session) => return self.resume(&session).await,
             Begin::Fork { of, after, id, place } => {
+                opening = SessionOpening::Forked;
                 let new = NewSession {
                     id,
                     place: place.unwrap_or_default(),
@@ -276,7 +281,7 @@ impl Client for Service {
         }
         .map_err(refused)?;
         let info = opened.info.clone();
-        self.enliven(opened).await?;
+        self.enliven(opened, opening).await?;
         Ok(info)
     }
 
@@ -396,7 +401,7 @@ impl Service {
         let opened = self.inner.store.open(session, &self.inner.owner).await;
         let opened = opened.map_err(refused)?;
         let info = opened.info.clone();
-        self.enliven(opened).await?;
+        self.enliven(opened, SessionOpening::Resumed).await?;
         Ok(info)
     }
 
