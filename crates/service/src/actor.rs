@@ -1,5 +1,6 @@
 //! A live session: one task that owns its state.
 
+mod activity;
 mod environment;
 mod session_hooks;
 mod summary;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use windlass_api::{ClientError, CommandInfo, Event, SessionEvent, SessionInfo};
 use windlass_core::compact::estimate_tokens;
@@ -17,11 +18,11 @@ use windlass_core::context::trim;
 use windlass_core::event::FailureKind;
 use windlass_core::hook::{SessionClosing, SessionOpening};
 use windlass_core::log::{Durability, History, Lease, LogError, Opened, recover};
-use windlass_core::message::{FinishReason, Message, ToolResult};
+use windlass_core::message::{FinishReason, Message};
 use windlass_core::run::Ports;
 use windlass_core::turn::TurnReport;
 
-use self::user_command::{RunningCommand, TypedCommand};
+use self::activity::{Activity, Finished, Running};
 use crate::commands::{CommandContext, Look, Said};
 use crate::environment::{NotReady, SessionEnv, TurnStart};
 use crate::goal::{Goal, GoalHook};
@@ -89,73 +90,6 @@ impl Stay {
             Some(SessionRequest::Close) | None => Self::Closing,
             Some(_) => Self::Open,
         }
-    }
-}
-
-/// The work that a session's task waits for.
-enum Activity {
-    Idle,
-    /// The hooks of the opened session run. Requests wait until they end.
-    Opening(Running<Vec<String>>),
-    Turn(Running<TurnReport>),
-    UserCommand(Box<RunningCommand>),
-    Summary(Running<Result<Vec<Arc<Message>>, String>>),
-}
-
-/// The end of an activity.
-enum Finished {
-    Opening(Result<Vec<String>, JoinError>),
-    Turn(Result<TurnReport, JoinError>),
-    UserCommand(Box<TypedCommand>, Result<ToolResult, JoinError>),
-    Summary(
-        CancellationToken,
-        Result<Result<Vec<Arc<Message>>, String>, JoinError>,
-    ),
-}
-
-/// Work in a task of its own, and the means to stop it.
-struct Running<T> {
-    task: JoinHandle<T>,
-    stop: Stoppable,
-}
-
-impl Activity {
-    fn is_idle(&self) -> bool {
-        matches!(self, Self::Idle)
-    }
-
-    fn is_opening(&self) -> bool {
-        matches!(self, Self::Opening(_))
-    }
-
-    fn stop(&self) {
-        let stop = match self {
-            Self::Idle => return,
-            Self::Opening(running) => &running.stop,
-            Self::Turn(running) => &running.stop,
-            Self::UserCommand(command) => &command.running.stop,
-            Self::Summary(running) => &running.stop,
-        };
-        stop.token.cancel();
-    }
-
-    /// Waits for the end; never returns while nothing runs. Can be dropped and called again.
-    async fn finished(&mut self) -> Finished {
-        let finished = match self {
-            Self::Idle => std::future::pending().await,
-            Self::Opening(running) => Finished::Opening((&mut running.task).await),
-            Self::Turn(running) => Finished::Turn((&mut running.task).await),
-            Self::UserCommand(command) => {
-                let result = (&mut command.running.task).await;
-                Finished::UserCommand(Box::new(command.about.clone()), result)
-            }
-            Self::Summary(running) => {
-                let result = (&mut running.task).await;
-                Finished::Summary(running.stop.token.clone(), result)
-            }
-        };
-        *self = Self::Idle;
-        finished
     }
 }
 
