@@ -340,7 +340,7 @@ impl SessionActor {
             Err(end) => {
                 // The session is named after its first message, even if that message could not be answered.
                 title.into_iter().for_each(|title| title.start());
-                self.end(end).await;
+                self.end(vec![end]).await;
                 return Activity::Idle;
             }
         };
@@ -351,7 +351,7 @@ impl SessionActor {
         });
         self.warn(&turn.notices(message)).await;
         if let Err(error) = self.trim(&mut turn).await {
-            self.end(not_stored(&error)).await;
+            self.end(vec![not_stored(&error)]).await;
             return Activity::Idle;
         }
         Activity::Turn(Running {
@@ -433,13 +433,15 @@ impl SessionActor {
         self.sink.store(events, Durability::Process).await
     }
 
-    /// Records the end of a turn; if that fails, the session is closed.
-    async fn end(&mut self, event: Event) {
-        if let Err(error) = self.sink.store(vec![event], Durability::Disk).await {
-            self.sink.tell_only(not_stored(&error));
+    /// Records the end of an activity; if that fails, the session is closed. Returns true if it is recorded.
+    async fn end(&mut self, events: Vec<Event>) -> bool {
+        let stored = self.sink.store(events, Durability::Disk).await;
+        if let Err(error) = &stored {
+            self.sink.tell_only(not_stored(error));
             // The state of the record is unknown; the next client opens the session again.
             self.stay = Stay::Closing;
         }
+        stored.is_ok()
     }
 
     /// Records the end of an activity; the session is idle afterwards.
@@ -484,11 +486,7 @@ impl SessionActor {
                 });
             }
         }
-        if let Err(error) = self.sink.store(events, Durability::Disk).await {
-            self.sink.tell_only(not_stored(&error));
-            // The state of the record is unknown; the next client opens the session again.
-            self.stay = Stay::Closing;
-        }
+        self.end(events).await;
     }
 }
 

@@ -21,14 +21,14 @@ impl SessionActor {
         let turn = match self.plan(&start, &stop.token).await {
             Ok(turn) => turn,
             Err(end) => {
-                self.end(end).await;
+                self.end(vec![end]).await;
                 return Activity::Idle;
             }
         };
         self.warn(&turn.notices).await;
         let queued = self.queue.repeated(&self.sink);
         if let Err(error) = self.sink.store(queued, Durability::Process).await {
-            self.end(not_stored(&error)).await;
+            self.end(vec![not_stored(&error)]).await;
             return Activity::Idle;
         }
         Activity::Summary(Running {
@@ -55,7 +55,7 @@ impl SessionActor {
             Ok(Err(why)) => not_summarized(&why),
             Err(error) => not_summarized(&error.to_string()),
         };
-        self.end(end).await;
+        self.end(vec![end]).await;
     }
 }
 

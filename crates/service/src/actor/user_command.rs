@@ -12,12 +12,11 @@ use windlass_api::{Event, Message, Part, Role, own_call};
 use windlass_core::clock::Clock;
 use windlass_core::dispatch::{Calls, call};
 use windlass_core::event::EventSink;
-use windlass_core::log::Durability;
 use windlass_core::message::FragmentSource;
 use windlass_core::message::{FinishReason, ToolCall, ToolResult};
 use windlass_core::permission::{Approver, Denial, Mode, Proposal};
 
-use super::{Activity, Begun, Running, SessionActor, Stay, canceled, not_stored};
+use super::{Activity, Begun, Running, SessionActor, canceled};
 use crate::environment::UserCommand;
 
 impl SessionActor {
@@ -36,7 +35,7 @@ impl SessionActor {
             own = self.env.permissions().user_command(&start, command) => Some(own),
         };
         let Some(own) = own else {
-            self.end(canceled()).await;
+            self.end(vec![canceled()]).await;
             return Activity::Idle;
         };
         self.warn(&own.notices).await;
@@ -89,12 +88,8 @@ impl SessionActor {
         };
         let message = Arc::new(message);
         let events = vec![Event::Message { message }, end];
-        match self.sink.store(events.clone(), Durability::Disk).await {
-            Ok(()) => self.apply(&events),
-            Err(error) => {
-                self.sink.tell_only(not_stored(&error));
-                self.stay = Stay::Closing;
-            }
+        if self.end(events.clone()).await {
+            self.apply(&events);
         }
     }
 }
