@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
+use windlass_sandbox::folder::{set_file_mode, set_folder_mode};
 
 use super::node::{Bytes, Change, Node};
 use super::pack::Contents;
@@ -168,24 +169,4 @@ fn write(folder: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> io::Resul
         let _ = rustix::fs::unlinkat(folder, temporary, AtFlags::empty());
     }
     written
-}
-
-fn set_file_mode(folder: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<()> {
-    // Not followed: a link that has replaced the file in the meantime may lead anywhere.
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
-    set_mode(&file, mode)
-}
-
-fn set_folder_mode(folder: impl AsFd, name: &OsStr, mode: u32) -> io::Result<()> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = rustix::fs::openat(folder, name, flags, Mode::empty())?;
-    set_mode(&folder, mode)
-}
-
-/// Sets the mode of the file behind a handle, even if the file cannot be opened for reading.
-fn set_mode(handle: &OwnedFd, mode: u32) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    std::fs::set_permissions(path, Permissions::from_mode(mode))
 }

@@ -7,6 +7,7 @@
 //! - [`CommandSandbox`] starts the commands of a session, and [`process`] ends them with everything they
 //!   started.
 //! - [`Roots`] opens files for the built-in tools so that the file that was checked is the file that is used.
+//!   [`folder`] is for walks over a whole tree.
 //! - [`support`] reports what this kernel enforces.
 //!
 //! ## The sandbox on Linux
@@ -44,6 +45,7 @@
 mod command_sandbox;
 mod digest;
 mod environment;
+pub mod folder;
 #[doc(hidden)]
 pub mod fuzzing;
 mod handle;
