@@ -146,27 +146,12 @@ impl Work<'_> {
     /// Scans one folder and adds its subfolders as further jobs.
     fn folder(&self, job: &Job, look: &mut Look, jobs: &mut Vec<Job>) -> io::Result<Arc<Folder>> {
         let known = self.known.folders.get(&job.path);
-        let handle = match self.tree.folder(&job.path) {
-            Ok(handle) => handle,
-            // Gone, or not readable: the previous state is all that is known.
+        let folder = match self.tree.folder(&job.path) {
+            Ok(handle) => self.opened(job, look, known, handle.as_fd())?,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Arc::default()),
-            Err(Errno::ACCESS | Errno::PERM) => return Ok(known.cloned().unwrap_or_default()),
+            // Not readable: the previous state is all that is known, also of the folders in it.
+            Err(Errno::ACCESS | Errno::PERM) => known.cloned().unwrap_or_default(),
             Err(error) => return Err(error.into()),
-        };
-        match look.read(self.tree, &job.path, handle.as_fd()) {
-            // Its names can be read and nothing else: the search permission is missing.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Ok(known.cloned().unwrap_or_default());
-            }
-            read => read?,
-        }
-        self.entries.fetch_add(look.names.len(), Ordering::Relaxed);
-        let folder = match known {
-            Some(known) if look.is(known) => Arc::clone(known),
-            known => {
-                let known = known.map(|known| &**known);
-                Arc::new(self.changed(job, look, known, handle.as_fd())?)
-            }
         };
         let inner = folder
             .entries
@@ -180,6 +165,31 @@ impl Work<'_> {
             }
         }));
         Ok(folder)
+    }
+
+    /// Scans a folder that can be read.
+    fn opened(
+        &self,
+        job: &Job,
+        look: &mut Look,
+        known: Option<&Arc<Folder>>,
+        handle: BorrowedFd<'_>,
+    ) -> io::Result<Arc<Folder>> {
+        match look.read(self.tree, &job.path, handle) {
+            // Its names can be read and nothing else: the search permission is missing.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Ok(known.cloned().unwrap_or_default());
+            }
+            read => read?,
+        }
+        self.entries.fetch_add(look.names.len(), Ordering::Relaxed);
+        match known {
+            Some(known) if look.is(known) => Ok(Arc::clone(known)),
+            known => {
+                let known = known.map(|known| &**known);
+                Ok(Arc::new(self.changed(job, look, known, handle)?))
+            }
+        }
     }
 
     /// Scans a folder in which something changed.
