@@ -103,7 +103,7 @@ impl CommandSandbox {
                     }
                 }
             }
-            Err(error @ (SandboxError::NoLandlock | SandboxError::NoFilter)) => ask(error.to_string()),
+            Err(error) if error.is_about_machine() => ask(error.to_string()),
             Err(error) => {
                 judgement.refusal.get_or_insert_with(|| {
                     format!("Refused (security): commands cannot be confined: {error}. Tell the user.")
@@ -131,11 +131,11 @@ impl CommandSandbox {
             .map(|policy| self.sandbox(policy, escalation));
         let (program, arguments, input) = match sandbox {
             Some(Ok(sandbox)) => sandbox.wrap_without_input(program, arguments),
-            None | Some(Err(SandboxError::NoLandlock | SandboxError::NoFilter)) => {
+            Some(Err(error)) if !error.is_about_machine() => return Err(io::Error::other(error.to_string())),
+            None | Some(Err(_)) => {
                 let (program, arguments) = crate::unprotected(program, arguments);
                 (program, arguments, Stdio::null())
             }
-            Some(Err(error)) => return Err(io::Error::other(error.to_string())),
         };
         process::spawn(&program, &arguments, cwd, env, input)
     }
@@ -158,6 +158,8 @@ impl CommandSandbox {
     /// Returns a hint for the model if the sandbox may be the reason why a command failed.
     pub fn hint(&self, escalation: Escalation, output: &str) -> Option<&'static str> {
         let policy = self.policy.as_ref()?;
+        // Without a sandbox, the failure has another reason.
+        self.sandbox(policy, escalation).ok()?;
         let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
         if !escalation.network && policy.network == Network::Off && says(NETWORK_SIGNS) {
             Some("[the sandbox keeps the network off; a call with network: true asks the user for it]")
@@ -251,6 +253,19 @@ mod tests {
             "{judgement:?}"
         );
         assert_eq!(judgement.refusal, None);
+    }
+
+    /// SAFE-4, LIB-2: a failed command is explained by the sandbox only if it ran in one.
+    #[test]
+    fn without_a_sandbox_nothing_is_blamed_on_it() {
+        let fails = ["getaddrinfo failed", "x: Permission denied"];
+        let sandbox = CommandSandbox::new(SandboxPolicy::default());
+        let is_confined = Sandbox::new(SandboxPolicy::default()).is_ok();
+        for output in fails {
+            let hint = |sandbox: &CommandSandbox| sandbox.hint(Escalation::default(), output);
+            assert_eq!(hint(&sandbox).is_some(), is_confined, "{output}");
+            assert_eq!(hint(&without_landlock()), None, "{output}");
+        }
     }
 
     /// SAFE-4: a policy with a mistake in it lets nothing run.
