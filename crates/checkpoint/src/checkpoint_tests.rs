@@ -17,6 +17,9 @@ use super::journal::Record;
 use super::node::Bytes;
 use super::*;
 
+#[path = "closed_folder_tests.rs"]
+mod closed_folders;
+
 struct Case {
     workspace: tempfile::TempDir,
     data: tempfile::TempDir,

@@ -12,6 +12,7 @@ mod suite {
     mod context;
     mod crash;
     mod embed;
+    mod ends;
     mod exec;
     mod faults;
     mod formats;

@@ -25,7 +25,7 @@ pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer
 pub use self::history::{History, counting};
 pub use self::key::{SessionKey, SessionKeyError};
 pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
-pub use self::running::ended_jobs;
+pub use self::running::ended_commands;
 pub use self::session::{
     Booking, Found, Label, NewSession, SessionInfo, SessionQuery, SessionStatus, Spent, SpentBy, Totals,
 };

@@ -127,7 +127,7 @@ impl CommandSandbox {
                     }
                 }
             }
-            Err(error @ (SandboxError::NoLandlock | SandboxError::NoFilter)) => ask(error.to_string()),
+            Err(error) if error.is_about_machine() => ask(error.to_string()),
             Err(error) => {
                 judgement.refusal.get_or_insert_with(|| {
                     format!("Refused (security): commands cannot be confined: {error}. Tell the user.")
@@ -149,10 +149,7 @@ impl CommandSandbox {
         cwd: &Path,
         env: &BTreeMap<String, String>,
     ) -> io::Result<(Tree, Receiver)> {
-        let sandbox = self
-            .policy
-            .as_ref()
-            .map(|policy| self.sandbox(policy, access));
+        let sandbox = self.policy.as_ref().map(|policy| self.sandbox(policy, access));
         match sandbox {
             Some(Ok(sandbox)) => {
                 let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
@@ -164,10 +161,8 @@ impl CommandSandbox {
                 };
                 process::confined(sandbox, start)
             }
-            None | Some(Err(SandboxError::NoLandlock | SandboxError::NoFilter)) => {
-                process::spawn(program, arguments, cwd, env, Stdio::null())
-            }
-            Some(Err(error)) => Err(io::Error::other(error.to_string())),
+            Some(Err(error)) if !error.is_about_machine() => Err(io::Error::other(error.to_string())),
+            None | Some(Err(_)) => process::spawn(program, arguments, cwd, env, Stdio::null()),
         }
     }
 
@@ -202,6 +197,8 @@ impl CommandSandbox {
     /// Returns a hint for the model if the sandbox may be the reason why a command failed.
     pub fn hint(&self, access: Access, output: &str) -> Option<&'static str> {
         let policy = self.policy.as_ref()?;
+        // Without a sandbox, the failure has another reason.
+        self.sandbox(policy, access).ok()?;
         let escalation = access.escalation;
         let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
         if !escalation.network && policy.network == Network::Off && says(NETWORK_SIGNS) {
@@ -300,13 +297,29 @@ mod tests {
     /// reason.
     #[test]
     fn without_a_sandbox_every_command_asks() {
-        let judgement = judged(&without_landlock(), Access::of(Category::Read, Escalation::default()));
+        let judgement = judged(
+            &without_landlock(),
+            Access::of(Category::Read, Escalation::default()),
+        );
         assert_eq!(judgement.category, Category::Admin);
         assert!(
             judgement.reasons.concat().contains("no Landlock"),
             "{judgement:?}"
         );
         assert_eq!(judgement.refusal, None);
+    }
+
+    /// SAFE-4, LIB-2: a failed command is explained by the sandbox only if it ran in one.
+    #[test]
+    fn without_a_sandbox_nothing_is_blamed_on_it() {
+        let fails = ["getaddrinfo failed", "x: Permission denied"];
+        let sandbox = CommandSandbox::new(SandboxPolicy::default());
+        let is_confined = Sandbox::new(SandboxPolicy::default()).is_ok();
+        for output in fails {
+            let hint = |sandbox: &CommandSandbox| sandbox.hint(Access::default(), output);
+            assert_eq!(hint(&sandbox).is_some(), is_confined, "{output}");
+            assert_eq!(hint(&without_landlock()), None, "{output}");
+        }
     }
 
     /// SAFE-4: a policy with a mistake in it lets nothing run.

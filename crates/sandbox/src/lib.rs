@@ -6,6 +6,7 @@
 //! - [`CommandSandbox`] starts the commands of a session, and [`process`] ends them with everything they
 //!   started.
 //! - [`Roots`] opens files for the built-in tools so that the file that was checked is the file that is used.
+//!   [`folder`] is for walks over a whole tree.
 //! - [`support`] reports what this kernel enforces.
 //!
 //! ## The sandbox on Linux
@@ -51,6 +52,7 @@
 mod command_sandbox;
 mod digest;
 mod environment;
+pub mod folder;
 #[doc(hidden)]
 pub mod fuzzing;
 mod handle;
@@ -93,6 +95,9 @@ pub const HELPER: &str = "__sandbox";
 /// decide.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
+    /// The program was built for a system without a sandbox.
+    #[error("this build has no kernel sandbox for this platform, so commands cannot be confined")]
+    NoBackend,
     /// The system cannot enforce path rules.
     #[error("this kernel has no Landlock, so commands cannot be confined")]
     NoLandlock,
@@ -119,6 +124,13 @@ pub enum SandboxError {
         #[source]
         source: io::Error,
     },
+}
+
+impl SandboxError {
+    /// Returns true if this machine has no sandbox at all, so that the user decides about each command.
+    fn is_about_machine(&self) -> bool {
+        matches!(self, Self::NoBackend | Self::NoLandlock | Self::NoFilter)
+    }
 }
 
 /// A part of the policy that the sandbox cannot enforce on this machine.

@@ -25,7 +25,7 @@ pub(crate) enum Confinement {}
 impl Confinement {
     /// Always fails, so that the user decides about each command.
     pub(crate) fn new(_policy: SandboxPolicy, _helper: Option<&Path>) -> Result<Self, SandboxError> {
-        Err(SandboxError::NoLandlock)
+        Err(SandboxError::NoBackend)
     }
 
     pub(crate) fn start(&self, _start: Start<'_>, _streams: [BorrowedFd<'_>; 3]) -> io::Result<Running> {
@@ -109,7 +109,7 @@ pub(crate) fn support() -> Support {
 
 /// Fails: the helper never starts a program that it cannot confine.
 pub(crate) fn enter(_args: impl Iterator<Item = OsString>) -> ! {
-    let error = SandboxError::NoLandlock;
+    let error = SandboxError::NoBackend;
     // If stderr is closed, the exit code still reports the failure.
     let _ = writeln!(io::stderr(), "windlass: the sandbox could not be set up: {error}");
     exit(CANNOT_RUN)

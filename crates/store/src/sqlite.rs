@@ -11,6 +11,7 @@ mod find;
 mod fragments;
 mod lease;
 mod opening;
+mod process;
 mod read;
 mod schema;
 mod writer;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use tempfile::TempDir;
 use windlass_sim::Protocol;
@@ -10,6 +11,9 @@ use crate::{Run, SimServer, must};
 
 /// All wires, for tests that must pass on each.
 pub const WIRES: [Protocol; 3] = [Protocol::Anthropic, Protocol::Chat, Protocol::Responses];
+
+/// User and group without files of their own, `nobody` on most systems.
+const ORDINARY_USER: u32 = 65534;
 
 /// Returns the name of a wire in the settings.
 pub fn settings_name(wire: Protocol) -> &'static str {
@@ -25,6 +29,8 @@ pub fn settings_name(wire: Protocol) -> &'static str {
 pub struct Workspace {
     root: TempDir,
     binary: PathBuf,
+    /// User that runs the binary, if it is not the one that runs the tests.
+    user: Option<u32>,
 }
 
 impl Workspace {
@@ -38,6 +44,7 @@ impl Workspace {
         let workspace = Self {
             root,
             binary: binary.into(),
+            user: None,
         };
         for folder in [workspace.path(), workspace.user_home(), workspace.home()] {
             must(fs::create_dir_all(folder), "create a folder");
@@ -101,6 +108,21 @@ impl Workspace {
         ));
     }
 
+    /// Makes runs from now on those of an ordinary user who owns everything written so far. Changes nothing if
+    /// the tests are not run by root, who may use every file.
+    pub fn give_to_ordinary_user(&mut self) {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        // Copied by another process: a file that this one has open for writing cannot be run.
+        let copy = self.root.path().join("windlass");
+        let copied = Command::new("cp").arg(&self.binary).arg(&copy).status();
+        assert!(must(copied, "run cp").success(), "the binary can be copied");
+        self.binary = copy;
+        give(self.root.path());
+        self.user = Some(ORDINARY_USER);
+    }
+
     /// Creates a run of the binary in the project folder, with a clean environment.
     pub fn run(&self, args: &[&str]) -> Run {
         self.prepared(Run::new(&self.binary, args))
@@ -117,9 +139,25 @@ impl Workspace {
     }
 
     fn prepared(&self, run: Run) -> Run {
+        let run = match self.user {
+            Some(user) => run.user(user),
+            None => run,
+        };
         run.cwd(self.path())
             .env("HOME", &self.user_home().display().to_string())
             .env("WINDLASS_HOME", &self.home().display().to_string())
+    }
+}
+
+/// Gives a file, or a folder with everything in it, to the ordinary user.
+fn give(path: &Path) {
+    let owner = Some(ORDINARY_USER);
+    must(std::os::unix::fs::lchown(path, owner, owner), "change an owner");
+    let is_folder = must(fs::symlink_metadata(path), "look at a file").is_dir();
+    if is_folder {
+        for entry in must(fs::read_dir(path), "list a folder") {
+            give(&must(entry, "list a folder").path());
+        }
     }
 }
 

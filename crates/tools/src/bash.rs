@@ -35,9 +35,9 @@ use crate::ToolsConfig;
 use crate::arguments::null_is_default;
 use crate::bash_job::answer;
 use windlass_core::permission::Escalation;
-use windlass_sandbox::{Access, CommandSandbox};
 use windlass_sandbox::Workspace;
 use windlass_sandbox::process::Tree;
+use windlass_sandbox::{Access, CommandSandbox};
 use windlass_shell::{Analysis, Blocklist, analyse};
 
 /// Maximum timeout that a call may request.
@@ -47,7 +47,8 @@ pub(crate) const KILL_TIME: Duration = Duration::from_secs(10);
 /// Time to watch the start of a background command.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// Note after the sandbox's launcher ended by itself.
-const RESTARTED: &str = "[the sandbox had ended, with everything that still ran in it, and was started again]";
+const RESTARTED: &str =
+    "[the sandbox had ended, with everything that still ran in it, and was started again]";
 /// Maximum number of characters of a description in an approval request.
 const DESCRIPTION: usize = 200;
 
@@ -204,13 +205,9 @@ impl Bash {
             .find(execution.env.get("PATH").map_or("", String::as_str))
             .ok_or_else(|| ToolError::Permanent("Neither bash nor sh was found on PATH.".to_owned()))?;
         let arguments = shell.arguments(&input.command);
-        let started = self.sandbox.spawn(
-            access,
-            &shell.program,
-            &arguments,
-            &execution.cwd,
-            &execution.env,
-        );
+        let started = self
+            .sandbox
+            .spawn(access, &shell.program, &arguments, &execution.cwd, &execution.env);
         started.map_err(|error| {
             self.shells.forget();
             not_started(&error, &shell, cx)

@@ -109,7 +109,8 @@ pub(crate) fn open_at(place: &Place<'_>) -> Result<Opened, DiskError> {
     regular(FileType::from_raw_mode(found.st_mode))?;
     let file = place.file(OpenMode::Read)?;
     let data = file.metadata()?;
-    regular(FileType::from_raw_mode(data.mode()))?;
+    let found = rustix::fs::fstat(&file).map_err(io::Error::from)?;
+    regular(FileType::from_raw_mode(found.st_mode))?;
     Ok(Opened {
         file,
         data,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Entry, History, running};
+use super::{Entry, History};
 use crate::clock::Timestamp;
 use crate::event::{Event, FailureKind};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, ToolResult};
@@ -40,10 +40,7 @@ pub fn recover(entries: &[Entry], draft: Option<Message>, now: Timestamp) -> Vec
     }
     events.push(Event::Failed {
         reason: FailureKind::Interrupted,
-        message: match running::calls(entries.get(begun..).unwrap_or_default()) {
-            calls if calls.is_empty() => "the program was stopped before the turn ended".to_owned(),
-            calls => format!("the program was stopped while this ran: {}", calls.join(", ")),
-        },
+        message: "the program was stopped before the turn ended".to_owned(),
         hint: Some("everything up to then is saved; send a message to continue".to_owned()),
         finish: FinishReason::Interrupted,
     });

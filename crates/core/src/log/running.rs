@@ -5,52 +5,55 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Entry;
+use crate::dispatch::title;
 use crate::event::Event;
+use crate::message::{Role, ToolCall};
+use crate::tool::raw_arguments;
 
 /// Start of the notice about jobs, which also marks them as reported.
 const JOBS: &str = "Background jobs that ended with Windlass: ";
 
-/// Returns the descriptions of the calls that had started and not ended.
-pub(super) fn calls(entries: &[Entry]) -> Vec<String> {
-    let mut open: Vec<(&str, &str)> = Vec::new();
+/// Returns notices about the calls and the background jobs that ran when the program stopped and were not
+/// reported before. `entries` is the record before it is completed.
+pub fn ended_commands(entries: &[Entry]) -> Vec<String> {
+    let mut calls: Vec<(&str, String)> = Vec::new();
+    let mut jobs: BTreeMap<&str, &str> = BTreeMap::new();
     for entry in entries {
         match &entry.event {
-            Event::StepStart { call_id, title, .. } => open.push((call_id.as_str(), title)),
-            Event::StepComplete { call_id, .. } => open.retain(|(id, _)| *id != call_id.as_str()),
-            event if event.is_terminal() => open.clear(),
-            _ => {}
-        }
-    }
-    open.into_iter().map(|(_, title)| title.to_owned()).collect()
-}
-
-/// Returns the notice about background jobs that ran when the program stopped; `None` if there were none, or
-/// they were reported before.
-pub fn ended_jobs(entries: &[Entry]) -> Option<Event> {
-    let mut running: BTreeMap<&str, &str> = BTreeMap::new();
-    for entry in entries {
-        match &entry.event {
-            Event::ToolResult {
-                details: Some(details), ..
-            } => {
-                let text = |name: &str| details.get(name).and_then(Value::as_str);
-                let (Some(job), Some(command)) = (text("job"), text("command")) else {
-                    continue;
-                };
-                match details.get("running").and_then(Value::as_bool) {
-                    Some(true) => drop(running.insert(job, command)),
-                    _ => drop(running.remove(job)),
-                }
+            Event::Message { message } if message.role == Role::Assistant => {
+                let described = |call: &ToolCall| title(&call.name, &raw_arguments(&call.input));
+                calls = message
+                    .calls()
+                    .map(|call| (call.id.as_str(), described(call)))
+                    .collect();
             }
-            Event::Warning { message } if message.starts_with(JOBS) => running.clear(),
+            Event::ToolResult { call_id, details, .. } => {
+                calls.retain(|(id, _)| *id != call_id.as_str());
+                details.iter().for_each(|details| note_job(&mut jobs, details));
+            }
+            Event::Warning { message } if message.starts_with(JOBS) => jobs.clear(),
+            event if event.is_terminal() => calls.clear(),
             _ => {}
         }
     }
-    let list: Vec<String> = running
+    let calls = calls
+        .iter()
+        .map(|(_, title)| format!("Windlass was stopped while this ran: {title}"));
+    let jobs: Vec<String> = jobs
         .iter()
         .map(|(job, command)| format!("{job} `{command}`"))
         .collect();
-    (!list.is_empty()).then(|| Event::Warning {
-        message: format!("{JOBS}{}", list.join(", ")),
-    })
+    let jobs = (!jobs.is_empty()).then(|| format!("{JOBS}{}", jobs.join(", ")));
+    calls.chain(jobs).collect()
+}
+
+fn note_job<'a>(jobs: &mut BTreeMap<&'a str, &'a str>, details: &'a Value) {
+    let text = |name: &str| details.get(name).and_then(Value::as_str);
+    let (Some(job), Some(command)) = (text("job"), text("command")) else {
+        return;
+    };
+    match details.get("running").and_then(Value::as_bool) {
+        Some(true) => drop(jobs.insert(job, command)),
+        _ => drop(jobs.remove(job)),
+    }
 }

@@ -19,8 +19,8 @@ use super::template::{self, Values};
 use crate::ToolsConfig;
 use crate::bash::{KILL_TIME, Keeping, finish};
 use windlass_core::permission::Escalation;
-use windlass_sandbox::{Access, CommandSandbox};
 use windlass_sandbox::program;
+use windlass_sandbox::{Access, CommandSandbox};
 
 /// The tool.
 pub(super) struct DeclaredTool {

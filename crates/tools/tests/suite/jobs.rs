@@ -276,7 +276,10 @@ async fn bad_arguments_are_explained() {
     for (arguments, words) in [
         (json!({ "action": "read" }), "`job` is missing"),
         (json!({ "action": "stop", "job": "job-1" }), "stop"),
-        (read("job-1"), "There is no job `job-1`. No job was started."),
+        (
+            read("job-1"),
+            "There is no job `job-1`. No job was started since Windlass was; jobs end with it.",
+        ),
     ] {
         let error = desk.error("bash_job", arguments).await.to_string();
         assert!(error.contains(words), "{error}");
