@@ -22,6 +22,9 @@ const MAX_DEPTH: usize = 6;
 /// Folders that contain mostly generated or third-party files.
 const SKIPPED: &[&str] = &[".git", "node_modules", "target", ".venv", "venv"];
 
+/// Default limit of the processes and threads of a sandbox.
+const PROCESSES: u64 = 8192;
+
 /// Messages of programs that cannot reach the network.
 const NETWORK_SIGNS: &[&str] = &[
     "resolve host",
@@ -73,8 +76,10 @@ pub struct CommandSandbox {
 }
 
 impl CommandSandbox {
-    /// Creates sandboxes with this policy, which applies to commands that request nothing more.
-    pub fn new(policy: SandboxPolicy) -> Self {
+    /// Creates sandboxes with this policy, which applies to commands that request nothing more. Limits that
+    /// it leaves open get defaults that stop a runaway command before the machine.
+    pub fn new(mut policy: SandboxPolicy) -> Self {
+        policy.limits.processes.get_or_insert(PROCESSES);
         Self {
             policy: Some(policy),
             ..Self::default()

@@ -19,6 +19,7 @@ mod supervise;
 mod supervised;
 mod support;
 mod syscalls;
+mod unreachable;
 pub(crate) mod wire;
 
 use std::io;

@@ -68,6 +68,10 @@ impl Supervised {
         match *self {}
     }
 
+    pub(crate) async fn network_missed(&self) {
+        match *self {}
+    }
+
     pub(crate) fn is_gone(&self) -> bool {
         match *self {}
     }

@@ -109,7 +109,8 @@ fn serve(socket: &OwnedFd) -> Result<(), Failure> {
     let hidden = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     hidden.map_err(|error| SandboxError::system("hiding the launcher", error))?;
     wire::send(socket, READY, &[]).map_err(|error| SandboxError::system("reporting", error))?;
-    Ok(attend(socket))
+    attend(socket, policy.own_network());
+    Ok(())
 }
 
 /// Closes every file except the standard streams and the connection.
@@ -170,7 +171,7 @@ fn confine(policy: &ResolvedPolicy) -> Result<(), Failure> {
 }
 
 /// Starts commands until the connection closes.
-fn attend(socket: &OwnedFd) {
+fn attend(socket: &OwnedFd, offline: bool) {
     loop {
         // Supervisors that have ended. Without this they would stay in the process table.
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
@@ -195,6 +196,7 @@ fn attend(socket: &OwnedFd) {
             request,
             caller,
             streams: [input, output, errors],
+            offline,
         };
         // If there is no supervisor, the caller learns it: its connection closes without a report.
         if let Ok(None) = syscalls::fork() {

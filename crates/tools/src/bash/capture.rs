@@ -102,6 +102,11 @@ impl Capture {
         Step::Read
     }
 
+    /// Adds a line of our own.
+    pub(super) fn note(&mut self, text: &str) {
+        self.take(&format!("{text}\n"));
+    }
+
     /// Takes the output written so far, without waiting.
     pub(super) fn take_rest(&mut self) {
         let rest = self.pipe.rest();
