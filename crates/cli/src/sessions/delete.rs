@@ -3,6 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use windlass_core::log::{LogError, SessionInfo, Store};
+use windlass_core::text::count;
 
 use super::called;
 use crate::exit::Exit;
@@ -37,9 +38,9 @@ pub(super) async fn delete(store: &dyn Store, names: &[String], yes: bool) -> Re
         // The outputs are of no use without the session; the oldest are removed anyway when space is needed.
         let _ = std::fs::remove_dir_all(outputs);
         say!(
-            "deleted {}  {} messages  {}",
+            "deleted {}  {}  {}",
             info.id,
-            info.totals.messages,
+            count(info.totals.messages, "message"),
             called(info)
         );
     }
