@@ -40,6 +40,19 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
+/// Formats a number with commas between thousands.
+pub fn grouped(number: impl Display) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Formats a count with its noun: `1 line`, `2 lines`, `3 matches`, `4 entries`.
 pub fn count<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
     if number == N::from(1) {
@@ -71,6 +84,10 @@ mod tests {
     #[test]
     fn numbers_read_well() {
         let sizes = [0, 999, 1000, 1250, 1_500_000, 2_000_000_000].map(size);
+        assert_eq!(
+            [999, 1_000, 1_234_567].map(grouped),
+            ["999", "1,000", "1,234,567"]
+        );
         assert_eq!(sizes, ["0 B", "999 B", "1.0 KB", "1.2 KB", "1.5 MB", "2.0 GB"]);
         assert_eq!(
             [
