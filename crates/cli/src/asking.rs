@@ -1,6 +1,6 @@
 //! Terminal prompts: permission requests, and questions from tools.
 
-use std::io::{BufRead, IsTerminal};
+use std::io::{BufRead, IsTerminal, Write};
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -9,6 +9,7 @@ use windlass_api::{Answer, UserReply, Waiting};
 use windlass_tui::text::{revealed, revealed_line};
 
 use crate::terminal::{plain, tell};
+use windlass_config::{Problem, ProblemKind};
 
 /// Maximum number of lines of a diff or a command shown before the user asks for all of it.
 const MAX_LINES: usize = 60;
@@ -16,6 +17,21 @@ const MAX_LINES: usize = 60;
 /// Returns true if a user can be asked: they see standard error and can type.
 pub(crate) fn somebody_is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks the question on standard output and returns true for a yes. Without a terminal to ask on, fails with
+/// the text `alone`, and `question` is not called.
+pub(crate) fn confirm(alone: &str, question: impl FnOnce() -> String) -> Result<bool, Problem> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(Problem::new(ProblemKind::Denied, alone));
+    }
+    let mut out = std::io::stdout();
+    let _ = write!(out, "{} [y/N] ", question()).and_then(|()| out.flush());
+    let mut answer = String::new();
+    let read = stdin.lock().read_line(&mut answer);
+    read.map_err(|error| Problem::new(ProblemKind::Failed, format!("the answer cannot be read: {error}")))?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
 /// Source of the user's answers.

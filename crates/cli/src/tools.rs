@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use windlass_core::id::CallId;
+use windlass_core::text::count;
 use windlass_core::tool::{Person, Progress, ToolContext};
 use windlass_tools::declared::{Declarations, Paths, Source};
 
@@ -81,11 +82,8 @@ fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
     let declarations =
         Declarations::read(&paths).map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))?;
     for (file, source) in files.into_iter().flatten() {
-        let count = declarations.only(source).names().len();
-        say!(
-            "{}: {count} tools, no problems",
-            plain(&file.display().to_string())
-        );
+        let tools = count(declarations.only(source).names().len(), "tool");
+        say!("{}: {tools}, no problems", plain(&file.display().to_string()));
     }
     Ok(Exit::Ok)
 }

@@ -42,7 +42,6 @@ mod problem;
 mod reader;
 mod template;
 mod tool;
-mod tree;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -4,9 +4,10 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::{Line, Span};
 use windlass_api::{Answer, CallId, Category, UserReply, Waiting};
+use windlass_core::text::count;
 
 use crate::diff;
-use crate::text::{count, cut, one_line, plain, revealed, revealed_line, wrap};
+use crate::text::{cut, one_line, plain, revealed, revealed_line, wrap};
 use crate::theme::{Theme, Tone};
 
 /// Minimum time a permission request must be visible before a key answers it.
@@ -297,10 +298,7 @@ impl PendingRequest {
             let below = why_kept + (kept - why_kept) / 2;
             let left_out = kept - below..lines.len() - below;
             let hint = if self.takes_text() { "" } else { ": v shows all" };
-            let text = format!(
-                "  … {}{hint}",
-                count(left_out.len() as u64, "more line", "more lines")
-            );
+            let text = format!("  … {}{hint}", count(left_out.len(), "more line"));
             let line = Line::styled(cut(&text, columns), theme.style(Tone::Warn));
             lines.splice(left_out, [line]);
         }

@@ -11,6 +11,7 @@ use windlass_core::log::{Entry, Store, recover};
 use windlass_service::past::{Exported, markdown};
 
 use windlass_core::log::record;
+use windlass_core::text::count;
 
 use super::fixture;
 use crate::args::{ExportFormat, ExportOptions};
@@ -27,8 +28,9 @@ pub(super) async fn export(store: &dyn Store, options: &ExportOptions) -> Result
     if let Some(folder) = &options.fixture {
         let turns = fixture::write(folder, &info, &entries)?;
         tell!(
-            "wrote a test of {turns} turns to {0}; run it with {0}/run.sh",
-            folder.display()
+            "wrote a test of {1} to {0}; run it with {0}/run.sh",
+            folder.display(),
+            count(turns, "turn")
         );
         return Ok(Exit::Ok);
     }
@@ -47,7 +49,7 @@ pub(super) async fn export(store: &dyn Store, options: &ExportOptions) -> Result
         return print_text(&text);
     };
     write(path, &text, options.force)?;
-    tell!("wrote {} bytes to {}", text.len(), path.display());
+    tell!("wrote {} to {}", count(text.len(), "byte"), path.display());
     Ok(Exit::Ok)
 }
 

@@ -86,8 +86,8 @@ fn a_cut_output_is_read_in_the_next_iteration() {
         assert_eq!(
             contents[1..],
             [
-                "200000\t200000\n200001\t200001\n[lines 200000-200001 of 400000; go on with offset=200002]",
-                "314150: 314150\n314151: 314151\n[2 matches so far; go on with offset=314152, or narrow the pattern]"
+                "200000\t200000\n200001\t200001\n[lines 200000-200001 of 400000; continue with offset=200002]",
+                "314150: 314150\n314151: 314151\n[2 matches so far; continue with offset=314152, or narrow the pattern]"
             ],
             "{wire}"
         );
@@ -169,7 +169,7 @@ fn an_output_is_read_after_a_restart() {
         contents(&output),
         [
             "399999\t399999\n400000\t400000\n[lines 399999-400000 of 400000; this is the end]",
-            "314150: 314150\n[1 match so far; go on with offset=314151, or narrow the pattern]"
+            "314150: 314150\n[1 match so far; continue with offset=314151, or narrow the pattern]"
         ]
     );
     let blobs = workspace.home().join("data/blobs");

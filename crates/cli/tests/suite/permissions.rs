@@ -144,7 +144,7 @@ fn declared_tools_are_offered() {
     sim.assert_valid();
 
     let checked = workspace.run(&["tools", "check"]).output();
-    assert!(checked.assert_code(0).stdout.contains("1 tools"), "{checked}");
+    assert!(checked.assert_code(0).stdout.contains("1 tool,"), "{checked}");
     let listed = workspace.run(&["tools", "list"]).output();
     assert!(listed.assert_code(0).stdout.contains("count_lines"), "{listed}");
     let run = workspace
@@ -343,7 +343,7 @@ fn rules_are_tried_on_past_sessions() {
         .assert_code(5);
     // The same rules: nothing changes.
     let same = test("security.deny=[\"read_file(secrets/**)\"]", &["--all-sessions"]);
-    let line = "3 calls in 1 sessions: 0 changed; now 1 allowed, 1 ask, 1 denied\n";
+    let line = "3 calls in 1 session: 0 changed; now 1 allowed, 1 ask, 1 denied\n";
     assert_eq!(same.assert_code(0).stdout, line, "{same}");
     let listed = workspace.run(&["sessions", "list", "--json"]).output().json();
     let id = listed[0]["id"].as_str().unwrap().to_owned();

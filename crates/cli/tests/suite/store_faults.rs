@@ -241,7 +241,7 @@ fn a_database_is_looked_after() {
     let file = workspace.home().join("data/windlass.db");
     assert_eq!(path.assert_code(0).stdout.trim(), file.display().to_string());
     let check = workspace.run(&["db", "check"]).output();
-    assert!(check.assert_code(0).stdout.contains("1 sessions"), "{check}");
+    assert!(check.assert_code(0).stdout.contains("1 session,"), "{check}");
     workspace
         .run(&["db", "backup", "copy.db"])
         .output()

@@ -380,7 +380,7 @@ fn tools_have_a_source() {
         lines.len() == 2
             && lines
                 .iter()
-                .all(|line| line.contains("tools.yaml: 1 tools, no problems")),
+                .all(|line| line.contains("tools.yaml: 1 tool, no problems")),
         "{checked}"
     );
     trust(&workspace);

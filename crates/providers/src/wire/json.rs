@@ -13,6 +13,14 @@ pub(crate) fn append<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     debug_assert!(written.is_ok(), "{written:?}");
 }
 
+/// Appends `value` as JSON, after a comma if it is not the first.
+pub(crate) fn push<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    append(out, value);
+}
+
 /// Appends `"name":value,`.
 pub(crate) fn field<T: Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value: &T) {
     append(out, name);

@@ -11,10 +11,10 @@ use windlass_core::tool::{
     AnyTool, Category, Judgement, Prepared, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits,
     parse_strict,
 };
+use windlass_yaml::nearest;
 
 use super::Fingerprint;
 use super::definition::{Definition, VariableValue};
-use super::reader::nearest;
 use super::template::{self, Values};
 use crate::ToolsConfig;
 use crate::bash::{KILL_TIME, Keeping, finish};

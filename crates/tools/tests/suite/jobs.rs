@@ -319,7 +319,7 @@ async fn the_whole_output_of_a_job_is_kept() {
     let page = desk.text("tool_output", json!({ "id": id, "limit": 2 })).await;
     assert_eq!(
         page,
-        "     1\tfirst\n     2\t1\n[lines 1-2 of 5001; go on with offset=3]"
+        "     1\tfirst\n     2\t1\n[lines 1-2 of 5001; continue with offset=3]"
     );
     desk.put("end", "");
     read_until(&desk, "job-1", "ended").await;

@@ -3,8 +3,6 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use windlass_core::message::Origin;
-use windlass_core::model::Usage;
 use windlass_core::provider::{Completion, ProviderError, ProviderEvent, StopReason};
 
 use crate::failure;
@@ -12,16 +10,13 @@ use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
 use crate::wire::json::{ObjectWriter, object_text, text, tool_name};
-use crate::wire::reply::EventError;
+use crate::wire::reply::{Decode, EventError};
 
 /// Assembles one reply from its events.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    provider: String,
     draft: Draft,
     blocks: Vec<Block>,
-    model: String,
-    usage: Usage,
     stop: Option<StopReason>,
     over: bool,
 }
@@ -54,27 +49,26 @@ enum Kind {
 impl Decoder {
     pub(crate) fn new(provider: &str, ids: CallIds) -> Self {
         Self {
-            provider: provider.to_owned(),
-            draft: Draft::new(ids),
+            draft: Draft::new(Wire::Anthropic, provider, ids),
             blocks: Vec::new(),
-            model: String::new(),
-            usage: Usage::default(),
             stop: None,
             over: false,
         }
     }
+}
 
-    pub(crate) fn is_over(&self) -> bool {
+impl Decode for Decoder {
+    fn is_over(&self) -> bool {
         self.over
     }
 
-    pub(crate) fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
+    fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
         let unreadable = |_| EventError::Unreadable(data.to_owned());
         let event: Event<'_> = serde_json::from_str(data).map_err(unreadable)?;
         match &*event.r#type {
             "message_start" => {
                 if let Some(message) = event.message {
-                    self.model = message.model.unwrap_or_default();
+                    self.draft.model = message.model.unwrap_or_default();
                     self.count(message.usage);
                 }
             }
@@ -105,13 +99,12 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes a reply that came in one piece.
-    pub(crate) fn whole(&mut self, body: &str, events: &mut Vec<ProviderEvent>) -> Result<(), ProviderError> {
+    fn whole(&mut self, body: &str, events: &mut Vec<ProviderEvent>) -> Result<(), ProviderError> {
         let message: Start<'_> = serde_json::from_str(body).map_err(|_| failure::not_a_reply(body))?;
         let (Some(content), Some(reason)) = (message.content, message.stop_reason) else {
             return Err(failure::not_a_reply(body));
         };
-        self.model = message.model.unwrap_or_default();
+        self.draft.model = message.model.unwrap_or_default();
         self.count(message.usage);
         for (block, index) in content.into_iter().zip(0..) {
             self.start(index, block, events);
@@ -122,22 +115,13 @@ impl Decoder {
         Ok(())
     }
 
-    pub(crate) fn complete(&mut self) -> Completion {
+    fn complete(&mut self, _: &mut Vec<ProviderEvent>) -> Completion {
         let items = self.blocks.iter().filter_map(|block| self.item(block)).collect();
-        let stop = self.draft.settle(self.stop.unwrap_or(StopReason::EndTurn));
-        Completion {
-            parts: self.draft.take_parts(stop),
-            origin: Some(Origin {
-                provider: self.provider.clone(),
-                wire: Wire::Anthropic.name().to_owned(),
-                items,
-            }),
-            stop,
-            usage: self.usage,
-            model: std::mem::take(&mut self.model),
-        }
+        self.draft.complete(self.stop, items)
     }
+}
 
+impl Decoder {
     fn start(&mut self, index: u64, raw: &RawValue, events: &mut Vec<ProviderEvent>) {
         let start: Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
         let mut citations = Vec::new();
@@ -271,7 +255,7 @@ impl Decoder {
     /// Takes over token counts. Later counts are totals, so they replace earlier ones.
     fn count(&mut self, counts: Option<Counts>) {
         let Some(counts) = counts else { return };
-        let usage = &mut self.usage;
+        let usage = &mut self.draft.usage;
         usage.input = counts.input_tokens.unwrap_or(usage.input);
         usage.output = counts.output_tokens.unwrap_or(usage.output);
         usage.cache_read = counts.cache_read_input_tokens.unwrap_or(usage.cache_read);

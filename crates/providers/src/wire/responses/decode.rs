@@ -3,7 +3,6 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use windlass_core::message::Origin;
 use windlass_core::model::Usage;
 use windlass_core::provider::{Completion, ProviderError, ProviderEvent, StopReason};
 
@@ -12,17 +11,14 @@ use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
 use crate::wire::json::{ObjectWriter, is_object, object_text, text, tool_name};
-use crate::wire::reply::EventError;
+use crate::wire::reply::{Decode, EventError};
 
 /// Assembles one reply from its events.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    provider: String,
     draft: Draft,
     open: Vec<Slot>,
     items: Vec<(u64, Box<RawValue>)>,
-    model: String,
-    usage: Usage,
     stop: Option<StopReason>,
     refused: bool,
 }
@@ -46,22 +42,21 @@ enum Kind {
 impl Decoder {
     pub(crate) fn new(provider: &str, ids: CallIds) -> Self {
         Self {
-            provider: provider.to_owned(),
-            draft: Draft::new(ids),
+            draft: Draft::new(Wire::Responses, provider, ids),
             open: Vec::new(),
             items: Vec::new(),
-            model: String::new(),
-            usage: Usage::default(),
             stop: None,
             refused: false,
         }
     }
+}
 
-    pub(crate) fn is_over(&self) -> bool {
+impl Decode for Decoder {
+    fn is_over(&self) -> bool {
         self.stop.is_some()
     }
 
-    pub(crate) fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
+    fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
@@ -119,8 +114,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes a reply that came in one piece.
-    pub(crate) fn whole(&mut self, body: &str, events: &mut Vec<ProviderEvent>) -> Result<(), ProviderError> {
+    fn whole(&mut self, body: &str, events: &mut Vec<ProviderEvent>) -> Result<(), ProviderError> {
         let response: Response<'_> = serde_json::from_str(body).map_err(|_| failure::not_a_reply(body))?;
         if response.output.is_none() || response.status.as_deref() == Some("failed") {
             return Err(failure::not_a_reply(body));
@@ -129,31 +123,18 @@ impl Decoder {
         Ok(())
     }
 
-    pub(crate) fn complete(&mut self) -> Completion {
+    fn complete(&mut self, _: &mut Vec<ProviderEvent>) -> Completion {
         self.items.sort_by_key(|(output, _)| *output);
         let items = std::mem::take(&mut self.items)
             .into_iter()
             .map(|(_, item)| item)
             .collect();
-        let said = if self.refused {
-            Some(StopReason::Refusal)
-        } else {
-            self.stop
-        };
-        let stop = self.draft.settle(said.unwrap_or(StopReason::EndTurn));
-        Completion {
-            parts: self.draft.take_parts(stop),
-            origin: Some(Origin {
-                provider: self.provider.clone(),
-                wire: Wire::Responses.name().to_owned(),
-                items,
-            }),
-            stop,
-            usage: self.usage,
-            model: std::mem::take(&mut self.model),
-        }
+        let stop = self.refused.then_some(StopReason::Refusal).or(self.stop);
+        self.draft.complete(stop, items)
     }
+}
 
+impl Decoder {
     fn added(&mut self, output: u64, item: Option<&RawValue>, events: &mut Vec<ProviderEvent>) {
         let item: Item = item
             .and_then(|item| serde_json::from_str(item.get()).ok())
@@ -250,7 +231,7 @@ impl Decoder {
                 self.done(output, item, events);
             }
         }
-        self.model = response.model.unwrap_or_default();
+        self.draft.model = response.model.unwrap_or_default();
         if let Some(counts) = response.usage {
             let input = counts.input_tokens.unwrap_or(0);
             let cached = counts
@@ -258,7 +239,7 @@ impl Decoder {
                 .and_then(|details| details.cached_tokens);
             let cache_read = cached.unwrap_or(0).min(input);
             let output = counts.output_tokens.unwrap_or(0);
-            self.usage = Usage {
+            self.draft.usage = Usage {
                 input: input - cache_read,
                 output,
                 cache_read,
