@@ -51,6 +51,7 @@
 
 mod command_sandbox;
 mod digest;
+mod egress;
 mod environment;
 pub mod folder;
 #[doc(hidden)]
@@ -77,6 +78,7 @@ use std::process::ExitStatus;
 
 pub use self::command_sandbox::{Access, CommandSandbox};
 pub use self::digest::sha256_hex;
+pub use self::egress::{Reached, is_host};
 pub use self::environment::child_environment;
 pub use self::handle::{OpenMode, Parents, PathDenied, Place, Roots};
 #[cfg(all(target_os = "linux", not(windlass_portable)))]
@@ -190,6 +192,11 @@ impl Sandbox {
     /// Returns true once after the launcher ended by itself and was replaced.
     pub fn was_restarted(&self) -> bool {
         self.0.was_restarted()
+    }
+
+    /// Takes the hosts that commands asked for since the last call, if the policy limits them to some.
+    pub fn take_reached(&self) -> Vec<Reached> {
+        self.0.take_reached()
     }
 
     /// Returns the parts of the policy that are not enforced here. If there are any, ask the user before a

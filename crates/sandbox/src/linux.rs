@@ -33,7 +33,8 @@ use self::placeholders::Placeholders;
 use self::resolved::ResolvedPolicy;
 use self::seen::Seen;
 pub(crate) use self::supervised::{Running, Supervised, end_left, kill_all, none_left};
-use crate::{Gap, SandboxError, SandboxPolicy, Start, Support};
+use crate::egress::Egress;
+use crate::{Gap, Network, Reached, SandboxError, SandboxPolicy, Start, Support};
 
 /// This binary, even if an update has replaced its file in the meantime.
 const OURSELVES: &str = "/proc/self/exe";
@@ -45,6 +46,7 @@ pub(crate) struct Confinement {
     helper: PathBuf,
     placeholders: Placeholders,
     gaps: Vec<Gap>,
+    egress: Arc<Egress>,
     current: Mutex<Current>,
 }
 
@@ -69,7 +71,8 @@ impl Confinement {
         }
         let helper = helper.unwrap_or(Path::new(OURSELVES)).to_owned();
         let placeholders = Placeholders::default();
-        let (current, missed) = start(&wanted, &helper, &placeholders)?;
+        let egress = Arc::new(Egress::new(&wanted.hosts));
+        let (current, missed) = start(&wanted, &helper, &placeholders, &egress)?;
         let mut gaps = current.policy.gaps();
         gaps.extend(missed.into_iter().map(Gap::Open));
         Ok(Self {
@@ -77,6 +80,7 @@ impl Confinement {
             helper,
             placeholders,
             gaps,
+            egress,
             current: Mutex::new(current),
         })
     }
@@ -92,7 +96,7 @@ impl Confinement {
         let died = !current.launcher.is_alive();
         if died || !current.seen.still_holds() {
             // Commands that still run keep the old launcher.
-            let started = self::start(&self.wanted, &self.helper, &self.placeholders);
+            let started = self::start(&self.wanted, &self.helper, &self.placeholders, &self.egress);
             let (next, _) = started.map_err(|error| io::Error::other(error.to_string()))?;
             *current = Current {
                 restarted: current.restarted || died,
@@ -111,6 +115,10 @@ impl Confinement {
         std::mem::take(&mut current.restarted)
     }
 
+    pub(crate) fn take_reached(&self) -> Vec<Reached> {
+        self.egress.take()
+    }
+
     pub(crate) fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
@@ -122,6 +130,7 @@ fn start(
     wanted: &SandboxPolicy,
     helper: &Path,
     placeholders: &Placeholders,
+    egress: &Arc<Egress>,
 ) -> Result<(Current, Vec<PathBuf>), SandboxError> {
     for masks in [true, false] {
         let policy = wanted.clone().resolve(masks)?;
@@ -132,6 +141,9 @@ fn start(
             .collect();
         match Launcher::start(helper, &policy) {
             Ok(launcher) => {
+                if let Some(listener) = launcher.proxy() {
+                    Arc::clone(egress).serve(listener);
+                }
                 let current = Current {
                     policy,
                     launcher: Arc::new(launcher),
@@ -139,6 +151,10 @@ fn start(
                     restarted: false,
                 };
                 return Ok((current, missed));
+            }
+            Err(NotReady::NoNamespaces(why)) if wanted.network == Network::Hosts => {
+                let error = io::Error::other(why);
+                return Err(SandboxError::system("limiting the network to some hosts", error));
             }
             Err(NotReady::NoNamespaces(_)) if masks => placeholders.release(),
             Err(NotReady::NoNamespaces(why)) => {
