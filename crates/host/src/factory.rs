@@ -245,7 +245,7 @@ impl SessionFactory for LocalFactory {
     }
 }
 
-/// Returns the rules and the mode in effect.
+/// Returns the rules and the mode in effect, for a session without a person.
 pub fn policy(settings: &Settings) -> Policy {
     let security = &settings.security;
     // Each rule was checked when the settings were read.
@@ -263,6 +263,7 @@ pub fn policy(settings: &Settings) -> Policy {
         },
         mode: security.mode,
         ask_for_writes: !security.auto_approve_writes,
+        attended: false,
     }
 }
 

@@ -80,10 +80,15 @@ impl CommandSandbox {
         Self::default()
     }
 
-    /// Adds the reasons why a command with this escalation needs approval to a judgement.
+    /// Adds the access that a command with this escalation gets beyond the default to a judgement, and the reasons
+    /// why it needs approval.
     pub fn judge(&self, escalation: Escalation, judgement: &mut Judgement) {
         let Some(policy) = &self.policy else {
             return;
+        };
+        judgement.escalation = Escalation {
+            network: escalation.network && policy.network == Network::Off,
+            ..escalation
         };
         let mut ask = |reason: String| {
             judgement.category = Category::Admin;
@@ -103,7 +108,14 @@ impl CommandSandbox {
                     }
                 }
             }
-            Err(error @ (SandboxError::NoLandlock | SandboxError::NoFilter)) => ask(error.to_string()),
+            Err(error @ (SandboxError::NoLandlock | SandboxError::NoFilter)) => {
+                ask(error.to_string());
+                // Nothing confines the command, so it can reach everything.
+                judgement.escalation = Escalation {
+                    network: true,
+                    outside: true,
+                };
+            }
             Err(error) => {
                 judgement.refusal.get_or_insert_with(|| {
                     format!("Refused (security): commands cannot be confined: {error}. Tell the user.")

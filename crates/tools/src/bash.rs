@@ -1,5 +1,6 @@
 //! `bash`: runs a command with everything it starts, and ends the whole process tree on request.
 
+mod blocked;
 mod capture;
 mod follow;
 mod job;
@@ -204,15 +205,19 @@ impl Tool for Bash {
 
     fn judge(&self, input: &BashInput) -> Judgement {
         let Judged { analysis, escalation } = self.judged(input);
-        let pieces = analysis.pieces().into_iter();
+        let pieces = analysis.pieces().into_iter().map(Subject::Command);
+        let spellings = analysis.spellings().into_iter().map(Subject::Spelling);
         let mut judgement = Judgement {
-            category: analysis.category,
-            subjects: pieces.map(Subject::Command).collect(),
+            subjects: pieces.chain(spellings).collect(),
             refusal: analysis.refusal.as_ref().map(|refusal| refusal.message.clone()),
-            reasons: Vec::new(),
+            reasons: analysis.reasons(),
+            ..Judgement::of(analysis.category)
         };
         if escalation.outside {
             judgement.category = Category::Admin;
+        }
+        if !analysis.blocked.is_empty() {
+            blocked::judge(&self.workspace, analysis, &mut judgement);
         }
         self.sandbox.judge(*escalation, &mut judgement);
         judgement

@@ -7,7 +7,6 @@ use windlass_api::{Checkpoint, ClientError, FileChange, Message, MessageId, Over
 use windlass_core::checkpoint::CheckpointError;
 
 use super::CommandContext;
-use super::status::mode_word;
 use crate::format::one_line;
 use crate::goal::Goal;
 
@@ -63,7 +62,7 @@ impl CommandContext<'_> {
             provider,
             model,
             window,
-            mode: mode_word(access.policy().mode).to_owned(),
+            mode: access.policy().mode.name().to_owned(),
             is_busy: self.is_busy,
             queue: self.session.queue.iter().cloned().collect(),
             goal: self.session.followed_goal().and_then(Goal::active).map(one_line),

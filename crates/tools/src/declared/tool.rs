@@ -150,6 +150,8 @@ impl DeclaredTool {
             ..self.escalation()
         };
         self.sandbox.judge(escalation, &mut judgement);
+        // The definition fixes the access, and a model cannot change it: a rule for the tool covers it.
+        judgement.escalation = Escalation::default();
         judgement
     }
 
