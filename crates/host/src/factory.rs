@@ -102,6 +102,7 @@ pub fn session_tools(settings: &Settings, spec: &SessionSpec) -> Result<SessionT
         outputs: Some(Arc::new(outputs(&folders, spec))),
         background: BackgroundJobs::default(),
         workspace: workspace.clone(),
+        project_check: None,
     };
     let files = ToolFiles::new(folders, &spec.cwd);
     let execution = execution_context(spec);

@@ -12,10 +12,10 @@ use windlass_core::tool::{
     parse_strict,
 };
 
-use super::Fingerprint;
 use super::definition::{Definition, VariableValue};
 use super::reader::nearest;
 use super::template::{self, Values};
+use super::{Fingerprint, ProjectCheck, Source};
 use crate::ToolsConfig;
 use crate::bash::{KILL_TIME, Keeping, finish};
 use windlass_core::permission::Escalation;
@@ -33,6 +33,8 @@ pub(super) struct DeclaredTool {
     timeout: Duration,
     keeping: Keeping,
     sandbox: Arc<CommandSandbox>,
+    /// Set for the tools of a project.
+    check: Option<ProjectCheck>,
 }
 
 impl DeclaredTool {
@@ -65,6 +67,10 @@ impl DeclaredTool {
                 .map_or(config.command_timeout, Duration::from_secs),
             keeping: Keeping::new(config, &definition.name),
             sandbox: Arc::clone(&config.sandbox),
+            check: config
+                .project_check
+                .clone()
+                .filter(|_| definition.source == Source::Project),
             definition,
         }
     }
@@ -106,6 +112,12 @@ impl DeclaredTool {
         }
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Canceled(String::new()));
+        }
+        if let Some(Err(why)) = self.check.as_ref().map(ProjectCheck::run) {
+            return Err(ToolError::Permanent(format!(
+                "{name} was not run, because the project's files are no longer those that the user trusts. Tell the \
+                 user.\n{why}"
+            )));
         }
         let execution = &cx.execution;
         let cmd = &self.definition.cmd;
