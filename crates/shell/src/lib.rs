@@ -33,6 +33,7 @@ mod git;
 mod interpreters;
 mod needs;
 mod options;
+mod packages;
 mod programs;
 mod reader;
 mod reasons;

@@ -220,6 +220,13 @@ impl Tool for Bash {
             blocked::judge(&self.workspace, analysis, &mut judgement);
         }
         self.sandbox.judge(*escalation, &mut judgement);
+        let hosts = analysis.hosts();
+        if judgement.escalation.network && !hosts.is_empty() {
+            judgement.reasons.push(format!(
+                "it downloads packages, usually from {}",
+                hosts.join(", ")
+            ));
+        }
         judgement
     }
 
