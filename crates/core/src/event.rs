@@ -266,11 +266,14 @@ pub enum Waiting {
         category: Category,
         /// Subjects of the call, part by part: commands, paths, hosts.
         subjects: Vec<String>,
-        /// Reasons for asking, each a few words with "it" as the implied subject.
+        /// Reasons for asking, each a clause such as "it reaches the network".
         reasons: Vec<String>,
         /// Preview of the effect: the command, the diff.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<String>,
+        /// True if the call can be allowed only this time.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        once_only: bool,
     },
     /// The answer to a permission request.
     PermissionAnswer {
@@ -354,18 +357,18 @@ pub enum FailureKind {
 
 impl Event {
     /// Builds the permission request for a call.
-    pub(crate) fn permission_request(proposal: &Proposal) -> Self {
+    pub(crate) fn permission_request(proposal: &Proposal, cause: Option<String>) -> Self {
         Self::Waiting(Waiting::PermissionRequest {
             call_id: proposal.call_id.clone(),
             tool: proposal.tool.clone(),
             category: proposal.category,
             subjects: proposal
-                .subjects
-                .iter()
+                .parts()
                 .map(|subject| subject.text().to_owned())
                 .collect(),
-            reasons: proposal.reasons.clone(),
+            reasons: proposal.reasons.iter().cloned().chain(cause).collect(),
             preview: proposal.preview.clone(),
+            once_only: proposal.blocked.is_some(),
         })
     }
 

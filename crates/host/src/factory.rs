@@ -102,6 +102,7 @@ pub fn session_tools(settings: &Settings, spec: &SessionSpec) -> Result<SessionT
         outputs: Some(Arc::new(outputs(&folders, spec))),
         background: BackgroundJobs::default(),
         workspace: workspace.clone(),
+        project_check: None,
     };
     let files = ToolFiles::new(folders, &spec.cwd);
     let execution = execution_context(spec);
@@ -245,7 +246,7 @@ impl SessionFactory for LocalFactory {
     }
 }
 
-/// Returns the rules and the mode in effect.
+/// Returns the rules and the mode in effect, for a session without a person.
 pub fn policy(settings: &Settings) -> Policy {
     let security = &settings.security;
     // Each rule was checked when the settings were read.
@@ -263,6 +264,7 @@ pub fn policy(settings: &Settings) -> Policy {
         },
         mode: security.mode,
         ask_for_writes: !security.auto_approve_writes,
+        attended: false,
     }
 }
 

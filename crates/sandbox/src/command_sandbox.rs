@@ -108,11 +108,16 @@ impl CommandSandbox {
         Self::default()
     }
 
-    /// Adds the reasons why a command with this access needs approval to a judgement.
+    /// Adds the access that a command gets beyond the default to a judgement, and the reasons why it needs
+    /// approval.
     pub fn judge(&self, access: Access, judgement: &mut Judgement) {
         let escalation = access.escalation;
         let Some(policy) = &self.policy else {
             return;
+        };
+        judgement.escalation = Escalation {
+            network: escalation.network && policy.network == Network::Off,
+            ..escalation
         };
         let mut ask = |reason: String| {
             judgement.category = Category::Admin;
@@ -132,7 +137,14 @@ impl CommandSandbox {
                     }
                 }
             }
-            Err(error) if error.is_about_machine() => ask(error.to_string()),
+            Err(error) if error.is_about_machine() => {
+                ask(error.to_string());
+                // Nothing confines the command, so it can reach everything.
+                judgement.escalation = Escalation {
+                    network: true,
+                    outside: true,
+                };
+            }
             Err(error) => {
                 judgement.refusal.get_or_insert_with(|| {
                     format!("Refused (security): commands cannot be confined: {error}. Tell the user.")

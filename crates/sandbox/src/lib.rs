@@ -86,7 +86,7 @@ pub use self::policy::{Guard, LocalSockets, Network, ResourceLimits, SandboxPoli
 use self::portable as backend;
 pub use self::support::{Support, support};
 pub use self::working_directory::WorkingDirectory;
-pub use self::workspace::Workspace;
+pub use self::workspace::{Location, Workspace};
 
 /// First argument that makes this binary the sandbox helper.
 pub const HELPER: &str = "__sandbox";

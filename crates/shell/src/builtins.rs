@@ -170,12 +170,18 @@ fn moves(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
     let to = arguments
         .iter()
         .find(|word| !matches!(word.fixed(), Some("-P" | "-L" | "--" | "-e")));
+    let known = match to {
+        None if program == "cd" => Some("~"),
+        Some(word) if program != "popd" => word.fixed().filter(|path| !path.starts_with(['-', '+'])),
+        _ => None,
+    };
     let below = program != "popd" && to.and_then(Word::value).is_some_and(is_below);
-    reader.moves(if below {
+    let directory = if below {
         Directory::Below
     } else {
         Directory::Elsewhere
-    });
+    };
+    reader.moves(directory, known);
 }
 
 /// Returns true if a path stays below the directory, links aside.

@@ -68,7 +68,7 @@ fn unknown(reader: &mut Reader<'_>, arguments: &[Word]) {
         let name = super::word::base_name(value);
         let after = arguments.get(index + 1..).unwrap_or_default();
         if let Some(entry) = reader.blocklist.hit(name, after) {
-            reader.blocked(&entry, value);
+            reader.blocked(&entry, value, super::blocked::targets(name, after));
         }
     }
 }

@@ -99,7 +99,7 @@ pub(super) fn judge(reader: &mut Reader<'_>, arguments: &[Word]) {
             "-C" | "--git-dir" | "--work-tree" | "--namespace" | "-c" | "--config-env" | "--exec-path" => {
                 let value = words.next();
                 if text == "-C" {
-                    reader.moves(Directory::Elsewhere);
+                    reader.moves(Directory::Elsewhere, value.and_then(Word::fixed));
                     continue;
                 }
                 // A setting may name a pager, an alias or a helper, which git runs.

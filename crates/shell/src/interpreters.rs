@@ -149,7 +149,7 @@ fn shell(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[Stri
             // Without a slash, the script is also searched for in the program path.
             let arguments: Vec<Word> = words.cloned().collect();
             if let Some(entry) = reader.blocklist.hit(base_name(path), &arguments) {
-                reader.blocked(&entry, path);
+                reader.blocked(&entry, path, super::blocked::targets(base_name(path), &arguments));
             }
             reader.raise(Category::Write);
         }

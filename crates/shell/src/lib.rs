@@ -21,6 +21,7 @@
 //! The analysis helps the model and the person who reads an approval request. It is not the sandbox: an
 //! allowed program may start others, and only the sandbox sees those.
 
+mod blocked;
 mod blocklist;
 mod builtins;
 mod category;
@@ -32,9 +33,12 @@ mod git;
 mod interpreters;
 mod needs;
 mod options;
+mod packages;
 mod programs;
 mod reader;
+mod reasons;
 mod source;
+mod spelling;
 mod table;
 mod tree;
 mod walk;
@@ -43,6 +47,7 @@ mod wrappers;
 
 use windlass_core::tool::Category;
 
+pub use self::blocked::{ListedCommand, Target};
 pub use self::blocklist::{BLOCKED_COMMANDS, Blocklist};
 use self::reader::Reader;
 pub use self::word::Word;
@@ -59,6 +64,11 @@ pub struct Analysis {
     pub category: Category,
     /// Reason the command must not run.
     pub refusal: Option<Refusal>,
+    /// The commands that the configuration lists, if they are the only reason for the refusal: a person may
+    /// allow them.
+    pub blocked: Vec<ListedCommand>,
+    /// Folders that parts of the command run in, besides the one it starts in; `None` if only known at run time.
+    pub folders: Vec<Option<String>>,
     write_arguments: Vec<String>,
     changes_directory: bool,
 }

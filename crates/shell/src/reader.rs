@@ -8,14 +8,19 @@ use super::environment::{self, Effect};
 use super::tree::{self, Unreadable};
 use super::walk::Walk;
 use super::word::{Word, base_name};
-use super::{Analysis, Blocklist, Redirect, RedirectKind, Refusal, SimpleCommand, is_sink};
-use super::{builtins, category, find, interpreters, wrappers};
+use super::{
+    Analysis, Blocklist, ListedCommand, Redirect, RedirectKind, Refusal, SimpleCommand, Target, is_sink,
+};
+use super::{blocked, builtins, category, find, interpreters, wrappers};
 
 const MAX_COMMANDS: usize = 200;
 /// Maximum nesting of shell texts inside the text (`sh -c "…"`).
 const MAX_NESTED: usize = 8;
 /// Maximum number of nested wrappers.
 const MAX_WRAPPERS: usize = 16;
+
+/// Name of the rule that refuses listed commands.
+const RULE: &str = "security.blocked_commands";
 
 /// Reserved words of bash at the start of a command. As a program name they mean that the syntax tree is
 /// wrong.
@@ -34,11 +39,27 @@ pub(super) struct Reader<'r> {
     redirects: Vec<Redirect>,
     write_arguments: Vec<String>,
     category: Category,
-    refusal: Option<Refusal>,
+    refused: Refused,
     texts: usize,
     /// True if some quoted text looks like code for an array index.
     holds_code: bool,
-    directory: Directory,
+    moved: Moved,
+}
+
+/// Reasons against the command.
+#[derive(Default)]
+struct Refused {
+    /// The first reason.
+    refusal: Option<Refusal>,
+    blocked: Vec<ListedCommand>,
+    /// True if something other than a listed command is refused.
+    is_unreadable: bool,
+}
+
+/// Directories that parts of the command run in.
+struct Moved {
+    furthest: Directory,
+    folders: Vec<Option<String>>,
 }
 
 /// Directory of the command when it writes.
@@ -59,10 +80,13 @@ impl<'r> Reader<'r> {
             redirects: Vec::new(),
             write_arguments: Vec::new(),
             category: Category::Read,
-            refusal: None,
+            refused: Refused::default(),
             texts: 0,
             holds_code: false,
-            directory: Directory::Same,
+            moved: Moved {
+                furthest: Directory::Same,
+                folders: Vec::new(),
+            },
         }
     }
 
@@ -100,25 +124,32 @@ impl<'r> Reader<'r> {
             // The value of a variable may come from a file, and may be code.
             self.raise(Category::Write);
         }
-        if self.category != Category::Read && self.directory == Directory::Elsewhere {
+        if self.category != Category::Read && self.moved.furthest == Directory::Elsewhere {
             self.raise(Category::Admin);
         }
-        if self.refusal.is_some() {
+        if self.refused.refusal.is_some() {
             self.raise(Category::Admin);
         }
         Analysis {
             commands: self.commands,
             redirects: self.redirects,
             category: self.category,
-            refusal: self.refusal,
+            refusal: self.refused.refusal,
+            blocked: if self.refused.is_unreadable {
+                Vec::new()
+            } else {
+                self.refused.blocked
+            },
+            folders: self.moved.folders,
             write_arguments: self.write_arguments,
-            changes_directory: self.directory != Directory::Same,
+            changes_directory: self.moved.furthest != Directory::Same,
         }
     }
 
     /// Refuses the whole command; the first reason is kept.
     pub(super) fn refuse(&mut self, rule: &str, why: String) {
-        self.refusal.get_or_insert_with(|| Refusal {
+        self.refused.is_unreadable |= rule != RULE;
+        self.refused.refusal.get_or_insert_with(|| Refusal {
             rule: rule.to_owned(),
             message: format!("Refused ({rule}): {why}"),
         });
@@ -149,14 +180,21 @@ impl<'r> Reader<'r> {
         );
     }
 
-    pub(super) fn blocked(&mut self, entry: &str, shown: &str) {
+    /// Records a listed command, as it appears in the text, and what it would act on.
+    pub(super) fn blocked(&mut self, entry: &str, shown: &str, targets: Vec<Target>) {
+        let would_run = if shown.starts_with(entry) {
+            String::new()
+        } else {
+            format!(", and `{shown}` would run it")
+        };
         self.refuse(
-            "security.blocked_commands",
-            format!(
-                "`{entry}` is blocked (security.blocked_commands), and `{shown}` would run it. {}",
-                instead(entry)
-            ),
+            RULE,
+            format!("`{entry}` is blocked{would_run}. {}", instead(entry)),
         );
+        self.refused.blocked.push(ListedCommand {
+            entry: entry.to_owned(),
+            targets,
+        });
     }
 
     /// Returns true if a program is refused whatever its arguments.
@@ -168,7 +206,7 @@ impl<'r> Reader<'r> {
     pub(super) fn foreign_code(&mut self, code: &str, needs: Category) {
         if let Some(entry) = self.blocklist.named_in(code) {
             let short: String = code.chars().take(60).collect();
-            self.blocked(&entry, &short);
+            self.blocked(&entry, &short, vec![Target::Unknown]);
         }
         self.raise(needs);
     }
@@ -179,8 +217,10 @@ impl<'r> Reader<'r> {
         }
     }
 
-    pub(super) fn moves(&mut self, to: Directory) {
-        self.directory = self.directory.max(to);
+    /// Records that a part of the command runs in another folder; `None` if it is only known at run time.
+    pub(super) fn moves(&mut self, to: Directory, folder: Option<&str>) {
+        self.moved.furthest = self.moved.furthest.max(to);
+        self.moved.folders.push(folder.map(str::to_owned));
     }
 
     /// Records an assignment written as `NAME=value`.
@@ -266,7 +306,7 @@ impl<'r> Reader<'r> {
         let arguments = words.get(1..).unwrap_or_default().to_vec();
         let text = self.push(Some(program.clone()), words, assignments, via);
         if let Some(entry) = self.blocklist.hit(&program, &arguments) {
-            self.blocked(&entry, &text);
+            self.blocked(&entry, &text, blocked::targets(&program, &arguments));
         }
         if !path.contains('/') && self.functions.contains(&path) {
             return;

@@ -41,8 +41,9 @@ fn option<'g>(given: &'g [Given], names: &[&str]) -> Option<&'g Given> {
 
 fn wrapped(reader: &mut Reader<'_>, wrapper: &Wrapper, given: &[Given], rest: &[Word], via: &[String]) {
     let program = wrapper.name;
-    if option(given, &["C", "chdir", "D"]).is_some() && matches!(program, "env" | "sudo") {
-        reader.moves(Directory::Elsewhere);
+    if let Some(folder) = option(given, &["C", "chdir", "D"]).filter(|_| matches!(program, "env" | "sudo")) {
+        let folder = folder.value.as_ref().and_then(Word::fixed);
+        reader.moves(Directory::Elsewhere, folder);
     }
     if matches!(program, "time" | "gtime" | "strace")
         && let Some(path) = option(given, &["o", "output"]).and_then(|given| given.value.as_ref())

@@ -1,5 +1,6 @@
 //! `bash`: runs a command with everything it starts, and ends the whole process tree on request.
 
+mod blocked;
 mod capture;
 mod follow;
 mod job;
@@ -226,14 +227,25 @@ impl Tool for Bash {
     fn judge(&self, input: &BashInput) -> Judgement {
         let judged = self.judged(input);
         let analysis = &judged.analysis;
-        let pieces = analysis.pieces().into_iter();
+        let pieces = analysis.pieces().into_iter().map(Subject::Command);
+        let spellings = analysis.spellings().into_iter().map(Subject::Spelling);
         let mut judgement = Judgement {
-            category: judged.category,
-            subjects: pieces.map(Subject::Command).collect(),
+            subjects: pieces.chain(spellings).collect(),
             refusal: analysis.refusal.as_ref().map(|refusal| refusal.message.clone()),
-            reasons: Vec::new(),
+            reasons: analysis.reasons(),
+            ..Judgement::of(judged.category)
         };
+        if !analysis.blocked.is_empty() {
+            blocked::judge(&self.workspace, analysis, &mut judgement);
+        }
         self.sandbox.judge(judged.access(), &mut judgement);
+        let hosts = analysis.hosts();
+        if judgement.escalation.network && !hosts.is_empty() {
+            judgement.reasons.push(format!(
+                "it downloads packages, usually from {}",
+                hosts.join(", ")
+            ));
+        }
         judgement
     }
 

@@ -181,7 +181,7 @@ impl Status {
         let tone = match self.mode.as_str() {
             "plan" => Tone::Accent,
             "full" => Tone::Bad,
-            "default" => Tone::Dim,
+            "auto" => Tone::Dim,
             _ => Tone::Warn,
         };
         let text = match &self.turn_mode {

@@ -264,16 +264,6 @@ impl Word for OnMaxIterations {
     const WORDS: &'static [(&'static str, Self)] = &[("summary", Self::Summary), ("message", Self::Message)];
 }
 
-impl Word for Mode {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("plan", Self::Plan),
-        ("default", Self::Default),
-        ("accept-edits", Self::AcceptEdits),
-        ("unattended", Self::Unattended),
-        ("full", Self::Full),
-    ];
-}
-
 impl Word for Option<Effort> {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("off", None),

@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
@@ -13,7 +13,7 @@ use super::{
     parse_strict,
 };
 use crate::id::CallId;
-use crate::permission::{Proposal, Subject};
+use crate::permission::{Blocked, Escalation, Proposal, Subject};
 
 /// A tool whose argument type has been erased. Created by [`erase`], or implemented directly by tools whose
 /// schema is only known at run time.
@@ -49,6 +49,11 @@ pub struct Prepared {
     pub refusal: Option<String>,
     /// Reasons to ask the user first.
     pub reasons: Vec<String>,
+    /// Access beyond the default that the call needs.
+    pub escalation: Escalation,
+    /// The list of blocked commands that the call is on.
+    pub blocked: Option<Blocked>,
+    places: Vec<PathBuf>,
     shown: Option<String>,
     work: Box<dyn Work>,
 }
@@ -100,18 +105,24 @@ impl Prepared {
             subjects: Vec::new(),
             refusal: None,
             reasons: Vec::new(),
+            escalation: Escalation::default(),
+            blocked: None,
+            places: Vec::new(),
             shown: None,
             work: Box::new(run),
         }
     }
 
-    /// Sets the category, subjects, refusal and reasons of the call.
+    /// Sets the judgement of the call.
     #[must_use]
     pub fn with_judgement(mut self, judgement: Judgement) -> Self {
         self.category = judgement.category;
         self.subjects = judgement.subjects;
         self.refusal = judgement.refusal;
         self.reasons = judgement.reasons;
+        self.escalation = judgement.escalation;
+        self.blocked = judgement.blocked;
+        self.places = judgement.places;
         self
     }
 
@@ -135,6 +146,8 @@ impl Prepared {
             subjects: self.subjects.clone(),
             refusal: self.refusal.clone(),
             reasons: self.reasons.clone(),
+            escalation: self.escalation,
+            blocked: self.blocked.clone(),
         }
     }
 
@@ -144,7 +157,8 @@ impl Prepared {
     }
 
     /// Runs the call.
-    pub fn run(self, cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    pub fn run(self, mut cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        cx.places = Arc::new(self.places);
         self.work.run(cx)
     }
 }
@@ -189,6 +203,9 @@ impl<T: Tool> AnyTool for Erased<T> {
             subjects: judgement.subjects,
             refusal: judgement.refusal,
             reasons: judgement.reasons,
+            escalation: judgement.escalation,
+            blocked: judgement.blocked,
+            places: judgement.places,
             shown: None,
             work: Box::new(Typed {
                 tool: Arc::clone(&self.tool),

@@ -170,6 +170,7 @@ impl<'a> Place<'a> {
             Attempt::Denied => PathDenied::Denied(path),
             Attempt::Outside => PathDenied::Outside(path),
             Attempt::Changed => PathDenied::Raced(path),
+            Attempt::Moved(real) => PathDenied::Moved { path, real },
             Attempt::System(source) => PathDenied::System { path, source },
         }
     }

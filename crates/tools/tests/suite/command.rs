@@ -58,8 +58,8 @@ async fn the_answer_says_what_happened() {
     }
 }
 
-/// SAFE-5, SAFE-2: a command is judged by its effects, piece by piece, and some commands are refused whatever
-/// the rules say.
+/// SAFE-5, SAFE-2: a command is judged by its effects, piece by piece, and some commands are refused, or
+/// left to a person, whatever the rules say.
 #[test]
 fn a_command_is_judged_by_what_it_does() {
     let cases = [
@@ -84,7 +84,7 @@ fn a_command_is_judged_by_what_it_does() {
             .prepare("bash", &json!({ "command": command }))
             .expect("valid");
         assert_eq!(
-            (call.category, call.refusal.is_some()),
+            (call.category, call.refusal.is_some() || call.blocked.is_some()),
             (category, refused),
             "{command}"
         );
