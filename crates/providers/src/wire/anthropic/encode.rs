@@ -12,7 +12,7 @@ use windlass_core::tool::ToolSpec;
 
 use crate::wire::content::{Content, contents, result_images, result_text, sent_role};
 use crate::wire::encoder::{Encoder, Outgoing};
-use crate::wire::json::{append, field, object_text, tool_name};
+use crate::wire::json::{append, append_item, field, object_text, tool_name};
 
 /// Asks the provider to cache everything up to and including this block.
 pub(crate) const MARKER: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
@@ -104,7 +104,7 @@ pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
             // The API refuses a reply that ends in thinking, and a truncated reply may end that way.
             let last = items.iter().rposition(|item| !ItemHead::read(item).is_thinking());
             for item in items.iter().take(last.map_or(0, |last| last + 1)) {
-                push(&mut content, item);
+                append_item(&mut content, item);
             }
         }
         None => {

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use windlass_core::json::repaired;
 use windlass_core::message::Origin;
 use windlass_core::model::Usage;
 use windlass_core::provider::{Completion, ProviderError, ProviderEvent, StopReason};
@@ -11,7 +12,7 @@ use crate::failure;
 use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
-use crate::wire::json::{ObjectWriter, is_object, object_text, text, tool_name};
+use crate::wire::json::{Fields, ObjectWriter, is_sound_object, object_text, text, tool_name};
 use crate::wire::reply::EventError;
 
 /// Assembles one reply from its events.
@@ -72,7 +73,7 @@ impl Decoder {
         // Not every delta is text; the others do not concern us.
         let delta: Option<String> = event
             .delta
-            .and_then(|delta| serde_json::from_str(delta.get()).ok());
+            .and_then(|delta| serde_json::from_str(&repaired(delta.get())).ok());
         let delta = delta.as_deref().unwrap_or_default();
         match event.r#type.as_str() {
             "response.output_item.added" => self.added(output, event.item, events),
@@ -172,7 +173,7 @@ impl Decoder {
 
     /// Finishes an item. It is stored as it came; text that no delta has sent yet is sent now.
     fn done(&mut self, output: u64, raw: &RawValue, events: &mut Vec<ProviderEvent>) {
-        let item: Item = serde_json::from_str(raw.get()).unwrap_or_default();
+        let item = Item::read(raw);
         let mut kept = raw.to_owned();
         match item.r#type.as_str() {
             "function_call" => {
@@ -231,12 +232,11 @@ impl Decoder {
         let id = self.draft.call_id(at);
         let arguments = item.arguments.as_deref().unwrap_or_default();
         let name = item.name.as_deref().unwrap_or_default();
-        if item.call_id.as_deref() == Some(id) && is_object(arguments) && tool_name(name) == name {
+        if item.call_id.as_deref() == Some(id) && is_sound_object(arguments) && tool_name(name) == name {
             return None;
         }
-        let fields: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
         ObjectWriter::new()
-            .fields(&fields, &["call_id", "name", "arguments"])
+            .fields(&Fields::read(raw), &["call_id", "name", "arguments"])
             .field("call_id", id)
             .field("name", tool_name(name).as_ref())
             .field("arguments", object_text(arguments).as_ref())
@@ -366,4 +366,10 @@ struct Item {
     encrypted_content: Option<String>,
     content: Option<Vec<Map<String, Value>>>,
     summary: Option<Vec<Map<String, Value>>>,
+}
+
+impl Item {
+    fn read(raw: &RawValue) -> Self {
+        serde_json::from_str(&repaired(raw.get())).unwrap_or_default()
+    }
 }
