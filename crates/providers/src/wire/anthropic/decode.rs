@@ -32,6 +32,8 @@ struct Block {
     start: Box<RawValue>,
     kind: Kind,
     citations: Vec<Box<RawValue>>,
+    /// True until the event that ends the block.
+    is_open: bool,
 }
 
 #[derive(Debug)]
@@ -79,7 +81,15 @@ impl Decoder {
             }
             "content_block_start" => {
                 if let Some(block) = event.content_block {
-                    self.start(event.index.unwrap_or_default(), block, events);
+                    let index = event.index.unwrap_or_default();
+                    if self
+                        .blocks
+                        .iter()
+                        .any(|block| block.is_open && block.index == index)
+                    {
+                        return Err(EventError::Failed(failure::ambiguous(index)));
+                    }
+                    self.start(index, block, events);
                 }
             }
             "content_block_delta" => {
@@ -176,6 +186,7 @@ impl Decoder {
             start: raw.to_owned(),
             kind,
             citations,
+            is_open: true,
         });
     }
 
@@ -206,6 +217,7 @@ impl Decoder {
         let Some(block) = self.blocks.iter_mut().rev().find(|block| block.index == index) else {
             return;
         };
+        block.is_open = false;
         match &block.kind {
             Kind::Text(at) => self.draft.close(*at, events),
             Kind::Thinking { at, signature } => {

@@ -76,7 +76,9 @@ impl Decoder {
             .and_then(|delta| serde_json::from_str(&repaired(delta.get())).ok());
         let delta = delta.as_deref().unwrap_or_default();
         match event.r#type.as_str() {
-            "response.output_item.added" => self.added(output, event.item, events),
+            "response.output_item.added" if self.added(output, event.item, events) => {
+                return Err(EventError::Failed(failure::ambiguous(output)));
+            }
             "response.output_text.delta" => {
                 let at = self.slot(output, content, Kind::Text, events);
                 self.draft.extend(at, delta, events);
@@ -106,6 +108,9 @@ impl Decoder {
             }
             "response.output_item.done" => {
                 if let Some(item) = event.item {
+                    if self.added(output, Some(item), events) {
+                        return Err(EventError::Failed(failure::ambiguous(output)));
+                    }
                     self.done(output, item, events);
                 }
             }
@@ -155,20 +160,26 @@ impl Decoder {
         }
     }
 
-    fn added(&mut self, output: u64, item: Option<&RawValue>, events: &mut Vec<ProviderEvent>) {
-        let item: Item = item
-            .and_then(|item| serde_json::from_str(item.get()).ok())
-            .unwrap_or_default();
-        if item.r#type == "function_call" && self.find(output, 0, Kind::Call).is_none() {
-            let id = item.call_id.unwrap_or_default();
-            let at = self.draft.open_call(&id, &item.name.unwrap_or_default(), events);
-            self.open.push(Slot {
-                output,
-                content: 0,
-                kind: Kind::Call,
-                at,
-            });
+    /// Starts an item. Returns true if another call has its place.
+    fn added(&mut self, output: u64, item: Option<&RawValue>, events: &mut Vec<ProviderEvent>) -> bool {
+        let item: Item = item.map(Item::read).unwrap_or_default();
+        if item.r#type != "function_call" {
+            return false;
         }
+        let name = item.name.unwrap_or_default();
+        if let Some(slot) = self.find(output, 0, Kind::Call) {
+            let known = self.draft.call_name(slot.at);
+            return !known.is_empty() && !name.is_empty() && known != name;
+        }
+        let id = item.call_id.unwrap_or_default();
+        let at = self.draft.open_call(&id, &name, events);
+        self.open.push(Slot {
+            output,
+            content: 0,
+            kind: Kind::Call,
+            at,
+        });
+        false
     }
 
     /// Finishes an item. It is stored as it came; text that no delta has sent yet is sent now.
