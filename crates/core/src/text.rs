@@ -1,4 +1,8 @@
-//! Text cutting at character boundaries.
+//! Text: cutting at character boundaries, and characters that nobody sees.
+
+mod hidden;
+
+pub use self::hidden::hidden;
 
 /// Returns the last character boundary at or before `index`.
 pub fn boundary_before(text: &str, index: usize) -> usize {
