@@ -34,6 +34,11 @@ pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
             "the file has version {version}, which needs a newer Windlass"
         )));
     }
+    // The id is printed, and shown in commands to copy.
+    if !file.session.id.is_uuid() {
+        let id = file.session.id.as_str();
+        return Err(failed(format!("the id of the session is {id:?}, not a UUID")));
+    }
     let mut imported = Imported {
         id: Some(file.session.id),
         label: Label {
