@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 use windlass_sim::Protocol;
@@ -21,10 +22,14 @@ pub fn settings_name(wire: Protocol) -> &'static str {
 }
 
 /// A temporary folder with a project, a home and a `WINDLASS_HOME`, and the binary that runs there.
+///
+/// When it is dropped, `windlass db check` must find no problem in the database of its runs, unless the test
+/// [damaged](Self::expect_damage) it.
 #[derive(Debug)]
 pub struct Workspace {
     root: TempDir,
     binary: PathBuf,
+    is_damaged: AtomicBool,
 }
 
 impl Workspace {
@@ -38,11 +43,17 @@ impl Workspace {
         let workspace = Self {
             root,
             binary: binary.into(),
+            is_damaged: AtomicBool::new(false),
         };
         for folder in [workspace.path(), workspace.user_home(), workspace.home()] {
             must(fs::create_dir_all(folder), "create a folder");
         }
         workspace
+    }
+
+    /// Declares that the test damages the database, or puts something else in its place.
+    pub fn expect_damage(&self) {
+        self.is_damaged.store(true, Ordering::Relaxed);
     }
 
     /// Returns the project folder, in which runs start.
@@ -120,6 +131,15 @@ impl Workspace {
         run.cwd(self.path())
             .env("HOME", &self.user_home().display().to_string())
             .env("WINDLASS_HOME", &self.home().display().to_string())
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        let has_database = self.home().join("data").join("windlass.db").exists();
+        if has_database && !self.is_damaged.load(Ordering::Relaxed) && !std::thread::panicking() {
+            self.run(&["db", "check"]).output().assert_code(0);
+        }
     }
 }
 

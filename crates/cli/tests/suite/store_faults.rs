@@ -235,6 +235,7 @@ fn one_of_two_gets_the_session() {
 fn a_foreign_database_is_left_alone() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one")]);
     let file = workspace.home().join("data/windlass.db");
+    workspace.expect_damage();
     let content = "this is not a database ".repeat(200);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, &content).unwrap();
@@ -289,6 +290,7 @@ fn damage_is_found() {
         workspace.run(&["exec", "go"]).output().assert_code(0);
     }
     workspace.run(&["db", "vacuum"]).output().assert_code(0);
+    workspace.expect_damage();
     let file = workspace.home().join("data/windlass.db");
     let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.len() / 2;
