@@ -9,8 +9,10 @@ mod suite {
     mod cancel;
     mod commands;
     mod connecting;
+    mod content;
     mod context;
     mod crash;
+    mod defenses;
     mod embed;
     mod ends;
     mod exec;

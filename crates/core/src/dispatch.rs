@@ -25,6 +25,7 @@ use crate::hook::Hooks;
 use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Approver, Policy};
 use crate::run::{Config, Ports};
+use crate::text::hidden;
 use crate::tool::{Category, ExecutionContext, Outputs, ToolSet, raw_arguments};
 use crate::turn::{CANCELED_TEXT, DENIED_TEXT, Planned, Settled, SettledEnd, refused};
 
@@ -240,7 +241,7 @@ async fn record_step(deps: &Calls<'_>, call: &ToolCall, running: Running, number
         deps,
         Event::StepStart {
             call_id: call.id.clone(),
-            title,
+            title: title.clone(),
             number,
         },
     )
@@ -285,7 +286,10 @@ async fn record_step(deps: &Calls<'_>, call: &ToolCall, running: Running, number
         },
     )
     .await;
-    if let Some(message) = settlement.warning.clone() {
+    let unseen = hidden(&settlement.result.content).map(|found| {
+        format!("{title}: the model reads text that you do not see ({found}); it may contain instructions of others")
+    });
+    for message in settlement.warning.clone().into_iter().chain(unseen) {
         record(deps, Event::Warning { message }).await;
     }
     settlement

@@ -5,6 +5,7 @@ mod erased;
 mod outputs;
 mod person;
 mod set;
+mod shape;
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -7,6 +7,7 @@
 
 mod place;
 mod rules;
+mod unnamed;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

@@ -75,7 +75,7 @@ impl Status {
             } => {
                 self.cost_usd += cost_usd.unwrap_or_default();
                 if cause == "turn" {
-                    self.used = usage.total_input() + usage.output;
+                    self.used = usage.total_input().saturating_add(usage.output);
                 }
             }
             Event::Session(SessionEvent::Compaction { before, after, .. }) => {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
+use super::shape::misplaced_list;
 use super::{
     Category, ExecutionContext, Judgement, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits,
     parse_strict,
@@ -217,6 +218,20 @@ impl<T: Tool> AnyTool for Erased<T> {
 
 impl<T: Tool> Erased<T> {
     fn decode(&self, value: &Value) -> Result<T::Input, ToolError> {
+        if !value.is_object() {
+            return Err(ToolError::Invalid(format!(
+                "Invalid arguments for {}: they must be one JSON object that matches the tool's schema, not {}.",
+                T::NAME,
+                kind_of(value)
+            )));
+        }
+        if let Some(place) = misplaced_list(value, &known_spec::<T>().schema) {
+            let place = place.trim_start_matches('.');
+            return Err(ToolError::Invalid(format!(
+                "Invalid arguments for {}: `{place}` must be an object, not a list.",
+                T::NAME
+            )));
+        }
         serde_path_to_error::deserialize(value).map_err(|error| {
             let path = error.path().to_string();
             let place = if path == "." {
@@ -245,6 +260,18 @@ impl<T: Tool> Erased<T> {
                 T::NAME
             ))),
         }
+    }
+}
+
+/// Returns the kind of a JSON value, with its article.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
     }
 }
 
