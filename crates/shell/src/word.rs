@@ -56,6 +56,11 @@ impl Word {
         self.value.is_none() && (self.prefix.is_empty() || self.prefix.starts_with('-'))
     }
 
+    /// Returns true if the word starts with a pattern, so that it may expand to any file name.
+    pub(super) fn starts_with_pattern(&self) -> bool {
+        self.glob && self.prefix.starts_with(['*', '?', '['])
+    }
+
     /// Returns true if the word's known prefix starts with `start`.
     pub(super) fn starts_with(&self, start: char) -> bool {
         self.prefix.starts_with(start)
