@@ -8,6 +8,7 @@ mod live;
 mod notes;
 mod output;
 mod pipe;
+mod repository;
 mod shell;
 mod terminal;
 
@@ -35,9 +36,8 @@ use crate::ToolsConfig;
 use crate::arguments::null_is_default;
 use crate::bash_job::answer;
 use windlass_core::permission::Escalation;
-use windlass_sandbox::CommandSandbox;
-use windlass_sandbox::Workspace;
 use windlass_sandbox::process::Tree;
+use windlass_sandbox::{CommandSandbox, Workspace, reading_environment};
 use windlass_shell::{Analysis, Blocklist, analyse};
 
 /// Maximum timeout that a call may request.
@@ -46,6 +46,8 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 pub(crate) const KILL_TIME: Duration = Duration::from_secs(10);
 /// Time to watch the start of a background command.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
+/// Reason for asking about a reading git command.
+const RUNS_SETTINGS: &str = "the settings of this repository name programs that git runs";
 /// Maximum number of characters of a description in an approval request.
 const DESCRIPTION: usize = 200;
 
@@ -82,6 +84,18 @@ pub(crate) struct BashInput {
 struct Judged {
     analysis: Analysis,
     escalation: Escalation,
+    /// True if git would run programs that the settings of a repository name.
+    runs_settings: bool,
+}
+
+impl Judged {
+    /// Returns the category of the command, escalation aside.
+    fn category(&self) -> Category {
+        match self.analysis.category {
+            Category::Read if self.runs_settings => Category::Write,
+            category => category,
+        }
+    }
 }
 
 /// The tool.
@@ -113,7 +127,14 @@ impl Bash {
         input.judged.get_or_init(|| {
             let analysis = analyse(&input.command, &self.blocklist);
             let escalation = self.escalation(input, &analysis);
-            Judged { analysis, escalation }
+            let cwd = self.workspace.working_directory().current();
+            let mut folders = analysis.repositories().iter().map(|folder| cwd.join(folder));
+            let runs_settings = folders.any(|folder| repository::names_programs(&folder));
+            Judged {
+                analysis,
+                escalation,
+                runs_settings,
+            }
         })
     }
 
@@ -180,13 +201,13 @@ impl Bash {
             .find(execution.env.get("PATH").map_or("", String::as_str))
             .ok_or_else(|| ToolError::Permanent("Neither bash nor sh was found on PATH.".to_owned()))?;
         let arguments = shell.arguments(&input.command);
-        let started = self.sandbox.spawn(
-            escalation,
-            &shell.program,
-            &arguments,
-            &execution.cwd,
-            &execution.env,
-        );
+        let mut env = execution.env.clone();
+        if self.judged(input).category() == Category::Read {
+            reading_environment(&mut env);
+        }
+        let started = self
+            .sandbox
+            .spawn(escalation, &shell.program, &arguments, &execution.cwd, &env);
         started.map_err(|error| {
             self.shells.forget();
             not_started(&error, &shell, cx)
@@ -203,14 +224,20 @@ impl Tool for Bash {
     }
 
     fn judge(&self, input: &BashInput) -> Judgement {
-        let Judged { analysis, escalation } = self.judged(input);
+        let judged = self.judged(input);
+        let Judged {
+            analysis, escalation, ..
+        } = judged;
         let pieces = analysis.pieces().into_iter();
         let mut judgement = Judgement {
-            category: analysis.category,
+            category: judged.category(),
             subjects: pieces.map(Subject::Command).collect(),
             refusal: analysis.refusal.as_ref().map(|refusal| refusal.message.clone()),
             reasons: Vec::new(),
         };
+        if judged.runs_settings && analysis.category == Category::Read {
+            judgement.reasons.push(RUNS_SETTINGS.to_owned());
+        }
         if escalation.outside {
             judgement.category = Category::Admin;
         }
@@ -243,7 +270,9 @@ impl Tool for Bash {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Canceled(String::new()));
         }
-        let Judged { analysis, escalation } = self.judged(&input);
+        let Judged {
+            analysis, escalation, ..
+        } = self.judged(&input);
         let escalation = *escalation;
         if input.background {
             return self.run_in_background(&input, escalation, limit, &cx).await;
