@@ -85,7 +85,14 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
     match program {
         "eval" => evaluate(reader, arguments, via),
         "source" | "." => source(reader, arguments),
-        "exec" => executed(reader, arguments, "-c -l -a:", via),
+        "exec" => {
+            // `exec -c` takes every variable away.
+            let mut options = arguments.iter().take_while(|word| word.starts_with('-'));
+            if options.any(|word| super::git::cluster(word, 'c')) {
+                reader.raise(Category::Write);
+            }
+            executed(reader, arguments, "-c -l -a:", via);
+        }
         "builtin" => executed(reader, arguments, "", via),
         "command" if arguments.first().is_some_and(is_query) => {}
         "command" => executed(reader, arguments, "-p", via),
@@ -199,10 +206,10 @@ fn set(reader: &mut Reader<'_>, arguments: &[Word]) {
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let Some(text) = word.fixed() else {
-            return match word.may_be_option() || word.is_glob() {
-                true => hides(reader, "set"),
-                false => {}
-            };
+            if word.may_be_option() || word.is_glob() {
+                hides(reader, "set");
+            }
+            return;
         };
         let Some(letters) = text.strip_prefix(['-', '+']) else {
             return;

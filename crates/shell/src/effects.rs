@@ -22,7 +22,9 @@ pub(super) fn judge(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) 
         Otherwise::Harmless | Otherwise::Writes => Category::Write,
         Otherwise::Runs => Category::Admin,
     };
-    match options::parse_all(row.options, arguments, false) {
+    // Some versions read no option after an operand, so that it is one more operand.
+    let ends_early = matches!(row.operands, Operands::Most(_));
+    match options::parse_all(row.options, arguments, ends_early) {
         Ok(parsed) => declared(reader, row, &parsed, otherwise),
         Err(Unclear::Word(_)) if row.otherwise == Otherwise::Harmless => {
             // Every reading of the words is harmless, except for a file that is a device.

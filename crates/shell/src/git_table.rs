@@ -164,7 +164,7 @@ pub(super) const READ: &[GitRead] = &[
     read(
         "describe",
         &[Grammar(
-            "--abbrev? --all --always --candidates: --contains --debug --dirty? --broken? --exact-match --exclude: \
+            "--abbrev? --all --always --candidates: --contains --debug --exact-match --exclude: \
              --first-parent --long --match: --tags",
         )],
         Any,

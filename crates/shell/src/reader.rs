@@ -40,17 +40,18 @@ pub(super) struct Reader<'r> {
     texts: usize,
     /// True if some quoted text looks like code for an array index.
     holds_code: bool,
-    directory: Directory,
-    repositories: Repositories,
+    place: Place,
     input: Inputs,
 }
 
-/// Folders in which `git` may read a repository.
-#[derive(Debug, Default)]
-struct Repositories {
-    are_read: bool,
-    /// Folders that the command may be in; `None` if they are not known.
+/// Folders that the command may be in.
+#[derive(Debug)]
+struct Place {
+    directory: Directory,
+    /// The folders, relative to the first one; `None` if they are not known.
     folders: Option<Vec<String>>,
+    /// True if `git` reads a repository in them.
+    is_read: bool,
 }
 
 /// Code that a program takes from its standard input, and the texts that may be that input.
@@ -92,10 +93,10 @@ impl<'r> Reader<'r> {
             refusal: None,
             texts: 0,
             holds_code: false,
-            directory: Directory::Same,
-            repositories: Repositories {
-                are_read: false,
+            place: Place {
+                directory: Directory::Same,
                 folders: Some(vec![String::new()]),
+                is_read: false,
             },
             input: Inputs::default(),
         }
@@ -136,10 +137,10 @@ impl<'r> Reader<'r> {
             self.raise(Category::Write);
         }
         self.judge_inputs();
-        if self.category != Category::Read && self.directory == Directory::Elsewhere {
+        if self.category != Category::Read && self.place.directory == Directory::Elsewhere {
             self.raise(Category::Admin);
         }
-        if self.repositories.are_read && self.repositories.folders.is_none() {
+        if self.place.is_read && self.place.folders.is_none() {
             // The settings of an unknown repository may name programs that git runs.
             self.raise(Category::Write);
         }
@@ -152,12 +153,9 @@ impl<'r> Reader<'r> {
             category: self.category,
             refusal: self.refusal,
             write_arguments: self.write_arguments,
-            changes_directory: self.directory != Directory::Same,
-            repositories: match self.repositories {
-                Repositories {
-                    are_read: true,
-                    folders: Some(folders),
-                } => folders,
+            changes_directory: self.place.directory != Directory::Same,
+            repositories: match self.place.folders {
+                Some(folders) if self.place.is_read => folders,
                 _ => Vec::new(),
             },
         }
@@ -201,7 +199,7 @@ impl<'r> Reader<'r> {
 
     /// Records that `git` reads the repository of the current folder.
     pub(super) fn reads_repository(&mut self) {
-        self.repositories.are_read = true;
+        self.place.is_read = true;
     }
 
     /// Refuses the whole command; the first reason is kept.
@@ -268,7 +266,7 @@ impl<'r> Reader<'r> {
     }
 
     pub(super) fn moves(&mut self, to: Directory) {
-        self.directory = self.directory.max(to);
+        self.place.directory = self.place.directory.max(to);
     }
 
     /// Records that a command enters a folder.
@@ -281,20 +279,15 @@ impl<'r> Reader<'r> {
             Directory::Elsewhere
         });
         let known = path.filter(|path| !path.starts_with(['~', '-', '+']));
-        let entered = self
-            .repositories
-            .folders
-            .take()
-            .zip(known)
-            .map(|(mut folders, path)| {
-                // The command may still be in any folder that it was in before.
-                let inner: Vec<String> = folders.iter().map(|folder| joined(folder, path)).collect();
-                folders.extend(inner);
-                folders.sort();
-                folders.dedup();
-                folders
-            });
-        self.repositories.folders = entered.filter(|folders| folders.len() <= MAX_FOLDERS);
+        let entered = self.place.folders.take().zip(known).map(|(mut folders, path)| {
+            // The command may still be in any folder that it was in before.
+            let inner: Vec<String> = folders.iter().map(|folder| joined(folder, path)).collect();
+            folders.extend(inner);
+            folders.sort();
+            folders.dedup();
+            folders
+        });
+        self.place.folders = entered.filter(|folders| folders.len() <= MAX_FOLDERS);
     }
 
     /// Records an assignment written as `NAME=value`.

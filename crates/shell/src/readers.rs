@@ -62,6 +62,13 @@ pub(super) fn find(program: &str) -> Option<&'static ReadProgram> {
     rows.find(|row| row.name == program)
 }
 
+/// Returns the names of all declared programs.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let rows = files::PROGRAMS.iter().chain(system::PROGRAMS);
+    rows.map(|row| row.name)
+        .chain(ALIASES.iter().map(|(alias, _)| *alias))
+}
+
 /// Programs with the options of another one.
 const ALIASES: &[(&str, &str)] = &[
     ("dir", "ls"),

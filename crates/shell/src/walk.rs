@@ -60,8 +60,11 @@ impl Walk<'_, '_> {
     /// Visits a node and all its descendants.
     pub(super) fn visit(&mut self, node: Node<'_>) {
         match node.kind() {
-            "command" | "declaration_command" | "unset_command" => self.command(&[node]),
-            "variable_assignment" | "variable_assignments" => self.assignments(node),
+            "command" | "declaration_command" | "unset_command" | "variable_assignment" => {
+                self.command(&[node])
+            }
+            // One command: bash takes `a-b=c` and everything after it as words.
+            "variable_assignments" => self.command(&children(node)),
             "redirected_statement" => self.redirected(node),
             "file_redirect" => {
                 let mut collected = Collected::default();
@@ -137,16 +140,6 @@ impl Walk<'_, '_> {
     fn unclear(&mut self, what: &str) {
         self.reader
             .unparsed(&format!("{what} cannot be read with certainty"));
-    }
-
-    fn assignments(&mut self, node: Node<'_>) {
-        if node.kind() == "variable_assignments" {
-            for child in children(node) {
-                self.assignments(child);
-            }
-        } else {
-            self.command(&[node]);
-        }
     }
 
     fn expansion(&mut self, node: Node<'_>) {

@@ -114,6 +114,9 @@ fn text(reader: &mut Reader<'_>, words: &[Word], via: &[String]) {
 }
 
 fn environment(reader: &mut Reader<'_>, program: &str, given: &[Given], rest: &[Word], via: &[String]) {
+    if program == "env" {
+        cleared(reader, given);
+    }
     if let Some(split) = option(given, &["S", "split-string"]).filter(|_| program == "env") {
         let parts = split.value.as_ref().and_then(Word::fixed);
         match parts.filter(|text| !text.contains(['\'', '"', '\\', '$', '#'])) {
@@ -145,6 +148,21 @@ fn environment(reader: &mut Reader<'_>, program: &str, given: &[Given], rest: &[
         }
     }
     reader.simple(words.to_vec(), assignments, via);
+}
+
+/// Judges the options of `env` that take variables away, such as those that keep a read from starting other
+/// programs.
+fn cleared(reader: &mut Reader<'_>, given: &[Given]) {
+    for option in given {
+        match option.name.as_str() {
+            "" | "i" | "ignore-environment" => reader.raise(Category::Write),
+            "u" | "unset" => {
+                let name = option.value.as_ref().and_then(Word::fixed).unwrap_or("?");
+                reader.assigned(&format!("{name}=?"));
+            }
+            _ => {}
+        }
+    }
 }
 
 fn more_arguments(reader: &mut Reader<'_>, given: &[Given], rest: &[Word], via: &[String]) {
