@@ -2,7 +2,7 @@
 
 use super::read_tests::{all, lines};
 
-/// SAFE-2 (S6.5), DEFECTS 12: a blocked command in an option, an operand or an input is found.
+/// SAFE-2 (S6.5): a blocked command in an option, an operand or an input is found.
 #[test]
 fn blocked_commands_in_launchers_are_found() {
     lines(
@@ -21,7 +21,7 @@ fn blocked_commands_in_launchers_are_found() {
     );
 }
 
-/// SAFE-5, DEFECTS 12: a launcher whose command cannot be judged asks.
+/// SAFE-5: a launcher whose command cannot be judged asks.
 #[test]
 fn launchers_that_cannot_be_judged_ask() {
     lines(

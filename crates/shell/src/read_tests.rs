@@ -32,13 +32,13 @@ fn ordinary_reading_stays_a_read() {
     lines("r", include_str!("cases/ordinary_reading_stays_a_read.txt"));
 }
 
-/// SAFE-5, H6: a shortened or unknown option of a program that reads is not a read.
+/// SAFE-5: a shortened or unknown option of a program that reads is not a read.
 #[test]
 fn unknown_options_are_not_reads() {
     lines("wax", include_str!("cases/unknown_options_are_not_reads.txt"));
 }
 
-/// SAFE-5, H6: scripts are read wherever they are attached.
+/// SAFE-5: scripts are read wherever they are attached.
 #[test]
 fn scripts_with_effects_are_not_reads() {
     lines(
@@ -51,25 +51,25 @@ fn scripts_with_effects_are_not_reads() {
     );
 }
 
-/// SAFE-5, H6: built-ins that run commands, or change how later ones run, are not reads.
+/// SAFE-5: built-ins that run commands, or change how later ones run, are not reads.
 #[test]
 fn builtins_that_run_are_not_reads() {
     lines("wax", include_str!("cases/builtins_that_run_are_not_reads.txt"));
 }
 
-/// SAFE-5, H2: the user's terminals and other devices are neither read nor written in a read.
+/// SAFE-5: the user's terminals and other devices are neither read nor written in a read.
 #[test]
 fn devices_are_not_files() {
     lines("ax", include_str!("cases/devices_are_not_files.txt"));
 }
 
-/// SAFE-5, H6, M9: forms of git that write, run, or take settings from the command line.
+/// SAFE-5: forms of git that write, run, or take settings from the command line.
 #[test]
 fn git_forms_that_are_not_reads() {
     lines("wax", include_str!("cases/git_forms_that_are_not_reads.txt"));
 }
 
-/// DEFECTS 18: `git -C folder` is judged like `cd folder`.
+/// SAFE-5: `git -C folder` is judged like `cd folder`.
 #[test]
 fn git_in_a_folder_is_judged_like_cd() {
     for folder in [
@@ -117,7 +117,7 @@ fn git_in_a_folder_is_judged_like_cd() {
     );
 }
 
-/// SAFE-5, M9: the folders whose repositories a command reads are known, or the command is not a read.
+/// SAFE-5: the folders whose repositories a command reads are known, or the command is not a read.
 #[test]
 fn repositories_are_known() {
     let cases: &[(&str, &[&str])] = &[

@@ -61,7 +61,7 @@ impl Walk<'_, '_> {
     pub(super) fn visit(&mut self, node: Node<'_>) {
         match node.kind() {
             "command" | "declaration_command" | "unset_command" | "variable_assignment" => {
-                self.command(&[node])
+                self.command(&[node]);
             }
             // One command: bash takes `a-b=c` and everything after it as words.
             "variable_assignments" => self.command(&children(node)),
