@@ -77,7 +77,7 @@ use std::process::ExitStatus;
 
 pub use self::command_sandbox::{Access, CommandSandbox};
 pub use self::digest::sha256_hex;
-pub use self::environment::child_environment;
+pub use self::environment::{child_environment, reading_environment};
 pub use self::handle::{OpenMode, Parents, PathDenied, Place, Roots};
 #[cfg(all(target_os = "linux", not(windlass_portable)))]
 use self::linux as backend;

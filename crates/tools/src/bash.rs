@@ -9,6 +9,7 @@ mod live;
 mod notes;
 mod output;
 mod pipe;
+mod repository;
 mod shell;
 mod terminal;
 
@@ -36,9 +37,8 @@ use crate::ToolsConfig;
 use crate::arguments::null_is_default;
 use crate::bash_job::answer;
 use windlass_core::permission::Escalation;
-use windlass_sandbox::Workspace;
 use windlass_sandbox::process::Tree;
-use windlass_sandbox::{Access, CommandSandbox};
+use windlass_sandbox::{Access, CommandSandbox, Workspace, reading_environment};
 use windlass_shell::{Analysis, Blocklist, analyse};
 
 /// Maximum timeout that a call may request.
@@ -50,6 +50,8 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// Note after the sandbox's launcher ended by itself.
 const RESTARTED: &str =
     "[the sandbox had ended, with everything that still ran in it, and was started again]";
+/// Reason for asking about a reading git command.
+const RUNS_SETTINGS: &str = "the settings of this repository name programs that git runs";
 /// Maximum number of characters of a description in an approval request.
 const DESCRIPTION: usize = 200;
 
@@ -90,6 +92,8 @@ struct Judged {
     analysis: Analysis,
     category: Category,
     escalation: Escalation,
+    /// True if git would run programs that the settings of a repository name.
+    runs_settings: bool,
 }
 
 impl Judged {
@@ -128,15 +132,19 @@ impl Bash {
         input.judged.get_or_init(|| {
             let analysis = analyse(&input.command, &self.blocklist);
             let escalation = self.escalation(input, &analysis);
+            let cwd = self.workspace.working_directory().current();
+            let mut folders = analysis.repositories().iter().map(|folder| cwd.join(folder));
+            let runs_settings = folders.any(|folder| repository::names_programs(&folder));
             let category = match analysis.category {
                 _ if escalation.outside => Category::Admin,
-                Category::Read if input.write => Category::Write,
+                Category::Read if input.write || runs_settings => Category::Write,
                 category => category,
             };
             Judged {
                 analysis,
                 category,
                 escalation,
+                runs_settings,
             }
         })
     }
@@ -206,9 +214,13 @@ impl Bash {
             .find(execution.env.get("PATH").map_or("", String::as_str))
             .ok_or_else(|| ToolError::Permanent("Neither bash nor sh was found on PATH.".to_owned()))?;
         let arguments = shell.arguments(&input.command);
+        let mut env = execution.env.clone();
+        if access.reads_only {
+            reading_environment(&mut env);
+        }
         let started = self
             .sandbox
-            .spawn(access, &shell.program, &arguments, &execution.cwd, &execution.env);
+            .spawn(access, &shell.program, &arguments, &execution.cwd, &env);
         started.map_err(|error| {
             self.shells.forget();
             not_started(&error, &shell, cx)
@@ -235,6 +247,9 @@ impl Tool for Bash {
             reasons: analysis.reasons(),
             ..Judgement::of(judged.category)
         };
+        if judged.runs_settings && analysis.category == Category::Read {
+            judgement.reasons.push(RUNS_SETTINGS.to_owned());
+        }
         if !analysis.blocked.is_empty() {
             blocked::judge(&self.workspace, analysis, &mut judgement);
         }
