@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use windlass_sandbox::{Sandbox, SandboxPolicy, child_environment, reading_environment};
 use windlass_shell::fuzzing::read_commands;
 
-use crate::sandbox::helper;
+use crate::sandbox::{helper, run_with};
 
 /// Number of commands that are run.
 const COMMANDS: usize = 300;
@@ -51,14 +50,7 @@ fn reads_change_nothing() {
     env.insert("HOME".to_owned(), work.display().to_string());
     let run = |command: &str, env: &BTreeMap<String, String>| {
         let words = ["-k", "1", "2", "/bin/bash", "-c", command];
-        let (program, words) = sandbox.wrap(Path::new("/usr/bin/timeout"), &words);
-        let mut child = Command::new(program);
-        child.args(words).env_clear().envs(env).current_dir(&work);
-        child
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        child.status().expect("bash runs");
+        run_with(&sandbox, "/usr/bin/timeout", &words, &work, env);
     };
     run(
         "git init -q . && git add . && git -c user.name=a -c user.email=b commit -qm one && git branch list",
