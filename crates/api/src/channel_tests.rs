@@ -245,6 +245,7 @@ fn request() -> Event {
         subjects: Vec::new(),
         reasons: Vec::new(),
         preview: None,
+        once_only: false,
     })
 }
 

@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
-use windlass_api::{Answer, UserReply, Waiting};
+use windlass_api::{Approval, Cleaning, Pressed, UserReply, Waiting};
 
 use windlass_tui::text::{revealed, revealed_line};
 
@@ -45,17 +45,13 @@ pub(crate) trait Answers: Send {
 /// Shows a request and waits for the reply. `None` if it needs no reply, or if the terminal is gone.
 pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<UserReply> {
     match asking {
-        Waiting::PermissionRequest {
-            tool,
-            subjects,
-            reasons,
-            preview,
-            ..
-        } => {
-            let preview = preview.as_deref().map(revealed);
-            show_request(tool, subjects, reasons, preview.as_deref());
-            let unseen = preview.filter(|preview| preview.lines().count() > MAX_LINES);
-            permission(unseen, answers).await
+        Waiting::PermissionRequest { .. } => {
+            let clean = Cleaning {
+                line: revealed_line,
+                text: revealed,
+            };
+            let approval = Approval::of(asking, clean)?;
+            permission(approval, answers).await
         }
         Waiting::Question { text, options, .. } => {
             tell!("\n{}", plain(text));
@@ -75,11 +71,10 @@ pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<U
     }
 }
 
-fn show_request(tool: &str, subjects: &[String], reasons: &[String], preview: Option<&str>) {
-    tell!("\nApproval needed: {}", revealed_line(tool));
-    let subject = |subject: &String| revealed_line(subject);
-    let subjects: Vec<String> = subjects.iter().map(subject).collect();
-    match preview {
+fn show_request(approval: &Approval) {
+    tell!("\n{}", approval.question());
+    let subjects = approval.subjects();
+    match approval.preview() {
         Some(preview) => {
             show_ends(preview);
             // List the individual commands if there is more than one.
@@ -89,8 +84,12 @@ fn show_request(tool: &str, subjects: &[String], reasons: &[String], preview: Op
         }
         None => tell!("  {}", subjects.join(" · ")),
     }
-    for reason in reasons {
-        tell!("  {}", revealed_line(reason));
+    for reason in approval.reasons() {
+        tell!("  {reason}");
+    }
+    tell!("");
+    for choice in approval.choices() {
+        tell!("  {}  {}", choice.letter(), choice.text());
     }
 }
 
@@ -111,36 +110,36 @@ fn show_ends(preview: &str) {
 
 /// Waits for a decision. A call that was not shown completely cannot be approved before the user has asked to
 /// see all of it.
-async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Option<UserReply> {
-    tell!(
-        "y = yes, once · s = yes, for this session · a = yes, always in this folder · n = no · or say what to do instead"
-    );
+async fn permission(mut approval: Approval, answers: &mut dyn Answers) -> Option<UserReply> {
+    show_request(&approval);
+    let lines = approval.preview().map_or(0, |preview| preview.lines().count());
+    approval.set_seen(lines <= MAX_LINES);
+    let letters: Vec<String> = approval
+        .choices()
+        .iter()
+        .map(|choice| choice.letter().to_string())
+        .collect();
+    let prompt = format!("Type {}, or what to do instead:", letters.join(", "));
+    tell!("{prompt}");
     loop {
-        let line = answers.line().await?;
-        let answer = match (line.to_lowercase().as_str(), &unseen) {
-            ("v", Some(preview)) => {
-                for line in preview.lines() {
+        match approval.line(&answers.line().await?) {
+            Pressed::Answered(answer) => return Some(UserReply::Permission(answer)),
+            Pressed::View => {
+                for line in approval.preview().unwrap_or_default().lines() {
                     tell!("  {line}");
                 }
-                unseen = None;
-                tell!("y, s, a, n, or what to do instead:");
-                continue;
+                approval.set_seen(true);
+                tell!("{prompt}");
             }
-            ("y" | "yes" | "s" | "session" | "a" | "always", Some(_)) => {
-                tell!("Type v to show everything first, then y, s or a:");
-                continue;
-            }
-            ("y" | "yes", None) => Answer::Once,
-            ("s" | "session", None) => Answer::Session,
-            ("a" | "always", None) => Answer::Always,
-            ("n" | "no", _) => Answer::No,
-            ("", _) => {
-                tell!("y, s, a, n, or what to do instead:");
-                continue;
-            }
-            _ => Answer::NoBecause(line),
-        };
-        return Some(UserReply::Permission(answer));
+            Pressed::Tell(_) => tell!("Say what to do instead:"),
+            Pressed::Taken | Pressed::Ignored => match (approval.confirmation(), approval.hint()) {
+                (Some((choice, question)), _) => {
+                    tell!("{question} Type {} again to confirm.", choice.letter());
+                }
+                (None, Some(hint)) => tell!("{hint}"),
+                (None, None) => tell!("{prompt}"),
+            },
+        }
     }
 }
 

@@ -399,6 +399,9 @@ pub(crate) fn flags(options: &ExecOptions) -> Vec<(&'static str, &'static str, S
     if let Some(mode) = &options.mode {
         flags.push(("security.mode", "--mode", mode.clone()));
     }
+    if let Some(mode) = options.permission_mode {
+        flags.push(("security.mode", "--permission-mode", mode.name().to_owned()));
+    }
     if let Some(cost) = options.max_cost {
         flags.push(("agent.max_cost_usd", "--max-cost", format!("{cost:?}")));
     }

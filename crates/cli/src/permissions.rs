@@ -140,7 +140,7 @@ impl CallEnv {
             Category::Write => "write",
             Category::Admin => "admin",
         };
-        let about: Vec<&str> = proposal.subjects.iter().map(Subject::text).collect();
+        let about: Vec<&str> = proposal.parts().map(Subject::text).collect();
         let tail = if why.is_empty() {
             String::new()
         } else {

@@ -109,6 +109,7 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
         execution: catalog.execution(),
         progress: Progress::none(),
         person: Person::nobody(),
+        places: Arc::default(),
     };
     let signals = Signals::listen();
     let running = call.run(cx);

@@ -9,8 +9,11 @@ mod suite {
     mod cancel;
     mod commands;
     mod connecting;
+    mod content;
     mod context;
     mod crash;
+    mod defenses;
+    mod egress;
     mod embed;
     mod ends;
     mod exec;

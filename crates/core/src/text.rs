@@ -1,6 +1,10 @@
-//! Text cutting at character boundaries, and counts with their nouns.
+//! Text: cutting at character boundaries, counts with their nouns, and characters that nobody sees.
+
+mod hidden;
 
 use std::fmt::Display;
+
+pub use self::hidden::hidden;
 
 /// Returns the last character boundary at or before `index`.
 pub fn boundary_before(text: &str, index: usize) -> usize {

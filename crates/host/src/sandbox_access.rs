@@ -8,7 +8,7 @@ use windlass_sandbox::{CommandSandbox, Workspace};
 use windlass_sandbox::{Network, SandboxPolicy};
 
 use windlass_config::environment;
-use windlass_config::settings::SecuritySettings;
+use windlass_config::settings::{NetworkAccess, SecuritySettings};
 use windlass_config::{Problem, ProblemKind};
 
 /// Project folders whose content other tools read and run automatically, so that writing there can run code.
@@ -21,7 +21,7 @@ pub struct SandboxAccess {
     allowed: Vec<PathBuf>,
     /// Absolute paths, and patterns for file names.
     denied: Vec<PathBuf>,
-    network: bool,
+    network: NetworkAccess,
 }
 
 impl SandboxAccess {
@@ -76,7 +76,7 @@ impl SandboxAccess {
             home,
             allowed,
             denied,
-            network: security.network,
+            network: security.network.clone(),
         })
     }
 
@@ -108,7 +108,15 @@ impl SandboxAccess {
                 .cloned()
                 .collect(),
             read_only: READ_ONLY.iter().filter_map(below).collect(),
-            network: if self.network { Network::On } else { Network::Off },
+            network: match &self.network {
+                NetworkAccess::Off => Network::Off,
+                NetworkAccess::Hosts(_) => Network::Hosts,
+                NetworkAccess::On => Network::On,
+            },
+            hosts: match &self.network {
+                NetworkAccess::Hosts(hosts) => hosts.clone(),
+                NetworkAccess::Off | NetworkAccess::On => Vec::new(),
+            },
             ..SandboxPolicy::default()
         }
     }

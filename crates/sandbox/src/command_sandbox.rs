@@ -6,12 +6,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::net::unix::pipe::Receiver;
 use windlass_core::permission::Escalation;
 use windlass_core::tool::{Category, Judgement};
 
+use crate::egress::{self, Reached};
 use crate::process::{self, Tree};
 use crate::workspace::Workspace;
 use crate::{Gap, Network, Roots, Sandbox, SandboxError, SandboxPolicy, Start};
@@ -21,6 +22,9 @@ const MAX_ENTRIES: usize = 20_000;
 const MAX_DEPTH: usize = 6;
 /// Folders that contain mostly generated or third-party files.
 const SKIPPED: &[&str] = &[".git", "node_modules", "target", ".venv", "venv"];
+
+/// Maximum number of sandboxes of a session. Each set of hosts has its own.
+const MAX_SANDBOXES: usize = 16;
 
 /// Default limit of the processes and threads of a sandbox.
 const PROCESSES: u64 = 8192;
@@ -41,13 +45,15 @@ const NETWORK_SIGNS: &[&str] = &[
 const WRITE_SIGNS: &[&str] = &["Permission denied", "Read-only file system", "EACCES", "EROFS"];
 
 /// Access of a command.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
     /// True for a command that only reads: nothing is writable but the private temporary folder. The kernel
     /// holds the command to it if it was misjudged.
     pub reads_only: bool,
     /// Access beyond the folders of the policy.
     pub escalation: Escalation,
+    /// Hosts that network access is limited to; empty for all.
+    pub hosts: Vec<String>,
 }
 
 impl Access {
@@ -56,9 +62,20 @@ impl Access {
         Self {
             reads_only: category == Category::Read && !escalation.outside,
             escalation,
+            hosts: Vec::new(),
         }
     }
+
+    /// Limits network access to some hosts.
+    #[must_use]
+    pub fn limited_to(mut self, hosts: Vec<String>) -> Self {
+        self.hosts = hosts;
+        self
+    }
 }
+
+/// A sandbox, or the reason why there is none.
+type Built = Arc<OnceLock<Result<Sandbox, SandboxError>>>;
 
 /// Starts commands in sandboxes, one for each kind of access, which are created when the first command needs
 /// them. It must outlive the commands.
@@ -72,7 +89,7 @@ pub struct CommandSandbox {
     names: Option<(Arc<Roots>, PathBuf)>,
     /// The files with a denied name.
     denied: OnceLock<Vec<PathBuf>>,
-    built: [OnceLock<Result<Sandbox, SandboxError>>; 8],
+    built: Mutex<Vec<(Access, Built)>>,
 }
 
 impl CommandSandbox {
@@ -108,23 +125,32 @@ impl CommandSandbox {
         Self::default()
     }
 
-    /// Adds the reasons why a command with this access needs approval to a judgement.
-    pub fn judge(&self, access: Access, judgement: &mut Judgement) {
-        let escalation = access.escalation;
+    /// Adds the access that a command gets beyond the default to a judgement, and the reasons why it needs
+    /// approval.
+    pub fn judge(&self, access: &Access, judgement: &mut Judgement) {
         let Some(policy) = &self.policy else {
             return;
+        };
+        let access = &effective(policy, access);
+        let escalation = access.escalation;
+        judgement.escalation = Escalation {
+            network: escalation.network && policy.network != Network::On,
+            ..escalation
         };
         let mut ask = |reason: String| {
             judgement.category = Category::Admin;
             judgement.reasons.push(reason);
         };
-        if escalation.network && policy.network == Network::Off {
-            ask("it reaches the network".to_owned());
+        if escalation.network && policy.network != Network::On {
+            ask(match access.hosts.as_slice() {
+                [] => "it reaches the network".to_owned(),
+                hosts => format!("it reaches {}, and no other host", hosts.join(", ")),
+            });
         }
         if escalation.outside {
             ask("it writes outside the workspace".to_owned());
         }
-        match self.sandbox(policy, access) {
+        match built(&self.sandbox(policy, access)) {
             Ok(sandbox) => {
                 for gap in sandbox.gaps() {
                     if let Gap::Open(path) = gap {
@@ -132,7 +158,14 @@ impl CommandSandbox {
                     }
                 }
             }
-            Err(error) if error.is_about_machine() => ask(error.to_string()),
+            Err(error) if error.is_about_machine() => {
+                ask(error.to_string());
+                // Nothing confines the command, so it can reach everything.
+                judgement.escalation = Escalation {
+                    network: true,
+                    outside: true,
+                };
+            }
             Err(error) => {
                 judgement.refusal.get_or_insert_with(|| {
                     format!("Refused (security): commands cannot be confined: {error}. Tell the user.")
@@ -148,34 +181,41 @@ impl CommandSandbox {
     /// If the sandbox cannot be set up although this machine has one, or the program cannot be started.
     pub fn spawn(
         &self,
-        access: Access,
+        access: &Access,
         program: &Path,
         arguments: &[&str],
         cwd: &Path,
         env: &BTreeMap<String, String>,
     ) -> io::Result<(Tree, Receiver)> {
-        let sandbox = self.policy.as_ref().map(|policy| self.sandbox(policy, access));
-        match sandbox {
-            Some(Ok(sandbox)) => {
+        let Some(policy) = &self.policy else {
+            return process::spawn(program, arguments, cwd, env, Stdio::null());
+        };
+        let access = &effective(policy, access);
+        match built(&self.sandbox(policy, access)) {
+            Ok(sandbox) => {
+                let limited = policy.network == Network::Hosts || !access.hosts.is_empty();
+                let mut env = env.clone();
+                if limited && !(access.escalation.network && access.hosts.is_empty()) {
+                    env.extend(egress::variables());
+                }
                 let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
                 let start = Start {
                     program,
                     arguments: &arguments,
                     cwd,
-                    env,
+                    env: &env,
                 };
                 process::confined(sandbox, start)
             }
-            Some(Err(error)) if !error.is_about_machine() => Err(io::Error::other(error.to_string())),
-            None | Some(Err(_)) => process::spawn(program, arguments, cwd, env, Stdio::null()),
+            Err(error) if !error.is_about_machine() => Err(io::Error::other(error.to_string())),
+            Err(_) => process::spawn(program, arguments, cwd, env, Stdio::null()),
         }
     }
 
     /// Starts the sandboxes of commands without extra access on a thread of their own, once, so that neither
     /// judging nor starting the first command has to wait for them.
     pub fn prepare(this: &Arc<Self>) {
-        let is_built = this.built.first().is_none_or(|cell| cell.get().is_some());
-        if this.policy.is_none() || is_built {
+        if this.policy.is_none() || !this.cells().is_empty() {
             return;
         }
         let this = Arc::clone(this);
@@ -186,24 +226,33 @@ impl CommandSandbox {
                         reads_only,
                         ..Access::default()
                     };
-                    let _ = this.sandbox(policy, access);
+                    let _ = this.sandbox(policy, &access);
                 }
             }
         });
     }
 
     /// Returns true once after the launcher of commands with this access ended by itself and was replaced.
-    pub fn was_restarted(&self, access: Access) -> bool {
-        let policy = self.policy.as_ref();
-        let sandbox = policy.and_then(|policy| self.sandbox(policy, access).ok());
-        sandbox.is_some_and(Sandbox::was_restarted)
+    pub fn was_restarted(&self, access: &Access) -> bool {
+        let Some(policy) = &self.policy else { return false };
+        built(&self.sandbox(policy, &effective(policy, access))).is_ok_and(Sandbox::was_restarted)
+    }
+
+    /// Takes the hosts that commands with this access asked for since the last call, if it limits them.
+    pub fn take_reached(&self, access: &Access) -> Vec<Reached> {
+        let Some(policy) = &self.policy else {
+            return Vec::new();
+        };
+        built(&self.sandbox(policy, &effective(policy, access)))
+            .map_or_else(|_| Vec::new(), Sandbox::take_reached)
     }
 
     /// Returns a hint for the model if the sandbox may be the reason why a command failed.
-    pub fn hint(&self, access: Access, output: &str) -> Option<&'static str> {
+    pub fn hint(&self, access: &Access, output: &str) -> Option<&'static str> {
         let policy = self.policy.as_ref()?;
         // Without a sandbox, the failure has another reason.
-        self.sandbox(policy, access).ok()?;
+        let access = &effective(policy, access);
+        built(&self.sandbox(policy, access)).ok()?;
         let escalation = access.escalation;
         let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
         if !escalation.network && policy.network == Network::Off && says(NETWORK_SIGNS) {
@@ -223,35 +272,76 @@ impl CommandSandbox {
         }
     }
 
-    fn sandbox(&self, policy: &SandboxPolicy, access: Access) -> Result<&Sandbox, &SandboxError> {
-        let Escalation { network, outside } = access.escalation;
-        let place = usize::from(network) + 2 * usize::from(outside) + 4 * usize::from(access.reads_only);
-        let Some(cell) = self.built.get(place) else {
-            return Err(&SandboxError::Arguments);
+    /// Returns the sandbox of this access, which the first caller creates.
+    fn sandbox(&self, policy: &SandboxPolicy, access: &Access) -> Built {
+        let cell = {
+            let mut cells = self.cells();
+            let known = cells.iter().find(|(known, _)| known == access);
+            match known {
+                Some((_, cell)) => Arc::clone(cell),
+                None => {
+                    if cells.len() >= MAX_SANDBOXES {
+                        cells.remove(0);
+                    }
+                    let cell = Built::default();
+                    cells.push((access.clone(), Arc::clone(&cell)));
+                    cell
+                }
+            }
         };
-        cell.get_or_init(|| {
-            let mut policy = policy.clone();
-            if let Some((roots, folder)) = &self.names {
-                let denied = self.denied.get_or_init(|| denied_files(roots, folder));
-                policy.denied.extend(denied.iter().cloned());
-            }
-            if network {
-                policy.network = Network::On;
-            }
-            if outside {
-                policy.write = vec!["/".into()];
-                policy.read_only.clear();
-            }
-            if access.reads_only {
-                policy.write.clear();
-            }
-            match &self.helper {
-                Some(helper) => Sandbox::with_helper(policy, helper),
-                None => Sandbox::new(policy),
-            }
-        })
-        .as_ref()
+        cell.get_or_init(|| self.create(policy.clone(), access));
+        cell
     }
+
+    fn create(&self, mut policy: SandboxPolicy, access: &Access) -> Result<Sandbox, SandboxError> {
+        if let Some((roots, folder)) = &self.names {
+            let denied = self.denied.get_or_init(|| denied_files(roots, folder));
+            policy.denied.extend(denied.iter().cloned());
+        }
+        if access.escalation.network {
+            policy.network = if access.hosts.is_empty() {
+                Network::On
+            } else {
+                Network::Hosts
+            };
+            policy.hosts.extend(access.hosts.iter().cloned());
+        }
+        if access.escalation.outside {
+            policy.write = vec!["/".into()];
+            policy.read_only.clear();
+        }
+        if access.reads_only {
+            policy.write.clear();
+        }
+        match &self.helper {
+            Some(helper) => Sandbox::with_helper(policy, helper),
+            None => Sandbox::new(policy),
+        }
+    }
+
+    fn cells(&self) -> MutexGuard<'_, Vec<(Access, Built)>> {
+        self.built.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn built(cell: &Built) -> Result<&Sandbox, &SandboxError> {
+    cell.get().map_or(Err(&SandboxError::Arguments), Result::as_ref)
+}
+
+/// Returns the access beyond what the policy gives every command anyway.
+fn effective(policy: &SandboxPolicy, access: &Access) -> Access {
+    let known = |host: &String| policy.hosts.contains(host);
+    let covered = match policy.network {
+        Network::On => true,
+        Network::Hosts => !access.hosts.is_empty() && access.hosts.iter().all(known),
+        Network::Off => false,
+    };
+    let mut access = access.clone();
+    if covered || !access.escalation.network {
+        access.escalation.network = false;
+        access.hosts.clear();
+    }
+    access
 }
 
 /// Returns the files with a denied name, within the limits that keep the first command from being delayed.
@@ -286,15 +376,21 @@ mod tests {
     /// A machine that cannot confine commands.
     fn without_landlock() -> CommandSandbox {
         let sandbox = CommandSandbox::new(SandboxPolicy::default());
-        for cell in &sandbox.built {
+        for reads_only in [true, false] {
+            let access = Access {
+                reads_only,
+                ..Access::default()
+            };
+            let cell = Built::default();
             cell.set(Err(SandboxError::NoLandlock)).expect("still empty");
+            sandbox.cells().push((access, cell));
         }
         sandbox
     }
 
     fn judged(sandbox: &CommandSandbox, access: Access) -> Judgement {
         let mut judgement = Judgement::of(Category::Read);
-        sandbox.judge(access, &mut judgement);
+        sandbox.judge(&access, &mut judgement);
         judgement
     }
 
@@ -321,7 +417,7 @@ mod tests {
         let sandbox = CommandSandbox::new(SandboxPolicy::default());
         let is_confined = Sandbox::new(SandboxPolicy::default()).is_ok();
         for output in fails {
-            let hint = |sandbox: &CommandSandbox| sandbox.hint(Access::default(), output);
+            let hint = |sandbox: &CommandSandbox| sandbox.hint(&Access::default(), output);
             assert_eq!(hint(&sandbox).is_some(), is_confined, "{output}");
             assert_eq!(hint(&without_landlock()), None, "{output}");
         }

@@ -91,6 +91,24 @@ pub fn is_host(text: &str) -> bool {
     Host::parse(text).is_some()
 }
 
+/// Returns the variables that make programs use the proxy.
+pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
+    let address = format!("http://127.0.0.1:{PORT}");
+    let names = [
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+    ];
+    let proxy = names.map(|name| (name.to_owned(), address.clone()));
+    // Recent versions of Node look at the others only then.
+    proxy
+        .into_iter()
+        .chain([("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned())])
+}
+
 impl Egress {
     pub(crate) fn new(hosts: &[String]) -> Self {
         Self {

@@ -79,7 +79,7 @@ use std::process::ExitStatus;
 pub use self::command_sandbox::{Access, CommandSandbox};
 pub use self::digest::sha256_hex;
 pub use self::egress::{Reached, is_host};
-pub use self::environment::child_environment;
+pub use self::environment::{child_environment, reading_environment};
 pub use self::handle::{OpenMode, Parents, PathDenied, Place, Roots};
 #[cfg(all(target_os = "linux", not(windlass_portable)))]
 use self::linux as backend;
@@ -88,7 +88,7 @@ pub use self::policy::{Guard, LocalSockets, Network, ResourceLimits, SandboxPoli
 use self::portable as backend;
 pub use self::support::{Support, support};
 pub use self::working_directory::WorkingDirectory;
-pub use self::workspace::Workspace;
+pub use self::workspace::{Location, Workspace};
 
 /// First argument that makes this binary the sandbox helper.
 pub const HELPER: &str = "__sandbox";

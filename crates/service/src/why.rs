@@ -285,7 +285,7 @@ impl Why {
         let others = self.calls.iter().filter(|call| call.id != asked.id).count();
         let reasons = match asked.reasons.as_str() {
             "" => String::new(),
-            reasons => format!(", because it {reasons}"),
+            reasons => format!(", because {reasons}"),
         };
         vec![
             wait(

@@ -90,8 +90,9 @@ fn request(id: &str) -> Event {
         tool: "bash".into(),
         category: Category::Admin,
         subjects: vec!["make test".into(), "rm -r x".into()],
-        reasons: vec!["removes files".into()],
+        reasons: vec!["it removes files".into()],
         preview: None,
+        once_only: false,
     })
 }
 

@@ -62,11 +62,7 @@ impl SqliteStore {
     fn start(path: &Path, clock: Arc<dyn Clock>, folder: Option<Arc<TempDir>>) -> Result<Self, LogError> {
         connection::make_folder(path)?;
         let file = path.to_owned();
-        let (writer, opening) = Writer::start(move || {
-            let connection = connection::open(&file)?;
-            schema::migrate(&connection)?;
-            Ok(connection)
-        })?;
+        let (writer, opening) = Writer::start(move || connection::open(&file))?;
         Ok(Self {
             writer,
             readers: Readers::new(path, opening),

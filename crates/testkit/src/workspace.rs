@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 use windlass_sim::Protocol;
@@ -25,12 +26,16 @@ pub fn settings_name(wire: Protocol) -> &'static str {
 }
 
 /// A temporary folder with a project, a home and a `WINDLASS_HOME`, and the binary that runs there.
+///
+/// When it is dropped, `windlass db check` must find no problem in the database of its runs, unless the test
+/// [damaged](Self::expect_damage) it.
 #[derive(Debug)]
 pub struct Workspace {
     root: TempDir,
     binary: PathBuf,
     /// User that runs the binary, if it is not the one that runs the tests.
     user: Option<u32>,
+    is_damaged: AtomicBool,
 }
 
 impl Workspace {
@@ -45,11 +50,17 @@ impl Workspace {
             root,
             binary: binary.into(),
             user: None,
+            is_damaged: AtomicBool::new(false),
         };
         for folder in [workspace.path(), workspace.user_home(), workspace.home()] {
             must(fs::create_dir_all(folder), "create a folder");
         }
         workspace
+    }
+
+    /// Declares that the test damages the database, or puts something else in its place.
+    pub fn expect_damage(&self) {
+        self.is_damaged.store(true, Ordering::Relaxed);
     }
 
     /// Returns the project folder, in which runs start.
@@ -157,6 +168,15 @@ fn give(path: &Path) {
     if is_folder {
         for entry in must(fs::read_dir(path), "list a folder") {
             give(&must(entry, "list a folder").path());
+        }
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        let has_database = self.home().join("data").join("windlass.db").exists();
+        if has_database && !self.is_damaged.load(Ordering::Relaxed) && !std::thread::panicking() {
+            self.run(&["db", "check"]).output().assert_code(0);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `bash`: runs a command with everything it starts, and ends the whole process tree on request.
 
+mod blocked;
 mod capture;
 mod follow;
 mod job;
@@ -8,6 +9,7 @@ mod live;
 mod notes;
 mod output;
 mod pipe;
+mod repository;
 mod shell;
 mod terminal;
 
@@ -35,9 +37,8 @@ use crate::ToolsConfig;
 use crate::arguments::null_is_default;
 use crate::bash_job::answer;
 use windlass_core::permission::Escalation;
-use windlass_sandbox::Workspace;
 use windlass_sandbox::process::Tree;
-use windlass_sandbox::{Access, CommandSandbox};
+use windlass_sandbox::{Access, CommandSandbox, Reached, Workspace, reading_environment};
 use windlass_shell::{Analysis, Blocklist, analyse};
 
 /// Maximum timeout that a call may request.
@@ -49,6 +50,8 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// Note after the sandbox's launcher ended by itself.
 const RESTARTED: &str =
     "[the sandbox had ended, with everything that still ran in it, and was started again]";
+/// Reason for asking about a reading git command.
+const RUNS_SETTINGS: &str = "the settings of this repository name programs that git runs";
 /// Maximum number of characters of a description in an approval request.
 const DESCRIPTION: usize = 200;
 
@@ -89,12 +92,16 @@ struct Judged {
     analysis: Analysis,
     category: Category,
     escalation: Escalation,
+    /// Hosts that network access is limited to; empty for all.
+    hosts: Vec<String>,
+    /// True if git would run programs that the settings of a repository name.
+    runs_settings: bool,
 }
 
 impl Judged {
     /// Returns the access of the command. A command that was judged to read gets no more than that.
     fn access(&self) -> Access {
-        Access::of(self.category, self.escalation)
+        Access::of(self.category, self.escalation).limited_to(self.hosts.clone())
     }
 }
 
@@ -127,15 +134,25 @@ impl Bash {
         input.judged.get_or_init(|| {
             let analysis = analyse(&input.command, &self.blocklist);
             let escalation = self.escalation(input, &analysis);
+            let cwd = self.workspace.working_directory().current();
+            let mut folders = analysis.repositories().iter().map(|folder| cwd.join(folder));
+            let runs_settings = folders.any(|folder| repository::names_programs(&folder));
             let category = match analysis.category {
                 _ if escalation.outside => Category::Admin,
-                Category::Read if input.write => Category::Write,
+                Category::Read if input.write || runs_settings => Category::Write,
                 category => category,
+            };
+            // A call that asks for the network gets all of it, if the user agrees.
+            let hosts = match input.network {
+                true => Vec::new(),
+                false => analysis.hosts().into_iter().map(str::to_owned).collect(),
             };
             Judged {
                 analysis,
                 category,
+                hosts,
                 escalation,
+                runs_settings,
             }
         })
     }
@@ -162,7 +179,7 @@ impl Bash {
     async fn run_in_background(
         &self,
         input: &BashInput,
-        access: Access,
+        access: &Access,
         limit: Option<Duration>,
         cx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
@@ -179,7 +196,7 @@ impl Bash {
     }
 
     /// Returns hints for a model whose command failed or was blocked.
-    fn hints(&self, finished: &Finished, access: Access, analysis: &Analysis) -> Vec<&'static str> {
+    fn hints(&self, finished: &Finished, access: &Access, analysis: &Analysis) -> Vec<&'static str> {
         let failed = finished.exit_code != Some(0);
         let content = &finished.content;
         let sandbox = self.sandbox.hint(access, content).filter(|_| failed);
@@ -196,7 +213,7 @@ impl Bash {
     fn start(
         &self,
         input: &BashInput,
-        access: Access,
+        access: &Access,
         cx: &ToolContext,
     ) -> Result<(Tree, Receiver), ToolError> {
         let execution = &cx.execution;
@@ -205,9 +222,13 @@ impl Bash {
             .find(execution.env.get("PATH").map_or("", String::as_str))
             .ok_or_else(|| ToolError::Permanent("Neither bash nor sh was found on PATH.".to_owned()))?;
         let arguments = shell.arguments(&input.command);
+        let mut env = execution.env.clone();
+        if access.reads_only {
+            reading_environment(&mut env);
+        }
         let started = self
             .sandbox
-            .spawn(access, &shell.program, &arguments, &execution.cwd, &execution.env);
+            .spawn(access, &shell.program, &arguments, &execution.cwd, &env);
         started.map_err(|error| {
             self.shells.forget();
             not_started(&error, &shell, cx)
@@ -226,14 +247,21 @@ impl Tool for Bash {
     fn judge(&self, input: &BashInput) -> Judgement {
         let judged = self.judged(input);
         let analysis = &judged.analysis;
-        let pieces = analysis.pieces().into_iter();
+        let pieces = analysis.pieces().into_iter().map(Subject::Command);
+        let spellings = analysis.spellings().into_iter().map(Subject::Spelling);
         let mut judgement = Judgement {
-            category: judged.category,
-            subjects: pieces.map(Subject::Command).collect(),
+            subjects: pieces.chain(spellings).collect(),
             refusal: analysis.refusal.as_ref().map(|refusal| refusal.message.clone()),
-            reasons: Vec::new(),
+            reasons: analysis.reasons(),
+            ..Judgement::of(judged.category)
         };
-        self.sandbox.judge(judged.access(), &mut judgement);
+        if judged.runs_settings && analysis.category == Category::Read {
+            judgement.reasons.push(RUNS_SETTINGS.to_owned());
+        }
+        if !analysis.blocked.is_empty() {
+            blocked::judge(&self.workspace, analysis, &mut judgement);
+        }
+        self.sandbox.judge(&judged.access(), &mut judgement);
         judgement
     }
 
@@ -265,12 +293,12 @@ impl Tool for Bash {
         let judged = self.judged(&input);
         let (analysis, access) = (&judged.analysis, judged.access());
         if input.background {
-            return self.run_in_background(&input, access, limit, &cx).await;
+            return self.run_in_background(&input, &access, limit, &cx).await;
         }
         let limit = limit.map_or(self.timeout, |limit| limit.min(MAX_TIMEOUT));
-        let (tree, pipe) = self.start(&input, access, &cx)?;
+        let (tree, pipe) = self.start(&input, &access, &cx)?;
         let mut finished = finish(tree, pipe, limit, &self.keeping, &cx).await?;
-        for note in self.hints(&finished, access, analysis) {
+        for note in self.hints(&finished, &access, analysis) {
             finished.content.push('\n');
             finished.content.push_str(note);
         }
@@ -280,6 +308,11 @@ impl Tool for Bash {
             "duration_ms": finished.duration_ms,
             "truncated": finished.truncated,
         });
+        note_hosts(
+            &self.sandbox.take_reached(&access),
+            &mut details,
+            &mut finished.content,
+        );
         if let (Some(description), Some(map)) = (input.description, details.as_object_mut()) {
             map.insert("description".to_owned(), description.into());
         }
@@ -288,6 +321,27 @@ impl Tool for Bash {
             kept: finished.kept,
             ..ToolOutput::text(finished.content).with_details(details)
         })
+    }
+}
+
+/// Adds the hosts that a command asked for to its result.
+fn note_hosts(asked: &[Reached], details: &mut serde_json::Value, content: &mut String) {
+    let hosts = |allowed: bool| -> Vec<&str> {
+        let these = asked.iter().filter(|one| one.allowed == allowed);
+        these.map(|one| one.host.as_str()).collect()
+    };
+    let (reached, refused) = (hosts(true), hosts(false));
+    if let (false, Some(map)) = (asked.is_empty(), details.as_object_mut()) {
+        map.insert(
+            "hosts".to_owned(),
+            json!({ "reached": reached, "refused": refused }),
+        );
+    }
+    if !refused.is_empty() {
+        content.push_str(&format!(
+            "\n[not reached: {}; a call with network: true asks the user for the whole network]",
+            refused.join(", ")
+        ));
     }
 }
 

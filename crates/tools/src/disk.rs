@@ -48,7 +48,9 @@ impl From<PathDenied> for DiskError {
         match error {
             PathDenied::System { source, .. } => source.into(),
             PathDenied::Raced(_) => Self::Raced,
-            denied @ (PathDenied::Denied(_) | PathDenied::Outside(_)) => Self::Denied(denied.to_string()),
+            denied @ (PathDenied::Denied(_) | PathDenied::Outside(_) | PathDenied::Moved { .. }) => {
+                Self::Denied(denied.to_string())
+            }
         }
     }
 }

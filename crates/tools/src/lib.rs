@@ -36,6 +36,7 @@
 //!         execution: Arc::new(execution),
 //!         progress: Progress::none(),
 //!         person: Person::nobody(),
+//!         places: Arc::default(),
 //!     })
 //!     .await?;
 //! assert_eq!(output.content, "hello\n[exit code 3]");
@@ -93,6 +94,7 @@ pub use self::fetch::FetchConfig;
 pub use self::outputs::OutputStore;
 pub use self::todo::{TodoItem, TodoList, TodoStatus};
 use crate::bash::{Jobs, Keeping};
+use crate::declared::ProjectCheck;
 use crate::ledger::FileLedger;
 
 /// Configuration of the built-in tools.
@@ -121,6 +123,8 @@ pub struct ToolsConfig {
     pub background: BackgroundJobs,
     /// Store for full outputs. Without it, cut output is lost and `tool_output` is not offered.
     pub outputs: Option<Arc<OutputStore>>,
+    /// Check before each call of a tool that a project declares. Without it, such tools are not checked again.
+    pub project_check: Option<ProjectCheck>,
 }
 
 impl Default for ToolsConfig {
@@ -140,6 +144,7 @@ impl Default for ToolsConfig {
                 .collect(),
             background: BackgroundJobs::default(),
             outputs: None,
+            project_check: None,
         }
     }
 }

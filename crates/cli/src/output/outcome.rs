@@ -1,12 +1,9 @@
 //! Result of a turn.
 
-use windlass_api::{Event, FailureKind};
+use windlass_api::Event;
 
 use super::Trouble;
 use crate::exit::Exit;
-
-/// Hint for a denied call.
-const ALLOW_HINT: &str = "allow it with a rule, as in -c 'security.allow=[\"bash(git *)\"]', or run without approvals with --mode full";
 
 /// Result of a turn, derived from its terminal event.
 pub(crate) struct Outcome {
@@ -32,15 +29,13 @@ impl Outcome {
                 hint,
                 ..
             } => {
-                let denied = *reason == FailureKind::PermissionDenied;
-                let hint = hint.clone().or_else(|| denied.then(|| ALLOW_HINT.to_owned()));
                 let kind = serde_json::to_value(reason).ok();
                 let kind = kind.map(|kind| kind.as_str().map_or_else(|| kind.to_string(), str::to_owned));
                 Self::failed(
                     Exit::of_failure(*reason),
                     &kind.unwrap_or_default(),
                     message.clone(),
-                    hint,
+                    hint.clone(),
                 )
             }
             _ => Self::failed(canceled, "canceled", "interrupted".to_owned(), None),

@@ -344,3 +344,36 @@ fn nothing_is_left_after_the_end() {
         );
     }
 }
+
+/// The stored output of a command has the bytes that the command wrote.
+#[test]
+fn a_stored_output_keeps_its_bytes() {
+    let command = "head -c 2000000 /dev/zero; printf 'caf\\303\\250 \\377\\n'; echo needle";
+    let replies = [
+        Reply::call("bash", json!({ "command": command })),
+        Reply::text("fine"),
+    ];
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    workspace.run(&["exec", "go"]).output().assert_code(0);
+    let expected: Vec<u8> = [&[0; 2_000_000][..], b"caf\xc3\xa8 \xff\nneedle\n"].concat();
+    let found = files_below(&workspace.home());
+    assert!(
+        found.contains(&expected),
+        "no file with these bytes among {} files",
+        found.len()
+    );
+}
+
+/// Returns the contents of all files below a folder.
+fn files_below(folder: &std::path::Path) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            all.extend(files_below(&path));
+        } else {
+            all.push(std::fs::read(&path).unwrap());
+        }
+    }
+    all
+}

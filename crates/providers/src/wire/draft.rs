@@ -163,6 +163,14 @@ impl Draft {
         }
     }
 
+    /// Returns the name of a call.
+    pub(crate) fn call_name(&self, at: At) -> &str {
+        match self.blocks.get(at.0) {
+            Some(Block::Call { name, .. }) => name,
+            _ => "",
+        }
+    }
+
     /// Corrects the stop reason by the reply's content: servers send `stop` with calls and `tool_calls`
     /// without.
     fn settle(&self, said: StopReason) -> StopReason {

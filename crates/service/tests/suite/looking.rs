@@ -162,7 +162,7 @@ async fn a_session_says_how_it_stands() {
         idle.window,
         idle.mode.as_str(),
     );
-    assert_eq!(told, ("first", "first-1", 100_000, "default"));
+    assert_eq!(told, ("first", "first-1", 100_000, "auto"));
     assert!(!idle.is_busy && idle.queue.is_empty());
     assert_eq!(service.why(&session).await, []);
     assert_eq!(

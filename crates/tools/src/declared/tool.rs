@@ -13,9 +13,9 @@ use windlass_core::tool::{
 };
 use windlass_yaml::nearest;
 
-use super::Fingerprint;
 use super::definition::{Definition, VariableValue};
 use super::template::{self, Values};
+use super::{Fingerprint, ProjectCheck, Source};
 use crate::ToolsConfig;
 use crate::bash::{KILL_TIME, Keeping, finish};
 use windlass_core::permission::Escalation;
@@ -33,6 +33,8 @@ pub(super) struct DeclaredTool {
     timeout: Duration,
     keeping: Keeping,
     sandbox: Arc<CommandSandbox>,
+    /// Set for the tools of a project.
+    check: Option<ProjectCheck>,
 }
 
 impl DeclaredTool {
@@ -65,6 +67,10 @@ impl DeclaredTool {
                 .map_or(config.command_timeout, Duration::from_secs),
             keeping: Keeping::new(config, &definition.name),
             sandbox: Arc::clone(&config.sandbox),
+            check: config
+                .project_check
+                .clone()
+                .filter(|_| definition.source == Source::Project),
             definition,
         }
     }
@@ -107,6 +113,12 @@ impl DeclaredTool {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Canceled(String::new()));
         }
+        if let Some(Err(why)) = self.check.as_ref().map(ProjectCheck::run) {
+            return Err(ToolError::Permanent(format!(
+                "{name} was not run, because the project's files are no longer those that the user trusts. Tell the \
+                 user.\n{why}"
+            )));
+        }
         let execution = &cx.execution;
         let cmd = &self.definition.cmd;
         let path = execution.env.get("PATH").map_or("", String::as_str);
@@ -117,7 +129,7 @@ impl DeclaredTool {
         let borrowed: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let (tree, pipe) = self
             .sandbox
-            .spawn(self.access(), &program, &borrowed, &execution.cwd, &env)
+            .spawn(&self.access(), &program, &borrowed, &execution.cwd, &env)
             .map_err(|error| not_started(&error, &program, &execution.cwd))?;
         let finished = finish(tree, pipe, self.timeout, &self.keeping, &cx).await?;
         let details = json!({
@@ -154,7 +166,9 @@ impl DeclaredTool {
             ..self.escalation()
         };
         let access = Access::of(self.definition.category, escalation);
-        self.sandbox.judge(access, &mut judgement);
+        self.sandbox.judge(&access, &mut judgement);
+        // The definition fixes the access, and a model cannot change it: a rule for the tool covers it.
+        judgement.escalation = Escalation::default();
         judgement
     }
 

@@ -252,7 +252,7 @@ fn jobs_are_judged() {
     assert!(
         desk.prepare("bash", &begin("rm -rf x"))
             .expect("valid")
-            .refusal
+            .blocked
             .is_some()
     );
     for (action, category) in [

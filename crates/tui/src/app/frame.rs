@@ -247,7 +247,10 @@ impl App {
             Span::styled(cut(&text, columns.saturating_sub(1)), theme.style(Tone::Dim)),
         ]);
         let mut lines = vec![line];
-        for (depth, wait) in self.session.waits.iter().enumerate() {
+        // An open permission request is on the screen, and says itself what it is about.
+        let is_asked = self.requests.front().is_some_and(PendingRequest::is_permission);
+        let waits = self.session.waits.iter().filter(|_| !is_asked);
+        for (depth, wait) in waits.enumerate() {
             let rows = wait_rows(wait, depth, columns);
             lines.extend(rows.map(|row| Line::styled(row, theme.style(Tone::Warn))));
         }

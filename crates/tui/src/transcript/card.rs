@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 use serde_json::Value;
-use windlass_api::{CallId, StepStatus, is_own_call};
+use windlass_api::{CallId, DENIED_TEXT, StepStatus, is_own_call};
 use windlass_core::text::count;
 
 use super::item::{RenderOptions, SHORT_COLUMNS};
@@ -117,7 +117,11 @@ impl Card {
 
     /// Sets the result. [`Self::complete`] sets the final state.
     pub(crate) fn result(&mut self, content: &str, details: Option<&Value>) {
-        self.result = head(content, RESULT);
+        self.result = match content {
+            // The end of the turn says who denied it.
+            DENIED_TEXT => "not run".to_owned(),
+            content => head(content, RESULT),
+        };
         let Some(details) = details else { return };
         self.diff = diff_of(details).map(|diff| {
             let text = head(without_name(&diff), RESULT);

@@ -12,7 +12,7 @@ use windlass_core::tool::ToolSpec;
 
 use crate::wire::content::{Content, contents, result_images, result_text, sent_role};
 use crate::wire::encoder::{Encoder, Outgoing, choose_tool};
-use crate::wire::json::{field, object_text, push, tool_name};
+use crate::wire::json::{append_item, field, object_text, push, tool_name};
 
 /// Asks the provider to cache everything up to and including this block.
 pub(crate) const MARKER: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
@@ -102,7 +102,7 @@ pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
             // The API refuses a reply that ends in thinking, and a truncated reply may end that way.
             let last = items.iter().rposition(|item| !ItemHead::read(item).is_thinking());
             for item in items.iter().take(last.map_or(0, |last| last + 1)) {
-                push(&mut content, item);
+                append_item(&mut content, item);
             }
         }
         None => {

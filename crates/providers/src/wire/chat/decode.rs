@@ -1,11 +1,11 @@
 //! Replies of Chat Completions.
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 use windlass_core::provider::{Completion, ProviderError, ProviderEvent, StopReason};
 
 use super::assemble::Calls;
 use super::chunk::{Chunk, Delta};
+use super::details::Details;
 use crate::failure;
 use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
@@ -38,7 +38,7 @@ enum Speech {
 struct Said {
     text: String,
     reasoning: String,
-    details: Vec<Value>,
+    details: Details,
 }
 
 impl Decoder {
@@ -134,7 +134,7 @@ impl Decoder {
             self.stop = Some(StopReason::Refusal);
         }
         for detail in delta.reasoning_details.unwrap_or_default() {
-            self.said.detail(detail);
+            self.said.details.add(detail);
         }
         for fragment in delta.tool_calls.unwrap_or_default() {
             self.close_speech(events);
@@ -191,7 +191,7 @@ impl Decoder {
                 object = object.field("reasoning_content", &self.said.reasoning);
             }
             ReasoningEcho::Details if !self.said.details.is_empty() => {
-                object = object.field("reasoning_details", &self.said.details);
+                object = object.field("reasoning_details", &self.said.details.items());
             }
             _ => {}
         }
@@ -199,33 +199,6 @@ impl Decoder {
             object = object.field("tool_calls", &calls);
         }
         object.finish()
-    }
-}
-
-impl Said {
-    /// Adds a reasoning detail. Details arrive token by token; pieces of one block are joined again.
-    fn detail(&mut self, detail: Value) {
-        let same = |a: &Value, b: &Value| a.get("type") == b.get("type") && a.get("index") == b.get("index");
-        let Some(last) = self.details.last_mut().filter(|last| same(last, &detail)) else {
-            self.details.push(detail);
-            return;
-        };
-        let (Value::Object(last), Value::Object(new)) = (last, detail) else {
-            return;
-        };
-        for (name, value) in new {
-            match (last.get_mut(&name), value) {
-                (Some(Value::String(text)), Value::String(piece))
-                    if matches!(name.as_str(), "text" | "summary" | "data") =>
-                {
-                    text.push_str(&piece);
-                }
-                (_, Value::Null) => {}
-                (_, value) => {
-                    last.insert(name, value);
-                }
-            }
-        }
     }
 }
 

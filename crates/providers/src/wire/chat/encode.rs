@@ -11,7 +11,7 @@ use windlass_core::tool::ToolSpec;
 
 use crate::wire::content::{Content, contents, result_images, result_text, sent_role};
 use crate::wire::encoder::{Encoder, Outgoing, choose_tool};
-use crate::wire::json::{append, field, object_text, push, tool_name};
+use crate::wire::json::{append, append_item, field, object_text, push, tool_name};
 use crate::wire::quirks::MaxTokensField;
 
 pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
@@ -93,7 +93,7 @@ pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     if let Some(items) = outgoing.items {
         for item in items {
-            push(&mut out, item);
+            append_item(&mut out, item);
         }
         return out;
     }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use windlass_core::json::repaired;
 use windlass_core::model::Usage;
 use windlass_core::provider::{Completion, ProviderError, ProviderEvent, StopReason};
 
@@ -10,7 +11,7 @@ use crate::failure;
 use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
-use crate::wire::json::{ObjectWriter, is_object, object_text, text, tool_name};
+use crate::wire::json::{Fields, ObjectWriter, is_sound_object, object_text, text, tool_name};
 use crate::wire::reply::{Decode, EventError};
 
 /// Assembles one reply from its events.
@@ -67,10 +68,12 @@ impl Decode for Decoder {
         // Not every delta is text; the others do not concern us.
         let delta: Option<String> = event
             .delta
-            .and_then(|delta| serde_json::from_str(delta.get()).ok());
+            .and_then(|delta| serde_json::from_str(&repaired(delta.get())).ok());
         let delta = delta.as_deref().unwrap_or_default();
         match event.r#type.as_str() {
-            "response.output_item.added" => self.added(output, event.item, events),
+            "response.output_item.added" if self.added(output, event.item, events) => {
+                return Err(EventError::Failed(failure::ambiguous(output)));
+            }
             "response.output_text.delta" => {
                 let at = self.slot(output, content, Kind::Text, events);
                 self.draft.extend(at, delta, events);
@@ -100,6 +103,9 @@ impl Decode for Decoder {
             }
             "response.output_item.done" => {
                 if let Some(item) = event.item {
+                    if self.added(output, Some(item), events) {
+                        return Err(EventError::Failed(failure::ambiguous(output)));
+                    }
                     self.done(output, item, events);
                 }
             }
@@ -135,25 +141,31 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn added(&mut self, output: u64, item: Option<&RawValue>, events: &mut Vec<ProviderEvent>) {
-        let item: Item = item
-            .and_then(|item| serde_json::from_str(item.get()).ok())
-            .unwrap_or_default();
-        if item.r#type == "function_call" && self.find(output, 0, Kind::Call).is_none() {
-            let id = item.call_id.unwrap_or_default();
-            let at = self.draft.open_call(&id, &item.name.unwrap_or_default(), events);
-            self.open.push(Slot {
-                output,
-                content: 0,
-                kind: Kind::Call,
-                at,
-            });
+    /// Starts an item. Returns true if another call has its place.
+    fn added(&mut self, output: u64, item: Option<&RawValue>, events: &mut Vec<ProviderEvent>) -> bool {
+        let item: Item = item.map(Item::read).unwrap_or_default();
+        if item.r#type != "function_call" {
+            return false;
         }
+        let name = item.name.unwrap_or_default();
+        if let Some(slot) = self.find(output, 0, Kind::Call) {
+            let known = self.draft.call_name(slot.at);
+            return !known.is_empty() && !name.is_empty() && known != name;
+        }
+        let id = item.call_id.unwrap_or_default();
+        let at = self.draft.open_call(&id, &name, events);
+        self.open.push(Slot {
+            output,
+            content: 0,
+            kind: Kind::Call,
+            at,
+        });
+        false
     }
 
     /// Finishes an item. It is stored as it came; text that no delta has sent yet is sent now.
     fn done(&mut self, output: u64, raw: &RawValue, events: &mut Vec<ProviderEvent>) {
-        let item: Item = serde_json::from_str(raw.get()).unwrap_or_default();
+        let item = Item::read(raw);
         let mut kept = raw.to_owned();
         match item.r#type.as_str() {
             "function_call" => {
@@ -212,12 +224,11 @@ impl Decoder {
         let id = self.draft.call_id(at);
         let arguments = item.arguments.as_deref().unwrap_or_default();
         let name = item.name.as_deref().unwrap_or_default();
-        if item.call_id.as_deref() == Some(id) && is_object(arguments) && tool_name(name) == name {
+        if item.call_id.as_deref() == Some(id) && is_sound_object(arguments) && tool_name(name) == name {
             return None;
         }
-        let fields: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
         ObjectWriter::new()
-            .fields(&fields, &["call_id", "name", "arguments"])
+            .fields(&Fields::read(raw), &["call_id", "name", "arguments"])
             .field("call_id", id)
             .field("name", tool_name(name).as_ref())
             .field("arguments", object_text(arguments).as_ref())
@@ -347,4 +358,10 @@ struct Item {
     encrypted_content: Option<String>,
     content: Option<Vec<Map<String, Value>>>,
     summary: Option<Vec<Map<String, Value>>>,
+}
+
+impl Item {
+    fn read(raw: &RawValue) -> Self {
+        serde_json::from_str(&repaired(raw.get())).unwrap_or_default()
+    }
 }

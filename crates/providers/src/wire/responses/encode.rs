@@ -11,7 +11,7 @@ use windlass_core::tool::ToolSpec;
 
 use crate::wire::content::{Content, contents, result_images, result_text, sent_role};
 use crate::wire::encoder::{Encoder, Outgoing, choose_tool};
-use crate::wire::json::{field, object_text, push, tool_name};
+use crate::wire::json::{append_item, field, object_text, push, tool_name};
 
 pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
     let mut out = b"{".to_vec();
@@ -110,7 +110,7 @@ fn verbatim(out: &mut Vec<u8>, items: &[Box<RawValue>], reasons: bool) {
         let reasoning = head.r#type == "reasoning";
         let usable = reasons && head.encrypted_content.is_some() && Some(index) < last;
         if !reasoning || usable {
-            push(out, item);
+            append_item(out, item);
         }
     }
 }
