@@ -79,10 +79,13 @@ pub(super) struct Folder {
 /// Names in a folder that changed, with their new entries.
 pub(super) type Names = Vec<(Box<[u8]>, Option<Entry>)>;
 
+/// The same by name.
+type Since = BTreeMap<Box<[u8]>, Option<Entry>>;
+
 /// A folder of which the entries are in the file.
 #[derive(Debug, Clone, Default)]
 struct Known {
-    /// Where the body of the folder starts in the file.
+    /// Place of the folder's body in the file.
     offset: u64,
     length: u64,
     /// Number of entries in the body.
@@ -92,7 +95,7 @@ struct Known {
     entries: u32,
     kept: u64,
     /// Names that changed since the folder was written.
-    since: Option<Box<BTreeMap<Box<[u8]>, Option<Entry>>>>,
+    since: Option<Box<Since>>,
 }
 
 /// All folders by path; the workspace itself is the empty path.

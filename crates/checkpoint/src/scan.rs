@@ -26,7 +26,7 @@ use super::watch::{Added, Depth, Touched, Watch};
 
 const THREADS: usize = 4;
 
-/// What a scan uses.
+/// The parts that a scan uses.
 #[derive(Clone, Copy)]
 pub(super) struct Scan<'a> {
     pub(super) tree: &'a Tree,
@@ -37,7 +37,7 @@ pub(super) struct Scan<'a> {
     pub(super) report: Report,
 }
 
-/// Whether the changes are listed.
+/// The result that is wanted besides the new state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Report {
     Changes,
@@ -93,7 +93,7 @@ impl Scan<'_> {
     }
 }
 
-/// How much of the workspace is looked at.
+/// The part of the workspace that is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Everything,

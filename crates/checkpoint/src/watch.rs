@@ -18,7 +18,7 @@ pub(super) use self::linux::Watch;
 #[cfg(not(all(target_os = "linux", not(windlass_portable))))]
 pub(super) use self::portable::Watch;
 
-/// How much of a name has to be looked at again.
+/// The part of a name that has to be looked at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Depth {
     /// The name itself.

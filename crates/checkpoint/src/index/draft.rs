@@ -30,14 +30,14 @@ enum Step {
     Gone(Arc<[u8]>),
 }
 
-/// Whether the state before a change is still needed if the change fails.
+/// Use of the state before a change, if the change fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Previous {
     Needed,
     Disposable,
 }
 
-/// What an index describes after a change.
+/// The part of the workspace that an index describes after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Extent {
     /// The whole workspace.

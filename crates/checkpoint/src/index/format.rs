@@ -3,7 +3,7 @@
 //! The entries of a folder have a fixed size and are sorted by name, so that one of them is found without
 //! reading the others; names and link targets follow behind them.
 
-use super::{Entry, Folder, Stat};
+use super::{Entry, Folder, Names, Stat};
 use crate::node::{Bytes, Digest, Node, Skip};
 use crate::tree::skipped;
 
@@ -130,7 +130,7 @@ pub(super) fn names(out: &mut Vec<u8>, names: &[(Box<[u8]>, Option<Entry>)]) {
 }
 
 /// Reads the body of changed names.
-pub(super) fn read_names(body: &[u8]) -> Option<Vec<(Box<[u8]>, Option<Entry>)>> {
+pub(super) fn read_names(body: &[u8]) -> Option<Names> {
     let mut reader = Reader(body);
     let mut names = Vec::new();
     for _ in 0..reader.small()? {

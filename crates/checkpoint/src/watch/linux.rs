@@ -24,7 +24,7 @@ use super::{Added, Depth, Touched};
 const MOST_NAMES: usize = 50_000;
 const BUFFER: usize = 64 << 10;
 
-/// What is reported about the names in a folder.
+/// Notices about the names in a folder.
 const FOLDER: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::CLOSE_WRITE)
@@ -37,7 +37,7 @@ const FOLDER: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::EXCL_UNLINK);
 
-/// What is reported about a file itself.
+/// Notices about a file itself.
 const FILE: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::CLOSE_WRITE);
@@ -76,7 +76,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What each watch is for. A file has several names, and a folder that was moved has two for a while.
+    /// Targets of each watch. A file has several names, and a folder that was moved has two for a while.
     watches: HashMap<i32, Vec<Target>>,
     folders: HashMap<Arc<[u8]>, i32>,
     touched: Touched,
