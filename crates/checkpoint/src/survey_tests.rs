@@ -75,6 +75,15 @@ impl Case {
     }
 }
 
+impl Case {
+    /// Checks that nothing but the first look was a scan, where the system can watch folders.
+    fn assert_one_scan(&self) {
+        if Watch::start(self.root(), 1).is_some() {
+            assert_eq!(self.survey.whole_scans, 1);
+        }
+    }
+}
+
 fn watched() -> CheckpointLimits {
     CheckpointLimits {
         watched_from: 0,
@@ -230,7 +239,7 @@ proptest! {
             act(case.root(), threads);
             case.check();
         }
-        prop_assert_eq!(case.survey.whole_scans, 1);
+        case.assert_one_scan();
     }
 
     /// SES-11: files with several names are covered, too, whichever of them is used, and so is what happens
@@ -274,7 +283,7 @@ fn a_second_name_outside() {
     case.check();
     fs::write(&outside, "2").unwrap();
     case.check();
-    assert_eq!(case.survey.whole_scans, 1);
+    case.assert_one_scan();
     // The second name in the workspace itself: the first name must be found again.
     fs::write(case.root().join("c"), "1").unwrap();
     case.check();
@@ -295,7 +304,7 @@ fn a_file_that_stays_open() {
         file.write_all(b"line\n").unwrap();
         case.check();
     }
-    assert_eq!(case.survey.whole_scans, 1);
+    case.assert_one_scan();
 }
 
 /// SES-11: a small workspace is not watched.

@@ -19,6 +19,10 @@ pub(super) use self::linux::Watch;
 pub(super) use self::portable::Watch;
 
 /// The part of a name that has to be looked at again.
+#[cfg_attr(
+    not(all(target_os = "linux", not(windlass_portable))),
+    allow(dead_code, reason = "only a system that watches folders makes all of them")
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Depth {
     /// The name itself.
@@ -31,6 +35,10 @@ pub(super) enum Depth {
 pub(super) type Touched = BTreeMap<Arc<[u8]>, BTreeMap<Box<[u8]>, Depth>>;
 
 /// Result of adding a name of a file that has several.
+#[cfg_attr(
+    not(all(target_os = "linux", not(windlass_portable))),
+    allow(dead_code, reason = "only a system that watches folders makes all of them")
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
     /// The name was known.
