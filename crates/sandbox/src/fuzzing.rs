@@ -235,9 +235,13 @@ pub fn launcher(data: &[u8]) {
 
     if let Some(request) = decode(data) {
         let arguments: Vec<&OsStr> = request.arguments.iter().map(AsRef::as_ref).collect();
-        let text = |variable: &std::ffi::OsString| variable.to_str().and_then(|text| text.split_once('=')).is_some();
+        let text =
+            |variable: &std::ffi::OsString| variable.to_str().and_then(|text| text.split_once('=')).is_some();
         if request.env.iter().all(text) {
-            let env = request.env.iter().filter_map(|variable| variable.to_str()?.split_once('='));
+            let env = request
+                .env
+                .iter()
+                .filter_map(|variable| variable.to_str()?.split_once('='));
             let (program, cwd) = (Path::new(&request.program), Path::new(&request.cwd));
             let again = encode(program, cwd, &arguments, env).and_then(|bytes| decode(&bytes));
             assert_eq!(again.as_ref(), Some(&request), "a request changes");
