@@ -283,3 +283,20 @@ fn a_model_is_set_up_in_a_later_session() {
     screen.wait_for("Real enough.");
     leave(&mut screen);
 }
+
+/// CFG-2: a session that is begun later uses the settings as they are then.
+#[test]
+fn a_later_session_has_changed_settings() {
+    let (sim, workspace) = scene();
+    let mut screen = open(&workspace, &[]);
+    let prompt = "\n[agent]\nsystem_prompt = \"Be brief.\"\n";
+    workspace.use_sim_with(&sim, Protocol::Anthropic, prompt);
+    say(&mut screen, "/clear");
+    screen.wait_for("── a new session ──");
+    screen.wait_for(EMPTY);
+    say(&mut screen, "hello");
+    screen.wait_for("fine");
+    assert_eq!(sim.requests()[0].seen.system, "Be brief.");
+    screen.wait_for("settings changed: agent.system_prompt");
+    leave(&mut screen);
+}
