@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use windlass_sandbox::{Confined, Sandbox, Start};
+use windlass_sandbox::{Confined, Launch, Sandbox};
 
 use crate::record;
 use crate::server::END;
@@ -139,7 +139,7 @@ impl Shell {
         let mut running = match &self.wall {
             Some(sandbox) => {
                 let null = File::open("/dev/null")?;
-                let start = Start {
+                let start = Launch {
                     program: &self.program,
                     arguments: &arguments.map(OsStr::new),
                     cwd: &self.folder,

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use windlass_sandbox::Start;
+use windlass_sandbox::Launch;
 
 use crate::clock::now;
 use crate::wall;
@@ -35,7 +35,7 @@ pub(crate) fn launch(options: &LaunchOptions) -> Result<()> {
         let bare = now() - begun;
         // The work done here for the sandbox counts as well.
         let begun = now();
-        let start = Start {
+        let start = Launch {
             program,
             arguments: &[],
             cwd: Path::new("/"),

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 
-use windlass_sandbox::{Gap, Network, Sandbox, Start, child_environment, program};
+use windlass_sandbox::{Gap, Launch, Network, Sandbox, child_environment, program};
 
 use crate::args::SandboxOptions;
 use crate::engine::working_directory;
@@ -44,7 +44,7 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     let place =
         find(program).ok_or_else(|| Problem::usage(format!("{program}: command not found on PATH")))?;
     let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-    let start = Start {
+    let start = Launch {
         program: &place,
         arguments: &arguments,
         cwd: &cwd,

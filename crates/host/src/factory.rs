@@ -292,9 +292,6 @@ impl SessionFactory for LocalFactory {
     }
 }
 
-<<<<<<< HEAD
-/// Returns the rules and the mode in effect, for a session without a person.
-=======
 /// A provider is set up for the session that the user is in: its next turn uses it.
 #[async_trait]
 impl Connections for LocalFactory {
@@ -312,8 +309,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the rules and the mode in effect.
->>>>>>> race
+/// Returns the rules and the mode in effect, for a session without a person.
 pub fn policy(settings: &Settings) -> Policy {
     let security = &settings.security;
     // Each rule was checked when the settings were read.

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-use windlass_sandbox::{self as sandbox, Sandbox, SandboxPolicy, Start};
+use windlass_sandbox::{self as sandbox, Launch, Sandbox, SandboxPolicy};
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
@@ -33,7 +33,7 @@ fn run(args: Vec<std::ffi::OsString>) -> Result<u8, Box<dyn std::error::Error>> 
     let policy: SandboxPolicy = serde_json::from_slice(policy.as_encoded_bytes())?;
     let sandbox = Sandbox::with_helper(policy, &std::env::current_exe()?)?;
     let arguments: Vec<&OsStr> = arguments.iter().map(AsRef::as_ref).collect();
-    let start = Start {
+    let start = Launch {
         program: Path::new(program),
         arguments: &arguments,
         cwd: &std::env::current_dir()?,

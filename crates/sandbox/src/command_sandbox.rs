@@ -15,7 +15,7 @@ use windlass_core::tool::{Category, Judgement};
 use crate::egress::{self, Reached};
 use crate::process::{self, Tree};
 use crate::workspace::Workspace;
-use crate::{Gap, Network, Roots, Sandbox, SandboxError, SandboxPolicy, Start};
+use crate::{Gap, Launch, Network, Roots, Sandbox, SandboxError, SandboxPolicy};
 
 /// Limits of the search for files with denied names.
 const MAX_ENTRIES: usize = 20_000;
@@ -199,7 +199,7 @@ impl CommandSandbox {
                     env.extend(egress::variables());
                 }
                 let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-                let start = Start {
+                let start = Launch {
                     program,
                     arguments: &arguments,
                     cwd,

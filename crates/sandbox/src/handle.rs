@@ -7,7 +7,6 @@
 
 mod place;
 mod rules;
-mod unnamed;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

@@ -242,7 +242,7 @@ fn a_swap_between_check_and_use() {
 fn half_a_file_has_no_name() {
     let scene = Scene::new();
     let folder = scene.at("work");
-    if super::unnamed::create(File::open(&folder).unwrap().as_fd()).is_none() {
+    if crate::backend::files::create_unnamed(File::open(&folder).unwrap().as_fd()).is_none() {
         return;
     }
     let content = vec![b'x'; 64 << 20];

@@ -151,7 +151,7 @@ pub struct Sandbox(backend::Confinement);
 
 /// A program to start in a sandbox.
 #[derive(Debug, Clone, Copy)]
-pub struct Start<'a> {
+pub struct Launch<'a> {
     /// Absolute path of the program.
     pub program: &'a Path,
     /// Arguments.
@@ -185,7 +185,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// If the sandbox cannot be entered, or an argument contains a NUL.
-    pub fn start(&self, start: Start<'_>, streams: [BorrowedFd<'_>; 3]) -> io::Result<Confined> {
+    pub fn start(&self, start: Launch<'_>, streams: [BorrowedFd<'_>; 3]) -> io::Result<Confined> {
         self.0.start(start, streams).map(Confined)
     }
 

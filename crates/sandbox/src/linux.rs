@@ -28,13 +28,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) use self::init::enter;
+pub(crate) use self::launcher::end_all as end_launchers;
 use self::launcher::{Launcher, NotReady};
 use self::placeholders::Placeholders;
 use self::resolved::ResolvedPolicy;
 use self::seen::Seen;
 pub(crate) use self::supervised::{Running, Supervised, end_left, kill_all, none_left};
 use crate::egress::Egress;
-use crate::{Gap, Network, Reached, SandboxError, SandboxPolicy, Start, Support};
+use crate::{Gap, Launch, Network, Reached, SandboxError, SandboxPolicy, Support};
 
 /// This binary, even if an update has replaced its file in the meantime.
 const OURSELVES: &str = "/proc/self/exe";
@@ -85,7 +86,7 @@ impl Confinement {
         })
     }
 
-    pub(crate) fn start(&self, start: Start<'_>, streams: [BorrowedFd<'_>; 3]) -> io::Result<Running> {
+    pub(crate) fn start(&self, start: Launch<'_>, streams: [BorrowedFd<'_>; 3]) -> io::Result<Running> {
         let env = start
             .env
             .iter()
@@ -144,9 +145,11 @@ fn start(
                 if let Some(listener) = launcher.proxy() {
                     Arc::clone(egress).serve(listener);
                 }
+                let launcher = Arc::new(launcher);
+                launcher::remember(&launcher);
                 let current = Current {
                     policy,
-                    launcher: Arc::new(launcher),
+                    launcher,
                     seen,
                     restarted: false,
                 };

@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::process::{ExitStatus, exit};
 
-use crate::{Gap, Reached, SandboxError, SandboxPolicy, Start, Support};
+use crate::{Gap, Launch, Reached, SandboxError, SandboxPolicy, Support};
 
 /// Exit code of a shell for a program that cannot be run.
 const CANNOT_RUN: i32 = 126;
@@ -28,7 +28,7 @@ impl Confinement {
         Err(SandboxError::NoBackend)
     }
 
-    pub(crate) fn start(&self, _start: Start<'_>, _streams: [BorrowedFd<'_>; 3]) -> io::Result<Running> {
+    pub(crate) fn start(&self, _start: Launch<'_>, _streams: [BorrowedFd<'_>; 3]) -> io::Result<Running> {
         match *self {}
     }
 
@@ -98,6 +98,9 @@ pub(crate) fn end_left() {}
 
 /// Does nothing: there are no commands in a sandbox.
 pub(crate) fn kill_all() {}
+
+/// Does nothing: there are no launchers.
+pub(crate) fn end_launchers() {}
 
 /// Returns true: there are no commands in a sandbox.
 pub(crate) fn none_left() -> bool {

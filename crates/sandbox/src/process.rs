@@ -36,7 +36,7 @@ use self::reaper::Live;
 pub use self::reaper::{adopt_orphans, end_all, settle};
 pub(crate) use self::target::Target;
 use crate::backend::Supervised;
-use crate::{Sandbox, Start};
+use crate::{Launch, Sandbox};
 
 /// Environment variable that marks every process of a call. Its value is different for each call.
 pub const MARKER: &str = "WINDLASS_CALL";
@@ -63,7 +63,7 @@ struct Direct {
 ///
 /// # Errors
 /// If the pipe cannot be created or the sandbox cannot be entered. Must be called inside a Tokio runtime.
-pub fn confined(sandbox: &Sandbox, start: Start<'_>) -> io::Result<(Tree, Receiver)> {
+pub fn confined(sandbox: &Sandbox, start: Launch<'_>) -> io::Result<(Tree, Receiver)> {
     let (reader, writer) = io::pipe()?;
     let input = File::open("/dev/null")?;
     let running = sandbox

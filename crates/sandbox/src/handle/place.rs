@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::rules::Denied;
-use super::{Attempt, OpenMode, PathDenied, step, unnamed};
+use super::{Attempt, OpenMode, PathDenied, step};
 use crate::backend::files;
 
 /// A file name in a folder. The folder stays the same whatever happens to its path.
@@ -125,7 +125,7 @@ impl<'a> Place<'a> {
         if let Err(Attempt::Denied) = self.open(OpenMode::Read) {
             return Err(self.denial(Attempt::Denied));
         }
-        if let Some(file) = unnamed::create(self.folder.as_fd()) {
+        if let Some(file) = files::create_unnamed(self.folder.as_fd()) {
             let written = self.fill_unnamed(file, content, permissions.clone(), existing);
             match written {
                 Ok(Some(file)) => return Ok(file),
@@ -163,7 +163,7 @@ impl<'a> Place<'a> {
             // A link replaces nothing, a rename does.
             Existing::Replaced => temporary_name(),
         };
-        match unnamed::link(&file, folder, &name) {
+        match files::link_unnamed(&file, folder, &name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
             Err(_) => return Ok(None),
             Ok(()) => {}

@@ -1,7 +1,7 @@
 //! Opening and renaming files by handle, with the system calls that only Linux has.
 
 use std::ffi::{CStr, OsStr};
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -86,4 +86,23 @@ pub(crate) fn rename_new(folder: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Re
         }
         other => other,
     }
+}
+
+/// Creates a file without a name on the file system of a folder; it vanishes with the process that writes it.
+/// `None` if the file system cannot.
+pub(crate) fn create_unnamed(folder: BorrowedFd<'_>) -> Option<File> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, ".", flags, Mode::from_raw_mode(0o666));
+    file.ok().map(File::from)
+}
+
+/// Gives a file without a name a name in a folder. Fails if the name exists.
+pub(crate) fn link_unnamed(file: &File, folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    let linked = rustix::fs::linkat(file, "", folder, name, AtFlags::EMPTY_PATH);
+    // Older kernels want a privilege for that, and take the path of the descriptor.
+    let linked = linked.or_else(|_| {
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        rustix::fs::linkat(CWD, path, folder, name, AtFlags::SYMLINK_FOLLOW)
+    });
+    linked.map_err(io::Error::from)
 }

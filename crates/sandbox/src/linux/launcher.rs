@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,8 +30,8 @@ const PAUSE: Duration = Duration::from_micros(300);
 pub(crate) struct Launcher {
     /// `None` while it is being dropped.
     socket: Option<OwnedFd>,
-    helper: Child,
-    /// Where the commands reach the proxy. Shut down with the launcher, so that the proxy ends.
+    helper: Mutex<Child>,
+    /// The listener of the proxy for the commands. Shut down with the launcher, so that the proxy ends.
     proxy: Option<TcpListener>,
 }
 
@@ -64,7 +65,7 @@ impl Launcher {
             .spawn();
         let mut launcher = Self {
             socket: Some(ours),
-            helper: child.map_err(|error| failed("starting the sandbox helper", error))?,
+            helper: Mutex::new(child.map_err(|error| failed("starting the sandbox helper", error))?),
             proxy: None,
         };
         let text = policy.encode();
@@ -149,21 +150,53 @@ impl Launcher {
     }
 }
 
+impl Launcher {
+    /// Waits until the launcher has ended, after its connection was closed.
+    fn wait(&self) {
+        let mut helper = self.helper.lock().unwrap_or_else(PoisonError::into_inner);
+        let patience_ends = Instant::now() + END;
+        while matches!(helper.try_wait(), Ok(None)) {
+            if Instant::now() >= patience_ends {
+                // The launcher follows its parent.
+                let _ = helper.kill();
+                let _ = helper.wait();
+                return;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
 impl Drop for Launcher {
     fn drop(&mut self) {
         self.socket = None;
         if let Some(proxy) = &self.proxy {
             let _ = rustix::net::shutdown(proxy, rustix::net::Shutdown::Both);
         }
-        let patience_ends = Instant::now() + END;
-        while matches!(self.helper.try_wait(), Ok(None)) {
-            if Instant::now() >= patience_ends {
-                // The launcher follows its parent.
-                let _ = self.helper.kill();
-                let _ = self.helper.wait();
-                return;
-            }
-            thread::sleep(PAUSE);
-        }
+        self.wait();
     }
+}
+
+/// Ends every launcher with all of its processes and mounts, before the program exits.
+pub(crate) fn end_all() {
+    let all: Vec<Arc<Launcher>> = running().iter().filter_map(Weak::upgrade).collect();
+    for launcher in &all {
+        launcher.end();
+    }
+    for launcher in all {
+        launcher.wait();
+    }
+}
+
+/// Remembers a launcher for [`end_all`].
+pub(super) fn remember(launcher: &Arc<Launcher>) {
+    let mut all = running();
+    all.retain(|one| one.strong_count() > 0);
+    all.push(Arc::downgrade(launcher));
+}
+
+static RUNNING: Mutex<Vec<Weak<Launcher>>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<Weak<Launcher>>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }

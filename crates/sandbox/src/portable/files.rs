@@ -77,3 +77,13 @@ pub(crate) fn rename_new(folder: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Re
     rustix::fs::linkat(folder, from, folder, to, AtFlags::empty())?;
     rustix::fs::unlinkat(folder, from, AtFlags::empty())
 }
+
+/// Returns `None`: POSIX has no files without a name.
+pub(crate) fn create_unnamed(_: BorrowedFd<'_>) -> Option<File> {
+    None
+}
+
+/// Fails: there is no such file.
+pub(crate) fn link_unnamed(_: &File, _: BorrowedFd<'_>, _: &OsStr) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

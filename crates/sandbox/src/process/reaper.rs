@@ -52,6 +52,8 @@ pub async fn settle(limit: Duration) -> bool {
         }
     };
     let settled = tokio::time::timeout(limit, quiet).await.is_ok();
+    // Their processes are gone, and now their mounts.
+    backend::end_launchers();
     collect();
     settled
 }
@@ -79,7 +81,9 @@ pub async fn end_all(limit: Duration) -> bool {
             }
         }
     };
-    tokio::time::timeout(limit, ended).await.is_ok()
+    let ended = tokio::time::timeout(limit, ended).await.is_ok();
+    backend::end_launchers();
+    ended
 }
 
 /// Removes a call from the running ones, because it is being ended by a caller that does not wait for it.

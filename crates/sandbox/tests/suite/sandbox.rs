@@ -15,7 +15,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use tempfile::TempDir;
-use windlass_sandbox::{Gap, Guard, LocalSockets, Network, Sandbox, SandboxPolicy, Start};
+use windlass_sandbox::{Gap, Guard, Launch, LocalSockets, Network, Sandbox, SandboxPolicy};
 
 /// Folders with something to protect, and a policy for them.
 pub(crate) struct Scene {
@@ -164,7 +164,7 @@ pub(crate) fn run_with(
     let (mut reader, writer) = std::io::pipe().expect("a pipe");
     let null = fs::File::open("/dev/null").expect("a device");
     let arguments: Vec<&OsStr> = args.iter().map(OsStr::new).collect();
-    let start = Start {
+    let start = Launch {
         program: Path::new(program),
         arguments: &arguments,
         cwd,
