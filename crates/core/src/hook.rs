@@ -1,16 +1,16 @@
-//! Extension points of a turn: one ordered list of hooks, each point with its own typed answer.
+//! Extension points of turns and sessions: one ordered list of hooks, each point with its own typed answer.
 //!
-//! A [`Hook`] names itself and offers any of three small traits: [`TurnHook`] around a turn and its
-//! iterations, [`CallHook`] around tool calls, [`CompactionHook`] around compactions. [`Hooks`] is the list;
-//! it runs the hooks in their order, gives each a time limit, and combines the answers.
+//! A [`Hook`] names itself and offers any of four small traits: [`TurnHook`] around a turn and its
+//! iterations, [`CallHook`] around tool calls, [`CompactionHook`] around compactions, [`SessionHook`] at the
+//! start and the end of a session. [`Hooks`] is the list; it runs the hooks in their order, gives each a time
+//! limit, and combines the answers.
 //!
 //! Two rules hold for every hook. It cannot widen what the rules allow: no answer of a hook lifts a denial.
 //! And a hook that does not answer in time never counts as a yes to a call: the call then needs approval.
-//! Before and after a turn the user is warned about a late hook; at the other points the turn continues
-//! without its answer.
+//! At the other points the user is warned about a late hook, and the work continues without its answer.
 //!
-//! The order is the order of the list, except that the result of a call passes through the hooks from the
-//! last to the first, so that hooks nest around a call.
+//! Before an action hooks run in the order of the list, and after it from the last to the first, so that they
+//! nest around the action.
 
 mod adapt;
 mod list;
@@ -23,6 +23,7 @@ use async_trait::async_trait;
 pub use self::adapt::{IncompleteWorkHook, MiddlewareHook, PermissionRuleHook};
 pub use self::list::{Hooks, Judged};
 use crate::event::Event;
+use crate::log::SessionInfo;
 use crate::message::{Fragment, Message};
 use crate::middleware::{IterationView, Verdict};
 use crate::permission::Proposal;
@@ -32,7 +33,10 @@ use crate::turn::Outcome;
 /// Time limit of a hook that does not name one.
 pub const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// An extension of a turn. Every part is optional.
+/// Time that all hooks together have when a session closes.
+pub const CLOSING_LIMIT: Duration = Duration::from_secs(5);
+
+/// An extension of turns and sessions. Every part is optional.
 pub trait Hook: Send + Sync {
     /// Name of the hook in warnings and reasons.
     fn name(&self) -> &str;
@@ -54,6 +58,11 @@ pub trait Hook: Send + Sync {
 
     /// The part that follows compactions.
     fn compaction(&self) -> Option<&dyn CompactionHook> {
+        None
+    }
+
+    /// The part that follows sessions.
+    fn session(&self) -> Option<&dyn SessionHook> {
         None
     }
 }
@@ -193,6 +202,52 @@ pub trait CompactionHook: Send + Sync {
     async fn after_compact(&self, _history: &[Arc<Message>]) -> Vec<Fragment> {
         Vec::new()
     }
+}
+
+/// Follows sessions. An error is shown to the user as a warning; the session continues, or closes, as without
+/// the hook.
+#[async_trait]
+pub trait SessionHook: Send + Sync {
+    /// The session was opened. Its first request waits until this returns.
+    ///
+    /// # Errors
+    /// Fails with a message for the user.
+    async fn session_started(&self, _session: &SessionInfo, _opening: SessionOpening) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The session is about to be closed; no turn runs. Called once for each `session_started`, with at most
+    /// [`CLOSING_LIMIT`] for all hooks together; long work belongs in a task.
+    ///
+    /// # Errors
+    /// Fails with a message for the user.
+    async fn session_ended(&self, _session: &SessionInfo, _closing: SessionClosing) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Origin of a session that was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionOpening {
+    /// The session was created.
+    New,
+    /// The session existed before.
+    Resumed,
+    /// The session was created with the history of another one.
+    Forked,
+}
+
+/// Reason a session is closed. Its record stays, so that it can be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionClosing {
+    /// No front end shows the session, and nothing is left to do in it.
+    Ended,
+    /// The session was idle for a while.
+    Parked,
+    /// The program ends. A running turn was canceled.
+    Shutdown,
+    /// The record of the session cannot be written.
+    Failed,
 }
 
 #[cfg(test)]

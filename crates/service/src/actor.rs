@@ -1,46 +1,40 @@
 //! A live session: one task that owns its state.
 
+mod activity;
 mod environment;
-mod goal;
-mod queue;
+mod session_hooks;
 mod summary;
 mod user_command;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
-use windlass_api::{ClientError, CommandInfo, Event, SessionEvent, SessionInfo, Submission, Wait};
-use windlass_core::compact::{estimate_tokens, fidelity};
+use windlass_api::{ClientError, CommandInfo, Event, SessionEvent, SessionInfo};
+use windlass_core::compact::estimate_tokens;
 use windlass_core::context::trim;
 use windlass_core::event::FailureKind;
-use windlass_core::id::MessageId;
+use windlass_core::hook::{SessionClosing, SessionOpening};
 use windlass_core::log::{Durability, History, Lease, LogError, Opened, recover};
-use windlass_core::message::{FinishReason, Message, Part, Role, ToolResult};
+use windlass_core::message::{FinishReason, Message};
 use windlass_core::run::Ports;
 use windlass_core::turn::TurnReport;
 
-use self::user_command::{RunningCommand, TypedCommand};
+use self::activity::{Activity, Finished, Running};
 use crate::commands::{CommandContext, Look, Said};
 use crate::environment::{NotReady, SessionEnv, TurnStart};
-use crate::goal::Goal;
+use crate::goal::{Goal, GoalHook};
 use crate::handle::{SessionHandle, Stoppable};
-use crate::pins::pinned;
+use crate::pins::Pins;
+use crate::queue::{Accepted, Input, Queue};
 use crate::sink::Sink;
 use crate::turn::PlannedTurn;
 use crate::{Inner, refused, title};
 
 /// Interval between renewals of the lease; a lease lasts three times as long.
 const RENEWAL: Duration = Duration::from_secs(10);
-
-/// Number of characters of the user's message that are passed to the environment.
-const PROMPT: usize = 120;
-
-/// Reply to an input: the id of its message when it has to wait for its turn.
-pub(crate) type Accepted = Result<Option<MessageId>, ClientError>;
 
 /// Reply to a request that starts something other than a turn.
 pub(crate) type Begun = Result<(), ClientError>;
@@ -63,27 +57,16 @@ pub(crate) enum SessionRequest {
     Close,
 }
 
-/// An input on its way.
-pub(crate) struct Input {
-    pub(crate) submission: Submission,
-    /// Number of stops in this session when the input was sent.
-    pub(crate) stops: u64,
-}
-
 /// A live session. Its task owns this value.
 pub(crate) struct SessionActor {
-    pub(crate) inner: Arc<Inner>,
-    pub(crate) info: SessionInfo,
+    inner: Arc<Inner>,
+    info: SessionInfo,
     lease: Lease,
-    pub(crate) history: Vec<Arc<Message>>,
-    /// Inputs that are stored and wait for their turn.
-    pub(crate) queue: VecDeque<Arc<Message>>,
-    /// Number of stops when the last input was sent; `None` before the first one.
-    heard: Option<u64>,
-    pub(crate) goal: Goal,
-    /// Pinned texts, oldest first.
-    pub(crate) pins: Vec<String>,
-    pub(crate) env: Box<dyn SessionEnv>,
+    history: Vec<Arc<Message>>,
+    queue: Queue,
+    goal: Goal,
+    pins: Pins,
+    env: Box<dyn SessionEnv>,
     sink: Arc<Sink>,
     handle: SessionHandle,
     stay: Stay,
@@ -110,64 +93,6 @@ impl Stay {
     }
 }
 
-/// The work that a session's task waits for.
-enum Activity {
-    Idle,
-    Turn(Running<TurnReport>),
-    UserCommand(Box<RunningCommand>),
-    Summary(Running<Result<Vec<Arc<Message>>, String>>),
-}
-
-/// The end of an activity.
-enum Finished {
-    Turn(Result<TurnReport, JoinError>),
-    UserCommand(Box<TypedCommand>, Result<ToolResult, JoinError>),
-    Summary(
-        CancellationToken,
-        Result<Result<Vec<Arc<Message>>, String>, JoinError>,
-    ),
-}
-
-/// Work in a task of its own, and the means to stop it.
-struct Running<T> {
-    task: JoinHandle<T>,
-    stop: Stoppable,
-}
-
-impl Activity {
-    fn is_idle(&self) -> bool {
-        matches!(self, Self::Idle)
-    }
-
-    fn stop(&self) {
-        let stop = match self {
-            Self::Idle => return,
-            Self::Turn(running) => &running.stop,
-            Self::UserCommand(command) => &command.running.stop,
-            Self::Summary(running) => &running.stop,
-        };
-        stop.token.cancel();
-    }
-
-    /// Waits for the end; never returns while nothing runs. Can be dropped and called again.
-    async fn finished(&mut self) -> Finished {
-        let finished = match self {
-            Self::Idle => std::future::pending().await,
-            Self::Turn(running) => Finished::Turn((&mut running.task).await),
-            Self::UserCommand(command) => {
-                let result = (&mut command.running.task).await;
-                Finished::UserCommand(Box::new(command.about.clone()), result)
-            }
-            Self::Summary(running) => {
-                let result = (&mut running.task).await;
-                Finished::Summary(running.stop.token.clone(), result)
-            }
-        };
-        *self = Self::Idle;
-        finished
-    }
-}
-
 impl SessionActor {
     /// Makes a session live. Work that its last owner left open is closed first.
     pub(crate) async fn begin(
@@ -185,16 +110,14 @@ impl SessionActor {
         let added = recover(&entries, draft, inner.clock.now());
         let mut history = History::read(&entries);
         added.iter().for_each(|event| history.apply(event));
-        // Only a message can be pinned, and looking costs a read: a new session is usually waited for.
-        let pins = match info.last_seq {
-            0 => Vec::new(),
-            _ => pinned(&*inner.store, &info.id).await,
-        };
+        let pins = Pins::read(&*inner.store, &info).await;
         let made = async {
             if !added.is_empty() {
                 sink.store(added, Durability::Disk).await.map_err(refused)?;
             }
-            let queue = queue::found(&inner, &entries, &info).await.map_err(refused)?;
+            let stops = handle.stops.clone();
+            let queue = Queue::read(&inner, &info.id, &entries, stops).await;
+            let queue = queue.map_err(refused)?;
             if let Some(env) = handle.parked() {
                 return Ok((queue, env));
             }
@@ -210,7 +133,6 @@ impl SessionActor {
                 info,
                 lease,
                 history: history.into_messages(),
-                heard: None,
                 queue,
                 goal: Goal::read(&entries),
                 pins,
@@ -227,32 +149,22 @@ impl SessionActor {
     }
 
     /// Runs the session until it has been idle for a while.
-    pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<SessionRequest>) {
-        let clock = Arc::clone(&self.inner.clock);
-        let mut renewal = tokio::time::interval(RENEWAL);
-        // Only requests and finished work reset the timeout.
-        let mut idle = clock.sleep(self.inner.options.idle);
-        let mut activity = Activity::Idle;
+    pub(crate) async fn run(
+        mut self,
+        mut opening: SessionOpening,
+        mut inbox: mpsc::Receiver<SessionRequest>,
+    ) {
         loop {
-            if activity.is_idle() && inbox.is_empty() && self.may_continue() {
-                activity = self.start_queued().await;
-            }
-            if activity.is_idle() && self.is_over(&inbox) {
+            let hooks = self.env.hooks();
+            let activity = self.opening(&hooks, opening);
+            let closing = self.serve(activity, &mut inbox).await;
+            self.closing(hooks, closing).await;
+            // A request that arrived while the hooks ran opens the session again.
+            let is_shutdown = self.inner.closing.is_cancelled();
+            if is_shutdown || self.must_close() || inbox.is_empty() {
                 break;
             }
-            tokio::select! {
-                biased;
-                finished = activity.finished() => {
-                    self.finish(finished).await;
-                    idle = clock.sleep(self.inner.options.idle);
-                }
-                request = inbox.recv(), if self.stay != Stay::Closing => {
-                    self.handle(request, &mut activity).await;
-                    idle = clock.sleep(self.inner.options.idle);
-                }
-                _ = renewal.tick() => self.renew(),
-                () = &mut idle, if activity.is_idle() => break,
-            }
+            opening = SessionOpening::Resumed;
         }
         inbox.close();
         self.handle.park(self.env);
@@ -261,15 +173,52 @@ impl SessionActor {
         self.sink.feed().end();
     }
 
+    /// Carries out requests until the session is to be closed.
+    async fn serve(
+        &mut self,
+        mut activity: Activity,
+        inbox: &mut mpsc::Receiver<SessionRequest>,
+    ) -> SessionClosing {
+        let clock = Arc::clone(&self.inner.clock);
+        let mut renewal = tokio::time::interval(RENEWAL);
+        // Only requests and finished work reset the timeout.
+        let mut idle = clock.sleep(self.inner.options.idle);
+        loop {
+            if activity.is_idle() && inbox.is_empty() && self.may_continue() {
+                activity = self.start_queued().await;
+            }
+            if activity.is_idle() && self.is_over(inbox) {
+                return self.reason();
+            }
+            tokio::select! {
+                biased;
+                finished = activity.finished() => {
+                    self.finish(finished).await;
+                    idle = clock.sleep(self.inner.options.idle);
+                }
+                request = inbox.recv(), if self.stay != Stay::Closing && !activity.is_opening() => {
+                    self.handle(request, &mut activity).await;
+                    idle = clock.sleep(self.inner.options.idle);
+                }
+                _ = renewal.tick() => self.renew(),
+                () = &mut idle, if activity.is_idle() => return SessionClosing::Parked,
+            }
+        }
+    }
+
     /// Returns true if a queued input may start without a further request.
     fn may_continue(&self) -> bool {
-        self.stay != Stay::Closing && !self.sink.is_broken() && self.goes_on()
+        !self.must_close() && self.queue.goes_on()
     }
 
     /// Returns true if an idle session has nothing left to do. Requests that arrived meanwhile come first.
     fn is_over(&self, inbox: &mpsc::Receiver<SessionRequest>) -> bool {
-        let is_left = self.stay == Stay::Left && inbox.is_empty() && !self.goes_on();
-        self.stay == Stay::Closing || self.sink.is_broken() || is_left
+        let is_left = self.stay == Stay::Left && inbox.is_empty() && !self.queue.goes_on();
+        self.must_close() || is_left
+    }
+
+    fn must_close(&self) -> bool {
+        self.stay == Stay::Closing || self.sink.is_broken()
     }
 
     /// Carries out a request, beside the work that runs.
@@ -277,7 +226,7 @@ impl SessionActor {
         self.stay = Stay::after(request.as_ref());
         let is_idle = activity.is_idle();
         match request {
-            Some(SessionRequest::Submit(input, answer)) if is_idle => {
+            Some(SessionRequest::Submit(input, answer)) if is_idle && !self.queue.delays(&input) => {
                 *activity = self.submit(input, answer).await;
             }
             Some(SessionRequest::Summarize(answer)) if is_idle => *activity = self.summarize(answer).await,
@@ -285,7 +234,8 @@ impl SessionActor {
                 *activity = self.user_command(&command, answer).await;
             }
             Some(SessionRequest::Submit(input, answer)) => {
-                let _ = answer.send(self.submit_behind(input, true).await);
+                let accepted = self.queue.accept(input, !is_idle, &self.sink).await;
+                let _ = answer.send(accepted);
             }
             Some(SessionRequest::Summarize(answer) | SessionRequest::Shell(_, answer)) => {
                 let _ = answer.send(Err(ClientError::Busy(self.info.id.clone())));
@@ -304,10 +254,16 @@ impl SessionActor {
     }
 
     fn commands(&mut self, is_idle: bool) -> CommandContext<'_> {
-        if is_idle {
-            CommandContext::free(self)
-        } else {
-            CommandContext::busy(self)
+        CommandContext {
+            inner: &self.inner,
+            info: &mut self.info,
+            history: &mut self.history,
+            goal: &mut self.goal,
+            queue: &mut self.queue,
+            pins: &mut self.pins,
+            env: &mut *self.env,
+            sink: &self.sink,
+            is_busy: !is_idle,
         }
     }
 
@@ -317,35 +273,23 @@ impl SessionActor {
         tokio::spawn(async move { store.renew(&lease).await });
     }
 
-    /// Takes an input while nothing runs.
+    /// Takes an input that does not have to wait.
     async fn submit(&mut self, input: Input, answer: oneshot::Sender<Accepted>) -> Activity {
-        if !self.queue.is_empty() || self.was_to_wait(&input) {
-            let _ = answer.send(self.submit_behind(input, false).await);
-            return Activity::Idle;
-        }
-        let message = match self.message(input.submission) {
-            Ok(message) => Arc::new(message),
-            Err(error) => {
-                let _ = answer.send(Err(error));
-                return Activity::Idle;
-            }
-        };
         let stop = self.handle.begin();
-        if let Err(error) = self.take(&message, None).await {
+        if let Err(error) = self.take(&input.message, None).await {
             let _ = answer.send(Err(refused(error)));
             return Activity::Idle;
         }
-        self.heard = Some(input.stops);
+        self.queue.skipped_by(&input);
         let _ = answer.send(Ok(None));
-        self.turn(&message, stop).await
+        self.turn(&input.message, stop).await
     }
 
     /// Starts the turn of the first input in the queue.
     async fn start_queued(&mut self) -> Activity {
-        let Some(message) = self.queue.pop_front() else {
+        let Some((message, queued)) = self.queue.first(&self.sink) else {
             return Activity::Idle;
         };
-        let queued = self.queued();
         let stop = self.handle.begin();
         if let Err(error) = self.take(&message, Some(queued)).await {
             self.sink.tell_only(not_stored(&error));
@@ -361,28 +305,28 @@ impl SessionActor {
         let said = Event::Message {
             message: Arc::clone(message),
         };
-        let goal = self.goal_of(message);
-        let events = [Some(said), queued, goal.clone()];
-        let events = events.into_iter().flatten().collect();
-        self.sink.store(events, Durability::Process).await?;
-        goal.iter().for_each(|event| self.goal.apply(event));
-        self.history.push(Arc::clone(message));
+        let goal = self.goal.followed(&self.env.goals());
+        let goal = goal.and_then(|goal| goal.begun_by(message));
+        let events: Vec<Event> = [Some(said), queued, goal].into_iter().flatten().collect();
+        self.sink.store(events.clone(), Durability::Process).await?;
+        self.apply(&events);
         Ok(())
     }
 
-    fn message(&self, submission: Submission) -> Result<Message, ClientError> {
-        let is_empty = |part: &Part| matches!(part, Part::Text(text) if text.text.trim().is_empty());
-        if submission.parts.iter().all(is_empty) {
-            return Err(ClientError::Empty);
+    /// Applies events that are stored.
+    fn apply(&mut self, events: &[Event]) {
+        for event in events {
+            self.goal.apply(event);
+            self.queue.apply(event);
+            if let Event::Message { message } = event {
+                self.history.push(Arc::clone(message));
+            }
         }
-        let now = self.inner.clock.now();
-        Ok(Message::new(&self.info.id, Role::User, submission.parts, now))
     }
 
     /// Starts the turn of a message that is part of the conversation.
     async fn turn(&mut self, message: &Message, stop: Stoppable) -> Activity {
-        let prompt = title::prompt(message).chars().take(PROMPT).collect();
-        let start = self.turn_start(Some(message.id.clone()), prompt);
+        let start = self.turn_start(Some(message), &title::prompt(message));
         let planned = self.plan(&start, &stop.token).await;
         let title = title::hook(
             &self.inner,
@@ -396,15 +340,18 @@ impl SessionActor {
             Err(end) => {
                 // The session is named after its first message, even if that message could not be answered.
                 title.into_iter().for_each(|title| title.start());
-                self.end(end).await;
+                self.end(vec![end]).await;
                 return Activity::Idle;
             }
         };
         title.into_iter().for_each(|title| turn.config.hooks.push(title));
-        turn.config.hooks.push(self.goal_hook());
+        turn.config.hooks.push(GoalHook {
+            goal: self.goal.clone(),
+            goals: self.env.goals(),
+        });
         self.warn(&turn.notices(message)).await;
         if let Err(error) = self.trim(&mut turn).await {
-            self.end(not_stored(&error)).await;
+            self.end(vec![not_stored(&error)]).await;
             return Activity::Idle;
         }
         Activity::Turn(Running {
@@ -414,14 +361,8 @@ impl SessionActor {
     }
 
     /// Returns the start of a turn, as the environment sees it.
-    pub(crate) fn turn_start(&self, message: Option<MessageId>, prompt: String) -> TurnStart {
-        TurnStart {
-            message,
-            prompt,
-            history: self.history.clone(),
-            goal: self.goal.active().map(str::to_owned),
-            pins: self.pins.clone(),
-        }
+    fn turn_start(&self, message: Option<&Message>, prompt: &str) -> TurnStart {
+        TurnStart::new(message, prompt, &self.history, &self.goal, &self.pins)
     }
 
     /// Reports notices of the plan to the user. A notice that cannot be recorded does not fail the turn.
@@ -492,55 +433,22 @@ impl SessionActor {
         self.sink.store(events, Durability::Process).await
     }
 
-    /// OBS-3: returns the wait chain of the running turn.
-    pub(crate) fn why(&self) -> Vec<Wait> {
-        self.sink.why()
-    }
-
-    /// Replaces a message by a new version; the old one stays in the record.
-    pub(crate) async fn replace(&mut self, message: Message) -> Result<(), LogError> {
-        let before = estimate_tokens(&self.history);
-        let message = Arc::new(message);
-        let mut history = self.history.clone();
-        if let Some(slot) = history.iter_mut().find(|known| known.id == message.id) {
-            *slot = Arc::clone(&message);
-        }
-        let mut events = self.still_queued();
-        events.push(Event::Message { message });
-        events.push(Event::Session(SessionEvent::Compaction {
-            before,
-            after: estimate_tokens(&history),
-            history: history.iter().map(|message| message.id.clone()).collect(),
-            fidelity: Some(fidelity(&self.history, &history)),
-        }));
-        self.sink.store(events, Durability::Disk).await?;
-        self.history = history;
-        Ok(())
-    }
-
-    /// Moves the conversation back, or forward again, to its state after an entry.
-    pub(crate) async fn rewind(&mut self, to: u64) -> Result<(), LogError> {
-        let event = Event::Session(SessionEvent::Rewind { to });
-        self.sink.store(vec![event], Durability::Disk).await?;
-        let entries = self.inner.store.entries(&self.info.id, 0, usize::MAX).await?;
-        self.history = History::read(&entries).into_messages();
-        self.goal = Goal::read(&entries);
-        Ok(())
-    }
-
-    /// Records the end of a turn; if that fails, the session is closed.
-    async fn end(&mut self, event: Event) {
-        if let Err(error) = self.sink.store(vec![event], Durability::Disk).await {
-            self.sink.tell_only(not_stored(&error));
+    /// Records the end of an activity; if that fails, the session is closed. Returns true if it is recorded.
+    async fn end(&mut self, events: Vec<Event>) -> bool {
+        let stored = self.sink.store(events, Durability::Disk).await;
+        if let Err(error) = &stored {
+            self.sink.tell_only(not_stored(error));
             // The state of the record is unknown; the next client opens the session again.
             self.stay = Stay::Closing;
         }
+        stored.is_ok()
     }
 
     /// Records the end of an activity; the session is idle afterwards.
     async fn finish(&mut self, finished: Finished) {
-        self.put_back().await;
+        self.queue.put_back(&self.sink).await;
         match finished {
+            Finished::Opening(warnings) => self.report(warnings).await,
             Finished::Turn(report) => self.turn_ended(report).await,
             Finished::UserCommand(command, result) => self.user_command_ended(*command, result).await,
             Finished::Summary(cancel, result) => self.summarized(&cancel, result).await,
@@ -578,11 +486,7 @@ impl SessionActor {
                 });
             }
         }
-        if let Err(error) = self.sink.store(events, Durability::Disk).await {
-            self.sink.tell_only(not_stored(&error));
-            // The state of the record is unknown; the next client opens the session again.
-            self.stay = Stay::Closing;
-        }
+        self.end(events).await;
     }
 }
 

@@ -19,16 +19,24 @@ mod status;
 mod table;
 mod why;
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
-use windlass_api::{Begin, Client, ClientError, CommandInfo, CommandSource, Part, SessionInfo, command_line};
-use windlass_core::log::{LogError, Store};
+use windlass_api::{
+    Begin, Client, ClientError, CommandInfo, CommandSource, Event, Message, Part, SessionEvent, SessionInfo,
+    command_line,
+};
+use windlass_core::log::{Durability, History, LogError, Store};
 
 use self::complete::Complete;
 pub(crate) use self::look::Look;
 use self::table::COMMANDS;
-use crate::actor::SessionActor;
-use crate::environment::{Defined, DefinedCommand};
-use crate::{Service, refused};
+use crate::environment::{Defined, DefinedCommand, SessionEnv};
+use crate::goal::Goal;
+use crate::pins::Pins;
+use crate::queue::Queue;
+use crate::sink::Sink;
+use crate::{Inner, Service, refused};
 
 /// Result of a command.
 pub(crate) struct Said {
@@ -163,29 +171,22 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Context in which the commands of a live session run.
+/// Context in which the commands of a live session run: the values of the session that commands read and
+/// change. The work of its task is out of reach.
 pub(crate) struct CommandContext<'d> {
-    session: &'d mut SessionActor,
-    is_busy: bool,
+    pub(crate) inner: &'d Arc<Inner>,
+    pub(crate) info: &'d mut SessionInfo,
+    pub(crate) history: &'d mut Vec<Arc<Message>>,
+    pub(crate) goal: &'d mut Goal,
+    pub(crate) queue: &'d mut Queue,
+    pub(crate) pins: &'d mut Pins,
+    pub(crate) env: &'d mut dyn SessionEnv,
+    pub(crate) sink: &'d Sink,
+    /// True while a turn, a command of the user or a compaction runs.
+    pub(crate) is_busy: bool,
 }
 
-impl<'d> CommandContext<'d> {
-    /// Creates the context of an idle session.
-    pub(crate) fn free(session: &'d mut SessionActor) -> Self {
-        Self {
-            session,
-            is_busy: false,
-        }
-    }
-
-    /// Creates the context of a session that runs a turn.
-    pub(crate) fn busy(session: &'d mut SessionActor) -> Self {
-        Self {
-            session,
-            is_busy: true,
-        }
-    }
-
+impl CommandContext<'_> {
     /// Lists the commands.
     pub(crate) fn catalog(&mut self) -> Vec<CommandInfo> {
         let defined = self.defined();
@@ -196,7 +197,7 @@ impl<'d> CommandContext<'d> {
 
     /// Returns the usable commands that files define. Built-in names take precedence, which is reported.
     fn defined(&mut self) -> Defined {
-        let mut defined = self.session.env.defined();
+        let mut defined = self.env.defined();
         let Defined { commands, warnings } = &mut defined;
         let mut kept: Vec<DefinedCommand> = Vec::new();
         for command in commands.drain(..) {
@@ -235,7 +236,7 @@ impl<'d> CommandContext<'d> {
         outcome.map_err(|stop| match stop {
             Stop::Usage => ClientError::CommandUsage(format!("write it as {}", command.usage())),
             Stop::Busy => ClientError::CommandBusy {
-                session: self.session.info.id.clone(),
+                session: self.info.id.clone(),
                 command: command.name.to_owned(),
             },
             Stop::Failed(text) => ClientError::Command(text),
@@ -253,25 +254,35 @@ impl<'d> CommandContext<'d> {
     async fn instead(&self, begin: Begin) -> Result<SessionInfo, Stop> {
         self.wait_for_turn()?;
         let begin = Begin::Instead {
-            of: self.session.info.id.clone(),
+            of: self.info.id.clone(),
             begin: Box::new(begin),
         };
         Ok(self.service().begin(begin).await?)
     }
 
     fn service(&self) -> Service {
-        Service::of(&self.session.inner)
+        Service::of(self.inner)
     }
 
     fn store(&self) -> &dyn Store {
-        &*self.session.inner.store
+        &*self.inner.store
     }
 
     /// Returns the session as it is in the store.
-    async fn info(&self) -> Result<SessionInfo, Stop> {
-        let id = &self.session.info.id;
+    async fn stored_info(&self) -> Result<SessionInfo, Stop> {
+        let id = &self.info.id;
         let info = self.store().get(id).await?;
         info.ok_or_else(|| Stop::Client(ClientError::Unknown(id.clone())))
+    }
+
+    /// Moves the conversation back, or forward again, to its state after an entry.
+    async fn rewind(&mut self, to: u64) -> Result<(), LogError> {
+        let event = Event::Session(SessionEvent::Rewind { to });
+        self.sink.store(vec![event], Durability::Disk).await?;
+        let entries = self.store().entries(&self.info.id, 0, usize::MAX).await?;
+        *self.history = History::read(&entries).into_messages();
+        *self.goal = Goal::read(&entries);
+        Ok(())
     }
 }
 

@@ -14,6 +14,12 @@ use windlass_core::provider::Provider;
 use windlass_core::run::Config;
 use windlass_core::tool::Outputs;
 
+use crate::goal::Goal;
+use crate::pins::Pins;
+
+/// Number of characters of the user's message in a [`TurnStart`].
+const PROMPT: usize = 120;
+
 /// Creates the environments of sessions.
 #[async_trait]
 pub trait SessionFactory: Send + Sync {
@@ -43,6 +49,12 @@ pub trait EnvFacts {
     /// Returns the goal settings and the current subgoal of the session.
     fn goals(&self) -> Goals {
         Goals::default()
+    }
+
+    /// Returns the hooks that follow the session itself. Only their session part is used: hooks of a turn are
+    /// part of its plan.
+    fn hooks(&self) -> Hooks {
+        Hooks::new()
     }
 
     /// Returns the source of the model that writes titles; `None` leaves the start of the first message.
@@ -90,6 +102,24 @@ pub struct TurnStart {
     pub goal: Option<String>,
     /// Pinned texts, oldest first.
     pub pins: Vec<String>,
+}
+
+impl TurnStart {
+    pub(crate) fn new(
+        message: Option<&Message>,
+        prompt: &str,
+        history: &[Arc<Message>],
+        goal: &Goal,
+        pins: &Pins,
+    ) -> Self {
+        Self {
+            message: message.map(|message| message.id.clone()),
+            prompt: prompt.chars().take(PROMPT).collect(),
+            history: history.to_vec(),
+            goal: goal.active().map(str::to_owned),
+            pins: pins.texts().to_vec(),
+        }
+    }
 }
 
 /// Reason a turn cannot start.

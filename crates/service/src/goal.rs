@@ -1,12 +1,16 @@
 //! GOAL-1: the goal of a session. It is information for people: nothing waits for it, and nothing ends
 //! because of it.
 
+mod hook;
 mod phrase;
 
 use windlass_api::{Event, GoalCompletion, Message, Part, SessionEvent};
-use windlass_core::log::{Entry, counting};
+use windlass_core::log::{Durability, Entry, LogError, counting};
 
-pub(crate) use self::phrase::says;
+pub(crate) use self::hook::GoalHook;
+use self::phrase::says;
+use crate::environment::Goals;
+use crate::sink::Sink;
 
 /// Maximum length of a goal that a command sets, in characters.
 pub(crate) const LONGEST: usize = 2_000;
@@ -59,6 +63,11 @@ impl Goal {
         }
     }
 
+    /// Returns the goal, unless goals are off.
+    pub(crate) fn followed(&self, goals: &Goals) -> Option<&Self> {
+        goals.follows_goal.then_some(self)
+    }
+
     /// Returns the event for an input that starts a goal. While a goal is active, inputs do not change it.
     pub(crate) fn begun_by(&self, message: &Message) -> Option<Event> {
         if self.active().is_some() {
@@ -78,6 +87,27 @@ impl Goal {
     pub(crate) fn completed(&self, how: GoalCompletion) -> Option<Event> {
         let text = self.active()?.to_owned();
         Some(Event::Session(SessionEvent::GoalCompleted { text, how }))
+    }
+
+    /// Sets or clears the goal, whatever its state.
+    pub(crate) async fn set(&mut self, text: Option<String>, sink: &Sink) -> Result<(), LogError> {
+        let event = Event::Session(SessionEvent::Goal { text });
+        self.change(event, sink).await
+    }
+
+    /// Records that the user considers the goal reached. Returns false if there is no active goal.
+    pub(crate) async fn complete(&mut self, sink: &Sink) -> Result<bool, LogError> {
+        let Some(event) = self.completed(GoalCompletion::Command) else {
+            return Ok(false);
+        };
+        self.change(event, sink).await?;
+        Ok(true)
+    }
+
+    async fn change(&mut self, event: Event, sink: &Sink) -> Result<(), LogError> {
+        sink.store(vec![event.clone()], Durability::Process).await?;
+        self.apply(&event);
+        Ok(())
     }
 }
 

@@ -15,8 +15,19 @@ use crate::replies::Replies;
 pub(crate) struct SessionHandle {
     pub(crate) replies: Replies,
     running: Arc<Mutex<Option<CancellationToken>>>,
-    stops: Arc<AtomicU64>,
+    pub(crate) stops: Stops,
     env: Arc<Mutex<Option<Box<dyn SessionEnv>>>>,
+}
+
+/// Counts how often work of a session was stopped. An input that was sent before the last stop does not start
+/// without a further request.
+#[derive(Clone, Default)]
+pub(crate) struct Stops(Arc<AtomicU64>);
+
+impl Stops {
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
 }
 
 /// Work that can be stopped from outside, until this value is dropped.
@@ -46,16 +57,10 @@ impl SessionHandle {
     pub(crate) fn stop(&self) -> bool {
         let running = lock(&self.running);
         if running.is_some() {
-            self.stops.fetch_add(1, Ordering::SeqCst);
+            self.stops.0.fetch_add(1, Ordering::SeqCst);
         }
         running.iter().for_each(CancellationToken::cancel);
         running.is_some()
-    }
-
-    /// Returns the number of stops. An input that was sent before the last stop does not start without a
-    /// further request.
-    pub(crate) fn stops(&self) -> u64 {
-        self.stops.load(Ordering::SeqCst)
     }
 
     /// Stores the environment of a session that is no longer live.

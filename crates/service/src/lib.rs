@@ -24,6 +24,7 @@ mod keyed;
 pub mod past;
 mod pins;
 mod queries;
+mod queue;
 mod recorder;
 pub mod replay;
 mod replies;
@@ -45,9 +46,10 @@ use windlass_api::{
     SessionId, SessionInfo, Submission, UserReply, WaitOn, command_line,
 };
 use windlass_core::clock::Clock;
+use windlass_core::hook::SessionOpening;
 use windlass_core::log::{LogError, NewSession, Opened, Store};
 
-use self::actor::{Input, SessionActor, SessionRequest};
+use self::actor::{SessionActor, SessionRequest};
 use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{
@@ -57,6 +59,7 @@ pub use self::environment::{
 use self::feed::Feed;
 use self::handle::SessionHandle;
 use self::keyed::Routed;
+use self::queue::Input;
 pub use self::recorder::ExchangeRecorder;
 use self::sink::Sink;
 
@@ -180,10 +183,11 @@ impl Service {
             return Ok(live);
         }
         let opened = self.inner.store.open(session, &self.inner.owner).await;
-        self.enliven(opened.map_err(refused)?).await
+        self.enliven(opened.map_err(refused)?, SessionOpening::Resumed)
+            .await
     }
 
-    async fn enliven(&self, opened: Opened) -> Result<LiveSession, ClientError> {
+    async fn enliven(&self, opened: Opened, opening: SessionOpening) -> Result<LiveSession, ClientError> {
         let session = opened.info.id.clone();
         let (requests, inbox) = mpsc::channel(REQUESTS);
         let before = self.lock().get(&session).map(|live| live.handle.clone());
@@ -208,11 +212,12 @@ impl Service {
             live.handle.clone(),
         )
         .await?;
-        self.inner.tasks.spawn(actor.run(inbox));
+        self.inner.tasks.spawn(actor.run(opening, inbox));
         self.lock().insert(session, live.clone());
         // The service may have been closed before this session was registered.
         if self.inner.closing.is_cancelled() {
             let _ = live.requests.send(SessionRequest::Close).await;
+            live.handle.stop();
         }
         Ok(live)
     }
@@ -234,6 +239,7 @@ impl Service {
 impl Client for Service {
     async fn begin(&self, begin: Begin) -> Result<SessionInfo, ClientError> {
         let now = self.inner.clock.now();
+        let mut opening = SessionOpening::New;
         let opened = match begin {
             Begin::Instead { of, begin } => {
                 let info = self.begin(*begin).await?;
@@ -263,6 +269,7 @@ impl Client for Service {
             },
             Begin::Resume(session) => return self.resume(&session).await,
             Begin::Fork { of, after, id, place } => {
+                opening = SessionOpening::Forked;
                 let new = NewSession {
                     id,
                     place: place.unwrap_or_default(),
@@ -274,7 +281,7 @@ impl Client for Service {
         }
         .map_err(refused)?;
         let info = opened.info.clone();
-        self.enliven(opened).await?;
+        self.enliven(opened, opening).await?;
         Ok(info)
     }
 
@@ -283,8 +290,7 @@ impl Client for Service {
         let live = self.open(&session).await?;
         // Created before the input is accepted, so that no event of its turn is missed.
         let reader = live.sink.feed().reader();
-        let stops = live.handle.stops();
-        let input = Input { submission, stops };
+        let input = Input::new(submission, live.handle.stops.count(), self.inner.clock.now())?;
         let waits = self
             .request(&session, |answer| SessionRequest::Submit(input, answer))
             .await??;
@@ -395,7 +401,7 @@ impl Service {
         let opened = self.inner.store.open(session, &self.inner.owner).await;
         let opened = opened.map_err(refused)?;
         let info = opened.info.clone();
-        self.enliven(opened).await?;
+        self.enliven(opened, SessionOpening::Resumed).await?;
         Ok(info)
     }
 

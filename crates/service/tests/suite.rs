@@ -11,6 +11,7 @@ mod suite {
     mod kit;
     mod looking;
     mod queue;
+    mod session_hooks;
     mod sessions;
     mod shell;
     mod surroundings;

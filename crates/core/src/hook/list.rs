@@ -1,23 +1,25 @@
-//! Runs the hooks of a turn in order.
+//! Runs hooks in order.
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    AdmittedCall, AnswerAction, CallAction, CallHook, CompactionHook, Hook, PermissionAction, TurnAction,
-    TurnEnd, TurnHook,
+    AdmittedCall, AnswerAction, CLOSING_LIMIT, CallAction, CallHook, CompactionHook, Hook, PermissionAction,
+    SessionClosing, SessionHook, SessionOpening, TurnAction, TurnEnd, TurnHook,
 };
 use crate::clock::Clock;
 use crate::event::Event;
+use crate::log::SessionInfo;
 use crate::message::{Fragment, Message};
 use crate::middleware::{Flow, IterationView, Stage, Verdict};
 use crate::permission::Proposal;
 use crate::tool::{ToolContext, ToolError, ToolOutput};
 
-/// The hooks of a turn, in order. Cheap to clone.
+/// The hooks of a turn or a session, in order. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Hooks(Vec<Arc<dyn Hook>>);
 
@@ -74,6 +76,15 @@ impl Hooks {
         self.0
             .iter()
             .filter_map(|hook| Some((&**hook, hook.compaction()?)))
+    }
+
+    fn sessions(&self) -> impl DoubleEndedIterator<Item = (&dyn Hook, &dyn SessionHook)> {
+        self.0.iter().filter_map(|hook| Some((&**hook, hook.session()?)))
+    }
+
+    /// Returns true if a hook follows sessions.
+    pub fn follow_sessions(&self) -> bool {
+        self.sessions().next().is_some()
     }
 
     /// Runs the hooks before a turn. Warnings name hooks that did not answer.
@@ -246,6 +257,55 @@ impl Hooks {
         }
         (fragments, warnings)
     }
+
+    /// Notifies the hooks that a session was opened. After `cancel` each hook is called, but not waited for.
+    /// Returns warnings about hooks that failed or did not answer.
+    pub async fn session_started(
+        &self,
+        clock: &dyn Clock,
+        session: &SessionInfo,
+        opening: SessionOpening,
+        cancel: &CancellationToken,
+    ) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (hook, follower) in self.sessions() {
+            let started = async {
+                tokio::select! {
+                    biased;
+                    started = follower.session_started(session, opening) => started,
+                    () = cancel.cancelled() => Err("it was canceled".to_owned()),
+                }
+            };
+            let started = limited(clock, hook, started).await;
+            warnings.extend(started.map_or_else(Some, |started| failure(hook, started)));
+        }
+        warnings
+    }
+
+    /// Notifies the hooks, the last one first, that a session is about to be closed. Returns warnings about
+    /// hooks that failed or did not answer in time.
+    pub async fn session_ended(
+        &self,
+        clock: &dyn Clock,
+        session: &SessionInfo,
+        closing: SessionClosing,
+    ) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let end = clock.elapsed() + CLOSING_LIMIT;
+        for (hook, follower) in self.sessions().rev() {
+            let left = end.saturating_sub(clock.elapsed());
+            let ended = within(clock, hook, left, follower.session_ended(session, closing)).await;
+            let late = |_| Err("it did not answer before the session was closed".to_owned());
+            warnings.extend(failure(hook, ended.unwrap_or_else(late)));
+        }
+        warnings
+    }
+}
+
+/// Returns a warning if a hook failed.
+fn failure(hook: &dyn Hook, result: Result<(), String>) -> Option<String> {
+    let why = result.err()?;
+    Some(format!("the hook `{}` failed: {why}", hook.name()))
 }
 
 /// Returns true if a rewrite leaves the arguments of a call as they are.
@@ -276,3 +336,7 @@ async fn within<T>(
         () = clock.sleep(limit) => Err(format!("the hook `{}` did not answer within {} s", hook.name(), limit.as_secs())),
     }
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -15,19 +15,20 @@ use super::{Activity, Begun, Running, SessionActor, canceled, not_stored};
 impl SessionActor {
     /// Starts a compaction on demand.
     pub(super) async fn summarize(&mut self, answer: oneshot::Sender<Begun>) -> Activity {
-        let start = self.turn_start(None, String::new());
+        let start = self.turn_start(None, "");
         let stop = self.handle.begin();
         let _ = answer.send(Ok(()));
         let turn = match self.plan(&start, &stop.token).await {
             Ok(turn) => turn,
             Err(end) => {
-                self.end(end).await;
+                self.end(vec![end]).await;
                 return Activity::Idle;
             }
         };
         self.warn(&turn.notices).await;
-        if let Err(error) = self.sink.store(self.still_queued(), Durability::Process).await {
-            self.end(not_stored(&error)).await;
+        let queued = self.queue.repeated(&self.sink);
+        if let Err(error) = self.sink.store(queued, Durability::Process).await {
+            self.end(vec![not_stored(&error)]).await;
             return Activity::Idle;
         }
         Activity::Summary(Running {
@@ -54,7 +55,7 @@ impl SessionActor {
             Ok(Err(why)) => not_summarized(&why),
             Err(error) => not_summarized(&error.to_string()),
         };
-        self.end(end).await;
+        self.end(vec![end]).await;
     }
 }
 

@@ -12,12 +12,11 @@ use windlass_api::{Event, Message, Part, Role, own_call};
 use windlass_core::clock::Clock;
 use windlass_core::dispatch::{Calls, call};
 use windlass_core::event::EventSink;
-use windlass_core::log::Durability;
 use windlass_core::message::FragmentSource;
 use windlass_core::message::{FinishReason, ToolCall, ToolResult};
 use windlass_core::permission::{Approver, Denial, Mode, Proposal};
 
-use super::{Activity, Begun, PROMPT, Running, SessionActor, Stay, canceled, not_stored};
+use super::{Activity, Begun, Running, SessionActor, canceled};
 use crate::environment::UserCommand;
 
 impl SessionActor {
@@ -27,8 +26,7 @@ impl SessionActor {
         // The id is needed now, so that file changes of the command are attributed to it; the text is known
         // at the end.
         let message = Message::new(&self.info.id, Role::User, Vec::new(), now);
-        let prompt = format!("!{command}").chars().take(PROMPT).collect();
-        let start = self.turn_start(Some(message.id.clone()), prompt);
+        let start = self.turn_start(Some(&message), &format!("!{command}"));
         let stop = self.handle.begin();
         let _ = answer.send(Ok(()));
         let own = tokio::select! {
@@ -37,7 +35,7 @@ impl SessionActor {
             own = self.env.permissions().user_command(&start, command) => Some(own),
         };
         let Some(own) = own else {
-            self.end(canceled()).await;
+            self.end(vec![canceled()]).await;
             return Activity::Idle;
         };
         self.warn(&own.notices).await;
@@ -89,15 +87,9 @@ impl SessionActor {
             }
         };
         let message = Arc::new(message);
-        let said = Event::Message {
-            message: Arc::clone(&message),
-        };
-        match self.sink.store(vec![said, end], Durability::Disk).await {
-            Ok(()) => self.history.push(message),
-            Err(error) => {
-                self.sink.tell_only(not_stored(&error));
-                self.stay = Stay::Closing;
-            }
+        let events = vec![Event::Message { message }, end];
+        if self.end(events.clone()).await {
+            self.apply(&events);
         }
     }
 }

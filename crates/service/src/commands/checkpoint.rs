@@ -64,8 +64,7 @@ pub(super) async fn redo(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
 }
 
 pub(super) fn kept(cx: &CommandContext<'_>) -> Result<Arc<dyn Checkpoints>, Stop> {
-    cx.session
-        .env
+    cx.env
         .checkpoints()
         .ok_or_else(|| Stop::Failed("Checkpoints are off here.".to_owned()))
 }
@@ -94,7 +93,7 @@ async fn list(cx: &mut CommandContext<'_>) -> Outcome {
             "No checkpoints yet: no turn of this session has changed files.",
         ));
     }
-    let now = cx.session.inner.clock.now();
+    let now = cx.inner.clock.now();
     let line = |checkpoint: &Checkpoint| {
         format!(
             "{:>3}  {:>10}  {:<9}  {}  \"{}\"{}",
@@ -169,7 +168,7 @@ async fn rewind(
     tell(&mut text, &restored);
     match to {
         // The files are already restored, so this is reported in addition.
-        Some(to) => match cx.session.rewind(to).await {
+        Some(to) => match cx.rewind(to).await {
             Ok(()) => text.push_str("\nThe conversation continues from before that."),
             Err(error) => {
                 let _ = write!(text, "\nThe conversation could not be rewound: {error}");
@@ -187,7 +186,7 @@ async fn before(cx: &CommandContext<'_>, checkpoints: &dyn Checkpoints, number: 
     let last = all.last().map_or(0, |checkpoint| checkpoint.number);
     let found = all.iter().find(|checkpoint| checkpoint.number == number);
     let found = found.ok_or_else(|| refused(CheckpointError::Unknown { number, last }))?;
-    let entries = record(cx.store(), &cx.session.info.id).await?;
+    let entries = record(cx.store(), &cx.info.id).await?;
     let said = found
         .message
         .as_ref()
@@ -210,7 +209,7 @@ pub(super) fn place(entries: &[Entry], wanted: &MessageId) -> Option<u64> {
 
 /// After a redo of files: restores the conversation that was undone with them. Returns the report.
 async fn bring_back(cx: &mut CommandContext<'_>, restored: &Restored) -> Result<Option<&'static str>, Stop> {
-    let entries = record(cx.store(), &cx.session.info.id).await?;
+    let entries = record(cx.store(), &cx.info.id).await?;
     let first = restored.checkpoints.first();
     let message = first.and_then(|checkpoint| checkpoint.message.as_ref());
     let Some(said) = message.and_then(|message| place(&entries, message)) else {
@@ -232,7 +231,7 @@ async fn bring_back(cx: &mut CommandContext<'_>, restored: &Restored) -> Result<
     if entries.iter().any(went_on) {
         return Ok(Some("The conversation is unchanged: it has continued since."));
     }
-    cx.session.rewind(undo.seq.saturating_sub(1)).await?;
+    cx.rewind(undo.seq.saturating_sub(1)).await?;
     Ok(Some("The conversation was restored."))
 }
 

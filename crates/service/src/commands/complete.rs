@@ -49,7 +49,7 @@ impl CommandContext<'_> {
             (Complete::Words(words), "") => words.iter().map(|word| (*word).to_owned()).collect(),
             (Complete::Commands, "") => return self.names(last, &head),
             (Complete::Providers, "") => {
-                let providers = self.session.env.models().list();
+                let providers = self.env.models().list();
                 providers.into_iter().map(|choice| choice.provider).collect()
             }
             (Complete::Modes, "") => MODES.iter().map(|(word, _)| (*word).to_owned()).collect(),
@@ -73,7 +73,7 @@ impl CommandContext<'_> {
     /// Returns the sessions of this folder, by name if they have one.
     async fn sessions(&self) -> Vec<String> {
         let query = SessionQuery {
-            place: Some(self.session.info.place.clone()),
+            place: Some(self.info.place.clone()),
             limit: SESSIONS,
             ..SessionQuery::default()
         };

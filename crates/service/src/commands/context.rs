@@ -4,18 +4,18 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use windlass_api::{Message, Part};
+use windlass_api::{Event, Message, Part, SessionEvent};
 use windlass_core::clock::Timestamp;
-use windlass_core::compact::{estimate_tokens, without_outputs};
+use windlass_core::compact::{estimate_tokens, fidelity, without_outputs};
 use windlass_core::context::prepare;
-use windlass_core::log::Frame;
+use windlass_core::log::{Durability, Frame, LogError};
 use windlass_core::model::Model;
 use windlass_core::provider::{Layout, Request, SpanOf, ToolChoice};
 
 use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::context_report::{Cause, ledger, rows};
+use crate::environment::TurnStart;
 use crate::format::dollars;
-use crate::pins::keep;
 
 /// Maximum number of rows listed one by one; those in the middle of a longer conversation are counted.
 const SHOWN: usize = 60;
@@ -48,13 +48,13 @@ struct Next {
 
 async fn next(cx: &mut CommandContext<'_>) -> Result<Next, Stop> {
     cx.wait_for_turn()?;
-    let start = cx.session.turn_start(None, String::new());
-    let plan = cx.session.env.plan(&start).await;
+    let start = TurnStart::new(None, "", cx.history, cx.goal, cx.pins);
+    let plan = cx.env.plan(&start).await;
     let plan = plan.map_err(|why| Stop::Failed(why.message))?;
-    let session = cx.session.info.id.clone();
+    let session = cx.info.id.clone();
     let request = Request {
         prefix: plan.config.prefix,
-        messages: prepare(&cx.session.history),
+        messages: prepare(cx.history),
         tool_choice: ToolChoice::Auto,
         max_output: plan.config.max_output,
         session,
@@ -114,10 +114,7 @@ async fn pin(cx: &mut CommandContext<'_>, number: usize) -> Outcome {
         return Err(Stop::Failed(format!("row {number} has no text to keep")));
     }
     let characters = text.chars().count();
-    let mut pins = cx.session.pins.clone();
-    pins.push(text);
-    keep(cx.store(), &cx.session.info.id, &pins).await?;
-    cx.session.pins = pins;
+    cx.pins.add(&*cx.inner.store, text).await?;
     let text = format!(
         "Row {number} is pinned: its {characters} characters go word for word into every summary from the next turn."
     );
@@ -155,8 +152,29 @@ async fn evict(cx: &mut CommandContext<'_>, number: usize, is_sure: bool) -> Out
             format!("Evicting row {number} would mean {effect}\n/context evict {number} --yes does it.");
         return said(&next.notices, &text);
     }
-    cx.session.replace(masked).await?;
+    replace(cx, masked).await?;
     said(&next.notices, &format!("Evicted row {number}: {effect}"))
+}
+
+/// Replaces a message by a new version; the old one stays in the record.
+async fn replace(cx: &mut CommandContext<'_>, message: Message) -> Result<(), LogError> {
+    let before = estimate_tokens(cx.history);
+    let message = Arc::new(message);
+    let mut history = cx.history.clone();
+    if let Some(slot) = history.iter_mut().find(|known| known.id == message.id) {
+        *slot = Arc::clone(&message);
+    }
+    let mut events = cx.queue.repeated(cx.sink);
+    events.push(Event::Message { message });
+    events.push(Event::Session(SessionEvent::Compaction {
+        before,
+        after: estimate_tokens(&history),
+        history: history.iter().map(|message| message.id.clone()).collect(),
+        fidelity: Some(fidelity(cx.history, &history)),
+    }));
+    cx.sink.store(events, Durability::Disk).await?;
+    *cx.history = history;
+    Ok(())
 }
 
 async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
@@ -166,9 +184,9 @@ async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
         messages,
         model,
     } = next(cx).await?;
-    let session = cx.session.info.id.clone();
+    let session = cx.info.id.clone();
     let exchanges = cx.store().exchanges(&session).await?;
-    let now = cx.session.inner.clock.now();
+    let now = cx.inner.clock.now();
     let rows = rows(&layout, &messages, exchanges.last(), model.price, now);
     let tokens: u64 = rows.iter().map(|row| row.tokens).sum();
     let window = model.context_window;
@@ -222,7 +240,7 @@ async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
 }
 
 async fn costs(cx: &mut CommandContext<'_>) -> Outcome {
-    let session = cx.session.info.id.clone();
+    let session = cx.info.id.clone();
     let exchanges = cx.store().exchanges(&session).await?;
     let mut frames: HashMap<String, Frame> = HashMap::new();
     for digest in exchanges.iter().filter_map(|exchange| exchange.frame.clone()) {
@@ -232,7 +250,7 @@ async fn costs(cx: &mut CommandContext<'_>) -> Outcome {
             frames.insert(digest, frame);
         }
     }
-    let models = cx.session.env.models();
+    let models = cx.env.models();
     let lines = ledger(
         &exchanges,
         |digest| frames.get(digest).cloned(),

@@ -20,7 +20,7 @@ pub(super) async fn cost(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     };
     // Grouping by session is useful only with the other sessions.
     let is_all = words.has("--all") || by == SpentBy::Session;
-    let session = (!is_all).then_some(&cx.session.info.id);
+    let session = (!is_all).then_some(&cx.info.id);
     let rows = cx.store().spent(session, by).await?;
     if rows.is_empty() {
         return Ok(Said::text(if is_all {

@@ -19,7 +19,7 @@ pub(super) async fn goal(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     ) {
         ("" | "status", _) => show(cx),
         ("clear", _) => {
-            cx.session.set_goal(None).await?;
+            cx.goal.set(None, cx.sink).await?;
             Ok(Said::text(
                 "Goal cleared. Your next message is the next one, or /goal TEXT.",
             ))
@@ -39,7 +39,7 @@ pub(super) async fn done(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
 
 fn followed<'a>(cx: &'a mut CommandContext<'_>) -> Result<&'a Goal, Stop> {
     let off = || Stop::Failed("goals are off: agent.goal.enabled is false".to_owned());
-    cx.session.followed_goal().ok_or_else(off)
+    cx.goal.followed(&cx.env.goals()).ok_or_else(off)
 }
 
 fn show(cx: &mut CommandContext<'_>) -> Outcome {
@@ -56,16 +56,17 @@ async fn set(cx: &mut CommandContext<'_>, text: &str) -> Outcome {
     if text.chars().count() > LONGEST {
         return Err(Stop::Failed(format!("a goal has at most {LONGEST} characters")));
     }
-    cx.session.set_goal(Some(text.to_owned())).await?;
+    cx.goal.set(Some(text.to_owned()), cx.sink).await?;
     Ok(Said::text(format!("Goal: {text}")))
 }
 
 async fn complete(cx: &mut CommandContext<'_>) -> Outcome {
-    match cx.session.complete_goal().await? {
+    if cx.goal.complete(cx.sink).await? {
         // The event already reports the goal.
-        Some(_) => Ok(Said::text(
+        Ok(Said::text(
             "Goal completed. Your next message is a new goal, or /goal TEXT.",
-        )),
-        None => Err(Stop::Failed("there is no active goal".to_owned())),
+        ))
+    } else {
+        Err(Stop::Failed("there is no active goal".to_owned()))
     }
 }

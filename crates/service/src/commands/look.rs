@@ -26,9 +26,12 @@ impl CommandContext<'_> {
     pub(crate) async fn look(&mut self, look: Look) {
         match look {
             Look::Overview(answer) => drop(answer.send(self.overview().await)),
-            Look::TakeBack(message, answer) => drop(answer.send(self.session.take_back(&message).await)),
+            Look::TakeBack(message, answer) => {
+                let taken = self.queue.take_back(&message, self.sink).await;
+                let _ = answer.send(taken);
+            }
             Look::GoOn(answer) => {
-                self.session.go_on();
+                self.queue.release();
                 let _ = answer.send(());
             }
             Look::Checkpoints(answer) => drop(answer.send(self.checkpoints().await)),
@@ -38,18 +41,14 @@ impl CommandContext<'_> {
 
     /// OBS-3: returns the wait chain of the turn; empty if none runs.
     pub(super) fn why(&self) -> Vec<Wait> {
-        if self.is_busy {
-            self.session.why()
-        } else {
-            Vec::new()
-        }
+        if self.is_busy { self.sink.why() } else { Vec::new() }
     }
 
     async fn overview(&mut self) -> Result<Overview, ClientError> {
-        let id = self.session.info.id.clone();
+        let id = self.info.id.clone();
         let info = self.service().info(&id).await?;
         let info = info.ok_or(ClientError::Unknown(id))?;
-        let env = &mut self.session.env;
+        let env = &mut *self.env;
         let models = env.models();
         let (provider, model) = models.active().unwrap_or_default();
         let window = if model.is_empty() {
@@ -58,28 +57,30 @@ impl CommandContext<'_> {
             models.window(&model)
         };
         let access = env.permissions();
+        let mode = mode_word(access.policy().mode).to_owned();
+        let goals = env.goals();
         Ok(Overview {
             info,
             provider,
             model,
             window,
-            mode: mode_word(access.policy().mode).to_owned(),
+            mode,
             is_busy: self.is_busy,
-            queue: self.session.queue.iter().cloned().collect(),
-            goal: self.session.followed_goal().and_then(Goal::active).map(one_line),
-            subgoal: self.session.env.goals().subgoal,
+            queue: self.queue.messages().to_vec(),
+            goal: self.goal.followed(&goals).and_then(Goal::active).map(one_line),
+            subgoal: goals.subgoal,
         })
     }
 
     async fn checkpoints(&self) -> Result<Vec<Checkpoint>, ClientError> {
-        match self.session.env.checkpoints() {
+        match self.env.checkpoints() {
             Some(kept) => kept.list().await.map_err(told),
             None => Ok(Vec::new()),
         }
     }
 
     async fn changes(&self, number: u64) -> Result<Vec<FileChange>, ClientError> {
-        match self.session.env.checkpoints() {
+        match self.env.checkpoints() {
             Some(kept) => kept.show(number).await.map_err(told),
             None => Err(told(CheckpointError::Unknown { number, last: 0 })),
         }

@@ -10,7 +10,7 @@ use crate::environment::{ChooseError, Chosen, ModelChoice};
 
 pub(super) async fn provider(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
-    let models = cx.session.env.models();
+    let models = cx.env.models();
     match words.get(0) {
         None => {
             let active = models.active();
@@ -57,7 +57,7 @@ fn listed(all: &[ModelChoice], active: &str) -> String {
 
 async fn switch(cx: &mut CommandContext<'_>, name: &str) -> Outcome {
     cx.wait_for_turn()?;
-    let models = cx.session.env.models();
+    let models = cx.env.models();
     let all = models.list();
     let known = all
         .iter()
@@ -97,7 +97,7 @@ fn refused(error: ChooseError, name: &str, all: &[ModelChoice]) -> Stop {
 
 pub(super) async fn model(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
-    let models = cx.session.env.models();
+    let models = cx.env.models();
     let Some(name) = words.get(0) else {
         return Ok(Said::text(match models.active() {
             Ok((provider, model)) => format!("{model} (provider: {provider})"),
@@ -105,7 +105,7 @@ pub(super) async fn model(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Out
         }));
     };
     cx.wait_for_turn()?;
-    let models = cx.session.env.models();
+    let models = cx.env.models();
     let all = models.list();
     match models.choose(None, Some(name)).await {
         Ok(chosen) => Ok(told(
@@ -122,7 +122,7 @@ pub(super) async fn model(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Out
 /// A front end that can ask for a secret sets a provider up itself; this command is for the others.
 pub(super) async fn connect(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
-    let offers = cx.session.env.models().offers();
+    let offers = cx.env.models().offers();
     let Some(name) = words.get(0) else {
         let mut text = "Providers:".to_owned();
         for row in Offer::rows(&offers) {

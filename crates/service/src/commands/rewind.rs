@@ -19,7 +19,7 @@ const KEEP_FILES: &str = "--keep-files";
 
 pub(super) async fn rewind(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[KEEP_FILES, FORCE])?;
-    let entries = record(cx.store(), &cx.session.info.id).await?;
+    let entries = record(cx.store(), &cx.info.id).await?;
     let said = user_messages(&entries);
     let Some(word) = words.get(0) else {
         return Ok(Said::text(list(&said)));
@@ -37,7 +37,7 @@ pub(super) async fn rewind(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
         left = files_left(&all, &entries, number);
         moved = files_back(&*checkpoints, &all, &entries, number, force(words)).await?;
     }
-    match (cx.session.rewind(number - 1).await, moved) {
+    match (cx.rewind(number - 1).await, moved) {
         (Ok(()), moved) => Ok(Said::text(format!(
             "The conversation continues from before \"{}\". Everything after it stays in the record.{}{}",
             cut(&message.user_text(), MESSAGE),

@@ -21,7 +21,7 @@ const PREVIEW: usize = 140;
 pub(super) async fn session(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     let Some(verb) = words.get(0) else {
         words.check(0, &[])?;
-        let info = cx.info().await?;
+        let info = cx.stored_info().await?;
         return Ok(Said::text(format!("Current session: {}", whole_name(&info))));
     };
     match verb {
@@ -58,7 +58,7 @@ async fn show(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(2, &[])?;
     let info = match words.get(1) {
         Some(called) => find(cx, called).await?,
-        None => cx.info().await?,
+        None => cx.stored_info().await?,
     };
     let mut text = whole_name(&info);
     summary(cx, &info, &mut text).await?;
@@ -69,7 +69,7 @@ async fn show(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
 async fn summary(cx: &CommandContext<'_>, info: &SessionInfo, text: &mut String) -> Result<(), Stop> {
     let entries = record(cx.store(), &info.id).await?;
     let stood = Stood::of(info, &entries, None);
-    let now = cx.session.inner.clock.now();
+    let now = cx.inner.clock.now();
     let mut row = |what: &str, value: &str| {
         let _ = write!(text, "\n  {what:<9} {}", one_line(value));
     };
@@ -105,18 +105,18 @@ async fn list(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
         Some(number) => number.parse().map_err(|_| Stop::Usage)?,
     };
     let query = SessionQuery {
-        place: (!words.has("--all")).then(|| cx.session.info.place.clone()),
+        place: (!words.has("--all")).then(|| cx.info.place.clone()),
         limit,
         ..SessionQuery::default()
     };
-    let own = &cx.session.info.id;
+    let own = &cx.info.id;
     let mut found = cx.store().list(&query).await?;
     // A session without entries is not worth listing.
     found.retain(|info| info.id != *own || info.last_seq > 0);
     if found.is_empty() {
         return Ok(Said::text("No sessions found."));
     }
-    let now = cx.session.inner.clock.now();
+    let now = cx.inner.clock.now();
     let line = |info: &SessionInfo| {
         format!(
             "{} {}  {:>10}  {:>4} messages  {:<8}  {:>8}  {}",
@@ -139,7 +139,7 @@ async fn new(cx: &mut CommandContext<'_>, name: &str) -> Outcome {
     }
     let begin = Begin::New {
         id: None,
-        place: cx.session.info.place.clone(),
+        place: cx.info.place.clone(),
         label: Label {
             name: Some(name.to_owned()).filter(|name| !name.is_empty()),
             ..Label::default()
@@ -147,7 +147,7 @@ async fn new(cx: &mut CommandContext<'_>, name: &str) -> Outcome {
         parent: None,
     };
     let info = cx.instead(begin).await?;
-    let old = short(&cx.session.info);
+    let old = short(cx.info);
     Ok(Said {
         text: format!(
             "Started new session: {} (id={}). The previous one is saved: /session resume {old}",
@@ -165,7 +165,7 @@ async fn resume(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
         return Err(Stop::Usage);
     }
     let found = find(cx, &wanted).await?;
-    if found.id == cx.session.info.id {
+    if found.id == cx.info.id {
         return Ok(Said::text("This is the current session."));
     }
     let info = cx.instead(Begin::Resume(found.id)).await?;
@@ -181,14 +181,14 @@ async fn name(cx: &mut CommandContext<'_>, name: &str) -> Outcome {
     if name.is_empty() {
         return Err(Stop::Usage);
     }
-    let id = cx.session.info.id.clone();
+    let id = cx.info.id.clone();
     allow_name(cx, Some(&id), name).await?;
     let label = Label {
         name: Some(name.to_owned()),
         ..Label::default()
     };
     cx.store().label(&id, &label).await?;
-    cx.session.info.label.name = Some(name.to_owned());
+    cx.info.label.name = Some(name.to_owned());
     Ok(Said::text(format!("Session named: {name}")))
 }
 
@@ -202,14 +202,14 @@ async fn allow_name(cx: &CommandContext<'_>, own: Option<&SessionId>, name: &str
 async fn fork(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
     let begin = Begin::Fork {
-        of: cx.session.info.id.clone(),
+        of: cx.info.id.clone(),
         after: None,
         id: None,
         place: None,
     };
     let info = cx.instead(begin).await?;
     Ok(Said {
-        text: format!("Forked session {} -> {}", cx.session.info.id, info.id),
+        text: format!("Forked session {} -> {}", cx.info.id, info.id),
         then: Then::Session(Box::new(info)),
     })
 }
@@ -222,7 +222,7 @@ async fn delete(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     }
     let found = find(cx, &wanted).await?;
     let what = format!("{} ({} messages)", whole_name(&found), found.totals.messages);
-    if found.id == cx.session.info.id {
+    if found.id == cx.info.id {
         let text = "Not deleted: this is the current session. Go to another one first, as with /clear.";
         return Err(Stop::Failed(text.to_owned()));
     }
@@ -234,13 +234,13 @@ async fn delete(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     }
     cx.store().delete(&found.id).await?;
     cx.service().forget(&found.id);
-    cx.session.inner.factory.forget(&found.id).await;
+    cx.inner.factory.forget(&found.id).await;
     Ok(Said::text(format!("Deleted session: {what}")))
 }
 
 async fn export(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(2, &[])?;
-    let info = cx.info().await?;
+    let info = cx.stored_info().await?;
     let entries = record(cx.store(), &info.id).await?;
     let text = match words.get(1) {
         None | Some("markdown") => markdown(&info, &entries),

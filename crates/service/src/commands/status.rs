@@ -23,20 +23,17 @@ const GOAL: usize = 100;
 
 pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
-    let info = cx.info().await?;
-    let queue = cx.session.queue.len();
-    let goal = cx
-        .session
-        .followed_goal()
-        .and_then(Goal::active)
-        .map(str::to_owned);
+    let info = cx.stored_info().await?;
+    let queue = cx.queue.messages().len();
+    let goal = cx.goal.followed(&cx.env.goals());
+    let goal = goal.and_then(Goal::active).map(str::to_owned);
     let state = if cx.is_busy { "a turn runs" } else { "free" };
     let mut rows = vec![
         ("session", format!("{}  {}", info.id, called(&info))),
         ("folder", info.place.clone()),
         ("standing", format!("{}, {state}", standing(info.standing))),
     ];
-    let env = &mut cx.session.env;
+    let env = &mut *cx.env;
     match env.models().active() {
         Ok((provider, model)) => {
             rows.push(("provider", provider));
@@ -68,7 +65,7 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
 
 pub(super) async fn tools(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
-    let tools = cx.session.env.permissions().tools();
+    let tools = cx.env.permissions().tools();
     let lines = tools.iter().map(|tool| {
         let description = one_line(&tool.description);
         let first = description.split_inclusive(". ").next().unwrap_or_default();
@@ -79,7 +76,7 @@ pub(super) async fn tools(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Out
 
 pub(super) async fn permissions(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(0, &[])?;
-    let access = cx.session.env.permissions();
+    let access = cx.env.permissions();
     let Policy {
         rules,
         mode,
@@ -112,7 +109,7 @@ pub(super) async fn permissions(cx: &mut CommandContext<'_>, words: &Words<'_>) 
 pub(super) async fn mode(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(1, &[])?;
     let Some(word) = words.get(0) else {
-        let mode = cx.session.env.permissions().policy().mode;
+        let mode = cx.env.permissions().policy().mode;
         return Ok(Said::text(format!("{}: {}", mode_word(mode), meaning(mode))));
     };
     let found = MODES.iter().find(|(name, _)| *name == word);
@@ -127,7 +124,7 @@ pub(super) async fn plan(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
 
 /// Sets the mode. A running turn keeps the mode it started with.
 fn set(cx: &mut CommandContext<'_>, mode: Mode) -> Outcome {
-    cx.session.env.permissions().set_mode(mode);
+    cx.env.permissions().set_mode(mode);
     Ok(Said::text(format!(
         "Mode {} from the next turn, until you quit: {}",
         mode_word(mode),

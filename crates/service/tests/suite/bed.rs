@@ -324,6 +324,10 @@ impl EnvFacts for TestEnv {
         self.kit.titles()
     }
 
+    fn hooks(&self) -> Hooks {
+        self.kit.hooks.lock().unwrap().clone()
+    }
+
     fn goals(&self) -> Goals {
         self.kit.goals.lock().unwrap().clone()
     }

@@ -7,6 +7,7 @@ use windlass_core::checkpoint::{
     Changed, Checkpoint, CheckpointError, Checkpoints, FileChange, Force, Restored,
 };
 use windlass_core::clock::Timestamp;
+use windlass_core::hook::Hooks;
 use windlass_core::id::SessionId;
 use windlass_core::log::Store;
 use windlass_core::provider::Provider;
@@ -29,6 +30,8 @@ pub(crate) struct Kit {
     /// Description of the environment for the model.
     pub(crate) surroundings: Mutex<Option<String>>,
     pub(crate) limits: Mutex<Limits>,
+    /// Hooks that follow the sessions.
+    pub(crate) hooks: Mutex<Hooks>,
 }
 
 impl Default for Kit {
@@ -44,6 +47,7 @@ impl Default for Kit {
             goals: Mutex::default(),
             surroundings: Mutex::default(),
             limits: Mutex::default(),
+            hooks: Mutex::default(),
         }
     }
 }
