@@ -21,6 +21,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::index::{Entry, Folder, Index, Stat};
 use super::node::{Bytes, Digest, Node, Skip};
 use super::tree::{Keep, Tree, link, skipped, stat};
+use windlass_sandbox::is_placeholder;
 
 const THREADS: usize = 4;
 /// Time before the scan, in nanoseconds, within which a change may be followed by another one with the same
@@ -381,6 +382,9 @@ impl Look {
                 Err(Errno::NOENT) => continue,
                 Err(error) => return Err(error.into()),
             };
+            if is_placeholder(&data) {
+                continue;
+            }
             let start = self.text.len();
             self.text.extend_from_slice(bytes);
             self.names.push((start, self.text.len(), comparable(stat(&data))));

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::index::Stat;
 use super::node::{Bytes, Digest, Node, Skip};
 use super::pack::Packs;
-use windlass_sandbox::Roots;
+use windlass_sandbox::{Roots, is_placeholder};
 
 /// Folders in which version control keeps its own state. They are not covered by undo.
 const VERSION_CONTROL: [&[u8]; 4] = [b".git", b".hg", b".svn", b".jj"];
@@ -146,6 +146,9 @@ impl Tree {
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        if is_placeholder(&data) {
+            return Ok(None);
+        }
         let stat = stat(&data);
         Ok(match FileType::from_raw_mode(data.st_mode) {
             FileType::Directory => Some(Node::Folder {

@@ -422,6 +422,9 @@ pub(crate) enum ToolsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionsCommand {
+        /// Approve the call, even if it changes files that other programs run by themselves
+        #[arg(long)]
+        yes: bool,
     /// Print the mode, the rules in effect with their sources, and your permanent approvals
     List {
         #[command(flatten)]

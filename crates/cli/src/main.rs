@@ -69,6 +69,7 @@ fn main() -> ExitCode {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(problem) => fail(&problem),
     }
+    windlass_sandbox::release_placeholders();
 }
 
 fn fail(problem: &Problem) -> ExitCode {

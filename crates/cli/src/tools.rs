@@ -27,7 +27,8 @@ pub(crate) async fn command(command: ToolsCommand) -> Result<Exit, Problem> {
             name,
             arguments,
             settings,
-        } => run(&name, &arguments, &settings).await,
+            yes,
+        } => run(&name, &arguments, yes, &settings).await,
     }
 }
 
@@ -90,7 +91,7 @@ fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<Exit, Problem> {
+async fn run(name: &str, arguments: &str, yes: bool, options: &SettingsOptions) -> Result<Exit, Problem> {
     let spec = spec()?;
     let catalog = catalog(options, &spec)?;
     let tools = catalog.tools();
@@ -105,6 +106,11 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
         .prepare(arguments)
         .map_err(|error| Problem::usage(error.to_string()))?;
     let cancel = CancellationToken::new();
+    if call.protected && !yes {
+        let reasons = call.reasons.join(", ");
+        let why = format!("{name} needs your approval: {}; --yes gives it", plain(&reasons));
+        return Err(Problem::new(ProblemKind::Denied, why));
+    }
     let cx = ToolContext {
         call_id: CallId::from("run"),
         cancel: cancel.clone(),
@@ -112,6 +118,7 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
         progress: Progress::none(),
         person: Person::nobody(),
     };
+        confirmed: yes,
     let signals = Signals::listen();
     let running = call.run(cx);
     tokio::pin!(running);

@@ -30,6 +30,7 @@ mod suite {
     mod places;
     mod pressure;
     mod reload;
+    mod protected;
     mod repl;
     mod repl_terminal;
     mod replay;

@@ -24,6 +24,30 @@ const PROJECT_FOLDER: &str = ".windlass";
 const PROJECT_FILES: [&str; 3] = [CONFIG_FILE, TOOLS_FILE, COMMANDS_FOLDER];
 
 /// EXT-6: the four folders of a user, following the XDG standard.
+/// Returns true if a folder is the root of a repository, also of a worktree or a submodule. The empty `.git` that a
+/// sandbox keeps where there is no repository does not count.
+pub fn is_repository(folder: &Path) -> bool {
+    rustix::fs::stat(folder.join(".git")).is_ok_and(|found| !windlass_sandbox::is_placeholder(&found))
+}
+
+/// SAFE-7: returns a warning if other users can change a file or folder.
+fn exposed(path: &Path) -> Option<String> {
+    let found = std::fs::metadata(path).ok()?;
+    let (mode, owner) = (found.mode(), found.uid());
+    let us = rustix::process::geteuid().as_raw();
+    // A group of the user's own is common, and has no other members.
+    let is_foreign_group = found.gid() != rustix::process::getegid().as_raw();
+    let by_others = mode & 0o002 != 0 || (mode & 0o020 != 0 && is_foreign_group);
+    let path = path.display();
+    if by_others {
+        let keep = if found.is_dir() { "700" } else { "600" };
+        return Some(format!(
+            "{path}: other users can change it; run: chmod {keep} {path}"
+        ));
+    }
+    (owner != us && owner != 0).then(|| format!("{path}: belongs to another user, who can change it"))
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
     /// Configuration written by the user.
@@ -130,7 +154,7 @@ impl Folders {
                 return Some(project);
             }
             // A file named `.git` marks a worktree or a submodule, and is a boundary as well.
-            if folder.join(".git").exists() {
+            if is_repository(folder) {
                 return None;
             }
         }

@@ -34,6 +34,9 @@ pub struct Proposal {
     pub refusal: Option<String>,
     /// Reasons to ask the user first, each a few words with "it" as the implied subject.
     pub reasons: Vec<String>,
+    /// SAFE-10: true if it changes files that other programs run by themselves. Neither a mode nor a rule allows that,
+    /// only a person.
+    pub protected: bool,
     /// Folder the call would run in.
     pub cwd: PathBuf,
     /// Digest of the tool's definition, if the definition can change.

@@ -13,6 +13,7 @@ fn proposal(tool: &str, category: Category, subjects: Vec<Subject>) -> Proposal 
         subjects,
         refusal: None,
         reasons: Vec::new(),
+        protected: false,
         cwd: PathBuf::from("/work"),
         definition: None,
         preview: None,
@@ -192,4 +193,31 @@ fn refusals_come_first() {
         panic!("it is refused")
     };
     assert_eq!(denial.feedback.as_deref(), Some("`rm` is blocked"));
+}
+
+/// SAFE-10, SAFE-5: a call that changes protected files asks in every mode that would run it, whatever rule allows it,
+/// and stays denied where the mode denies it.
+#[test]
+fn protected_files_ask_in_every_mode() {
+    let path = Subject::Path(".git/hooks/post-merge".to_owned());
+    let mut call = proposal("write_file", Category::Admin, vec![path]);
+    call.protected = true;
+    for mode in [Mode::Default, Mode::AcceptEdits, Mode::Full] {
+        let policy = Policy {
+            mode,
+            rules: Rules {
+                allow: vec!["*".parse().unwrap(), "write_file(.git/hooks/*)".parse().unwrap()],
+                ..Rules::default()
+            },
+            ..Policy::default()
+        };
+        assert_eq!(policy.decide(&call), Decision::Ask, "{mode:?}");
+    }
+    for mode in [Mode::Plan, Mode::Unattended] {
+        let policy = Policy {
+            mode,
+            ..Policy::default()
+        };
+        assert!(matches!(policy.decide(&call), Decision::Deny(_)), "{mode:?}");
+    }
 }

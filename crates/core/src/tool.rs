@@ -98,6 +98,8 @@ pub struct Judgement {
     pub refusal: Option<String>,
     /// Reasons to ask the user first, each a few words with "it" as the implied subject.
     pub reasons: Vec<String>,
+    /// SAFE-10: true if the call changes files that other programs run by themselves. Such a call asks in every mode.
+    pub protected: bool,
 }
 
 impl Judgement {
@@ -108,6 +110,7 @@ impl Judgement {
             subjects: Vec::new(),
             refusal: None,
             reasons: Vec::new(),
+            protected: false,
         }
     }
 }
@@ -170,6 +173,9 @@ pub struct ToolContext {
     pub progress: Progress,
     /// Channel for questions to the user.
     pub person: Person,
+    /// True if the call was approved, now or by a lasting grant, and did not just run because the mode or a rule
+    /// allows it.
+    pub confirmed: bool,
 }
 
 /// Receives live output of a running call. Never blocks.

@@ -8,7 +8,9 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use windlass_config::folders::Folders;
+use windlass_sandbox::{OpenMode, Roots, read_open};
+
+use windlass_config::folders::{Folders, is_repository};
 
 /// File names to look for in each folder; the first that exists is read.
 const NAMES: [&str; 3] = ["AGENTS.override.md", "AGENTS.md", "CLAUDE.md"];
@@ -32,9 +34,18 @@ struct Found {
 }
 
 impl Instructions {
-    /// The instructions of the user and of the folders around `cwd`. Reads nothing yet.
-    pub fn new(folders: &Folders, cwd: &Path) -> Self {
-        Self {
+    /// The instructions of the user and of the folders around `cwd`, without the `denied` paths and names. Reads
+    /// nothing yet.
+    ///
+    /// # Errors
+    /// If the top of the repository cannot be opened.
+    pub fn new(folders: &Folders, cwd: &Path, denied: &[PathBuf]) -> io::Result<Self> {
+        // Never from outside the repository; without a repository, only from the folder itself.
+        let root = cwd
+            .ancestors()
+            .find(|folder| is_repository(folder))
+            .unwrap_or(cwd);
+        Ok(Self {
             user: folders.config.clone(),
             cwd: cwd.to_owned(),
             files: Vec::new(),

@@ -1,8 +1,7 @@
 //! The sandboxes that the commands of one session run in.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -13,14 +12,10 @@ use windlass_core::permission::Escalation;
 use windlass_core::tool::{Category, Judgement};
 
 use crate::process::{self, Tree};
+use crate::scan::{MAX_ENTRIES, Scan};
+use crate::temp::PrivateTemp;
 use crate::workspace::Workspace;
 use crate::{Gap, Network, Roots, Sandbox, SandboxError, SandboxPolicy, Start};
-
-/// Limits of the search for files with denied names.
-const MAX_ENTRIES: usize = 20_000;
-const MAX_DEPTH: usize = 6;
-/// Folders that contain mostly generated or third-party files.
-const SKIPPED: &[&str] = &[".git", "node_modules", "target", ".venv", "venv"];
 
 /// Messages of programs that cannot reach the network.
 const NETWORK_SIGNS: &[&str] = &[
@@ -35,7 +30,14 @@ const NETWORK_SIGNS: &[&str] = &[
     "dns error",
 ];
 /// Messages of programs that may not write a file.
-const WRITE_SIGNS: &[&str] = &["Permission denied", "Read-only file system", "EACCES", "EROFS"];
+const WRITE_SIGNS: &[&str] = &[
+    "Permission denied",
+    "Read-only file system",
+    "Device or resource busy",
+    "EACCES",
+    "EROFS",
+    "EBUSY",
+];
 
 /// Starts commands in a sandbox, which is created when the first command needs it. It must outlive the
 /// commands.
@@ -45,10 +47,16 @@ pub struct CommandSandbox {
     policy: Option<SandboxPolicy>,
     /// Helper program that becomes the command; this binary if `None`.
     helper: Option<PathBuf>,
-    /// The denied names, and the folder that is searched for them.
-    names: Option<(Arc<Roots>, PathBuf)>,
-    built: [OnceLock<Result<Sandbox, SandboxError>>; 4],
+    /// The denied names, and the folders that are searched for them and for nested repositories.
+    search: Option<(Arc<Roots>, Vec<PathBuf>)>,
+    scan: OnceLock<Scan>,
+    /// Keeps the folder as long as commands may use it.
+    temp: Option<Arc<PrivateTemp>>,
+    built: [OnceLock<Result<Sandbox, SandboxError>>; 6],
 }
+
+/// Index of the first sandbox without read-only paths among the built ones.
+const LIFTED: usize = 4;
 
 impl CommandSandbox {
     /// Creates sandboxes with this policy, which applies to commands that request nothing more.
@@ -67,11 +75,12 @@ impl CommandSandbox {
         }
     }
 
-    /// Also hides the files in the workspace whose names are denied. A sandbox knows only paths, so the files
-    /// are searched when it is created.
+    /// Also hides the files in the workspace whose names are denied, and protects nested repositories. A sandbox
+    /// knows only paths, so the files are searched when it is created.
     #[must_use]
     pub fn hiding(mut self, workspace: &Workspace) -> Self {
-        self.names = Some((workspace.files(), workspace.root().to_owned()));
+        self.search = Some((workspace.files(), workspace.searched()));
+        self.temp = workspace.temp().cloned();
         self
     }
 
@@ -86,6 +95,7 @@ impl CommandSandbox {
         let Some(policy) = &self.policy else {
             return;
         };
+        let is_protected = judgement.protected;
         let mut ask = |reason: String| {
             judgement.category = Category::Admin;
             judgement.reasons.push(reason);
@@ -93,10 +103,16 @@ impl CommandSandbox {
         if escalation.network && policy.network == Network::Off {
             ask("it reaches the network".to_owned());
         }
-        if escalation.outside {
+        // The caller has named the protected files, which may be inside.
+        if escalation.outside && !is_protected {
             ask("it writes outside the workspace".to_owned());
         }
-        match self.sandbox(policy, escalation) {
+        if self.scan().is_some_and(|scan| scan.is_partial) {
+            ask(format!(
+                "it may read files with denied names: the workspace has more than {MAX_ENTRIES} entries"
+            ));
+        }
+        match self.sandbox(policy, escalation, false) {
             Ok(sandbox) => {
                 for gap in sandbox.gaps() {
                     if let Gap::Open(path) = gap {
@@ -114,13 +130,15 @@ impl CommandSandbox {
     }
 
     /// Starts a program in the sandbox, or without one if this machine has none. The caller must have called
-    /// [`Self::judge`] and obtained the approval that it asks for.
+    /// [`Self::judge`] and obtained the approval that it asks for. If a person `confirmed` the access outside the
+    /// workspace, the program may change protected files, too; a mode or a rule does not allow that.
     ///
     /// # Errors
     /// If the sandbox cannot be set up although this machine has one, or the program cannot be started.
     pub fn spawn(
         &self,
         escalation: Escalation,
+        confirmed: bool,
         program: &Path,
         arguments: &[&str],
         cwd: &Path,
@@ -129,15 +147,19 @@ impl CommandSandbox {
         let sandbox = self
             .policy
             .as_ref()
-            .map(|policy| self.sandbox(policy, escalation));
+            .map(|policy| self.sandbox(policy, escalation, confirmed));
         match sandbox {
             Some(Ok(sandbox)) => {
+                if confirmed && escalation.outside {
+                    self.release();
+                }
                 let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+                let (cwd, env) = self.seen(sandbox, cwd, env);
                 let start = Start {
                     program,
                     arguments: &arguments,
-                    cwd,
-                    env,
+                    cwd: &cwd,
+                    env: &env,
                 };
                 process::confined(sandbox, start)
             }
@@ -158,7 +180,7 @@ impl CommandSandbox {
         let this = Arc::clone(this);
         std::thread::spawn(move || {
             if let Some(policy) = &this.policy {
-                let _ = this.sandbox(policy, Escalation::default());
+                let _ = this.sandbox(policy, Escalation::default(), false);
             }
         });
     }
@@ -179,21 +201,70 @@ impl CommandSandbox {
         }
     }
 
-    fn sandbox(&self, policy: &SandboxPolicy, escalation: Escalation) -> Result<&Sandbox, &SandboxError> {
-        let place = usize::from(escalation.network) + 2 * usize::from(escalation.outside);
+    /// Returns the working directory and the variables of a command, with the private temporary folder where the
+    /// command sees it.
+    fn seen(
+        &self,
+        sandbox: &Sandbox,
+        cwd: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> (PathBuf, BTreeMap<String, String>) {
+        let (mut cwd, mut env) = (cwd.to_owned(), env.clone());
+        if let Some((own, seen)) = self.temp.as_ref().zip(sandbox.temp()) {
+            if let Ok(below) = cwd.strip_prefix(own.path()) {
+                cwd = seen.join(below);
+            }
+            env.insert("TMPDIR".to_owned(), seen.display().to_string());
+        }
+        (cwd, env)
+    }
+
+    /// Removes the placeholders of the other sandboxes, because a command that creates those paths may need them to
+    /// be absent. `git clone` needs an empty folder.
+    fn release(&self) {
+        for sandbox in self.built.iter().take(LIFTED).filter_map(OnceLock::get).flatten() {
+            sandbox.release();
+        }
+    }
+
+    fn scan(&self) -> Option<&Scan> {
+        let (roots, folders) = self.search.as_ref()?;
+        Some(self.scan.get_or_init(|| Scan::of(roots, folders, MAX_ENTRIES)))
+    }
+
+    fn sandbox(
+        &self,
+        policy: &SandboxPolicy,
+        escalation: Escalation,
+        confirmed: bool,
+    ) -> Result<&Sandbox, &SandboxError> {
+        let network = usize::from(escalation.network);
+        let place = match escalation.outside {
+            false => network,
+            true if confirmed => LIFTED + network,
+            true => 2 + network,
+        };
         let Some(cell) = self.built.get(place) else {
             return Err(&SandboxError::Arguments);
         };
         cell.get_or_init(|| {
             let mut policy = policy.clone();
-            if let Some((roots, folder)) = &self.names {
-                policy.denied.extend(denied_files(roots, folder));
+            if let Some(scan) = self.scan() {
+                scan.add_to(&mut policy);
             }
             if escalation.network {
                 policy.network = Network::On;
             }
+            // Placeholders are for the folders that every command may write. Elsewhere, only what exists is protected.
+            let is_inside = |path: &PathBuf| policy.write.iter().any(|root| path.starts_with(root));
+            let keep = |path: &PathBuf| is_inside(path) || (escalation.outside && path.exists());
+            let read_only = policy.read_only.iter().filter(|path| keep(path));
+            policy.read_only = match place >= LIFTED {
+                true => Vec::new(),
+                false => read_only.cloned().collect(),
+            };
             if escalation.outside {
-                policy.write = vec!["/".into()];
+                policy.write.push("/".into());
             }
             match &self.helper {
                 Some(helper) => Sandbox::with_helper(policy, helper),
@@ -202,31 +273,6 @@ impl CommandSandbox {
         })
         .as_ref()
     }
-}
-
-/// Returns the files with a denied name, within the limits that keep the first command from being delayed.
-fn denied_files(roots: &Roots, folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut seen = 0;
-    let mut folders = VecDeque::from([(folder.to_owned(), 0)]);
-    while let Some((folder, depth)) = folders.pop_front() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            seen += 1;
-            if seen > MAX_ENTRIES {
-                return found;
-            }
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() {
-                let skipped = SKIPPED.iter().any(|name| entry.file_name() == *name);
-                if depth < MAX_DEPTH && !skipped {
-                    folders.push_back((entry.path(), depth + 1));
-                }
-            } else if roots.denies(&entry.path()) {
-                found.push(entry.path());
-            }
-        }
-    }
-    found
 }
 
 #[cfg(test)]
@@ -284,29 +330,6 @@ mod tests {
         assert_eq!(
             judged(&CommandSandbox::none(), escalation),
             Judgement::of(Category::Read)
-        );
-    }
-
-    /// SAFE-3: files with a denied name are found in the workspace, but not in third-party folders.
-    #[test]
-    fn denied_names_are_found() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let root = fs::canonicalize(folder.path()).expect("a folder");
-        for name in [
-            ".env",
-            "a/b/.env.local",
-            ".env.example",
-            "node_modules/x/.env",
-            "a/plain",
-        ] {
-            let path = root.join(name);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
-            fs::write(path, "").expect("a file");
-        }
-        let roots = Roots::new(std::slice::from_ref(&root), &[".env*".into()]).expect("roots");
-        assert_eq!(
-            denied_files(&roots, &root),
-            [root.join(".env"), root.join("a/b/.env.local")]
         );
     }
 }

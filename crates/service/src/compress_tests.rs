@@ -84,6 +84,7 @@ async fn output(bed: &Bed, words: usize, was_confirmed: bool) -> ToolOutput {
         execution: Arc::default(),
         progress: Progress::none(),
         person: Person::nobody(),
+        confirmed: false,
     };
     let call = AdmittedCall {
         proposal: prepared.proposal(&cx.call_id, "bash", std::path::Path::new(".")),

@@ -29,6 +29,7 @@ mod find;
 #[doc(hidden)]
 pub mod fuzzing;
 mod git;
+mod git_settings;
 mod interpreters;
 mod needs;
 mod options;

@@ -69,6 +69,7 @@ impl Tool for ApplyPatch {
                 }
             }
             all.refusal = all.refusal.or(one.refusal);
+            all.protected |= one.protected;
         }
         all
     }

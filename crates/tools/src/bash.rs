@@ -66,7 +66,8 @@ pub(crate) struct BashInput {
     /// It needs the network, which the sandbox keeps off. The user is asked.
     #[serde(default, deserialize_with = "null_is_default")]
     network: bool,
-    /// It writes outside the working directory and the temporary folder. The user is asked.
+    /// It writes outside the working directory and the temporary folder, or changes protected files such as git's
+    /// settings and hooks. The user is asked.
     #[serde(default, deserialize_with = "null_is_default")]
     outside: bool,
     /// Returns at once and leaves it running, without a time limit unless one is given; bash_job reads and ends it.
@@ -82,6 +83,8 @@ pub(crate) struct BashInput {
 struct Judged {
     analysis: Analysis,
     escalation: Escalation,
+    /// Reasons to ask because of files that other programs run by themselves.
+    protected: Vec<String>,
 }
 
 /// The tool.
@@ -112,8 +115,15 @@ impl Bash {
     fn judged<'a>(&self, input: &'a BashInput) -> &'a Judged {
         input.judged.get_or_init(|| {
             let analysis = analyse(&input.command, &self.blocklist);
-            let escalation = self.escalation(input, &analysis);
-            Judged { analysis, escalation }
+            let protected = self.protected(&analysis);
+            let mut escalation = self.escalation(input, &analysis);
+            // With approval, such a command may change those files.
+            escalation.outside |= !protected.is_empty();
+            Judged {
+                analysis,
+                escalation,
+                protected,
+            }
         })
     }
 
@@ -132,6 +142,18 @@ impl Bash {
             network: input.network || needs.network,
             outside: input.outside || needs.outside || leaves(),
         }
+    }
+
+    /// Returns the reasons to ask because the command names files that other programs run by themselves, or git's
+    /// settings.
+    fn protected(&self, analysis: &Analysis) -> Vec<String> {
+        let targets = analysis.write_targets().into_iter();
+        let mut reasons: Vec<String> = targets.filter_map(|path| self.workspace.protects(path)).collect();
+        if analysis.changes_git_settings() {
+            reasons.push("it changes git's settings, which name programs that git runs by itself".to_owned());
+        }
+        reasons.dedup();
+        reasons
     }
 
     /// TOOL-9: leaves the command running and returns its first output. Cancelling ends the wait, not the
@@ -182,6 +204,7 @@ impl Bash {
         let arguments = shell.arguments(&input.command);
         let started = self.sandbox.spawn(
             escalation,
+            cx.confirmed,
             &shell.program,
             &arguments,
             &execution.cwd,
@@ -203,13 +226,18 @@ impl Tool for Bash {
     }
 
     fn judge(&self, input: &BashInput) -> Judgement {
-        let Judged { analysis, escalation } = self.judged(input);
+        let Judged {
+            analysis,
+            escalation,
+            protected,
+        } = self.judged(input);
         let pieces = analysis.pieces().into_iter();
         let mut judgement = Judgement {
             category: analysis.category,
             subjects: pieces.map(Subject::Command).collect(),
             refusal: analysis.refusal.as_ref().map(|refusal| refusal.message.clone()),
-            reasons: Vec::new(),
+            reasons: protected.clone(),
+            protected: !protected.is_empty(),
         };
         if escalation.outside {
             judgement.category = Category::Admin;
@@ -243,7 +271,9 @@ impl Tool for Bash {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Canceled(String::new()));
         }
-        let Judged { analysis, escalation } = self.judged(&input);
+        let Judged {
+            analysis, escalation, ..
+        } = self.judged(&input);
         let escalation = *escalation;
         if input.background {
             return self.run_in_background(&input, escalation, limit, &cx).await;

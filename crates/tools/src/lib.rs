@@ -36,6 +36,7 @@
 //!         execution: Arc::new(execution),
 //!         progress: Progress::none(),
 //!         person: Person::nobody(),
+//!         confirmed: false,
 //!     })
 //!     .await?;
 //! assert_eq!(output.content, "hello\n[exit code 3]");

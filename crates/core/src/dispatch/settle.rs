@@ -85,6 +85,7 @@ impl Running {
                 Arc::clone(deps.events),
                 Arc::clone(deps.approver),
             ),
+            confirmed: false,
         };
         let clock = Arc::clone(deps.clock);
         let started = clock.elapsed();

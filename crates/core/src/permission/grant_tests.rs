@@ -16,6 +16,7 @@ fn proposal(commands: &[&str]) -> Proposal {
             .collect(),
         refusal: None,
         reasons: Vec::new(),
+        protected: false,
         cwd: "/work".into(),
         definition: None,
         preview: None,

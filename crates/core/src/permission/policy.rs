@@ -26,7 +26,7 @@ pub enum Mode {
     AcceptEdits,
     /// Reads run, everything else only if a rule allows it: for unattended jobs.
     Unattended,
-    /// Everything runs unless a rule denies it or asks.
+    /// Everything runs unless a rule denies it or asks, or the call changes protected files.
     Full,
 }
 
@@ -42,7 +42,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Decides about one call: built-in refusals, deny, ask, allow, then the mode.
+    /// Decides about one call: built-in refusals, deny, ask, protected files, allow, then the mode.
     pub fn decide(&self, proposal: &Proposal) -> Decision {
         if let Some(refusal) = &proposal.refusal {
             return told(refusal.clone());
@@ -54,6 +54,12 @@ impl Policy {
         }
         if self.rules.ask.iter().any(|rule| rule.touches(proposal)) {
             return Decision::Ask;
+        }
+        if proposal.protected {
+            return match self.by_mode(proposal) {
+                Decision::Allow => Decision::Ask,
+                decided => decided,
+            };
         }
         if covers(&self.rules.allow, proposal) {
             return Decision::Allow;

@@ -49,6 +49,8 @@ pub struct Prepared {
     pub refusal: Option<String>,
     /// Reasons to ask the user first.
     pub reasons: Vec<String>,
+    /// True if the call asks in every mode.
+    pub protected: bool,
     shown: Option<String>,
     work: Box<dyn Work>,
 }
@@ -100,6 +102,7 @@ impl Prepared {
             subjects: Vec::new(),
             refusal: None,
             reasons: Vec::new(),
+            protected: false,
             shown: None,
             work: Box::new(run),
         }
@@ -112,6 +115,7 @@ impl Prepared {
         self.subjects = judgement.subjects;
         self.refusal = judgement.refusal;
         self.reasons = judgement.reasons;
+        self.protected = judgement.protected;
         self
     }
 
@@ -135,6 +139,7 @@ impl Prepared {
             subjects: self.subjects.clone(),
             refusal: self.refusal.clone(),
             reasons: self.reasons.clone(),
+            protected: self.protected,
         }
     }
 
@@ -189,6 +194,7 @@ impl<T: Tool> AnyTool for Erased<T> {
             subjects: judgement.subjects,
             refusal: judgement.refusal,
             reasons: judgement.reasons,
+            protected: judgement.protected,
             shown: None,
             work: Box::new(Typed {
                 tool: Arc::clone(&self.tool),

@@ -117,7 +117,14 @@ impl DeclaredTool {
         let borrowed: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let (tree, pipe) = self
             .sandbox
-            .spawn(self.escalation(), &program, &borrowed, &execution.cwd, &env)
+            .spawn(
+                self.escalation(),
+                cx.confirmed,
+                &program,
+                &borrowed,
+                &execution.cwd,
+                &env,
+            )
             .map_err(|error| not_started(&error, &program, &execution.cwd))?;
         let finished = finish(tree, pipe, self.timeout, &self.keeping, &cx).await?;
         let details = json!({
