@@ -49,8 +49,11 @@ fn main() -> ExitCode {
         .is_some_and(|first| first == windlass_sandbox::HELPER)
     {
         windlass_sandbox::enter(arguments);
+        // The launcher holds no secret. It hides itself once it has entered its namespaces, which a process that
+        // is hidden already cannot do.
     }
     let cli = Cli::parse();
+    windlass_sandbox::protect_process();
     // This command needs no runtime: the sandboxed process takes over this thread.
     if let Some(Command::Sandbox(options)) = &cli.command {
         return sandbox::sandbox(options).map_or_else(|problem| fail(&problem), ExitCode::from);

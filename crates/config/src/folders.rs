@@ -165,6 +165,12 @@ impl Folders {
     pub fn project_file(&self, cwd: &Path) -> Option<PathBuf> {
         let file = self.project(cwd)?.config_file();
         file.symlink_metadata().is_ok().then_some(file)
+    /// Folder with what no other program may see and nobody keeps: the databases of ephemeral sessions, and texts
+    /// in an editor.
+    pub fn ephemeral(&self) -> PathBuf {
+        self.state.join("ephemeral")
+    }
+
     }
 
     /// Returns true if Windlass's own files are there, as with `WINDLASS_HOME=~/.windlass`.
