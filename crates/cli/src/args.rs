@@ -251,6 +251,10 @@ pub(crate) struct ExecOptions {
     /// Permission mode: plan, default, accept-edits, unattended or full
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,
+    /// Work in your home folder, or in a folder above it, without a question
+    #[arg(long)]
+    pub(crate) allow_home: bool,
+
 
     /// Print only errors on standard error
     #[arg(short, long)]

@@ -30,6 +30,7 @@ mod terminal;
 mod terminal_ui;
 mod tools;
 mod trust;
+mod wide_folder;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 //! `windlass tools`: lists the tools of a model, and checks and runs tools without one.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ pub(crate) async fn command(command: ToolsCommand) -> Result<Exit, Problem> {
         ToolsCommand::Run {
             name,
             arguments,
-            settings,
             yes,
+            settings,
         } => run(&name, &arguments, yes, &settings).await,
     }
 }
@@ -105,20 +106,20 @@ async fn run(name: &str, arguments: &str, yes: bool, options: &SettingsOptions) 
     let call = Arc::clone(tool)
         .prepare(arguments)
         .map_err(|error| Problem::usage(error.to_string()))?;
-    let cancel = CancellationToken::new();
     if call.protected && !yes {
         let reasons = call.reasons.join(", ");
         let why = format!("{name} needs your approval: {}; --yes gives it", plain(&reasons));
         return Err(Problem::new(ProblemKind::Denied, why));
     }
+    let cancel = CancellationToken::new();
     let cx = ToolContext {
         call_id: CallId::from("run"),
         cancel: cancel.clone(),
         execution: catalog.execution(),
         progress: Progress::none(),
         person: Person::nobody(),
-    };
         confirmed: yes,
+    };
     let signals = Signals::listen();
     let running = call.run(cx);
     tokio::pin!(running);
@@ -132,7 +133,11 @@ async fn run(name: &str, arguments: &str, yes: bool, options: &SettingsOptions) 
     windlass_sandbox::process::settle(std::time::Duration::from_secs(3)).await;
     match result {
         Ok(output) => {
-            say!("{}", output.content);
+            // A pipe gets the output as it is; a terminal must not be controlled by it.
+            match std::io::stdout().is_terminal() {
+                true => say!("{}", plain(&output.content)),
+                false => say!("{}", output.content),
+            }
             Ok(if output.failed { Exit::Failed } else { Exit::Ok })
         }
         Err(error) => Err(Problem::new(ProblemKind::Failed, error.to_string())),
