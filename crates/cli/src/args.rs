@@ -150,6 +150,9 @@ pub(crate) enum Command {
         /// Do not connect to anything
         #[arg(long)]
         offline: bool,
+        /// Show what is denied and protected in this folder, what this machine enforces, and what is not covered
+        #[arg(long)]
+        security: bool,
     },
     /// Run the simulated model as a server
     Sim {
@@ -248,13 +251,13 @@ pub(crate) struct ExecOptions {
     #[command(flatten)]
     pub(crate) session: SessionOptions,
 
-    /// Permission mode: plan, default, accept-edits, unattended or full
-    #[arg(long, value_name = "MODE")]
-    pub(crate) mode: Option<String>,
     /// Work in your home folder, or in a folder above it, without a question
     #[arg(long)]
     pub(crate) allow_home: bool,
 
+    /// Permission mode: plan, default, accept-edits, unattended or full
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<String>,
 
     /// Print only errors on standard error
     #[arg(short, long)]
@@ -419,6 +422,9 @@ pub(crate) enum ToolsCommand {
         /// Arguments of the tool, as JSON
         #[arg(default_value = "{}")]
         arguments: String,
+        /// Approve the call, even if it changes files that other programs run by themselves
+        #[arg(long)]
+        yes: bool,
         #[command(flatten)]
         settings: SettingsOptions,
     },
@@ -426,9 +432,6 @@ pub(crate) enum ToolsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionsCommand {
-        /// Approve the call, even if it changes files that other programs run by themselves
-        #[arg(long)]
-        yes: bool,
     /// Print the mode, the rules in effect with their sources, and your permanent approvals
     List {
         #[command(flatten)]

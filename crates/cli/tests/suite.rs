@@ -18,6 +18,7 @@ mod suite {
     mod fragments;
     mod goals;
     mod guard;
+    mod hardening;
     mod histories;
     mod imports;
     mod judged;
@@ -29,8 +30,8 @@ mod suite {
     mod permissions;
     mod places;
     mod pressure;
-    mod reload;
     mod protected;
+    mod reload;
     mod repl;
     mod repl_terminal;
     mod replay;
